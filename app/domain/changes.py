@@ -1,0 +1,156 @@
+"""Every change by user, model or import, as a value: what the journal keeps and replays.
+
+A change carries all it needs (ids and times are already allocated), so that applying it again to
+an older image gives the same rows. Applying is `app.storage.apply`; JSON is `app.domain.codec`.
+A new kind of change gets a class here, an entry in `CHANGE_TYPES` and a function there; fields are
+only ever added, with a default, because old journals must stay readable.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.domain.conversations import Conversation, Exchange, Message
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.passages import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationPut:
+    """A conversation's row as it now is: new, or changed in title, pin, leaf, trash, ..."""
+
+    conversation: Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesAdded:
+    """New messages, parents first."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangePut:
+    """An exchange's record as it now is."""
+
+    exchange: Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class PassagesPut:
+    """New passages; `replaced` are ids that leave the index in the same breath."""
+
+    passages: tuple[Passage, ...] = ()
+    replaced: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TagsChanged:
+    """Tags of a conversation; `automatic` ones were made while summarising."""
+
+    conversation_id: ConversationId
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    automatic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OriginsAdded:
+    """Where imported things come from: pairs of the source's id and ours.
+
+    `kind` is "conversation" or "message"; together with `source` and the id it is unique.
+    """
+
+    source: str
+    kind: str
+    pairs: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingPut:
+    """A key of `appconfig`; `value_json` None removes it, so that the default applies again."""
+
+    key: str
+    value_json: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderPut:
+    """A provider of the user's; never its key. `kind` is openai, anthropic or compatible."""
+
+    name: str
+    kind: str
+    base_url: str | None = None
+    key_env: str | None = None
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPut:
+    """A summary of an exchange or a conversation, newest wins, older ones are kept.
+
+    `kind` is "exchange" or "conversation"; `source_hash` tells what text it was made from, so that
+    a changed source is found by query. `model` is "extractive" without a language model.
+    """
+
+    kind: str
+    source_id: int
+    conversation_id: ConversationId
+    text: str
+    model: str
+    source_hash: str
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPut:
+    """Unsent words; conversation None is the composer of a conversation not yet begun."""
+
+    conversation_id: ConversationId | None
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SpendAdded:
+    """One paid request. `purpose` is "chat" or a worker's name; cost None is an unknown price."""
+
+    at: datetime
+    purpose: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost_usd: float | None
+    exchange_id: ExchangeId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyGrew:
+    """More of a reply that is still running; kept by the journal alone.
+
+    `kind` is "text" or "thinking"; `message_id` is the assistant message being written. At start,
+    what a killed program left is put together from these and stored as interrupted.
+    """
+
+    exchange_id: ExchangeId
+    message_id: MessageId
+    kind: str
+    text: str
+    at: datetime
+    model: str = ""
+
+
+Change = (
+    ConversationPut
+    | MessagesAdded
+    | ExchangePut
+    | PassagesPut
+    | TagsChanged
+    | OriginsAdded
+    | SettingPut
+    | ProviderPut
+    | SummaryPut
+    | DraftPut
+    | SpendAdded
+    | ReplyGrew
+)

@@ -1,0 +1,133 @@
+"""Values to JSON and back, by their type annotations: frozen dataclasses, tuples, enums, times.
+
+A value of a union of dataclasses is tagged with its class's name under "_". Unknown fields are
+ignored and missing ones take their default, so that old and new programs read each other's text.
+"""
+
+import json
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_TAG = "_"
+
+
+def dumps(value: object) -> str:
+    """Return `value` as compact JSON text."""
+    return json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def loads(annotation: type[T] | Any, text: str) -> T:
+    """Return the value of type `annotation` that `text` holds; raise ValueError if it does not."""
+    return typing.cast(T, from_plain(annotation, json.loads(text)))
+
+
+def to_plain(value: object) -> Any:
+    """Return `value` as dicts, lists, strings and numbers; dataclasses are tagged, defaults left out."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, tuple | list):
+        return [to_plain(each) for each in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        plain: dict[str, Any] = {_TAG: type(value).__name__}
+        for name, default in _defaults(type(value)):
+            if (held := getattr(value, name)) is not default and held != default:
+                plain[name] = to_plain(held)
+        return plain
+    raise TypeError(f"cannot encode a {type(value).__name__}")
+
+
+def from_plain(annotation: Any, plain: Any) -> Any:
+    """Return `plain` as a value of `annotation`; raise ValueError when it does not fit."""
+    return _decoder(annotation)(plain)
+
+
+@cache
+def _defaults(cls: type) -> tuple[tuple[str, object], ...]:
+    return tuple((each.name, each.default) for each in fields(cls))
+
+
+@cache
+def _decoder(annotation: Any) -> Callable[[Any], Any]:
+    if isinstance(annotation, typing.NewType):
+        return _decoder(annotation.__supertype__)
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return _union_decoder(typing.get_args(annotation))
+    if origin is tuple:
+        return _tuple_decoder(typing.get_args(annotation))
+    if is_dataclass(annotation) and isinstance(annotation, type):
+        return _dataclass_decoder(annotation)
+    if annotation is datetime:
+        return datetime.fromisoformat
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return annotation
+    if annotation is float:
+        return lambda plain: float(_checked((int, float), plain))
+    if annotation in (str, int, bool):
+        return lambda plain: _checked((annotation,), plain)
+    raise TypeError(f"cannot decode a {annotation!r}")
+
+
+def _checked(kinds: tuple[type, ...], plain: Any) -> Any:
+    if type(plain) not in kinds:
+        raise ValueError(f"expected {kinds[0].__name__}, found {type(plain).__name__}")
+    return plain
+
+
+def _tuple_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
+    if len(args) == 2 and args[1] is Ellipsis:
+        each = _decoder(args[0])
+        return lambda plain: tuple(each(item) for item in _checked((list,), plain))
+    parts = tuple(_decoder(arg) for arg in args)
+    return lambda plain: tuple(part(item) for part, item in zip(parts, plain, strict=True))
+
+
+def _union_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
+    tagged = {arg.__name__: arg for arg in args if isinstance(arg, type) and is_dataclass(arg)}
+    others = [arg for arg in args if not is_dataclass(arg) and arg is not type(None)]
+
+    def decode(plain: Any) -> Any:
+        if plain is None:
+            return None
+        if isinstance(plain, dict):
+            tag = plain.get(_TAG)
+            if tag in tagged:
+                return _decoder(typing.cast(Any, tagged[tag]))(plain)
+            raise ValueError(f"unknown type '{tag}'")
+        for other in others:
+            try:
+                return _decoder(other)(plain)
+            except (ValueError, TypeError):
+                continue
+        raise ValueError(f"{type(plain).__name__} fits none of the types")
+
+    return decode
+
+
+def _dataclass_decoder(cls: type) -> Callable[[Any], Any]:
+    hints = typing.get_type_hints(cls)
+    required = {each.name for each in fields(cls) if each.default is MISSING}
+
+    def decode(plain: Any) -> Any:
+        _checked((dict,), plain)
+        known = {
+            name: _decoder(hints[name])(held)
+            for name, held in plain.items()
+            if name in hints and name != _TAG
+        }
+        if missing := required - known.keys():
+            raise ValueError(f"{cls.__name__} lacks {', '.join(sorted(missing))}")
+        return cls(**known)
+
+    return decode

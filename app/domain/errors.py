@@ -1,0 +1,89 @@
+"""What can go wrong, as the user should hear it.
+
+CommonplaceError
+└── KnownError                 the world's fault: shown where it happened, `title` and `hint`
+    ├── InvalidInput           what was typed cannot be taken
+    │   └── InvalidSetting     a key's value outside its range
+    ├── NotFound               no such conversation, turn, file, provider
+    ├── Cancelled              the user stopped it
+    ├── StorageError
+    │   ├── AlreadyOpen        another program holds the data directory
+    │   ├── DatabaseTooNew     written by a later version; left untouched
+    │   ├── DatabaseUnreadable no readable image and no backup
+    │   ├── ReadOnlyStorage    the data directory cannot be written
+    │   └── DiskFull           nothing was saved of this change
+    ├── ImportRefused          a file that is no export, or is broken as a whole
+    ├── IndexUnavailable       search cannot answer now
+    └── ProviderError          see `app.domain.provider_errors`
+
+Anything else that is raised is a bug of ours and reaches the report dialog and the log.
+"""
+
+
+class CommonplaceError(Exception):
+    """Base of everything this program raises on purpose."""
+
+
+class KnownError(CommonplaceError):
+    """A failure whose cause lies outside the program.
+
+    Attributes:
+        title: What happened, one sentence without a final stop, quoting the value at fault.
+        hint: What to do next, one sentence; empty when nothing can be done.
+    """
+
+    def __init__(self, title: str, hint: str = "") -> None:
+        super().__init__(title, hint)
+        self.title = title
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.title}. {self.hint}".strip() if self.hint else self.title
+
+
+class InvalidInput(KnownError):
+    """What the user typed cannot be taken."""
+
+
+class InvalidSetting(InvalidInput):
+    """A setting's value is outside its range; names the key, the value and the range."""
+
+
+class NotFound(KnownError):
+    """What was named does not exist."""
+
+
+class Cancelled(KnownError):
+    """The user stopped it."""
+
+
+class StorageError(KnownError):
+    """The database or its folder does not do what it should."""
+
+
+class AlreadyOpen(StorageError):
+    """Another program holds the data directory."""
+
+
+class DatabaseTooNew(StorageError):
+    """The database was written by a later version; it was left untouched."""
+
+
+class DatabaseUnreadable(StorageError):
+    """The database cannot be read and nothing could be restored."""
+
+
+class ReadOnlyStorage(StorageError):
+    """The data directory cannot be written."""
+
+
+class DiskFull(StorageError):
+    """There was no room; nothing of the change was saved."""
+
+
+class ImportRefused(KnownError):
+    """The file is no export we know, or is broken as a whole."""
+
+
+class IndexUnavailable(KnownError):
+    """Search cannot answer now."""

@@ -1,0 +1,113 @@
+"""Passages, the unit that ranks, and what a search gives back."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+
+
+class PassageKind(StrEnum):
+    """What a passage is a chunk of."""
+
+    TURN = "turn"
+    EXCHANGE_SUMMARY = "exchange_summary"
+    CONVERSATION_SUMMARY = "conversation_summary"
+    FACT = "fact"
+    MEMORY = "memory"
+    TOOL_SUMMARY = "tool_summary"
+    MAN_PAGE = "man_page"
+    DOCUMENT = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What is ranked. Its text is not stored twice: it is read from where it comes from.
+
+    `source_id` is the id of that record within its kind (for `turn` and `exchange_summary` the
+    exchange, for `conversation_summary` the conversation). `content_hash` is the SHA-256 of the
+    text, hex, first 32 digits. `embeddable` is False for an incomplete or too short turn, which
+    only the text index holds.
+    """
+
+    id: PassageId
+    kind: PassageKind
+    source_id: int
+    conversation_id: ConversationId | None
+    exchange_id: ExchangeId | None
+    content_hash: str
+    created_at: datetime
+    embeddable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PassageText:
+    """A passage's words, by field, as the text index takes them.
+
+    `user` and `assistant` are the two sides, `tools` the tool names, arguments and results, which
+    weigh less. `title` is the conversation's. For other kinds than turns all words are in
+    `assistant`.
+    """
+
+    id: PassageId
+    kind: PassageKind
+    conversation_id: ConversationId | None
+    title: str
+    user: str
+    assistant: str
+    tools: str
+    created_at: datetime
+
+    @property
+    def shown(self) -> str:
+        """The words a snippet may be cut from, the question first."""
+        return "\n".join(part for part in (self.user, self.assistant, self.tools) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class TextHit:
+    """One line of the text index's ranking.
+
+    `coverage` is the idf-weighted share (0-1) of the query's words that the passage holds.
+    """
+
+    passage_id: PassageId
+    score: float
+    coverage: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """One line of a search, ready to be shown.
+
+    `relevance` is 0-1; `cosine` is None where no vector took part. `marks` are (start, end) offsets
+    of matching words in `snippet`. `turn_number` is the place on the exchange's own path. Times
+    are UTC.
+    """
+
+    kind: PassageKind
+    passage_id: PassageId
+    source: str
+    conversation_id: ConversationId | None
+    conversation_title: str
+    archived: bool
+    turn_number: int | None
+    exchange_id: ExchangeId | None
+    message_id: MessageId | None
+    relevance: float
+    cosine: float | None
+    user_question: str
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
+    created_at: datetime
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """All a search gives back: results best first, how long it took, what share was searchable."""
+
+    query: str
+    results: tuple[SearchResult, ...]
+    took_ms: float
+    covered_share: float = 1.0

@@ -1,0 +1,63 @@
+"""The seams: what upper layers ask of lower ones, small enough that a fake is as small.
+
+Everything here is implemented in `storage`, `index` or `providers`, and put together in
+`app.bootstrap`.
+"""
+
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from typing import Protocol
+
+from app.domain.chat import ChatRequest, ModelCard, StreamEvent
+from app.domain.ids import PassageId
+from app.domain.passages import PassageText, TextHit
+
+
+class ChatModel(Protocol):
+    """A language model that streams."""
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
+        """Yield the reply as it comes; a complete one ends with `Finished`.
+
+        Raises `ProviderError`. Closing the iterator cancels the request within 200 ms.
+        """
+        ...
+
+
+class Provider(Protocol):
+    """A source of models."""
+
+    name: str
+
+    async def models(self) -> tuple[ModelCard, ...]:
+        """Return the models the server lists, best first; raise `ProviderError`."""
+        ...
+
+    def chat_model(self) -> ChatModel:
+        """Return what talks to any of its models."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        ...
+
+
+class TextIndex(Protocol):
+    """Passages by their words: a cache that may be deleted at any time."""
+
+    def put(self, passages: Iterable[PassageText]) -> None:
+        """Add passages, replacing those with the same id; visible after `commit`."""
+        ...
+
+    def remove(self, passage_ids: Collection[PassageId]) -> None:
+        """Drop passages; unknown ids are ignored; visible after `commit`."""
+        ...
+
+    def commit(self, position: int) -> None:
+        """Make all changes durable and visible; `position` is the journal's, kept beside them."""
+        ...
+
+    def search(
+        self, query: str, limit: int, allowed: Collection[PassageId] | None = None
+    ) -> Sequence[TextHit]:
+        """Return the best passages, best first; `allowed` restricts them (None: all)."""
+        ...
