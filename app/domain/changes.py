@@ -2,8 +2,8 @@
 
 A change carries all it needs (ids and times are already allocated), so that applying it again to
 an older image gives the same rows. Applying is `app.storage.apply`; JSON is `app.domain.codec`.
-A new kind of change gets a class here, an entry in `CHANGE_TYPES` and a function there; fields are
-only ever added, with a default, because old journals must stay readable.
+A new kind of change gets a class here and a function there; fields are only ever added, with a
+default, because old journals must stay readable.
 """
 
 from dataclasses import dataclass
@@ -140,6 +140,13 @@ class ReplyGrew:
     model: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ConversationForgotten:
+    """A conversation and all that came from it leaves; `app.storage.forget` sees to the bytes."""
+
+    conversation_id: ConversationId
+
+
 Change = (
     ConversationPut
     | MessagesAdded
@@ -153,4 +160,5 @@ Change = (
     | DraftPut
     | SpendAdded
     | ReplyGrew
+    | ConversationForgotten
 )

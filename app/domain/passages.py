@@ -26,8 +26,8 @@ class Passage:
 
     `source_id` is the id of that record within its kind (for `turn` and `exchange_summary` the
     exchange, for `conversation_summary` the conversation). `content_hash` is the SHA-256 of the
-    text, hex, first 32 digits. `embeddable` is False for an incomplete or too short turn, which
-    only the text index holds.
+    text, hex, first 32 digits. `tokens` is an estimate of the text's length; 0 marks an incomplete
+    turn, which only the text index holds.
     """
 
     id: PassageId
@@ -37,7 +37,7 @@ class Passage:
     exchange_id: ExchangeId | None
     content_hash: str
     created_at: datetime
-    embeddable: bool = True
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

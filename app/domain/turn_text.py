@@ -1,0 +1,104 @@
+"""What of a turn goes into which index, as text. Pure; what to do with it is others' business."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from app.domain.conversations import (
+    Attachment,
+    Block,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from app.domain.ids import PassageId
+from app.domain.passages import Passage, PassageKind
+
+_ARGUMENT_LIMIT_CHARS = 250
+_BYTES_PER_TOKEN = 4  # a common average for English under byte-pair encodings
+
+
+@dataclass(frozen=True, slots=True)
+class TurnText:
+    """A turn's words by side. `calls` are tool names with cut arguments, `results` tool outputs."""
+
+    user: str
+    assistant: str
+    calls: str
+    results: str
+
+    @property
+    def embedded(self) -> str:
+        """What is embedded: both sides and the calls; not thinking, not tool results."""
+        return "\n\n".join(part for part in (self.user, self.assistant, self.calls) if part)
+
+
+def turn_text(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnText:
+    """Return the words of a turn's messages, given in path order."""
+    sides: dict[str, list[str]] = {"user": [], "assistant": [], "calls": [], "results": []}
+    for role, blocks in messages:
+        speaker = "user" if role is Role.USER else "assistant"
+        for block in blocks:
+            match block:
+                case Text(text=text) if text.strip():
+                    sides[speaker].append(text)
+                case Attachment(name=name, text=text):
+                    sides[speaker].append(f"{name}\n{text}".strip())
+                case ToolCall(name=name, arguments=arguments):
+                    sides["calls"].append(f"{name}({_cut_arguments(arguments)})")
+                case ToolResult(text=text) if text.strip():
+                    sides["results"].append(text)
+                case _:
+                    pass
+    return TurnText(**{side: "\n\n".join(parts) for side, parts in sides.items()})
+
+
+def turn_passage(
+    passage_id: PassageId, exchange: Exchange, messages: Sequence[Message]
+) -> Passage | None:
+    """Return the passage of an exchange, or None when it has no words.
+
+    `messages` are the exchange's, in path order.
+    """
+    words = turn_text((message.role, message.blocks) for message in messages)
+    text = words.embedded
+    if not text and not words.results:
+        return None
+    complete = exchange.status is ExchangeStatus.COMPLETED
+    return Passage(
+        id=passage_id,
+        kind=PassageKind.TURN,
+        source_id=exchange.id,
+        conversation_id=exchange.conversation_id,
+        exchange_id=exchange.id,
+        content_hash=content_hash(text),
+        created_at=exchange.started_at,
+        tokens=estimate_tokens(text) if complete else 0,
+    )
+
+
+def content_hash(text: str) -> str:
+    """Return the first 32 hex digits of the text's SHA-256: the same text is embedded once."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
+
+
+def estimate_tokens(text: str) -> int:
+    """Return a rough count of tokens, at least 1: the provider's own count is the truth."""
+    return max(1, len(text.encode("utf-8")) // _BYTES_PER_TOKEN)
+
+
+def _cut_arguments(arguments: str) -> str:
+    try:
+        parsed = json.loads(arguments)
+    except ValueError:
+        return arguments[:_ARGUMENT_LIMIT_CHARS]
+    if not isinstance(parsed, dict):
+        return str(parsed)[:_ARGUMENT_LIMIT_CHARS]
+    return ", ".join(
+        f"{key}: {str(value)[:_ARGUMENT_LIMIT_CHARS]}" for key, value in parsed.items()
+    )

@@ -1,0 +1,63 @@
+"""Which screens and workers a change concerns: changes in, `Changed` out."""
+
+from collections.abc import Iterable
+
+from app.domain.changes import (
+    Change,
+    ConversationForgotten,
+    ConversationPut,
+    ExchangePut,
+    MessagesAdded,
+    PassagesPut,
+    ProviderPut,
+    SettingPut,
+    SummaryPut,
+    TagsChanged,
+)
+from app.domain.conversations import ExchangeStatus
+from app.domain.events import Changed
+from app.domain.ids import ConversationId, ExchangeId
+
+
+def changed_by(changes: Iterable[Change]) -> Changed:
+    """Return the union of what `changes` touch."""
+    conversations: set[ConversationId] = set()
+    messages_in: set[ConversationId] = set()
+    exchanges: set[ExchangeId] = set()
+    completed: set[ExchangeId] = set()
+    summaries: set[ConversationId] = set()
+    settings: set[str] = set()
+    providers: set[str] = set()
+    passages = False
+    for change in changes:
+        match change:
+            case ConversationPut(conversation=row):
+                conversations.add(row.id)
+            case MessagesAdded(messages=added):
+                messages_in.update(message.conversation_id for message in added)
+            case ExchangePut(exchange=exchange):
+                exchanges.add(exchange.id)
+                messages_in.add(exchange.conversation_id)
+                if exchange.status is ExchangeStatus.COMPLETED:
+                    completed.add(exchange.id)
+            case PassagesPut():
+                passages = True
+            case TagsChanged(conversation_id=tagged):
+                conversations.add(tagged)
+            case SettingPut(key=key):
+                settings.add(key)
+            case ProviderPut(name=name):
+                providers.add(name)
+            case SummaryPut(conversation_id=summarised):
+                summaries.add(summarised)
+            case ConversationForgotten(conversation_id=forgotten):
+                conversations.add(forgotten)
+                messages_in.add(forgotten)
+                passages = True
+            case _:
+                pass
+    return Changed(
+        frozenset(conversations), frozenset(messages_in), frozenset(completed),
+        frozenset(exchanges), frozenset(summaries), frozenset(settings), frozenset(providers),
+        passages,
+    )  # fmt: skip

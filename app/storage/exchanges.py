@@ -1,0 +1,91 @@
+"""Queries about exchanges and messages: the shown path, branches, the messages of a turn."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from app.domain.conversations import Conversation, Exchange, Message
+from app.domain.errors import NotFound
+from app.domain.ids import ExchangeId, MessageId
+from app.storage.database import Connection
+from app.storage.rows import EXCHANGE_COLUMNS, MESSAGE_COLUMNS, exchange_of, message_of
+from app.storage.store import Store
+
+
+class Exchanges:
+    """Reads exchanges and their messages. Blocking: for worker threads and the command line."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, exchange_id: int) -> Exchange:
+        """Return one exchange; raise NotFound."""
+        found = self._store.read(lambda cursor: exchanges_where(cursor, "id = ?", [exchange_id]))
+        if not found:
+            raise NotFound(f"There is no exchange {exchange_id}")
+        return found[0]
+
+    def by_ids(self, ids: Iterable[int]) -> Mapping[ExchangeId, Exchange]:
+        """Return the exchanges that exist among `ids`, by id."""
+        wanted = list(ids)
+        found = self._store.read(
+            lambda cursor: exchanges_where(cursor, "id IN (SELECT unnest(?))", [wanted])
+        )
+        return {exchange.id: exchange for exchange in found}
+
+    def of(self, conversation_id: int) -> tuple[Exchange, ...]:
+        """Return all exchanges of a conversation, of every branch, by id."""
+        return tuple(
+            self._store.read(
+                lambda cursor: exchanges_where(cursor, "conversation_id = ?", [conversation_id])
+            )
+        )
+
+    def messages(self, ids: Iterable[int]) -> Mapping[MessageId, Message]:
+        """Return the messages that exist among `ids`, by id."""
+        wanted = list(ids)
+        if not wanted:
+            return {}
+        statement = f"SELECT {MESSAGE_COLUMNS} FROM message WHERE id IN (SELECT unnest(?))"
+        rows = self._store.read(lambda cursor: cursor.execute(statement, [wanted]).fetchall())
+        return {message.id: message for message in map(message_of, rows)}
+
+    def messages_of(self, exchange: Exchange) -> tuple[Message, ...]:
+        """Return an exchange's messages, in path order."""
+        found = self.messages(exchange.message_ids)
+        return tuple(found[each] for each in exchange.message_ids if each in found)
+
+
+def shown_path(conversation: Conversation, exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:
+    """Return the exchanges of the conversation's visible path, turn 0 first.
+
+    `exchanges` are all of the conversation. An exchange that ends with the visible leaf is
+    preferred to one that only contains it.
+    """
+    leaf = conversation.visible_leaf_id
+    ends = [each for each in exchanges if each.message_ids and each.message_ids[-1] == leaf]
+    holds = ends or [each for each in exchanges if leaf in each.message_ids]
+    return path_to(holds[-1], exchanges) if holds else ()
+
+
+def path_to(last: Exchange, exchanges: Iterable[Exchange]) -> tuple[Exchange, ...]:
+    """Return the path that ends with the exchange `last`, turn 0 first."""
+    by_id = {exchange.id: exchange for exchange in exchanges}
+    path: list[Exchange] = []
+    step: Exchange | None = last
+    while step is not None and len(path) <= len(by_id):
+        path.append(step)
+        step = by_id.get(step.parent_id) if step.parent_id is not None else None
+    return tuple(reversed(path))
+
+
+def exchanges_where(cursor: Connection, condition: str, values: Sequence[object]) -> list[Exchange]:
+    """Return the exchanges that meet a condition of ours (never the user's text), by id."""
+    rows = cursor.execute(
+        f"SELECT {EXCHANGE_COLUMNS} FROM exchange WHERE {condition} ORDER BY id", list(values)
+    ).fetchall()
+    members = cursor.execute(
+        "SELECT exchange_id, list(message_id ORDER BY place) FROM exchange_message "
+        f"WHERE exchange_id IN (SELECT id FROM exchange WHERE {condition}) GROUP BY exchange_id",
+        list(values),
+    ).fetchall()
+    message_ids = dict(members)
+    return [exchange_of(row, message_ids.get(row[0], ())) for row in rows]

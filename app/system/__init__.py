@@ -1,0 +1,1 @@
+"""The machine we run on: folders, locks, keys, logs."""

@@ -1,0 +1,110 @@
+"""Where things lie on disk. Nobody else joins a path inside the data directory."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from app.domain.errors import ReadOnlyStorage
+
+ENVIRONMENT_VARIABLE = "COMMONPLACE_DATA_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class DataPaths:
+    """The data directory and what it holds; folders 0700, files 0600."""
+
+    root: Path
+
+    @classmethod
+    def choose(cls, given: str | None) -> "DataPaths":
+        """Return the folder given, else the environment's, else the user's own; made absolute."""
+        chosen = given or os.environ.get(ENVIRONMENT_VARIABLE)
+        root = Path(chosen).expanduser() if chosen else user_data_path("commonplace", False)
+        return cls(root.absolute())
+
+    @property
+    def database(self) -> Path:
+        """The DuckDB file; only DuckDB itself ever opens it."""
+        return self.root / "commonplace.duckdb"
+
+    @property
+    def wal(self) -> Path:
+        """DuckDB's write-ahead log beside the database."""
+        return self.root / "commonplace.duckdb.wal"
+
+    @property
+    def journal(self) -> Path:
+        """Segments of the journal."""
+        return self.root / "journal"
+
+    @property
+    def index(self) -> Path:
+        """Caches that may be deleted at any time."""
+        return self.root / "index"
+
+    @property
+    def backups(self) -> Path:
+        """Verified copies of the database."""
+        return self.root / "backups"
+
+    @property
+    def damaged(self) -> Path:
+        """Files set aside by recovery; never deleted by the program."""
+        return self.root / "damaged"
+
+    @property
+    def attachments(self) -> Path:
+        """Files by content hash."""
+        return self.root / "attachments"
+
+    @property
+    def logs(self) -> Path:
+        """The program's log."""
+        return self.root / "logs"
+
+    @property
+    def lock(self) -> Path:
+        """Held with flock while a program has the database open."""
+        return self.root / "lock"
+
+    @property
+    def socket(self) -> Path:
+        """Where a running window answers the command line."""
+        return self.root / "socket"
+
+    @property
+    def window(self) -> Path:
+        """Geometry of the window, readable before the database opens."""
+        return self.root / "window.json"
+
+    @property
+    def unclean(self) -> Path:
+        """Exists while the database is open; found at start it tells of an unclean end."""
+        return self.root / "open"
+
+    def make(self) -> None:
+        """Create the folders; raise ReadOnlyStorage when that cannot be done."""
+        try:
+            for folder in (self.root, self.journal, self.index, self.backups, self.logs):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.root.chmod(0o700)
+            os.umask(0o077)
+            if not os.access(self.root, os.W_OK):
+                raise PermissionError
+        except OSError as error:
+            reason = error.strerror or "no permission"
+            raise ReadOnlyStorage(
+                f"The data directory '{self.root}' cannot be written: {reason}",
+                "Choose another with --data-dir, or make it writable.",
+            ) from error
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable; a file's own fsync does not."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
