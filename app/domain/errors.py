@@ -14,6 +14,7 @@ CommonplaceError
     │   └── DiskFull           nothing was saved of this change
     ├── ImportRefused          a file that is no export, or is broken as a whole
     ├── IndexUnavailable       search cannot answer now
+    ├── EmbedderUnavailable    texts cannot be turned into vectors now
     └── ProviderError          see `app.domain.provider_errors`
 
 Anything else that is raised is a bug of ours and reaches the report dialog and the log.
@@ -87,3 +88,7 @@ class ImportRefused(KnownError):
 
 class IndexUnavailable(KnownError):
     """Search cannot answer now."""
+
+
+class EmbedderUnavailable(KnownError):
+    """Texts cannot be turned into vectors now."""

@@ -65,6 +65,19 @@ class PassageText:
 
 
 @dataclass(frozen=True, slots=True)
+class Space:
+    """An embedding model's space; vectors of two spaces are never mixed in one ranking.
+
+    `name` is lower-case letters, digits and underscores, fit for a table's name. `max_tokens` is
+    the longest text, in the model's own tokens, that one vector can stand for.
+    """
+
+    name: str
+    dimension: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class TextHit:
     """One line of the text index's ranking.
 

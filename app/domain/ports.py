@@ -4,12 +4,16 @@ Everything here is implemented in `storage`, `index` or `providers`, and put tog
 `app.bootstrap`.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from app.domain.chat import ChatRequest, ModelCard, StreamEvent
 from app.domain.ids import PassageId
-from app.domain.passages import PassageText, TextHit
+from app.domain.passages import PassageText, Space, TextHit
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class ChatModel(Protocol):
@@ -60,4 +64,32 @@ class TextIndex(Protocol):
         self, query: str, limit: int, allowed: Collection[PassageId] | None = None
     ) -> Sequence[TextHit]:
         """Return the best passages, best first; `allowed` restricts them (None: all)."""
+        ...
+
+
+class Embedder(Protocol):
+    """A model that gives texts places in a space, near in meaning being near in place."""
+
+    @property
+    def space(self) -> Space:
+        """The space that all its vectors belong to."""
+        ...
+
+    def embed(
+        self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None
+    ) -> "npt.NDArray[np.float32]":
+        """Return float32, (n, dim), rows of unit length, in the order of `texts`.
+
+        Blocks, so call it off the GUI thread. Text beyond `space.max_tokens` is ignored.
+        `cancelled` is asked between batches and ends it with `Cancelled`. Raises `KnownError`
+        when the model is missing, cannot be reached or answers nonsense; then nothing is returned.
+        """
+        ...
+
+    def chunks(self, text: str, max_tokens: int, overlap_tokens: int) -> Sequence[tuple[int, int]]:
+        """Return the (start, end) offsets of the pieces of `text` that get a vector each.
+
+        In reading order and without gaps but white space; one piece when the text is short enough,
+        none when it is blank. `max_tokens` is lowered to what the space allows.
+        """
         ...
