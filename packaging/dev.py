@@ -1,0 +1,192 @@
+"""The developer's commands: set up, run, test, check, bench, build. Standard library only.
+
+What a machine needs is in `dev_system.py`, `.venv` in `dev_environment.py`, what CI runs in
+`dev_check.py`. Nothing here knows the program beyond the names of its entry points.
+"""
+
+import sys
+
+import dev_python
+
+# Any Python from 3.6 on must be able to read this far and to parse the rest, or it could not
+# say what is wrong.
+dev_python.require()
+
+import argparse
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+
+import dev_check
+import dev_environment
+import dev_system
+from dev_environment import ROOT, Stopped, say
+
+# With one of these, tests in several processes would hide output, break the debugger or cost
+# more than they save.
+ONE_PROCESS = {"-s", "--capture=no", "--pdb", "--trace", "--co", "--collect-only"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the sub-command that `arguments` name and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="dev.py",
+        description="Set up, run and check Commonplace. "
+        "Everything is kept in .venv and build/; both can be deleted at any time.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (_, text) in COMMANDS.items():
+        # What follows the sub-command belongs to the program it starts, --help included.
+        commands.add_parser(name, help=text, add_help=False)
+    chosen, rest = parser.parse_known_args(arguments[:1]), list(arguments[1:])
+    command, _ = COMMANDS[chosen[0].command]
+    try:
+        return command(rest)
+    except Stopped as stopped:
+        say(str(stopped))
+        return 1
+    except subprocess.CalledProcessError as failed:
+        say(f"This failed (exit code {failed.returncode}): {shlex.join(map(str, failed.cmd))}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def setup(arguments: Sequence[str]) -> int:
+    """Make `.venv` with everything in the lock, and `.venv/bin/commonplace`."""
+    _refuse(arguments, "setup")
+    ready = dev_environment.is_ready()
+    dev_system.provide(os.environ)
+    dev_environment.make()
+    say(f"{'Already set up' if ready else 'Set up'}: {dev_environment.command('commonplace')}")
+    return 0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Open the window; `arguments` go to it."""
+    dev_system.provide(os.environ, needs_qt=True, needs_display=True)
+    dev_environment.make()
+    if not (ROOT / "ui" / "main.py").exists():
+        raise Stopped("There is no window here: ui/main.py is missing from this tree.")
+    problem = display_problem(os.environ)
+    if problem:
+        raise Stopped(
+            f"The window cannot open: {problem}. Start this in a desktop session (over SSH: "
+            "ssh -X), or use the command line, which needs none: .venv/bin/commonplace --help"
+        )
+    # -P: a folder named ui where the user happens to stand is not ours.
+    return _become(["-P", "-m", "ui.main", *arguments])
+
+
+def test(arguments: Sequence[str]) -> int:
+    """Run the tests offscreen, in two processes unless `arguments` speak against it."""
+    dev_system.provide(os.environ, needs_qt=True)
+    dev_environment.make()
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    os.chdir(ROOT)
+    return _become(["-m", "pytest", *test_processes(arguments), *arguments])
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Run all that CI runs, in order, to the end; 1 if anything failed."""
+    _refuse(arguments, "check")
+    dev_system.provide(os.environ, needs_qt=True)
+    dev_environment.make()
+    return dev_check.run_all()
+
+
+def bench(arguments: Sequence[str]) -> int:
+    """Run one measurement of tests/bench; the arguments after its name go to it."""
+    names = sorted(path.stem for path in (ROOT / "tests" / "bench").glob("[a-z]*.py"))
+    if not arguments or arguments[0] not in names:
+        raise Stopped(f"Name a benchmark: {', '.join(names) or 'there is none yet'}.")
+    dev_system.provide(os.environ, needs_qt=True)
+    dev_environment.make()
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.chdir(ROOT)
+    return _become(["-m", f"tests.bench.{arguments[0]}", *arguments[1:]])
+
+
+def build(arguments: Sequence[str]) -> int:
+    """Make a wheel and a source archive in build/dist with what the lock holds, offline."""
+    _refuse(arguments, "build")
+    dev_environment.make()
+    target = ROOT / "build" / "dist"
+    for leftover in (target, ROOT / "build" / "lib"):  # setuptools would ship deleted modules
+        shutil.rmtree(leftover, ignore_errors=True)
+    python = str(dev_environment.command("python"))
+    pip_wheel = ["pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(target), "."]
+    backend = "import setuptools.build_meta as backend; backend.build_sdist('build/dist')"
+    for step in ([python, "-m", *pip_wheel], [python, "-c", backend]):
+        subprocess.run(step, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    for made in sorted(target.iterdir()):
+        say(f"{made.relative_to(ROOT)}  {made.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+def test_processes(arguments: Sequence[str]) -> list[str]:
+    """Return pytest's options for parallel runs: two processes for more than a file of tests."""
+    for argument in arguments:
+        one_file = "::" in argument or argument.endswith(".py")
+        if one_file or argument in ONE_PROCESS or argument.startswith(("-n", "--numprocesses")):
+            return []
+    return ["-n", "2"]
+
+
+def display_problem(environ: Mapping[str, str]) -> str | None:
+    """Return why no window can be shown, or None.
+
+    Only what is certain is named: no display at all, or a local X display nobody serves, at
+    which Qt would abort without a word about the cause.
+    """
+    if sys.platform != "linux" or environ.get("QT_QPA_PLATFORM") or environ.get("WAYLAND_DISPLAY"):
+        return None
+    display = environ.get("DISPLAY", "")
+    if not display:
+        return "neither DISPLAY nor WAYLAND_DISPLAY is set, so there is no screen to draw on"
+    number = display.removeprefix("unix").removeprefix(":").partition(".")[0]
+    if not number.isdigit():
+        return None
+    path = f"/tmp/.X11-unix/X{number}"  # X(7), "DISPLAY NAMES"
+    if any(_answers(address) for address in (f"\0{path}", path)):
+        return None
+    return f"DISPLAY is {display}, but no X server answers at {path}"
+
+
+def _answers(address: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(address)
+        except OSError:
+            return False
+    return True
+
+
+def _become(arguments: Sequence[str]) -> int:
+    """Go on as the environment's Python, so that signals and the exit code are its own."""
+    interpreter = str(dev_environment.command("python"))
+    sys.stdout.flush()
+    if os.name != "nt":  # exec there returns to the shell at once
+        os.execv(interpreter, [interpreter, *arguments])
+    return subprocess.run([interpreter, *arguments]).returncode
+
+
+def _refuse(arguments: Sequence[str], command: str) -> None:
+    if arguments:
+        raise Stopped(f"{command} takes no arguments; '{arguments[0]}' was given.")
+
+
+COMMANDS = {
+    "setup": (setup, "make .venv with everything needed, and .venv/bin/commonplace"),
+    "run": (run, "open the window; arguments such as --data-dir DIR go to it"),
+    "test": (test, "run the tests; arguments go to pytest"),
+    "check": (check, "run everything CI runs"),
+    "bench": (bench, "run one measurement of tests/bench, by name"),
+    "build": (build, "make a wheel and a source archive in build/dist"),
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,172 @@
+"""Everything CI runs, in order and to the end: one heading a step, one summary.
+
+Each step is a function that prints what it does and returns whether it went well. What the steps
+are configured to demand stands in pyproject.toml.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from dev_environment import ROOT, command, say
+
+COVERAGE = ROOT / "build" / "coverage"
+SAMPLES = ROOT / "resources" / "samples"
+README_TEST = re.compile(r"^python3 packaging/dev\.py test\b.*$", re.MULTILINE)
+STEP_LIMIT_S = 1800
+
+
+def run_all() -> int:
+    """Run every step, print a summary, and return 1 if one failed, else 0."""
+    outcomes: list[tuple[str, bool, float]] = []
+    for title, step in STEPS:
+        say(f"\n=== {title}")
+        started = time.monotonic()
+        try:
+            good = step()
+        except subprocess.TimeoutExpired as late:
+            say(f"No end after {late.timeout:.0f} s: {shlex.join(late.cmd)}")
+            good = False
+        outcomes.append((title, good, time.monotonic() - started))
+    say("\n=== Summary")
+    for title, good, seconds in outcomes:
+        say(f"{'ok  ' if good else 'FAIL'}  {title} ({seconds:.0f} s)")
+    return 0 if all(good for _, good, _ in outcomes) else 1
+
+
+def test_command_of_readme() -> str | None:
+    """Return the line of README.md that runs the tests, or None if it shows none or several."""
+    found = set(README_TEST.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+    return found.pop() if len(found) == 1 else None
+
+
+def _dead_code() -> bool:
+    """Look for what nobody uses; what only the missing parts would use is shown, not held."""
+    return _succeeds([_python(), "-m", "vulture"]) or not_there_yet("ui/main.py")
+
+
+def _tests() -> bool:
+    """Run the README's command as it stands, every process of it measured."""
+    shown = test_command_of_readme()
+    if shown is None:
+        say("README.md must show one command that starts 'python3 packaging/dev.py test'.")
+        return False
+    shutil.rmtree(COVERAGE, ignore_errors=True)
+    COVERAGE.mkdir(parents=True)
+    # coverage's own .pth file reads the first one in every Python of the environment, xdist's
+    # workers and the programs that tests start included.
+    measured = os.environ | {
+        "COVERAGE_PROCESS_START": str(ROOT / "pyproject.toml"),
+        "COVERAGE_FILE": str(COVERAGE / "data"),
+    }
+    return _succeeds(shlex.split(shown), measured)
+
+
+def _coverage() -> bool:
+    """Put the processes' measurements together and hold them against the floor."""
+    environ = os.environ | {"COVERAGE_FILE": str(COVERAGE / "data")}
+    combined = _succeeds([_python(), "-m", "coverage", "combine", "--quiet"], environ)
+    return combined and _succeeds([_python(), "-m", "coverage", "report"], environ)
+
+
+def _window() -> bool:
+    """Open the window on an empty data directory, wait until it is ready, and close it."""
+    if not_there_yet("ui/main.py"):
+        return True
+    with _new_user() as environ:
+        directory = str(Path(environ["HOME"]) / "data")
+        arguments = ["-m", "ui.main", "--smoke", "--data-dir", directory]
+        return _succeeds([_python(), *arguments], environ)
+
+
+def _command_line() -> bool:
+    """Import a sample, find something in it, and ask for the status, as JSON where it is one."""
+    if not_there_yet("app/cli/entry.py") or not_there_yet("resources/samples"):
+        return True
+    sample = min(path for path in SAMPLES.iterdir() if path.suffix in {".json", ".zip"})
+    with _new_user() as environ:
+        imported = _answer(["import", str(sample), "--json"], environ)
+        listed = _answer(["status", "--json"], environ)
+        found = _answer(["search", _a_word_of(environ), "--json"], environ)
+    return bool(
+        imported and imported["messages"] and listed and "workers" in listed
+        and found and found["results"]
+    )  # fmt: skip
+
+
+def _a_word_of(environ: dict[str, str]) -> str:
+    shown = _answer(["show", "1", "--json"], environ) or {"title": "?"}
+    return str(max(re.findall(r"\w+", str(shown["title"])) or ["?"], key=len))
+
+
+def _answer(arguments: Sequence[str], environ: dict[str, str]) -> dict[str, object] | None:
+    """Return the one JSON document that the command line prints, or None, having said why."""
+    program = [str(command("commonplace")), "--data-dir", str(Path(environ["HOME"]) / "data")]
+    say(f"$ commonplace {shlex.join(arguments)}")
+    ended = subprocess.run(
+        [*program, *arguments], env=environ, stdout=subprocess.PIPE, text=True, timeout=120
+    )
+    try:
+        answer = json.loads(ended.stdout)
+    except ValueError:
+        answer = None
+    if ended.returncode or not isinstance(answer, dict):
+        say(f"Exit code {ended.returncode}, and on stdout: {ended.stdout[:2000]!r}")
+        return None
+    return answer
+
+
+@contextmanager
+def _new_user() -> Iterator[dict[str, str]]:
+    """Yield the environment of someone who starts the program for the first time, offscreen."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    with tempfile.TemporaryDirectory(prefix="commonplace-smoke-") as home:
+        yield kept | {
+            "HOME": home,
+            "QT_QPA_PLATFORM": "offscreen",
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+            "PYTHONFAULTHANDLER": "1",
+        }
+
+
+def not_there_yet(path: str) -> bool:
+    """Return whether `path` is still to be written, and say so: for the first days only."""
+    missing = not (ROOT / path).exists()
+    if missing:
+        say(f"NOT THERE YET: {path}. This step was not run.")
+    return missing
+
+
+def _succeeds(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
+    say(f"$ {shlex.join(arguments)}")
+    ended = subprocess.run(arguments, cwd=ROOT, env=environ, timeout=STEP_LIMIT_S)
+    return ended.returncode == 0
+
+
+def _tool(*arguments: str) -> Callable[[], bool]:
+    return lambda: _succeeds([_python(), "-m", *arguments])
+
+
+def _python() -> str:
+    return str(command("python"))
+
+
+STEPS: tuple[tuple[str, Callable[[], bool]], ...] = (
+    ("Format", _tool("ruff", "format", "--check")),
+    ("Lint", _tool("ruff", "check")),
+    ("Types", _tool("mypy")),
+    ("Layers", lambda: _succeeds([str(command("lint-imports"))])),
+    ("Dead code", _dead_code),
+    ("Tests, with the README's command", _tests),
+    ("Coverage", _coverage),
+    ("The window starts", _window),
+    ("The command line answers", _command_line),
+)

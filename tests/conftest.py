@@ -1,0 +1,72 @@
+"""What every test gets, asked for or not: a home of its own, no network, nothing left running.
+
+Qt is not imported here: `tests/app` runs without it. The thread pool is looked at only when
+something else has loaded Qt.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.fakes import leftovers
+from tests.fakes.network import NetworkGuard
+
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+# The same examples on every machine and in every run; an explicit @settings still wins.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, database=None)
+settings.load_profile("ci")
+
+FOREIGN_PREFIXES = ("OPENAI_", "ANTHROPIC_", "COMMONPLACE_", "OLLAMA_", "XDG_")
+FOREIGN_SUFFIXES = ("_API_KEY", "_PROXY")
+XDG_FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE", "RUNTIME")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running() -> Iterator[None]:
+    """Fail a test that leaves a thread, an asyncio task or work in Qt's global pool behind."""
+    before = leftovers.snapshot()
+    yield
+    if left := leftovers.since(before):
+        pytest.fail("left running: " + "; ".join(left))
+
+
+@pytest.fixture(autouse=True)
+def clean_home(nothing_left_running: None) -> Iterator[Path]:
+    """Give the test an empty home, no keys, no proxies, and a keyring that keeps nothing."""
+    home = Path(tempfile.mkdtemp(prefix="commonplace-home-"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.upper().startswith(FOREIGN_PREFIXES) or name.upper().endswith(FOREIGN_SUFFIXES):
+                patch.delenv(name)
+        patch.setenv("HOME", str(home))
+        for folder in XDG_FOLDERS:
+            path = home / "xdg" / folder.lower()
+            path.mkdir(parents=True, mode=0o700)
+            patch.setenv(f"XDG_{folder}_{'DIR' if folder == 'RUNTIME' else 'HOME'}", str(path))
+        patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+        if (core := sys.modules.get("keyring.core")) is not None:
+            patch.setattr(core, "_keyring_backend", None)  # what an earlier test loaded
+        yield home
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def network(clean_home: Path) -> Iterator[NetworkGuard]:
+    """Refuse every connection but loopback and local sockets; fail if one was tried unseen."""
+    guard = NetworkGuard()
+    with guard:
+        yield guard
+    if guard.refused:
+        pytest.fail(f"tried to reach the network: {', '.join(guard.refused)}")
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    """Return a data directory that does not exist yet."""
+    return tmp_path / "data"
