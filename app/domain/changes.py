@@ -9,16 +9,37 @@ default, because old journals must stay readable.
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.conversations import Conversation, Exchange, Message
+from app.domain.conversations import Conversation, Exchange, Message, TitleOrigin
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.passages import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationPut:
-    """A conversation's row as it now is: new, or changed in title, pin, leaf, trash, ..."""
+    """A new conversation. What changes later is `ConversationEdited`."""
 
     conversation: Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEdited:
+    """Some fields of a conversation; None leaves one as it is, so that two writers never collide.
+
+    `model` "" means the default model again; `restored` takes it out of the trash. A title is
+    taken only where its origin outranks or equals the present one's (see `TitleOrigin`).
+    """
+
+    conversation_id: ConversationId
+    title: str | None = None
+    title_origin: TitleOrigin | None = None
+    visible_leaf_id: MessageId | None = None
+    updated_at: datetime | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    private: bool | None = None
+    model: str | None = None
+    deleted_at: datetime | None = None
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +170,7 @@ class ConversationForgotten:
 
 Change = (
     ConversationPut
+    | ConversationEdited
     | MessagesAdded
     | ExchangePut
     | PassagesPut

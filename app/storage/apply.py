@@ -10,6 +10,7 @@ from typing import Any
 
 from app.domain.changes import (
     Change,
+    ConversationEdited,
     ConversationForgotten,
     ConversationPut,
     DraftPut,
@@ -24,6 +25,7 @@ from app.domain.changes import (
     SummaryPut,
     TagsChanged,
 )
+from app.domain.conversations import TitleOrigin
 from app.storage.database import Connection
 from app.storage.rows import (
     CONVERSATION_COLUMNS,
@@ -49,6 +51,7 @@ class _Fold:
     """Rows by table and key; what is written later under the same key wins."""
 
     conversations: dict[int, Row] = field(default_factory=dict)
+    edits: list[ConversationEdited] = field(default_factory=list)
     messages: dict[int, Row] = field(default_factory=dict)
     exchanges: dict[int, Row] = field(default_factory=dict)
     members: dict[int, list[Row]] = field(default_factory=dict)
@@ -80,6 +83,10 @@ def apply_records(
 
 def _conversation(fold: _Fold, change: ConversationPut, _position: int, _place: int) -> None:
     fold.conversations[change.conversation.id] = conversation_row(change.conversation)
+
+
+def _edited(fold: _Fold, change: ConversationEdited, _position: int, _place: int) -> None:
+    fold.edits.append(change)
 
 
 def _messages(fold: _Fold, change: MessagesAdded, _position: int, _place: int) -> None:
@@ -157,6 +164,7 @@ def _forgotten(fold: _Fold, change: ConversationForgotten, position: int, _place
 
 _FOLDERS: dict[type, Callable[[_Fold, Any, int, int], None]] = {
     ConversationPut: _conversation,
+    ConversationEdited: _edited,
     MessagesAdded: _messages,
     ExchangePut: _exchange,
     PassagesPut: _passages,
@@ -177,6 +185,8 @@ def _write(connection: Connection, fold: _Fold) -> None:
         insert_rows(connection, table, columns, rows, how)
 
     put("conversation", CONVERSATION_COLUMNS, fold.conversations.values())
+    for edit in fold.edits:
+        _edit(connection, edit)
     put("message", MESSAGE_COLUMNS, fold.messages.values(), _IGNORE)
     put("exchange", f"{EXCHANGE_COLUMNS}, position", fold.exchanges.values())
     members = [row for rows in fold.members.values() for row in rows]
@@ -200,6 +210,30 @@ def _write(connection: Connection, fold: _Fold) -> None:
     put("spend", _SPEND_COLUMNS, fold.spend)
     for conversation_id, position in fold.forgotten:
         _erase(connection, conversation_id, position)
+
+
+def _edit(connection: Connection, edit: ConversationEdited) -> None:
+    origin = edit.title_origin or TitleOrigin.USER
+    outranked = list(TitleOrigin)[: list(TitleOrigin).index(origin) + 1]
+    origins = ", ".join(f"'{each}'" for each in outranked)
+    takes_title = f"$2::VARCHAR IS NOT NULL AND title_origin IN ({origins})"
+    connection.execute(
+        f"""UPDATE conversation SET
+            title = CASE WHEN {takes_title} THEN $2 ELSE title END,
+            title_origin = CASE WHEN {takes_title} THEN $3 ELSE title_origin END,
+            visible_leaf_id = coalesce($4, visible_leaf_id),
+            updated_at = greatest(updated_at, coalesce($5, updated_at)),
+            pinned = coalesce($6, pinned), archived = coalesce($7, archived),
+            private = coalesce($8, private),
+            model = nullif(coalesce($9, model, ''), ''),
+            deleted_at = CASE WHEN $11 THEN NULL ELSE coalesce($10, deleted_at) END
+            WHERE id = $1""",
+        [
+            edit.conversation_id, edit.title, origin.value, edit.visible_leaf_id,
+            to_db(edit.updated_at), edit.pinned, edit.archived, edit.private, edit.model,
+            to_db(edit.deleted_at), edit.restored,
+        ],
+    )  # fmt: skip
 
 
 _SPEND_COLUMNS = (

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from app.domain.changes import (
     Change,
+    ConversationEdited,
     ConversationForgotten,
     ConversationPut,
     ExchangePut,
@@ -33,6 +34,10 @@ def changed_by(changes: Iterable[Change]) -> Changed:
         match change:
             case ConversationPut(conversation=row):
                 conversations.add(row.id)
+            case ConversationEdited(conversation_id=edited, visible_leaf_id=leaf):
+                conversations.add(edited)
+                if leaf is not None:
+                    messages_in.add(edited)
             case MessagesAdded(messages=added):
                 messages_in.update(message.conversation_id for message in added)
             case ExchangePut(exchange=exchange):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from app.domain import codec
 from app.domain.changes import (
     Change,
-    ConversationPut,
+    ConversationEdited,
     ExchangePut,
     MessagesAdded,
     PassagesPut,
@@ -76,11 +76,11 @@ def _ending(store: Store, exchange: Exchange, grown: list[ReplyGrew]) -> list[Ch
     )
     ended = replace(ended, message_ids=(*exchange.message_ids, message.id), completed_at=last.at)
     conversation = store.read(lambda cursor: conversation_with(cursor, exchange.conversation_id))
-    shown = replace(conversation, visible_leaf_id=message.id, updated_at=last.at)
+    shown = ConversationEdited(conversation.id, visible_leaf_id=message.id, updated_at=last.at)
     return [
         MessagesAdded((message,)),
         ExchangePut(ended),
-        ConversationPut(shown),
+        shown,
         *([] if conversation.private else _passages(store, ended, [*messages, message])),
     ]
 
