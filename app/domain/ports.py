@@ -48,6 +48,19 @@ class Provider(Protocol):
 class TextIndex(Protocol):
     """Passages by their words: a cache that may be deleted at any time."""
 
+    @property
+    def position(self) -> int:
+        """The journal's position it stands at; 0 when it is new or had to be thrown away."""
+        ...
+
+    def __len__(self) -> int:
+        """Return how many passages it holds."""
+        ...
+
+    def clear(self) -> None:
+        """Throw everything away; `position` is 0 again."""
+        ...
+
     def put(self, passages: Iterable[PassageText]) -> None:
         """Add passages, replacing those with the same id; visible after `commit`."""
         ...

@@ -1,7 +1,10 @@
 """Queries about passages: their words for the text index, what an index has yet to take, counts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.conversations import Role
 from app.domain.ids import ConversationId, ExchangeId, PassageId
@@ -11,6 +14,9 @@ from app.storage.database import Connection
 from app.storage.rows import blocks_of
 from app.storage.store import Store
 from app.storage.times import from_db
+
+IntColumn = NDArray[np.int64]
+TextColumn = NDArray[np.str_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +32,21 @@ class PassageRef:
 
 @dataclass(frozen=True, slots=True)
 class IndexWork:
-    """What an index at some position has yet to do; `position` is where it then stands."""
+    """What an index has yet to do up to `position`; `is_last` when nothing is left after it."""
 
     added: tuple[PassageId, ...]
     removed: tuple[PassageId, ...]
     position: int
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PassageTable:
+    """All passages as columns, by ascending id: int64 ids and conversations (0: none), kinds."""
+
+    ids: IntColumn
+    conversations: IntColumn
+    kinds: TextColumn
 
 
 class Passages:
@@ -39,21 +55,31 @@ class Passages:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def work_since(self, position: int) -> IndexWork:
-        """Return what changed after the journal's `position`; additions oldest first."""
+    def work_since(self, position: int, limit: int) -> IndexWork:
+        """Return what changed after the journal's `position`: about `limit` passages, oldest first.
+
+        One write is never divided, so that an index which has done the work stands exactly at
+        `IndexWork.position`.
+        """
 
         def query(cursor: Connection) -> IndexWork:
-            # One statement would not see a write between two; the state is read first, so that
-            # a write in between is done twice rather than never.
             (until,) = cursor.execute("SELECT position FROM state").fetchone() or (0,)
-            added = cursor.execute(
-                "SELECT id FROM passage WHERE position > ? ORDER BY id", [position]
-            ).fetchall()
-            removed = cursor.execute(
-                "SELECT id FROM passage_gone WHERE position > ?", [position]
-            ).fetchall()
+            (count, end) = cursor.execute(
+                "SELECT count(*), max(position) FROM (SELECT position FROM passage "
+                "WHERE position > ? ORDER BY position LIMIT ?)",
+                [position, limit],
+            ).fetchone() or (0, None)
+            is_last = count < limit
+            end = until if is_last else end
+            added, removed = (
+                cursor.execute(
+                    f"SELECT id FROM {table} WHERE position > ? AND position <= ? ORDER BY id",
+                    [position, end],
+                ).fetchall()
+                for table in ("passage", "passage_gone")
+            )
             return IndexWork(
-                tuple(each for (each,) in added), tuple(each for (each,) in removed), until
+                tuple(each for (each,) in added), tuple(each for (each,) in removed), end, is_last
             )
 
         return self._store.read(query)
@@ -76,15 +102,19 @@ class Passages:
         found = (PassageRef(row[0], PassageKind(row[1]), *row[2:]) for row in rows)
         return {ref.id: ref for ref in found}
 
-    def conversations_of(self) -> tuple[Sequence[int], Sequence[int], Sequence[str]]:
-        """Return three columns, by passage id: id, conversation (0 for none), kind."""
-        rows = self._store.read(
+    def table(self) -> PassageTable:
+        """Return every passage's place, as columns: 100,000 in a few milliseconds."""
+        columns = self._store.read(
             lambda cursor: cursor.execute(
-                "SELECT id, coalesce(conversation_id, 0), kind FROM passage ORDER BY id"
-            ).fetchall()
+                "SELECT id, coalesce(conversation_id, 0) AS conversation, kind FROM passage "
+                "ORDER BY id"
+            ).fetchnumpy()
         )
-        ids, conversations, kinds = zip(*rows, strict=True) if rows else ((), (), ())
-        return ids, conversations, kinds
+        return PassageTable(
+            np.asarray(columns["id"], np.int64),
+            np.asarray(columns["conversation"], np.int64),
+            np.asarray(columns["kind"], np.str_),
+        )
 
     def of_source(self, kind: PassageKind, source_id: int) -> tuple[PassageId, ...]:
         """Return the passages made from one record."""

@@ -1,0 +1,7 @@
+"""Talking: the exchange loop, what can be done to conversations, commands and tools.
+
+exchanges.py   starts, streams, stops and stores exchanges, on a thread of its own
+running.py     one exchange while it runs: its stream, its journal, its end
+plans.py       what a wish (send, edit, regenerate, retry, continue) writes before it runs
+library.py     what can be done to conversations: rename, pin, archive, trash, tag, branch, fork
+"""

@@ -1,0 +1,311 @@
+"""Exchanges: started, streamed, stopped and stored on one asyncio loop in a thread of its own.
+
+The window and the command line use it alike: a wish returns a future of a `Reply`, resolved once
+the user's words are safe; the reply then grows by itself.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from app.chat.plans import (
+    Allocator,
+    Plan,
+    new_conversation,
+    plan_edit,
+    plan_regenerate,
+    plan_retry,
+    plan_send,
+)
+from app.chat.running import PriceOf, Reply, RunningExchange
+from app.domain.chat import ChatRequest, ModelRef
+from app.domain.conversations import (
+    Block,
+    Conversation,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Role,
+    Text,
+)
+from app.domain.errors import InvalidInput
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.ports import ChatModel
+from app.domain.text import clean
+from app.memory.window import window_of
+from app.storage.conversations import Conversations
+from app.storage.exchanges import Exchanges, path_to, shown_path
+from app.storage.settings import Settings
+from app.storage.store import Store
+from app.storage.times import now
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_CONTEXT_TOKENS_ASSUMED = 32_000
+_REPLY_SHARE = 0.25
+_STOP_TIMEOUT_S = 3.0
+_CONTINUE = "Continue exactly where your last message broke off, without repeating any of it."
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What the loop needs to know of models: who answers, how much it reads, what it costs."""
+
+    chat_model: Callable[[ModelRef], ChatModel]
+    context_tokens: Callable[[ModelRef], int | None]
+    price_of: PriceOf
+
+
+class ExchangeLoop:
+    """Runs exchanges, at most one at a time in a conversation. Thread-safe."""
+
+    def __init__(self, store: Store, settings: Settings, models: Models) -> None:
+        self._store = store
+        self._settings = settings
+        self._models = models
+        self._conversations = Conversations(store)
+        self._exchanges = Exchanges(store)
+        self._allocate = Allocator(store.ids.message, store.ids.exchange, now)
+        self._running: dict[ConversationId, Reply] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._planning = asyncio.Lock()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="exchanges", daemon=True)
+        self._thread.start()
+
+    # -- wishes; each future resolves when the user's words are durable
+
+    def send(
+        self,
+        conversation_id: ConversationId | None,
+        blocks: tuple[Block, ...],
+        *,
+        model: str | None = None,
+        private: bool = False,
+    ) -> "Future[Reply]":
+        """Say something in a conversation, or (None) begin one.
+
+        `model` (PROVIDER:MODEL) is kept for the conversation from now on. Fails with InvalidInput
+        when there is nothing to say or a reply is running there, NotFound, StorageError.
+        """
+        return self._wish(lambda: self._plan_send(conversation_id, blocks, model, private))
+
+    def edit(
+        self, exchange_id: ExchangeId, message_id: MessageId, blocks: tuple[Block, ...]
+    ) -> "Future[Reply]":
+        """Say it differently: another user message in that place, on a new branch."""
+        return self._wish(
+            lambda: self._plan_again(
+                exchange_id,
+                lambda conversation, exchange, path, model: plan_edit(
+                    conversation, exchange, path, message_id, _checked(blocks), model,
+                    self._allocate,
+                ),
+            )
+        )  # fmt: skip
+
+    def regenerate(self, exchange_id: ExchangeId) -> "Future[Reply]":
+        """Ask for another answer to the same question, on a new branch."""
+        return self._wish(
+            lambda: self._plan_again(
+                exchange_id,
+                lambda conversation, exchange, path, model: plan_regenerate(
+                    conversation, exchange, path, model, self._allocate
+                ),
+            )
+        )
+
+    def retry(self, exchange_id: ExchangeId) -> "Future[Reply]":
+        """Run a failed exchange again; one that has words already is continued."""
+
+        def plan(
+            conversation: Conversation, exchange: Exchange, path: Sequence[Message], model: str
+        ) -> Plan:
+            continues = path[-1].role is not Role.USER
+            return plan_retry(
+                conversation, exchange, path, model, self._allocate, continues=continues
+            )
+
+        return self._wish(lambda: self._plan_again(exchange_id, plan))
+
+    def running(self, conversation_id: ConversationId) -> Reply | None:
+        """Return the reply under way in a conversation."""
+        return self._running.get(conversation_id)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any reply is under way."""
+        return bool(self._running)
+
+    def call(self, work: Callable[[], Awaitable[T]]) -> "Future[T]":
+        """Run a coroutine on this loop: what else speaks to a provider (lists, tests)."""
+
+        async def run() -> T:
+            return await work()
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop)
+
+    def close(self) -> None:
+        """Stop every reply, store what had arrived, end the thread; at most 3 s. Blocking."""
+        if not self._thread.is_alive():
+            return
+        ending = asyncio.run_coroutine_threadsafe(self._end_all(), self._loop)
+        try:
+            ending.result(_STOP_TIMEOUT_S)
+        except TimeoutError:
+            _log.warning("a reply did not end in time")
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_STOP_TIMEOUT_S)
+
+    # -- on the exchange thread
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    async def _end_all(self) -> None:
+        for reply in tuple(self._running.values()):
+            reply.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _wish(self, plan: Callable[[], Plan]) -> "Future[Reply]":
+        return asyncio.run_coroutine_threadsafe(self._begin(plan), self._loop)
+
+    async def _begin(self, make_plan: Callable[[], Plan]) -> Reply:
+        # One at a time: a plan made while another one is being stored would branch off by accident.
+        async with self._planning:
+            plan = await asyncio.to_thread(make_plan)
+            if plan.conversation.id in self._running:
+                raise InvalidInput(
+                    "A reply is still running in this conversation", "Stop it or wait for its end."
+                )
+            await asyncio.wrap_future(self._store.commit(*plan.changes))
+            reply = Reply(plan)
+            self._running[plan.conversation.id] = reply
+        self._spawn(self._run(reply))
+        return reply
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, reply: Reply) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def stop() -> None:
+            self._loop.call_soon_threadsafe(task.cancel)
+
+        reply.on_stop(stop)
+        plan = reply.plan
+        ref = ModelRef.parse(plan.exchange.model or "")
+        try:
+            model = _Deferred(lambda: self._models.chat_model(ref))
+            running = RunningExchange(self._store, reply, model, ref, self._models.price_of)
+            ended: Exchange | BaseException = await running.run(self._request(plan, ref))
+        except Exception as error:  # noqa: BLE001 - the loop must live, the screen gets it
+            _log.exception("the end of a reply could not be stored")
+            ended = error
+        self._running.pop(plan.conversation.id, None)
+        reply.finish(ended)
+
+    def _request(self, plan: Plan, ref: ModelRef) -> ChatRequest:
+        context = self._models.context_tokens(ref) or _CONTEXT_TOKENS_ASSUMED
+        path = plan.path
+        if plan.continues:
+            last = path[-1]
+            ask = Message(
+                last.id,
+                last.uid,
+                last.conversation_id,
+                last.id,
+                Role.USER,
+                (Text(_CONTINUE),),
+                now(),
+            )
+            path = (*path, ask)
+        sent = window_of(
+            path,
+            int(context * (1 - _REPLY_SHARE)),
+            self._settings.number("context_sliding_window"),
+        )
+        return ChatRequest(ref.model, sent, self._settings.text("system_prompt"))
+
+    # -- plans, in a worker thread: they read the database
+
+    def _plan_send(
+        self,
+        conversation_id: ConversationId | None,
+        blocks: tuple[Block, ...],
+        model: str | None,
+        private: bool,
+    ) -> Plan:
+        blocks = _checked(blocks)
+        if conversation_id is None:
+            conversation = new_conversation(
+                self._store.ids.conversation(), now(), private=private, model=model
+            )
+            chosen = self._model_of(conversation, model)
+            return plan_send(conversation, (), (), blocks, chosen, self._allocate, is_new=True)
+        conversation = self._conversations.get(conversation_id)
+        shown = shown_path(conversation, self._exchanges.of(conversation_id))
+        path = self._messages(shown)
+        chosen = self._model_of(conversation, model)
+        return plan_send(conversation, shown, path, blocks, chosen, self._allocate, is_new=False)
+
+    def _plan_again(
+        self,
+        exchange_id: ExchangeId,
+        plan: Callable[[Conversation, Exchange, Sequence[Message], str], Plan],
+    ) -> Plan:
+        exchange = self._exchanges.get(exchange_id)
+        if exchange.status is ExchangeStatus.RUNNING:
+            raise InvalidInput("This reply is still running", "Stop it or wait for its end.")
+        conversation = self._conversations.get(exchange.conversation_id)
+        path = path_to(exchange, self._exchanges.of(exchange.conversation_id))
+        return plan(
+            conversation, exchange, self._messages(path), self._model_of(conversation, None)
+        )
+
+    def _messages(self, path: Sequence[Exchange]) -> tuple[Message, ...]:
+        ids = [message_id for exchange in path for message_id in exchange.message_ids]
+        found = self._exchanges.messages(ids)
+        return tuple(found[each] for each in ids)
+
+    def _model_of(self, conversation: Conversation, model: str | None) -> str:
+        return model or conversation.model or self._settings.text("default_model")
+
+
+class _Deferred:
+    """A model looked up when its stream begins, so that a missing key is an error of the turn."""
+
+    def __init__(self, find: Callable[[], ChatModel]) -> None:
+        self._find = find
+
+    async def stream(self, request: ChatRequest) -> Any:
+        model = await asyncio.to_thread(self._find)
+        stream = model.stream(request)
+        try:
+            async for event in stream:
+                yield event
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+
+
+def _checked(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    cleaned = tuple(Text(clean(b.text)) if isinstance(b, Text) else b for b in blocks)
+    if not any(not isinstance(b, Text) or b.text.strip() for b in cleaned):
+        raise InvalidInput("There is nothing to send", "Type a message first.")
+    return cleaned

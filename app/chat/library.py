@@ -1,0 +1,226 @@
+"""What can be done to conversations without a model: rename, pin, archive, trash, tag, branch, fork.
+
+Blocking: the window calls these from a pool, the command line directly. Each returns when the
+change is durable.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.domain.changes import (
+    ConversationEdited,
+    ConversationPut,
+    DraftPut,
+    ExchangePut,
+    MessagesAdded,
+    TagsChanged,
+)
+from app.domain.conversations import (
+    Conversation,
+    Exchange,
+    Message,
+    TitleOrigin,
+)
+from app.domain.errors import InvalidInput, NotFound
+from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
+from app.domain.text import clean, one_line
+from app.storage.conversations import Conversations
+from app.storage.exchanges import Exchanges, path_to, shown_path
+from app.storage.store import Store
+from app.storage.summaries import Summaries
+from app.storage.times import now
+
+_TITLE_LIMIT_CHARS = 200
+_TAG_LIMIT_CHARS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationView:
+    """A conversation opened on one of its paths.
+
+    `path` are the exchanges shown, turn 0 first. `siblings` are, for each of them, the exchanges
+    that stand in its place on other branches, itself included, oldest first.
+    """
+
+    conversation: Conversation
+    tags: tuple[str, ...]
+    summary: str
+    path: tuple[Exchange, ...]
+    siblings: tuple[tuple[ExchangeId, ...], ...]
+
+
+class Library:
+    """The conversations of one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._conversations = Conversations(store)
+        self._exchanges = Exchanges(store)
+        self._summaries = Summaries(store)
+
+    def open(self, conversation_id: int, show: int | None = None) -> ConversationView:
+        """Return a conversation on its visible path, or on the one through exchange `show`.
+
+        The path through `show` goes on beyond it along the newest branch. Raises NotFound.
+        """
+        conversation = self._conversations.get(conversation_id)
+        exchanges = self._exchanges.of(conversation_id)
+        path = shown_path(conversation, exchanges)
+        if show is not None and all(exchange.id != show for exchange in path):
+            path = path_to(_newest_leaf(exchanges, self._one(exchanges, show)), exchanges)
+        places: dict[ExchangeId | None, list[ExchangeId]] = {}
+        for exchange in exchanges:
+            places.setdefault(exchange.parent_id, []).append(exchange.id)
+        summary = self._summaries.latest("conversation", [conversation_id]).get(conversation_id)
+        return ConversationView(
+            conversation=conversation,
+            tags=self._conversations.tags_of([conversation_id]).get(conversation_id, ()),
+            summary=summary.text if summary else "",
+            path=path,
+            siblings=tuple(tuple(places[exchange.parent_id]) for exchange in path),
+        )
+
+    def messages(self, exchanges: Sequence[Exchange]) -> dict[ExchangeId, tuple[Message, ...]]:
+        """Return the messages of each exchange, in path order."""
+        found = self._exchanges.messages(
+            [each for exchange in exchanges for each in exchange.message_ids]
+        )
+        return {
+            exchange.id: tuple(found[each] for each in exchange.message_ids if each in found)
+            for exchange in exchanges
+        }
+
+    def switch_branch(self, exchange_id: ExchangeId) -> ConversationView:
+        """Show the branch through an exchange from now on; return the view."""
+        exchange = self._exchanges.get(exchange_id)
+        view = self.open(exchange.conversation_id, exchange_id)
+        leaf = view.path[-1].message_ids[-1]
+        self._store.save(ConversationEdited(exchange.conversation_id, visible_leaf_id=leaf))
+        return view
+
+    def rename(self, conversation_id: ConversationId, title: str) -> None:
+        """Give a title; raise InvalidInput when it is empty."""
+        words = one_line(clean(title), _TITLE_LIMIT_CHARS)
+        if not words:
+            raise InvalidInput("A title cannot be empty", "Type at least one character.")
+        self._edit(conversation_id, title=words, title_origin=TitleOrigin.USER)
+
+    def pin(self, conversation_id: ConversationId, pinned: bool) -> None:
+        """Keep a conversation at the top of the list, or no longer."""
+        self._edit(conversation_id, pinned=pinned)
+
+    def archive(self, conversation_id: ConversationId, archived: bool) -> None:
+        """Take a conversation out of list, search and recall, or bring it back."""
+        self._edit(conversation_id, archived=archived)
+
+    def choose_model(self, conversation_id: ConversationId, model: str | None) -> None:
+        """Set the model (PROVIDER:MODEL) of a conversation; None is the default model."""
+        self._edit(conversation_id, model=model or "")
+
+    def delete(self, conversation_id: ConversationId) -> None:
+        """Move a conversation to the trash: out of list, search and workers at once."""
+        self._edit(conversation_id, deleted_at=now())
+
+    def restore(self, conversation_id: ConversationId) -> None:
+        """Take a conversation out of the trash."""
+        self._edit(conversation_id, restored=True)
+
+    def tag(
+        self, conversation_id: ConversationId, added: Sequence[str], removed: Sequence[str] = ()
+    ) -> None:
+        """Add and remove tags; raise InvalidInput for an empty or too long one."""
+        self._conversations.get(conversation_id)
+        names = tuple(" ".join(clean(name).split()) for name in added)
+        for name in names:
+            if not 0 < len(name) <= _TAG_LIMIT_CHARS:
+                raise InvalidInput(
+                    f"'{name[:60]}' cannot be a tag",
+                    f"Allowed: 1 to {_TAG_LIMIT_CHARS} characters.",
+                )
+        self._store.save(TagsChanged(conversation_id, names, tuple(removed)))
+
+    def save_draft(self, conversation_id: ConversationId | None, text: str) -> None:
+        """Keep unsent words."""
+        self._store.save(DraftPut(conversation_id, clean(text), now()))
+
+    def fork(self, exchange_id: ExchangeId) -> ConversationId:
+        """Begin a new conversation with a copy of the path up to and including an exchange.
+
+        The copies are not indexed again: search finds the originals.
+        """
+        last = self._exchanges.get(exchange_id)
+        origin = self._conversations.get(last.conversation_id)
+        path = path_to(last, self._exchanges.of(last.conversation_id))
+        messages = self.messages(path)
+        at = now()
+        fork = replace(
+            origin,
+            id=self._store.ids.conversation(),
+            uid=new_uid(),
+            title=one_line(f"{origin.title} (fork)", _TITLE_LIMIT_CHARS),
+            source="commonplace",
+            created_at=at,
+            updated_at=at,
+            pinned=False,
+            archived=False,
+            deleted_at=None,
+        )
+        copies, exchanges = self._copied(fork, path, messages)
+        fork = replace(fork, visible_leaf_id=copies[-1].id if copies else None)
+        self._store.save(
+            ConversationPut(fork), MessagesAdded(tuple(copies)), *map(ExchangePut, exchanges)
+        )
+        return fork.id
+
+    def _copied(
+        self,
+        fork: Conversation,
+        path: Sequence[Exchange],
+        messages: dict[ExchangeId, tuple[Message, ...]],
+    ) -> tuple[list[Message], list[Exchange]]:
+        copies: list[Message] = []
+        exchanges: list[Exchange] = []
+        for exchange in path:
+            own: list[MessageId] = []
+            for message in messages[exchange.id]:
+                copy = replace(
+                    message,
+                    id=self._store.ids.message(),
+                    uid=new_uid(),
+                    conversation_id=fork.id,
+                    parent_id=copies[-1].id if copies else None,
+                )
+                copies.append(copy)
+                own.append(copy.id)
+            exchanges.append(
+                replace(
+                    exchange,
+                    id=self._store.ids.exchange(),
+                    conversation_id=fork.id,
+                    parent_id=exchanges[-1].id if exchanges else None,
+                    message_ids=tuple(own),
+                )
+            )
+        return copies, exchanges
+
+    def _edit(self, conversation_id: ConversationId, **fields: object) -> None:
+        self._conversations.get(conversation_id)
+        self._store.save(ConversationEdited(conversation_id, **fields))  # type: ignore[arg-type]
+
+    @staticmethod
+    def _one(exchanges: Sequence[Exchange], exchange_id: int) -> Exchange:
+        for exchange in exchanges:
+            if exchange.id == exchange_id:
+                return exchange
+        raise NotFound(f"There is no exchange {exchange_id} in this conversation")
+
+
+def _newest_leaf(exchanges: Sequence[Exchange], start: Exchange) -> Exchange:
+    """Follow the newest child from `start` to the end of its branch."""
+    children: dict[ExchangeId | None, Exchange] = {}
+    for exchange in exchanges:
+        children[exchange.parent_id] = exchange
+    leaf = start
+    while (child := children.get(leaf.id)) is not None:
+        leaf = child
+    return leaf

@@ -1,0 +1,114 @@
+"""Recall, the built-in model: no network, no language model, only what the book holds.
+
+It answers with the best passages, quoted, dated and linked, and says plainly what it is.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import groupby
+
+from app.domain.chat import (
+    ChatRequest,
+    Finished,
+    FinishReason,
+    ModelCard,
+    ModelRef,
+    StreamEvent,
+    TextDelta,
+)
+from app.domain.conversations import Role
+from app.domain.ids import ConversationId
+from app.domain.passages import SearchResult
+from app.domain.text import one_line
+
+RECALL = "recall"
+_PASSAGES = 6
+_WEAK = 0.35
+_QUESTION_LIMIT_CHARS = 160
+_NO_MODEL = (
+    "*No language model is set up, so this is not an answer but what your own conversations say. "
+    "Choose a model in Settings to talk to one.*"
+)
+
+FindPassages = Callable[[str, ConversationId, int], Sequence[SearchResult]]
+
+
+class RecallModel:
+    """Answers from the book.
+
+    `find(question, conversation to leave out, limit)` returns results best first; it may block.
+    """
+
+    name = RECALL
+
+    def __init__(self, find: FindPassages) -> None:
+        self._find = find
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
+        """Yield the answer in a few pieces; never fails for want of a result."""
+        question = next(m for m in reversed(request.messages) if m.role is Role.USER)
+        found = await asyncio.to_thread(
+            self._find, question.text, question.conversation_id, _PASSAGES
+        )
+        for part in _answer(found):
+            yield TextDelta(part)
+        yield Finished(FinishReason.STOP)
+
+    async def models(self) -> tuple[ModelCard, ...]:
+        """Return the one model there is."""
+        return (ModelCard(ModelRef(RECALL, ""), "Recall (built in)"),)
+
+    def chat_model(self) -> "RecallModel":
+        """Return itself."""
+        return self
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+def _answer(found: Sequence[SearchResult]) -> list[str]:
+    if not found:
+        return [
+            "I found nothing about that in your conversations.\n\n",
+            "Import your past chats, or ask with other words.\n\n",
+            _NO_MODEL,
+        ]
+    strong = [result for result in found if result.relevance >= _WEAK]
+    head = (
+        "From your conversations:\n\n"
+        if strong
+        else "Nothing fits well. The nearest in your conversations:\n\n"
+    )
+    parts = [head]
+    order = {result.conversation_id: place for place, result in reversed(list(enumerate(found)))}
+    grouped = sorted(strong or found[:3], key=lambda result: order[result.conversation_id])
+    for _, group in groupby(grouped, key=lambda result: result.conversation_id):
+        parts.append(_conversation(list(group)))
+    return [*parts, _NO_MODEL]
+
+
+def _conversation(results: Sequence[SearchResult]) -> str:
+    first = results[0]
+    lines = [f"**{_escaped(first.conversation_title)}** · {_date(first)}\n"]
+    for result in results:
+        question = one_line(result.user_question, _QUESTION_LIMIT_CHARS)
+        link = f"commonplace://{result.conversation_id}/{result.turn_number or 0}"
+        title = _escaped(question) or "Open the turn"
+        lines.append(f"[{title}]({link}) · {result.relevance:.0%}\n")
+        quote = result.snippet.strip().replace("\n", "\n> ")
+        lines.append(f"> {_quotable(quote)}\n")
+    return "\n".join(lines) + "\n"
+
+
+def _date(result: SearchResult) -> str:
+    local = result.created_at.astimezone()
+    return f"{local.day} {local:%B %Y}"
+
+
+def _escaped(text: str) -> str:
+    """Return words so that Markdown shows them as they are."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$" else c for c in text)
+
+
+def _quotable(text: str) -> str:
+    return text.replace("```", "'''")
