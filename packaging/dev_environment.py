@@ -75,7 +75,8 @@ def _install_lock() -> None:
     say(f"Installing {count} packages from {LOCK.relative_to(ROOT)}, hashes checked; the first "
         "time fetches some 250 MB")  # fmt: skip
     started = time.monotonic()
-    _pip("--require-hashes", "--requirement", str(LOCK))
+    # The lock is complete: resolving it once more would only cost time.
+    _pip("--no-deps", "--require-hashes", "--requirement", str(LOCK))
     say(f"Installed in {time.monotonic() - started:.0f} s")
 
 
