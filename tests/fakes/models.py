@@ -1,0 +1,35 @@
+"""A language model that says what a test tells it to: an implementation of the ChatModel port."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from app.domain.chat import ChatRequest, Finished, FinishReason, StreamEvent, TextDelta
+
+
+class ScriptedModel:
+    """Plays one script for each request; an exception in a script is raised, an Event awaited.
+
+    Attributes:
+        requests: What was asked, in order.
+    """
+
+    def __init__(self, *scripts: Sequence[StreamEvent | Exception | asyncio.Event]) -> None:
+        self._scripts = list(scripts)
+        self.requests: list[ChatRequest] = []
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
+        """Yield the next script; without one, a short complete answer."""
+        self.requests.append(request)
+        script = self._scripts.pop(0) if self._scripts else says("All right.")
+        for step in script:
+            if isinstance(step, Exception):
+                raise step
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            else:
+                yield step
+
+
+def says(text: str) -> list[StreamEvent | Exception | asyncio.Event]:
+    """Return the script of a complete answer."""
+    return [TextDelta(text), Finished(FinishReason.STOP)]
