@@ -36,20 +36,28 @@ QT = (
     Part("libxkbcommon.so.0", "libxkbcommon0"),
     Part("libdbus-1.so.3", "libdbus-1-3"),
 )
-# The same for its platform plugin xcb (X11, and Wayland through XWayland).
+# The same for its platform plugin xcb (X11, and Wayland by way of XWayland).
 X11 = (
+    Part("libX11-xcb.so.1", "libx11-xcb1"),
     Part("libxcb-cursor.so.0", "libxcb-cursor0"),
     Part("libxcb-icccm.so.4", "libxcb-icccm4"),
     Part("libxcb-image.so.0", "libxcb-image0"),
     Part("libxcb-keysyms.so.1", "libxcb-keysyms1"),
     Part("libxcb-randr.so.0", "libxcb-randr0"),
     Part("libxcb-render-util.so.0", "libxcb-render-util0"),
+    Part("libxcb-render.so.0", "libxcb-render0"),
     Part("libxcb-shape.so.0", "libxcb-shape0"),
+    Part("libxcb-shm.so.0", "libxcb-shm0"),
     Part("libxcb-sync.so.1", "libxcb-sync1"),
+    Part("libxcb-util.so.1", "libxcb-util1"),
     Part("libxcb-xfixes.so.0", "libxcb-xfixes0"),
-    Part("libxcb-xinerama.so.0", "libxcb-xinerama0"),
     Part("libxcb-xkb.so.1", "libxcb-xkb1"),
     Part("libxkbcommon-x11.so.0", "libxkbcommon-x11-0"),
+)
+# And for its plugin wayland.
+WAYLAND = (
+    Part("libwayland-client.so.0", "libwayland-client0"),
+    Part("libwayland-cursor.so.0", "libwayland-cursor0"),
 )
 FONT = Part("a font", "fonts-dejavu-core")
 FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.local/share/fonts", "~/.fonts")
@@ -62,24 +70,23 @@ def provide(
 ) -> None:
     """See to it that the system has what the caller is about to use.
 
-    Root on Debian or Ubuntu gets everything that is missing installed. Anyone else is told what
-    to install; `Stopped` is raised when it cannot go on without: `needs_qt` to load Qt at all,
-    `needs_display` to show a window on X11. On other systems than Linux nothing is missing, as
-    the wheels bring it along.
+    Root on Debian or Ubuntu gets everything that is missing installed; anyone else is told what
+    to install. `Stopped` is raised when it is still missing and cannot be done without:
+    `needs_qt` to load Qt at all, `needs_display` to show a window on the display that `environ`
+    names. On other systems than Linux nothing is missing, as the wheels bring it along.
     """
     if sys.platform != "linux":
         return
-    qt, x11 = missing_libraries(QT), missing_libraries(X11)
-    venv = missing_venv()
-    missing = [*venv, *qt, *x11, *([] if has_font() else [FONT])]
-    if not missing:
+    venv, qt, x11, wayland = missing_venv(), *map(missing_libraries, (QT, X11, WAYLAND))
+    missing = [*venv, *qt, *x11, *wayland, *([] if has_font() else [FONT])]
+    if not missing or (os.geteuid() == 0 and shutil.which("apt-get") and install(missing)):
         return
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        install(missing)
-        return
-    on_x11 = bool(environ.get("DISPLAY")) and not environ.get("WAYLAND_DISPLAY")
     say(advice(missing, sudo=os.geteuid() != 0))
-    if venv or (needs_qt and qt) or (needs_display and on_x11 and x11):
+    lacking = {"DISPLAY": x11, "WAYLAND_DISPLAY": wayland}
+    # With both displays at hand Qt takes the one whose plugin loads.
+    displays = [name for name in lacking if environ.get(name)]
+    no_way = bool(displays) and all(lacking[name] for name in displays)
+    if venv or (needs_qt and qt) or (needs_display and no_way):
         raise Stopped("Not going on without it.")
     say("Going on: what comes next does not need it.")
 
@@ -121,19 +128,18 @@ def advice(missing: Iterable[Part], *, sudo: bool) -> str:
     )
 
 
-def install(missing: Iterable[Part]) -> None:
-    """Install the Debian packages of `missing`; raise `Stopped` with apt's reason otherwise."""
+def install(missing: Iterable[Part]) -> bool:
+    """Install the Debian packages of `missing`; return whether apt could, which says why not."""
     packages = _packages(missing)
     say(f"Installing system packages: {' '.join(packages)}")
     if not any(APT_LISTS.glob("*_Packages*")):
         _apt("update")
     options = ["install", "--yes", "--no-install-recommends", *packages]
     if _apt(*options) == 0:
-        return
+        return True
     say("That failed; trying once more with fresh package lists")
     _apt("update")
-    if _apt(*options):
-        raise Stopped(f"apt-get could not install: {' '.join(packages)}. It says why above.")
+    return _apt(*options) == 0
 
 
 def _packages(missing: Iterable[Part]) -> list[str]:
@@ -150,4 +156,5 @@ def _loads(library: str) -> bool:
 
 def _apt(*arguments: str) -> int:
     environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    return subprocess.run(["apt-get", "-qq", *arguments], env=environ).returncode
+    silent = subprocess.DEVNULL  # every package unpacked; what went wrong comes on stderr
+    return subprocess.run(["apt-get", "-qq", *arguments], env=environ, stdout=silent).returncode

@@ -24,6 +24,7 @@ def complete_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(dev_system, "FONT_FOLDERS", (str(fonts),))
     monkeypatch.setattr(dev_system, "QT", (THERE,))
     monkeypatch.setattr(dev_system, "X11", (THERE,))
+    monkeypatch.setattr(dev_system, "WAYLAND", (THERE,))
     monkeypatch.setattr(dev_environment, "VENV", tmp_path / ".venv")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -84,6 +85,13 @@ def test_nobody_is_stopped_for_what_they_do_not_need(monkeypatch: pytest.MonkeyP
         dev_system.provide({"DISPLAY": ":0"}, needs_display=True)
 
 
+def test_a_wayland_session_needs_its_own_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dev_system, "WAYLAND", (GONE,))
+    dev_system.provide({"DISPLAY": ":0"}, needs_display=True)
+    with pytest.raises(Stopped):
+        dev_system.provide({"WAYLAND_DISPLAY": "w"}, needs_display=True)
+
+
 def test_a_python_without_venv_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dev_system, "VENV_MODULES", ("venv", "a_module_nobody_has"))
     (part,) = dev_system.missing_venv()
@@ -133,7 +141,11 @@ def test_stale_package_lists_are_fetched_anew(apt_get: Path, tmp_path: Path) -> 
     assert asked == ["install", "update", "install"]
 
 
-def test_what_apt_cannot_install_stops(apt_get: Path, tmp_path: Path) -> None:
-    (tmp_path / "failures").write_text("once\ntwice\n")
-    with pytest.raises(Stopped, match="libnowhere9"):
-        dev_system.install([GONE])
+def test_what_apt_cannot_install_stops_those_who_need_it(
+    monkeypatch: pytest.MonkeyPatch, apt_get: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(dev_system, "QT", (GONE,))
+    (tmp_path / "failures").write_text("always\n" * 9)
+    dev_system.provide({})
+    with pytest.raises(Stopped):
+        dev_system.provide({}, needs_qt=True)
