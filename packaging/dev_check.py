@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dev_environment import ROOT, command, say
 
@@ -22,6 +23,7 @@ COVERAGE = ROOT / "build" / "coverage"
 SAMPLES = ROOT / "resources" / "samples"
 README_TEST = re.compile(r"^python3 packaging/dev\.py test\b.*$", re.MULTILINE)
 STEP_LIMIT_S = 1800
+SMOKE_LIMIT_S = 120
 
 
 def run_all() -> int:
@@ -84,35 +86,39 @@ def _window() -> bool:
     with _new_user() as environ:
         directory = str(Path(environ["HOME"]) / "data")
         arguments = ["-m", "ui.main", "--smoke", "--data-dir", directory]
-        return _succeeds([_python(), *arguments], environ)
+        return _succeeds([_python(), *arguments], environ, SMOKE_LIMIT_S)
 
 
 def _command_line() -> bool:
-    """Import a sample, find something in it, and ask for the status, as JSON where it is one."""
+    """Import the sample, find one of its words again, and ask for the status, all as JSON."""
     if not_there_yet("app/cli/entry.py") or not_there_yet("resources/samples"):
         return True
     sample = min(path for path in SAMPLES.iterdir() if path.suffix in {".json", ".zip"})
     with _new_user() as environ:
-        imported = _answer(["import", str(sample), "--json"], environ)
-        listed = _answer(["status", "--json"], environ)
-        found = _answer(["search", _a_word_of(environ), "--json"], environ)
-    return bool(
-        imported and imported["messages"] and listed and "workers" in listed
-        and found and found["results"]
-    )  # fmt: skip
+        imported = _answer(["import", str(sample)], environ)
+        shown = _answer(["show", "1"], environ)
+        messages = shown["turns"][0]["messages"] if shown else []
+        words = re.findall(r"[^\W\d_]+", " ".join(message["text"] for message in messages))
+        found = _answer(["search", max(words, key=len, default="nothing")], environ)
+        status = _answer(["status"], environ)
+    if not (imported and found and status):
+        return False
+    if imported["messages"] and found["results"] and status["workers"]:
+        return True
+    say("Every command answered, but one of them found nothing.")
+    return False
 
 
-def _a_word_of(environ: dict[str, str]) -> str:
-    shown = _answer(["show", "1", "--json"], environ) or {"title": "?"}
-    return str(max(re.findall(r"\w+", str(shown["title"])) or ["?"], key=len))
-
-
-def _answer(arguments: Sequence[str], environ: dict[str, str]) -> dict[str, object] | None:
+def _answer(arguments: Sequence[str], environ: dict[str, str]) -> dict[str, Any] | None:
     """Return the one JSON document that the command line prints, or None, having said why."""
     program = [str(command("commonplace")), "--data-dir", str(Path(environ["HOME"]) / "data")]
-    say(f"$ commonplace {shlex.join(arguments)}")
+    say(f"$ commonplace {shlex.join(arguments)} --json")
     ended = subprocess.run(
-        [*program, *arguments], env=environ, stdout=subprocess.PIPE, text=True, timeout=120
+        [*program, *arguments, "--json"],
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=SMOKE_LIMIT_S,
     )
     try:
         answer = json.loads(ended.stdout)
@@ -145,9 +151,13 @@ def not_there_yet(path: str) -> bool:
     return missing
 
 
-def _succeeds(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
+def _succeeds(
+    arguments: Sequence[str],
+    environ: Mapping[str, str] = os.environ,
+    limit_s: float = STEP_LIMIT_S,
+) -> bool:
     say(f"$ {shlex.join(arguments)}")
-    ended = subprocess.run(arguments, cwd=ROOT, env=environ, timeout=STEP_LIMIT_S)
+    ended = subprocess.run(arguments, cwd=ROOT, env=environ, timeout=limit_s)
     return ended.returncode == 0
 
 
