@@ -17,14 +17,14 @@ def numpy_bert(
         return weights[name].astype(np.float64)
 
     def linear(x: Array, name: str) -> Array:
-        product: Array = x @ w(f"{name}.weight").T
-        product += w(f"{name}.bias")
+        product: Array = x @ w(f"{name}.weight").T + w(f"{name}.bias")
         return product
 
     def norm(x: Array, name: str) -> Array:
         centred = x - x.mean(-1, keepdims=True)
         spread = np.sqrt((centred**2).mean(-1, keepdims=True) + shape.epsilon)
-        return centred / spread * w(f"{name}.weight") + w(f"{name}.bias")
+        scaled: Array = centred / spread * w(f"{name}.weight") + w(f"{name}.bias")
+        return scaled
 
     def heads(x: Array) -> Array:
         split: Array = x.reshape(len(ids), shape.heads, -1).swapaxes(0, 1)
