@@ -1,0 +1,132 @@
+"""Tables: rows of cells with aligned columns, as far as a document can lay them out in time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from markdown_it.token import Token
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextFrameFormat,
+    QTextLength,
+    QTextTable,
+    QTextTableCell,
+    QTextTableCellFormat,
+    QTextTableFormat,
+)
+
+from ui.rendering.formats import Formats, Style, alignment
+from ui.rendering.inline import InlineWriter, drawable
+
+MAX_ROWS = 500
+_MAX_CELLS = 4000
+_MAX_COLUMNS = 60
+_MAX_CELL_CHARS = 4000
+
+
+@dataclass(slots=True)
+class _Row:
+    is_head: bool
+    cells: list[tuple[Token, str]] = field(default_factory=list)
+
+
+class TableWriter:
+    """Writes tables at a cursor.
+
+    Attributes:
+        cells_written: How many cells were ever written. rows_of_last: Rows of the last table.
+    """
+
+    def __init__(self, formats: Formats, inline: InlineWriter) -> None:
+        self._formats = formats
+        self._inline = inline
+        self.cells_written = 0
+        self.rows_of_last = 0
+
+    def write(
+        self, cursor: QTextCursor, tokens: Sequence[Token], left_px: float, *, joins: bool
+    ) -> list[str]:
+        """Write the table of `tokens`; `joins` puts it right under the one before, without its head.
+
+        Return, as plain lines, the rows beyond what a document lays out in time (500 rows, 4,000
+        cells).
+        """
+        rows = [row for row in _rows(tokens) if not (joins and row.is_head)]
+        columns = min(max((len(row.cells) for row in rows), default=0), _MAX_COLUMNS)
+        fitting = min(len(rows), MAX_ROWS + 1, max(1, _MAX_CELLS // max(1, columns)))
+        drawn, rest = rows[:fitting], rows[fitting:]
+        self.rows_of_last = len(drawn)
+        if drawn and columns:
+            table = cursor.insertTable(len(drawn), columns, self._format(left_px, joins=joins))
+            for number, row in enumerate(drawn):
+                self._fill(table, number, row)
+        return [" | ".join(drawable(cell.content) for cell, _ in row.cells) for row in rest]
+
+    def _format(self, left_px: float, *, joins: bool) -> QTextTableFormat:
+        theme, made = self._formats.theme, QTextTableFormat()
+        made.setBorder(0)
+        made.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_None)
+        made.setCellSpacing(0)
+        made.setCellPadding(0)
+        made.setBorderCollapse(True)
+        made.setLeftMargin(round(left_px))
+        made.setTopMargin(0 if joins else round(theme.em(0.75)))
+        made.setBottomMargin(round(theme.em(0.8)))
+        made.setWidth(QTextLength())
+        return made
+
+    def _fill(self, table: QTextTable, number: int, row: _Row) -> None:
+        cell_format = self._cell_format(is_head=row.is_head)
+        style = Style(bold=row.is_head)
+        for column, (token, align) in enumerate(row.cells[: table.columns()]):
+            cell = table.cellAt(number, column)
+            self._fill_cell(cell, token, align, style)
+            cell.setFormat(cell_format)
+            self.cells_written += 1
+
+    def _fill_cell(self, cell: QTextTableCell, token: Token, align: str, style: Style) -> None:
+        cursor = cell.firstCursorPosition()
+        made = QTextBlockFormat(self._formats.block(0, 0))
+        made.setAlignment(alignment(align))
+        cursor.setBlockFormat(made)
+        cursor.setBlockCharFormat(self._formats.char(style))
+        room = _MAX_CELL_CHARS
+
+        def emit(text: str, char: QTextCharFormat) -> None:
+            nonlocal room
+            if room > 0:
+                cursor.insertText(text[:room], char)
+            if len(text) > room > 0:
+                cursor.insertText("…", self._formats.char(replace(style, muted=True)))
+            room -= len(text)
+
+        self._inline.write(token.children or (), style, emit)
+
+    def _cell_format(self, *, is_head: bool) -> QTextTableCellFormat:
+        theme, made = self._formats.theme, QTextTableCellFormat()
+        made.setTopPadding(theme.em(0.36))
+        made.setBottomPadding(theme.em(0.36))
+        made.setLeftPadding(theme.em(0.6))
+        made.setRightPadding(theme.em(0.9))
+        edge = theme.colours.control_border if is_head else theme.colours.border
+        made.setBottomBorder(1)
+        made.setBottomBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
+        made.setBottomBorderBrush(QBrush(QColor(edge)))
+        return made
+
+
+def _rows(tokens: Sequence[Token]) -> list[_Row]:
+    rows: list[_Row] = []
+    align = ""
+    for token in tokens:
+        if token.type == "tr_open":
+            rows.append(_Row(is_head=False))
+        elif token.type in ("th_open", "td_open"):
+            rows[-1].is_head |= token.type == "th_open"
+            align = str(token.attrs.get("style", ""))
+        elif token.type in ("inline", "literal"):
+            rows[-1].cells.append((token, align))
+    return rows
