@@ -1,0 +1,317 @@
+"""A model server on 127.0.0.1 that says what a test tells it to, over the vendors' own wires.
+
+It speaks OpenAI Chat Completions, OpenAI Responses, Anthropic Messages and `/v1/models`, streaming,
+to the real SDKs. Replies are taken from the queue in order (`loopback_script` has the words); with
+an empty queue it makes conversation. By hand, to try the window against it:
+
+    python -m tests.fakes.loopback --port 8123 --slow 30
+    OPENAI_BASE_URL=http://127.0.0.1:8123/v1 OPENAI_API_KEY=any commonplace
+"""
+
+import argparse
+import json
+import select
+import socket
+import struct
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from tests.fakes import loopback_talk
+from tests.fakes.loopback_script import (
+    CutAfter,
+    Garbage,
+    HangUp,
+    Http,
+    Pace,
+    Pieces,
+    Stall,
+    Step,
+)
+from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES, error_body, frames
+
+_WIRES = (("/chat/completions", CHAT), ("/responses", RESPONSES), ("/messages", MESSAGES))
+_STATUS_WORDS = {200: "OK", 307: "Temporary Redirect", 429: "Too Many Requests"}
+
+
+@dataclass
+class Seen:
+    """A request as it arrived. `headers` have small names, `body` is its JSON, None without."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+    hung_up: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def wire(self) -> str:
+        """Which protocol it speaks, "" for none."""
+        path = self.path.partition("?")[0]
+        return next((wire for end, wire in _WIRES if path.endswith(end)), "")
+
+
+class _HungUp(Exception):
+    """The client closed the connection."""
+
+
+class Loopback:
+    """The server; a context manager. Each connection has its thread, all end with `stop`."""
+
+    def __init__(self, port: int = 0, pace_ms: float = 0.0) -> None:
+        self.requests: list[Seen] = []
+        self.models = ["test-model", "test-model-mini"]
+        self._pace_ms = pace_ms
+        self._queue: deque[tuple[Step, ...]] = deque()
+        self._always: tuple[Step, ...] | None = None
+        self._changed = threading.Condition()
+        self._stopped, self._stopper = socket.socketpair()
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=64)
+        self._threads: list[threading.Thread] = []
+        self._accepting = threading.Thread(target=self._accept, name="loopback")
+        self._accepting.start()
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self._listener.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        """The base URL for Anthropic's wire."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def v1(self) -> str:
+        """The base URL for OpenAI's wires."""
+        return f"{self.url}/v1"
+
+    def reply(self, *steps: Step) -> Self:
+        """Add a reply to the queue."""
+        with self._changed:
+            self._queue.append(steps)
+        return self
+
+    def always(self, *steps: Step) -> Self:
+        """Say this whenever the queue is empty."""
+        with self._changed:
+            self._always = steps
+        return self
+
+    @property
+    def posts(self) -> list[Seen]:
+        """The requests for a reply, in order of arrival."""
+        with self._changed:
+            return [seen for seen in self.requests if seen.method == "POST"]
+
+    def wait_for(self, condition: Callable[[], object], limit_s: float = 10.0) -> None:
+        """Block until `condition` holds; it is asked whenever a request arrives or ends."""
+        with self._changed:
+            if not self._changed.wait_for(condition, limit_s):
+                raise AssertionError("the loopback server waited in vain")
+
+    def stop(self) -> None:
+        """Close everything and wait until every thread is gone."""
+        self._stopper.close()
+        self._accepting.join()
+        for thread in list(self._threads):
+            thread.join()
+        self._listener.close()
+        self._stopped.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _accept(self) -> None:
+        while True:
+            ready, _, _ = select.select([self._listener, self._stopped], [], [])
+            if self._stopped in ready:
+                return
+            connection, _ = self._listener.accept()
+            thread = threading.Thread(target=self._serve, args=(connection,), name="loopback")
+            self._threads = [each for each in self._threads if each.is_alive()] + [thread]
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with connection:
+            pending = b""
+            seen: Seen | None = None
+            try:
+                while True:
+                    seen = None
+                    read, pending = self._read(connection, pending)
+                    seen = read
+                    with self._changed:
+                        self.requests.append(read)
+                        self._changed.notify_all()
+                    if not self._answer(connection, read):
+                        return
+            except (_HungUp, OSError):
+                if seen is not None:
+                    seen.hung_up.set()
+            finally:
+                with self._changed:
+                    self._changed.notify_all()
+
+    def _read(self, connection: socket.socket, pending: bytes) -> tuple[Seen, bytes]:
+        while b"\r\n\r\n" not in pending:
+            pending += self._receive(connection)
+        head, _, rest = pending.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ", 2)
+        headers = {
+            name.strip().lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines)
+        }
+        length = int(headers.get("content-length", "0"))
+        while len(rest) < length:
+            rest += self._receive(connection)
+        body = json.loads(rest[:length]) if length else None
+        return Seen(method, path, headers, body), rest[length:]
+
+    def _receive(self, connection: socket.socket) -> bytes:
+        ready, _, _ = select.select([connection, self._stopped], [], [])
+        if self._stopped in ready:
+            raise _HungUp
+        received = connection.recv(65_536)
+        if not received:
+            raise _HungUp
+        return received
+
+    def _wait(self, connection: socket.socket, wait_s: float | None) -> None:
+        """Wait, unless the client hangs up or the server stops."""
+        ready, _, _ = select.select([connection, self._stopped], [], [], wait_s)
+        if ready:
+            raise _HungUp
+
+    def _answer(self, connection: socket.socket, seen: Seen) -> bool:
+        """Answer one request; return whether the connection stays open."""
+        if seen.method == "GET" and seen.path.partition("?")[0].endswith("/models"):
+            steps = self._next(only_whole=True) or (self._model_list(seen),)
+        elif seen.wire:
+            steps = self._next() or tuple(loopback_talk.answer(seen.body or {}))
+        else:
+            steps = (Http(404, b"404 page not found", "text/plain"),)
+        whole = next((step for step in steps if isinstance(step, Http)), None)
+        match next((step for step in steps if isinstance(step, HangUp | Garbage)), None):
+            case HangUp(reset=reset):
+                _close(connection, reset=reset)
+                return False
+            case Garbage(data=data):
+                connection.sendall(data)
+                return False
+        if any(isinstance(step, Stall) and step.before_headers for step in steps):
+            self._wait(connection, None)
+        if whole is not None:
+            body = whole.body
+            if body is None:
+                body = error_body(seen.wire, whole.error or {})
+            _send_whole(connection, whole, body)
+            return True
+        return self._stream(connection, seen, steps)
+
+    def _next(self, *, only_whole: bool = False) -> tuple[Step, ...]:
+        """Take the next reply; a list of models takes only whole answers and failures."""
+        with self._changed:
+            queued = self._queue[0] if self._queue else self._always or ()
+            unfit = not any(isinstance(step, Http | HangUp | Garbage | Stall) for step in queued)
+            if only_whole and unfit:
+                return ()
+            if self._queue:
+                self._queue.popleft()
+            return queued
+
+    def _model_list(self, seen: Seen) -> Http:
+        if "anthropic-version" in seen.headers:
+            entries: list[dict[str, Any]] = [
+                {
+                    "type": "model",
+                    "id": name,
+                    "display_name": name.title(),
+                    "max_input_tokens": 200_000,
+                }
+                for name in self.models
+            ]
+        else:
+            entries = [
+                {"id": name, "object": "model", "created": 1, "owned_by": "tests"}
+                for name in self.models
+            ]
+        listing = {"object": "list", "data": entries, "has_more": False}
+        return Http(200, json.dumps(listing).encode())
+
+    def _stream(self, connection: socket.socket, seen: Seen, steps: Iterable[Step]) -> bool:
+        steps = tuple(steps)
+        cut = next((step for step in steps if isinstance(step, CutAfter)), None)
+        pace_ms = next((step.delay_ms for step in steps if isinstance(step, Pace)), self._pace_ms)
+        size = next((step.size_bytes for step in steps if isinstance(step, Pieces)), 0)
+        head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode())
+        sent = 0
+        for frame in frames(seen.wire, steps, str((seen.body or {}).get("model"))):
+            if isinstance(frame, Stall):
+                self._wait(connection, None)
+                continue
+            if pace_ms:
+                self._wait(connection, pace_ms / 1000)
+            if cut is not None and sent + len(frame) >= cut.body_bytes:
+                _send_chunk(connection, frame[: cut.body_bytes - sent])
+                _close(connection, reset=cut.reset)
+                return False
+            for start in range(0, len(frame), size or len(frame)):
+                _send_chunk(connection, frame[start : start + (size or len(frame))])
+            sent += len(frame)
+        connection.sendall(b"0\r\n\r\n")
+        return True
+
+
+def _send_chunk(connection: socket.socket, data: bytes) -> None:
+    if data:
+        connection.sendall(b"%x\r\n" % len(data) + data + b"\r\n")
+
+
+def _send_whole(connection: socket.socket, answer: Http, body: bytes) -> None:
+    words = _STATUS_WORDS.get(answer.status, "Status")
+    head = [f"HTTP/1.1 {answer.status} {words}", f"Content-Type: {answer.content_type}"]
+    head += [f"{name}: {value}" for name, value in answer.headers]
+    head += [f"Content-Length: {len(body)}", "", ""]
+    connection.sendall("\r\n".join(head).encode("latin-1") + body)
+
+
+def _close(connection: socket.socket, *, reset: bool) -> None:
+    if reset:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(description="A model server that makes conversation.")
+    parser.add_argument("--port", type=int, default=0, help="0 (the default) takes any free port")
+    parser.add_argument("--slow", type=float, default=0.0, help="milliseconds before each event")
+    given = parser.parse_args(arguments)
+    with Loopback(given.port, given.slow) as server:
+        sys.stdout.write(f"OPENAI_BASE_URL={server.v1}\nANTHROPIC_BASE_URL={server.url}\n")
+        sys.stdout.flush()
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
