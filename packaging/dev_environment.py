@@ -48,16 +48,18 @@ def make() -> None:
     """
     if is_ready():
         return
-    installed, wanted = _installed(), _wanted()
-    if installed[:1] != wanted[:1] or not _has_pip():
+    place, lock, project = _wanted()
+    installed = _installed()
+    if installed[:1] != [place] or not _has_pip():
         _create()
         installed = []
-    STAMP.unlink(missing_ok=True)
-    if installed[1:2] != wanted[1:2]:
+    # Written before and after, so that an installation cut short goes on where it was.
+    STAMP.write_text(place, encoding="utf-8")
+    if installed[1:2] != [lock]:
         _install_lock()
     say("Installing the project itself (editable)")
     _pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
-    STAMP.write_text("\n".join(wanted), encoding="utf-8")
+    STAMP.write_text("\n".join((place, lock, project)), encoding="utf-8")
 
 
 def _create() -> None:
@@ -104,6 +106,5 @@ def _installed() -> list[str]:
 
 
 def _wanted() -> list[str]:
-    # Where the tree stands, what is locked, what the project says of itself.
-    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (LOCK, PROJECT)]
-    return [str(VENV), *digests]
+    # Where the environment stands, what is locked, what the project says of itself.
+    return [str(VENV), *(hashlib.sha256(path.read_bytes()).hexdigest() for path in (LOCK, PROJECT))]

@@ -104,7 +104,7 @@ def test_a_lost_launcher_is_brought_back(installer: Installer) -> None:
     assert installer.done == ["project"]
 
 
-def test_a_failed_installation_is_tried_again(installer: Installer) -> None:
+def test_a_failed_installation_goes_on_where_it_was(installer: Installer) -> None:
     installer.works = False
     with pytest.raises(Stopped):
         dev_environment.make()
@@ -112,3 +112,4 @@ def test_a_failed_installation_is_tried_again(installer: Installer) -> None:
     installer.works = True
     dev_environment.make()
     assert dev_environment.is_ready()
+    assert installer.done == ["venv", "lock", "project"]
