@@ -59,7 +59,7 @@ def make() -> None:
         _install_lock()
     say("Installing the project itself (editable)")
     _pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
-    STAMP.write_text("\n".join((place, lock, project)), encoding="utf-8")
+    STAMP.write_text(f"{place}\n{lock}\n{project}", encoding="utf-8")
 
 
 def _create() -> None:
