@@ -1,0 +1,206 @@
+"""Summaries without a language model: the most central sentences of a text, in its own words. Pure.
+
+A sentence weighs by how central it is (cosine to the sum of all sentences), how much it says, where
+it stands and who says it; what repeats an earlier choice loses (maximal marginal relevance,
+Carbonell and Goldstein 1998). Centrality comes from `app.providers.extractive_space`, or from an
+embedder where its `SpaceMaker` is given. Titles and tags are `app.providers.extractive_labels`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.domain.text import one_line
+from app.providers.extractive_space import Sentence, SentenceSpace, SpaceMaker, TfIdfSpace
+from app.providers.extractive_text import abridged, sentences_of, terms_of
+
+MODEL = "extractive"
+SENTENCE_LIMIT = 400
+EXCHANGE_LIMIT_CHARS = 340
+CONVERSATION_LIMIT_CHARS = 540
+_TURN_LIMIT = 60
+_EXCHANGE_READS_CHARS = 8_000  # of each side; what is central is said more than once
+_CONVERSATION_READS_CHARS = 2_000  # of each side of each turn
+
+# Chosen by eye on chats and by ROUGE on long ones (`tests/bench/summaries.py`); all are flat there.
+_RELEVANCE_SHARE = 0.7  # lambda of MMR
+_FULL_TERMS = 8  # a sentence with fewer terms says less
+_EARLY_BONUS = 0.3
+_DATE = re.compile(r"\d{4}|\d{1,2}[:./-]\d{1,2}|\d+(?:st|nd|rd|th)\b|\d+\s?[%€$£°年月日]|[$€£]\d")
+_DATE_BONUS = 1.3
+_ASKING_BONUS = 1.25
+_COUNTER_QUESTION = 0.5
+_ANNOUNCEMENT = 0.4  # "Here is the plan:"
+_LIST_ITEM = 0.7  # says little without the list
+_FORMULA = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What was asked and what was answered, as Markdown; either may be empty."""
+
+    asked: str
+    answered: str
+
+
+def summarise_exchange(turn: Turn, space: SpaceMaker = TfIdfSpace) -> str:
+    """Return one or two sentences: what was asked, and the heart of the answer; "" without words.
+
+    At most `EXCHANGE_LIMIT_CHARS`, in the turn's own language and the same for the same text.
+    """
+    sentences = _sampled(_sentences(turn, _EXCHANGE_READS_CHARS))
+    weights = _weigh(sentences, space(sentences))
+    asked, answered = (_best(weights, sentences, asks=side) for side in (True, False))
+    parts = [
+        _first_line(turn.asked) if asked is None else sentences[asked].text,
+        _first_line(turn.answered) if answered is None else sentences[answered].text,
+    ]
+    return _joined(parts, EXCHANGE_LIMIT_CHARS)
+
+
+def sentences_of_conversation(turns: Sequence[Turn]) -> Sequence[Sentence]:
+    """Return sentences from all over a conversation, in order, at most `SENTENCE_LIMIT`.
+
+    Of a long conversation, turns spread evenly over it are read, so that time is bounded.
+    """
+    read = _spread(turns, _TURN_LIMIT)
+    return _sampled(
+        [
+            replace(each, depth=(number + each.depth) / len(read))
+            for number, turn in enumerate(read)
+            for each in _sentences(turn, _CONVERSATION_READS_CHARS)
+        ]
+    )
+
+
+def summarise_conversation(
+    turns: Sequence[Turn],
+    sentences: Sequence[Sentence] | None = None,
+    space: SpaceMaker = TfIdfSpace,
+    most_sentences: int = 3,
+) -> str:
+    """Return the most telling sentences in the order they were said; "" without words.
+
+    At most `CONVERSATION_LIMIT_CHARS`; one of them is the user's, where there is one. `sentences`
+    are those of `sentences_of_conversation`, where they are at hand.
+    """
+    read = sentences_of_conversation(turns) if sentences is None else sentences
+    if not read:
+        return _joined([_first_line(turn.asked or turn.answered) for turn in turns[:1]], 200)
+    chosen = central_sentences(read, most_sentences, space)
+    return _joined([read[each].text for each in sorted(chosen)], CONVERSATION_LIMIT_CHARS)
+
+
+def central_sentences(
+    sentences: Sequence[Sentence], most: int, space: SpaceMaker = TfIdfSpace
+) -> list[int]:
+    """Return the indices of the most telling sentences, the best first, one of the user's first."""
+    places = space(sentences)
+    weights = _weigh(sentences, places)
+    likeness = [0.0] * len(sentences)
+    left = set(range(len(sentences)))
+    chosen: list[int] = []
+
+    def marginal(place: int) -> tuple[float, int]:
+        relevance, likes = weights[place], likeness[place]
+        return _RELEVANCE_SHARE * relevance - (1 - _RELEVANCE_SHARE) * likes, -place
+
+    pool = {each for each in left if sentences[each].asks and weights[each]} or left
+    while left and len(chosen) < most:
+        best = max(pool, key=marginal)
+        if chosen and not weights[best]:
+            break
+        chosen.append(best)
+        left.discard(best)
+        _note_likeness(likeness, left, places, best)
+        pool = left
+    return chosen
+
+
+def _note_likeness(likeness: list[float], left: set[int], places: SentenceSpace, best: int) -> None:
+    for each in left:
+        likeness[each] = max(likeness[each], places.similarity(each, best))
+
+
+def _sentences(turn: Turn, limit_chars: int) -> list[Sentence]:
+    asked = _side(turn.asked, limit_chars, asks=True)
+    return asked + _side(turn.answered, limit_chars, asks=False)
+
+
+def _side(text: str, limit_chars: int, *, asks: bool) -> list[Sentence]:
+    found = sentences_of(abridged(text, limit_chars))
+    last = max(1, len(found) - 1)
+    return [
+        Sentence(words, tuple(terms_of(words)), asks, is_item, place / last)
+        for place, (words, is_item) in enumerate(found)
+    ]
+
+
+def _best(weights: Sequence[float], sentences: Sequence[Sentence], *, asks: bool) -> int | None:
+    own = [place for place, each in enumerate(sentences) if each.asks is asks]
+    return max(own, key=lambda place: (weights[place], -place), default=None)
+
+
+def _weigh(sentences: Sequence[Sentence], space: SentenceSpace) -> list[float]:
+    return [
+        central * _prior(each) for central, each in zip(space.centrality(), sentences, strict=True)
+    ]
+
+
+def _prior(sentence: Sentence) -> float:
+    """Return what a sentence is worth for its length, place and manner."""
+    worth = min(1.0, len(sentence.terms) / _FULL_TERMS) * (1 + _EARLY_BONUS * (1 - sentence.depth))
+    text = sentence.text
+    last = text.rstrip("\"'”’»)」』* ")[-1:]
+    if last in ("?", "？", "؟"):
+        worth *= _ASKING_BONUS if sentence.asks else _COUNTER_QUESTION
+    elif last in (":", "："):
+        worth *= _ANNOUNCEMENT
+    if sentence.is_item:
+        worth *= _LIST_ITEM
+    if text.count("\\") > 1 or text.count("=") > 1 or "{" in text:
+        worth *= _FORMULA
+    elif _DATE.search(text):
+        worth *= _DATE_BONUS
+    return worth
+
+
+def _spread(turns: Sequence[Turn], most: int) -> Sequence[Turn]:
+    """Return at most `most` turns, evenly spread, the first and the last among them."""
+    if len(turns) <= most:
+        return turns
+    return [turns[place * (len(turns) - 1) // (most - 1)] for place in range(most)]
+
+
+def _sampled(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
+    """Return at most `SENTENCE_LIMIT` sentences, evenly spread, in order."""
+    if len(sentences) <= SENTENCE_LIMIT:
+        return sentences
+    return [sentences[place * len(sentences) // SENTENCE_LIMIT] for place in range(SENTENCE_LIMIT)]
+
+
+def _first_line(text: str) -> str:
+    """Return the first words of what is no prose, such as code alone."""
+    lines = (line.strip("`#>|*-=~ \t") for line in text[:2_000].splitlines())
+    return next((one_line(line, 120) for line in lines if line), "")
+
+
+def _joined(parts: Sequence[str], limit_chars: int) -> str:
+    """Return sentences as one paragraph, each ended, each cut to its share of the limit."""
+    kept = [part for part in parts if part]
+    spare = limit_chars - (len(kept) - 1)
+    cut: list[str] = []
+    for number, part in enumerate(kept):
+        share = spare // (len(kept) - number)
+        shown = _ended(one_line(part, share - 1))
+        cut.append(shown)
+        spare -= len(shown)
+    return " ".join(cut)
+
+
+def _ended(sentence: str) -> str:
+    bare = sentence.rstrip("\"'”’»)」』")
+    if bare[-1:] in tuple(".!?…。！？؟।"):
+        return sentence
+    stop = "。" if "\u3040" <= bare[-1:] <= "\u9fff" else "."
+    return sentence.rstrip(",;:-–、：； ") + stop

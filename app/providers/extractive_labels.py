@@ -1,0 +1,137 @@
+"""A conversation's title and tags without a language model: phrases it uses itself. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from app.providers.extractive_space import Sentence, TfIdfSpace
+from app.providers.extractive_text import terms_of, unspaced_runs, words_of
+from app.providers.extractive_words import COMMON_WORDS, FUNCTION_SIGNS, FUNCTION_WORDS
+
+TITLE_LIMIT_CHARS = 60
+TAG_LIMIT = 3
+_TITLE_SENTENCES = 8
+_TITLE_STARTS = 12
+_TAG_LIMIT_CHARS = 30
+_CLAUSE = re.compile(r"[,;:–—(（，、：；]|\s-\s|\.\s")
+_TOKEN = re.compile(r"\S+")
+_EDGE = " \t.,;:!?…-–—'\"“”„‘’«»()[]{}*_`~#>|/\\。！？、，；：「」『』（）"
+_NAMED = re.compile(r"(?<=[\w,;] )[A-ZÀ-ÖØ-ÞА-Я][\w+#.-]*\w|\b\w*[a-z][A-Z]\w*\b|\b[A-Z]{2,}\b")
+_NAMED_BONUS = 1.5
+_LATE_MALUS = 0.12
+
+
+def title_of(sentences: Sequence[Sentence]) -> str:
+    """Return what the user first asked about: at most 60 characters, no final mark; "" if nothing.
+
+    It is the phrase among their first sentences that says most of what the conversation is about.
+    Opening words that only carry grammar ("How do I ...") are left out; case is kept, but for a
+    capital at the start.
+    """
+    asked = [each for each in sentences if each.asks and not each.is_item]
+    centre = TfIdfSpace(sentences).centre()
+    best, best_worth = "", 0.0
+    for number, sentence in enumerate(asked[:_TITLE_SENTENCES]):
+        for place, phrase in enumerate(_phrases(sentence.text)):
+            told = sum(centre.get(term, 0.0) for term in set(terms_of(phrase)))
+            worth = told / (1 + _LATE_MALUS * (2 * number + place))
+            if worth > best_worth:
+                best, best_worth = phrase, worth
+    return best[:1].upper() + best[1:] if best.split(" ")[0].islower() else best
+
+
+def tags_of(sentences: Sequence[Sentence], most: int = TAG_LIMIT) -> tuple[str, ...]:
+    """Return the words a conversation keeps coming back to, the most telling first, lower case.
+
+    Only words that occur in three sentences at least, the user's counting twice.
+    """
+    count: Counter[str] = Counter()
+    named: set[str] = set()
+    for sentence in sentences:
+        for word in set(_candidates(sentence.text)):
+            count[word] += 2 if sentence.asks else 1
+        named.update(name.casefold() for name in _NAMED.findall(sentence.text))
+    _merge_plurals(count)
+    worth = {
+        word: number * (_NAMED_BONUS if word in named else 1.0)
+        for word, number in count.items()
+        if number >= 3
+    }
+    ranked = sorted(worth, key=lambda word: (-worth[word], -len(word), word))
+    return tuple(_without_parts(ranked)[:most])
+
+
+def _phrases(sentence: str) -> Iterator[str]:
+    """Yield phrases of two words at least that start with content after grammar or a comma."""
+    after_grammar, starts = True, 0
+    for token in _TOKEN.finditer(sentence):
+        grammar = _is_grammar(token[0])
+        if after_grammar and not grammar and starts < _TITLE_STARTS:
+            phrase = _cut(sentence[token.start() :])
+            if unspaced_runs(phrase) or " " in phrase or phrase == sentence.strip(_EDGE):
+                starts += 1
+                yield phrase
+        after_grammar = grammar or token[0][-1] in ",;:–—，、：；"
+
+
+def _cut(phrase: str) -> str:
+    """Return a phrase cut at a clause or a word, without marks or grammar at its end."""
+    phrase = phrase.strip(_EDGE)
+    if len(phrase) <= TITLE_LIMIT_CHARS:
+        return phrase
+    clauses = [each.start() for each in _CLAUSE.finditer(phrase[: TITLE_LIMIT_CHARS + 1])]
+    long_enough = [at for at in clauses if at >= TITLE_LIMIT_CHARS // 3]
+    space = phrase.rfind(" ", 0, TITLE_LIMIT_CHARS + 1)
+    end = long_enough[-1] if long_enough else space if space > 0 else TITLE_LIMIT_CHARS
+    phrase = phrase[:end].strip(_EDGE)
+    while " " in phrase and _is_grammar(phrase.rsplit(" ", 1)[1]):
+        phrase = phrase.rsplit(" ", 1)[0].strip(_EDGE)
+    return phrase
+
+
+def _is_grammar(word: str) -> bool:
+    bare = word.strip(_EDGE).casefold().replace("’", "'")
+    return not bare or bare in FUNCTION_WORDS
+
+
+def _candidates(sentence: str) -> Iterator[str]:
+    for word in words_of(sentence):
+        if runs := unspaced_runs(word):
+            for run in runs:
+                yield from _pieces(run)
+        elif 3 <= len(word) <= _TAG_LIMIT_CHARS and not word[0].isdigit():
+            bare = word.removesuffix("'s")
+            if "'" not in bare and bare not in FUNCTION_WORDS and bare not in COMMON_WORDS:
+                yield bare
+
+
+def _pieces(run: str) -> Iterator[str]:
+    """Yield the pieces of 2 to 4 signs that may be words of a language without spaces."""
+    for length in (2, 3, 4):
+        for start in range(min(len(run), 100) - length + 1):
+            piece = run[start : start + length]
+            if not FUNCTION_SIGNS.intersection(piece) and not any(
+                "\u3040" <= sign <= "\u309f" for sign in piece
+            ):
+                yield piece
+
+
+def _merge_plurals(count: Counter[str]) -> None:
+    for word in [each for each in count if each.endswith("s") and each[:-1] in count]:
+        count[word[:-1]] += count.pop(word)
+
+
+def _without_parts(ranked: Sequence[str]) -> list[str]:
+    """Return the words without unspaced ones that share a sign with a better one.
+
+    Most are the same word cut elsewhere; where not, other signs make the more telling tag.
+    """
+    kept: list[str] = []
+    taken: set[str] = set()
+    for word in ranked:
+        if unspaced_runs(word):
+            if taken.intersection(word):
+                continue
+            taken.update(word)
+        kept.append(word)
+    return kept

@@ -1,0 +1,81 @@
+"""Sentences and where they lie to each other: by their words here, by an embedder elsewhere. Pure."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence and what it is about.
+
+    `asks` is true for the user's words, `is_item` in a list; `depth` is its place in the text, 0
+    at the start and 1 at the end.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    asks: bool
+    is_item: bool
+    depth: float
+
+
+class SentenceSpace(Protocol):
+    """Where sentences lie to each other."""
+
+    def centrality(self) -> Sequence[float]:
+        """Return for each sentence how near it is to all of them together, 0-1."""
+        ...
+
+    def similarity(self, first: int, second: int) -> float:
+        """Return how alike two sentences are, 0-1."""
+        ...
+
+
+SpaceMaker = Callable[[Sequence[Sentence]], SentenceSpace]
+
+
+class TfIdfSpace:
+    """Sentences by their terms; linear in the length of the text."""
+
+    def __init__(self, sentences: Sequence[Sentence]) -> None:
+        seen_in = Counter(term for each in sentences for term in set(each.terms))
+        rarity = {term: math.log(1 + len(sentences) / count) for term, count in seen_in.items()}
+        self._vectors = [_unit(_weights(each.terms, rarity)) for each in sentences]
+        self._centre: dict[str, float] | None = None
+
+    def centrality(self) -> Sequence[float]:
+        """Return the cosine of each sentence to the sum of all."""
+        centre = self.centre()
+        return [_dot(vector, centre) for vector in self._vectors]
+
+    def similarity(self, first: int, second: int) -> float:
+        """Return the cosine of two sentences."""
+        return _dot(self._vectors[first], self._vectors[second])
+
+    def centre(self) -> Mapping[str, float]:
+        """Return what all the sentences are about together: a weight for each term, unit length."""
+        if self._centre is None:
+            total: dict[str, float] = {}
+            for vector in self._vectors:
+                for term, weight in vector.items():
+                    total[term] = total.get(term, 0.0) + weight
+            self._centre = _unit(total)
+        return self._centre
+
+
+def _weights(terms: Sequence[str], rarity: Mapping[str, float]) -> dict[str, float]:
+    return {term: (1 + math.log(count)) * rarity[term] for term, count in Counter(terms).items()}
+
+
+def _unit(vector: dict[str, float]) -> dict[str, float]:
+    length = math.sqrt(sum([weight * weight for weight in vector.values()]))
+    return {term: weight / length for term, weight in vector.items()} if length else vector
+
+
+def _dot(first: Mapping[str, float], second: Mapping[str, float]) -> float:
+    if len(second) < len(first):
+        first, second = second, first
+    return sum([weight * second[term] for term, weight in first.items() if term in second])

@@ -1,0 +1,208 @@
+"""From what people and models write to plain sentences and weighable terms. Pure.
+
+Markdown, code, tables and the noise of tools are left out here; which sentences matter is
+`app.providers.extractive`.
+"""
+
+import re
+from collections.abc import Iterator
+
+from app.providers.extractive_words import FUNCTION_SIGNS, FUNCTION_WORDS
+
+# A regular expression holds the interpreter while it runs over a string, so strings stay short.
+_LINE_LIMIT_CHARS = 2_000
+_STEM_CHARS = 6  # cutting words there equates most inflections in most alphabets, without a stemmer
+
+_FENCE = re.compile(r"\s{0,3}(?:>\s?)*(```+|~~~+)")
+_TABLE_ROW = re.compile(r"\s*\|.*\||[\s|:+=-]+$")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
+_RULE = re.compile(r"\s{0,3}([-*_=])(?:\s*\1){2,}\s*$")
+_LEAD = re.compile(r"(?:\s*(?:>|[-*+•‣◦]\s|\(?\d{1,3}[.)]\s|\[[ xX]\]\s))+")
+_LINK = re.compile(r"!?\[([^\[\]]{0,300})\]\([^()\s]{0,500}(?:\([^()\s]{0,200}\))?[^()]{0,100}\)")
+_NOISE = re.compile(
+    r"<[/!]?[a-zA-Z][^<>]{0,300}>|【[^】]{0,80}】|\[\^[^\]]{0,30}\]|https?://\S+"
+    r"|\$\$[^$]{0,500}\$\$|\\\(.{0,500}?\\\)|\\\[.{0,500}?\\\]|[\ue000-\uf8ff]+"
+)
+_MARKED = re.compile(r"[*_~`\\\[<【$\ue000-\uf8ff]|://")
+_EMPHASIS = re.compile(
+    r"(?<![\w\\])(\*{1,3}|_{1,3}|~~)(?=\S)|(?<=[^\s\\])(\*{1,3}|_{1,3}|~~)(?!\w)|`+"
+)
+_ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
+
+_BREAK = re.compile(r"[.!?…‽؟।]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[\"'”’」』）】]*|\n")
+_ABBREVIATIONS = frozenset(
+    [
+        "e.g",
+        "i.e",
+        "etc",
+        "vs",
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "st",
+        "no",
+        "fig",
+        "approx",
+        "cf",
+        "al",
+        "inc",
+        "ltd",
+        "jr",
+        "sr",
+        "dept",
+        "est",
+        "vol",
+        "pp",
+        "z.b",
+        "d.h",
+        "u.a",
+        "bzw",
+        "usw",
+        "ca",
+        "nr",
+        "evtl",
+        "ggf",
+        "abb",
+        "str",
+        "bspw",
+        "p.ex",
+        "env",
+        "m",
+        "mme",
+        "sra",
+        "p.ej",
+        "ej",
+        "np",
+        "т.е",
+        "т.д",
+        "т.п",
+        "г",
+        "bijv",
+        "o.a",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "a.m",
+        "p.m",
+        "u.s",
+        "u.k",
+    ]
+)
+_WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+"
+)
+_HIRAGANA = re.compile("[\u3040-\u309f]+")
+
+
+def abridged(text: str, limit_chars: int) -> str:
+    """Return `text`, or three quarters of the limit from its head and one from its tail."""
+    if len(text) <= limit_chars:
+        return text
+    tail = limit_chars // 4
+    return f"{text[: limit_chars - tail]}\n\n{text[-tail:]}"
+
+
+def plain_lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of prose of a Markdown text, and whether each is an item of a list.
+
+    Code, tables, headings, rules and markup are left out.
+    """
+    fence = ""
+    for raw in text.splitlines():
+        line = raw[:_LINE_LIMIT_CHARS]
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
+                fence = ""
+            continue
+        if mark:
+            fence = mark[1]
+        elif not (_TABLE_ROW.match(line) or _RULE.match(line) or _HEADING.match(line)):
+            lead = _LEAD.match(line)
+            if plain := _plain(line[lead.end() :] if lead else line):
+                yield plain, bool(lead)
+
+
+def sentences_of(text: str) -> list[tuple[str, bool]]:
+    """Return the sentences of a Markdown text in order, and whether each is from a list.
+
+    A sentence never goes on in the next line: who writes to a chat breaks lines to end something.
+    """
+    found: list[tuple[str, bool]] = []
+    for line, is_item in plain_lines(text):
+        start = 0
+        for end in _ends(line):
+            if piece := line[start:end].strip():
+                found.append((piece, is_item))
+            start = end
+    return found
+
+
+def terms_of(sentence: str) -> list[str]:
+    """Return what a sentence is about: word stems, and bigrams where words are not spaced."""
+    terms: list[str] = []
+    for word in words_of(sentence):
+        if word.isascii() or not _UNSPACED.search(word):
+            if word not in FUNCTION_WORDS and (len(word) > 1 or word.isdigit()):
+                terms.append(word[:_STEM_CHARS])
+        else:
+            terms += _bigrams(word)
+    return terms
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, casefolded."""
+    return _WORD.findall(text.casefold().replace("’", "'"))
+
+
+def unspaced_runs(text: str) -> list[str]:
+    """Return the runs of Han, kana and Thai signs, which are written without spaces."""
+    return _UNSPACED.findall(text)
+
+
+def _plain(line: str) -> str:
+    if not _MARKED.search(line):
+        return " ".join(line.split())
+    line = _LINK.sub(r"\1", line)
+    line = _NOISE.sub("", line)
+    line = _EMPHASIS.sub("", line)
+    return " ".join(_ESCAPE.sub(r"\1", line).split())
+
+
+def _ends(line: str) -> Iterator[int]:
+    """Yield where sentences end in a line, the end of the line last."""
+    for mark in _BREAK.finditer(line):
+        if line[mark.start()] != "." or not _is_abbreviation(line, mark.start(), mark.end()):
+            yield mark.end()
+    yield len(line)
+
+
+def _is_abbreviation(line: str, dot: int, after: int) -> bool:
+    rest = line[after : after + 2].lstrip()
+    if rest[:1].islower():
+        return True
+    before = line[max(0, dot - 12) : dot].rsplit(None, 1)
+    word = before[-1].casefold().lstrip("(\"'“„«") if before else ""
+    return word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word != "i")
+
+
+def _bigrams(run: str) -> list[str]:
+    pairs = []
+    for piece in _UNSPACED.findall(run):
+        for start in range(max(1, len(piece) - 1)):
+            pair = piece[start : start + 2]
+            if not (FUNCTION_SIGNS.intersection(pair) or _HIRAGANA.fullmatch(pair)):
+                pairs.append(pair)
+    return pairs

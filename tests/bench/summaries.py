@@ -1,0 +1,165 @@
+"""How near extractive summaries come to summaries written by a language model; prints JSON.
+
+    python -m tests.bench.summaries --data FILE [--data FILE] [--seeds N]
+
+Each session of a file that carries a summary is summarised as a conversation, once in three
+sentences, as the program does, and once at the length of the given summary. Beside it stand the
+first sentences and random ones, at the same number of words. ROUGE-1, -2 and -L are F1 on words,
+without stemming (Lin 2004).
+"""
+
+import argparse
+import json
+import random
+import re
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.providers.extractive import Turn, central_sentences, sentences_of_conversation
+from app.providers.extractive_space import Sentence
+
+WORD = re.compile(r"[^\W_]+")
+SLACK = 1.15  # a sentence that would pass the budget by more is left out
+METRICS = ("rouge_1", "rouge_2", "rouge_l")
+Order = Callable[[Sequence[Sentence]], Sequence[int]]
+
+
+def main() -> None:
+    """Measure and print."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--data", type=Path, action="append", required=True)
+    arguments.add_argument("--seeds", type=int, default=10)
+    given = arguments.parse_args()
+    figures = {path.stem: measured(path, given.seeds) for path in given.data}
+    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+
+
+def measured(path: Path, seeds: int) -> dict[str, Any]:
+    """Return the figures of one file."""
+    sessions = [
+        (sentences_of_conversation(turns_of(session)), words(session["summary"]))
+        for conversation in json.loads(path.read_text(encoding="utf-8"))["conversations"]
+        for session in conversation["sessions"]
+        if session.get("summary")
+    ]
+    started = time.perf_counter()
+    for sentences, _ in sessions:
+        central_sentences(sentences, 3)
+    took_ms = (time.perf_counter() - started) / max(1, len(sessions)) * 1000
+    return {
+        "sessions": len(sessions),
+        "ms_per_session": round(took_ms, 2),
+        "three_sentences": compared(sessions, seeds, sentence_count=3),
+        "reference_length": compared(sessions, seeds, sentence_count=None),
+    }
+
+
+def compared(
+    sessions: Sequence[tuple[Sequence[Sentence], list[str]]], seeds: int, sentence_count: int | None
+) -> dict[str, Any]:
+    """Return the scores of ours, of the first sentences and of random ones, and their ratios."""
+    scores: dict[str, list[tuple[float, ...]]] = {"ours": [], "first": [], "random": []}
+    lengths: list[int] = []
+    for sentences, reference in sessions:
+        ours = central_sentences(sentences, sentence_count or 20)
+        if sentence_count is None:
+            ours = within(sentences, ours, len(reference))
+        budget = len(words(joined(sentences, ours)))
+        lengths.append(budget)
+        scores["ours"].append(rouge(words(joined(sentences, ours)), reference))
+        first = within(sentences, range(len(sentences)), budget)
+        scores["first"].append(rouge(words(joined(sentences, first)), reference))
+        for seed in range(seeds):
+            drawn = random.Random(seed).sample(range(len(sentences)), len(sentences))
+            chosen = within(sentences, drawn, budget)
+            scores["random"].append(rouge(words(joined(sentences, chosen)), reference))
+    means = {
+        name: [statistics.mean(each) for each in zip(*rows, strict=True)]
+        for name, rows in scores.items()
+    }
+    named = {
+        name: dict(zip(METRICS, [round(each, 4) for each in row], strict=True))
+        for name, row in means.items()
+    }
+    ratios = {
+        metric: round(ours / first, 3)
+        for metric, ours, first in zip(METRICS, means["ours"], means["first"], strict=True)
+    }
+    return {**named, "ours_to_first": ratios, "mean_words": round(statistics.mean(lengths), 1)}
+
+
+def turns_of(session: dict[str, Any]) -> list[Turn]:
+    """Return a session's messages as turns: what the first speaker says, and what is answered."""
+    turns: list[Turn] = []
+    for message in session["turns"]:
+        if message["role"] == "user" or not turns:
+            turns.append(Turn(message["text"], ""))
+        else:
+            before = turns.pop()
+            turns.append(Turn(before.asked, f"{before.answered}\n{message['text']}"))
+    return turns
+
+
+def within(sentences: Sequence[Sentence], order: Sequence[int], budget: int) -> list[int]:
+    """Return the first of `order` that fit into `budget` words."""
+    chosen: list[int] = []
+    used = 0
+    for place in order:
+        size = len(words(sentences[place].text))
+        if used + size <= budget * SLACK:
+            chosen.append(place)
+            used += size
+        if used >= budget:
+            break
+    return chosen
+
+
+def joined(sentences: Sequence[Sentence], places: Sequence[int]) -> str:
+    """Return sentences in the order they were said."""
+    return " ".join(sentences[place].text for place in sorted(places))
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, lower case."""
+    return WORD.findall(text.lower())
+
+
+def rouge(candidate: list[str], reference: list[str]) -> tuple[float, float, float]:
+    """Return ROUGE-1, -2 and -L as F1."""
+    by_size = [overlap(candidate, reference, size) for size in (1, 2)]
+    longest = common_length(candidate, reference)
+    return by_size[0], by_size[1], f1(longest, len(candidate), len(reference))
+
+
+def overlap(candidate: list[str], reference: list[str], size: int) -> float:
+    """Return F1 of the runs of `size` words that both have."""
+    ours, theirs = (
+        Counter(zip(*(tokens[start:] for start in range(size)), strict=False))
+        for tokens in (candidate, reference)
+    )
+    return f1((ours & theirs).total(), ours.total(), theirs.total())
+
+
+def common_length(first: list[str], second: list[str]) -> int:
+    """Return the length of the longest common subsequence."""
+    before = [0] * (len(second) + 1)
+    for word in first:
+        row = [0]
+        for place, other in enumerate(second):
+            row.append(before[place] + 1 if word == other else max(before[place + 1], row[-1]))
+        before = row
+    return before[-1]
+
+
+def f1(matches: int, ours: int, theirs: int) -> float:
+    """Return the harmonic mean of precision and recall."""
+    return 2 * matches / (ours + theirs) if matches else 0.0
+
+
+if __name__ == "__main__":
+    main()
