@@ -103,6 +103,7 @@ class ProviderPut:
     base_url: str | None = None
     key_env: str | None = None
     removed: bool = False
+    allow_plain_http: bool = False
 
 
 @dataclass(frozen=True, slots=True)

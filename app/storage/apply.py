@@ -1,215 +1,88 @@
 """A change becomes rows: the same code for a live write and for a replay of the journal.
 
-Records are folded first, so that a thousand imported exchanges become one statement a table, and
-so that a row changed twice is written once. Applying a record again changes nothing.
+Applying a record again, or a run of them from any older position to the end, changes nothing.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from app.domain.changes import (
-    Change,
-    ConversationEdited,
-    ConversationForgotten,
-    ConversationPut,
-    DraftPut,
-    ExchangePut,
-    MessagesAdded,
-    OriginsAdded,
-    PassagesPut,
-    ProviderPut,
-    ReplyGrew,
-    SettingPut,
-    SpendAdded,
-    SummaryPut,
-    TagsChanged,
-)
+from app.domain.changes import Change, ConversationEdited
 from app.domain.conversations import TitleOrigin
+from app.domain.errors import StorageError
 from app.storage.database import Connection
+from app.storage.fold import Fold, folded
 from app.storage.rows import (
     CONVERSATION_COLUMNS,
     EXCHANGE_COLUMNS,
     MESSAGE_COLUMNS,
     PASSAGE_COLUMNS,
     Row,
-    conversation_row,
-    exchange_row,
     insert_rows,
-    message_row,
-    passage_row,
 )
 from app.storage.times import to_db
 
 _REPLACE = "INSERT OR REPLACE"
 _IGNORE = "INSERT OR IGNORE"
-_NO_CONVERSATION = 0  # the draft of a conversation not yet begun
-
-
-@dataclass(slots=True)
-class _Fold:
-    """Rows by table and key; what is written later under the same key wins."""
-
-    conversations: dict[int, Row] = field(default_factory=dict)
-    edits: list[ConversationEdited] = field(default_factory=list)
-    messages: dict[int, Row] = field(default_factory=dict)
-    exchanges: dict[int, Row] = field(default_factory=dict)
-    members: dict[int, list[Row]] = field(default_factory=dict)
-    passages: dict[int, Row] = field(default_factory=dict)
-    gone: dict[int, Row] = field(default_factory=dict)
-    tags: dict[tuple[int, str], Row | None] = field(default_factory=dict)
-    origins: dict[tuple[str, str, str], Row] = field(default_factory=dict)
-    settings: dict[str, str | None] = field(default_factory=dict)
-    providers: dict[str, Row | None] = field(default_factory=dict)
-    summaries: dict[tuple[str, int], list[Row]] = field(default_factory=dict)
-    drafts: dict[int, Row] = field(default_factory=dict)
-    spend: list[Row] = field(default_factory=list)
-    forgotten: list[tuple[int, int]] = field(default_factory=list)
+_SPEND_COLUMNS = (
+    "position, place, spent_at, purpose, model, input_tokens, output_tokens, cached_tokens, cost_usd, "
+    "exchange_id"
+)
+_SUMMARY_COLUMNS = (
+    "kind, source_id, made_at, conversation_id, text, model, source_hash, latest"
+)
 
 
 def apply_records(
     connection: Connection, records: Iterable[tuple[int, tuple[Change, ...]]]
 ) -> None:
     """Write records, (position, changes) in order, inside the caller's transaction."""
-    fold = _Fold()
-    last = 0
-    for position, changes in records:
-        for place, change in enumerate(changes):
-            _FOLDERS[type(change)](fold, change, position, place)
-        last = position
-    _write(connection, fold)
-    _advance(connection, fold, last)
-
-
-def _conversation(fold: _Fold, change: ConversationPut, _position: int, _place: int) -> None:
-    fold.conversations[change.conversation.id] = conversation_row(change.conversation)
-
-
-def _edited(fold: _Fold, change: ConversationEdited, _position: int, _place: int) -> None:
-    fold.edits.append(change)
-
-
-def _messages(fold: _Fold, change: MessagesAdded, _position: int, _place: int) -> None:
-    for message in change.messages:
-        fold.messages[message.id] = message_row(message)
-
-
-def _exchange(fold: _Fold, change: ExchangePut, position: int, _place: int) -> None:
-    exchange = change.exchange
-    fold.exchanges[exchange.id] = exchange_row(exchange, position)
-    fold.members[exchange.id] = [
-        (exchange.id, place, message_id) for place, message_id in enumerate(exchange.message_ids)
-    ]
-
-
-def _passages(fold: _Fold, change: PassagesPut, position: int, _place: int) -> None:
-    for passage in change.passages:
-        fold.passages[passage.id] = passage_row(passage, position)
-    for gone in change.replaced:
-        fold.passages.pop(gone, None)
-        fold.gone[gone] = (gone, position)
-
-
-def _tags(fold: _Fold, change: TagsChanged, _position: int, _place: int) -> None:
-    for name in change.removed:
-        fold.tags[change.conversation_id, name] = None
-    for name in change.added:
-        fold.tags[change.conversation_id, name] = (change.conversation_id, name, change.automatic)
-
-
-def _origins(fold: _Fold, change: OriginsAdded, _position: int, _place: int) -> None:
-    for source_id, local_id in change.pairs:
-        key = (change.source, change.kind, source_id)
-        fold.origins[key] = (*key, local_id)
-
-
-def _setting(fold: _Fold, change: SettingPut, _position: int, _place: int) -> None:
-    fold.settings[change.key] = change.value_json
-
-
-def _provider(fold: _Fold, change: ProviderPut, _position: int, _place: int) -> None:
-    row = (change.name, change.kind, change.base_url, change.key_env)
-    fold.providers[change.name] = None if change.removed else row
-
-
-def _summary(fold: _Fold, change: SummaryPut, _position: int, _place: int) -> None:
-    row = (
-        change.kind, change.source_id, to_db(change.made_at), change.conversation_id, change.text,
-        change.model, change.source_hash, True,
-    )  # fmt: skip
-    fold.summaries.setdefault((change.kind, change.source_id), []).append(row)
-
-
-def _draft(fold: _Fold, change: DraftPut, _position: int, _place: int) -> None:
-    key = change.conversation_id or _NO_CONVERSATION
-    fold.drafts[key] = (key, change.text, to_db(change.at))
-
-
-def _spend(fold: _Fold, change: SpendAdded, position: int, place: int) -> None:
-    fold.spend.append(
-        (
-            position, place, to_db(change.at), change.purpose, change.model, change.input_tokens,
-            change.output_tokens, change.cached_tokens, change.cost_usd, change.exchange_id,
-        )
-    )  # fmt: skip
-
-
-def _reply(fold: _Fold, change: ReplyGrew, position: int, place: int) -> None:
-    """Kept by the journal alone; `app.storage.recovery` puts it together after a kill."""
-
-
-def _forgotten(fold: _Fold, change: ConversationForgotten, position: int, _place: int) -> None:
-    fold.forgotten.append((change.conversation_id, position))
-
-
-_FOLDERS: dict[type, Callable[[_Fold, Any, int, int], None]] = {
-    ConversationPut: _conversation,
-    ConversationEdited: _edited,
-    MessagesAdded: _messages,
-    ExchangePut: _exchange,
-    PassagesPut: _passages,
-    TagsChanged: _tags,
-    OriginsAdded: _origins,
-    SettingPut: _setting,
-    ProviderPut: _provider,
-    SummaryPut: _summary,
-    DraftPut: _draft,
-    SpendAdded: _spend,
-    ReplyGrew: _reply,
-    ConversationForgotten: _forgotten,
-}
-
-
-def _write(connection: Connection, fold: _Fold) -> None:
-    def put(table: str, columns: str, rows: Iterable[Row], how: str = _REPLACE) -> None:
-        insert_rows(connection, table, columns, rows, how)
-
-    put("conversation", CONVERSATION_COLUMNS, fold.conversations.values())
-    for edit in fold.edits:
-        _edit(connection, edit)
-    put("message", MESSAGE_COLUMNS, fold.messages.values(), _IGNORE)
-    put("exchange", f"{EXCHANGE_COLUMNS}, position", fold.exchanges.values())
-    members = [row for rows in fold.members.values() for row in rows]
-    put("exchange_message", "exchange_id, place, message_id", members)
-    put("passage", f"{PASSAGE_COLUMNS}, position", fold.passages.values())
-    _drop_passages(connection, fold)
-    kept_tags = [row for row in fold.tags.values() if row is not None]
-    for (conversation_id, name), row in fold.tags.items():
-        if row is None:
-            connection.execute(
-                "DELETE FROM tag WHERE conversation_id = ? AND name = ?", [conversation_id, name]
-            )
-    put("tag", "conversation_id, name, automatic", kept_tags)
-    put("origin", "source, kind, source_id, local_id", fold.origins.values())
-    _write_named(connection, "appconfig", "key, value", "key", {
-        key: None if value is None else (key, value) for key, value in fold.settings.items()
-    })  # fmt: skip
-    _write_named(connection, "provider", "name, kind, base_url, key_env", "name", fold.providers)
+    fold = folded(records)
+    seen = read_state(connection)
+    _write_conversations(connection, fold, seen)
+    _write_exchanges(connection, fold, seen)
+    _write_passages(connection, fold, seen)
+    _write_rest(connection, fold)
     _write_summaries(connection, fold)
-    put("draft", "conversation_id, text, saved_at", fold.drafts.values())
-    put("spend", _SPEND_COLUMNS, fold.spend)
-    for conversation_id, position in fold.forgotten:
-        _erase(connection, conversation_id, position)
+    _write_spend(connection, fold)
+    if fold.forgotten:
+        _erase(connection, fold.forgotten)
+    _advance(connection, fold)
+
+
+def read_state(connection: Connection) -> Sequence[int]:
+    """Return (position, conversation, exchange, message, passage) of the state row.
+
+    The first is how far the journal is applied, the others the highest id of each kind.
+    """
+    row = connection.execute(
+        "SELECT position, conversation, exchange, message, passage FROM state"
+    ).fetchone()
+    if row is None:
+        raise StorageError("The database has lost its state", "Restore a backup.")
+    return row
+
+
+def _put(
+    connection: Connection,
+    table: str,
+    columns: str,
+    rows: dict[int, Row],
+    highest: int,
+    how: str = _REPLACE,
+) -> None:
+    """Write rows by id. Ids above the `highest` ever given are new: no conflict can arise.
+
+    Measured: 1.3 ms for a plain insert of one row, 4-5 ms with a clause for conflicts.
+    """
+    insert_rows(connection, table, columns, [row for key, row in rows.items() if key > highest])
+    present = [row for key, row in rows.items() if key <= highest]
+    insert_rows(connection, table, columns, present, how)
+
+
+def _write_conversations(connection: Connection, fold: Fold, seen: Sequence[int]) -> None:
+    _put(connection, "conversation", CONVERSATION_COLUMNS, fold.conversations, seen[1])
+    for edit in fold.edits.values():
+        _edit(connection, edit)
 
 
 def _edit(connection: Connection, edit: ConversationEdited) -> None:
@@ -236,77 +109,137 @@ def _edit(connection: Connection, edit: ConversationEdited) -> None:
     )  # fmt: skip
 
 
-_SPEND_COLUMNS = (
-    "position, place, spent_at, purpose, model, input_tokens, output_tokens, cached_tokens, cost_usd, "
-    "exchange_id"
-)
+def _write_exchanges(connection: Connection, fold: Fold, seen: Sequence[int]) -> None:
+    _put(connection, "message", MESSAGE_COLUMNS, fold.messages, seen[3], _IGNORE)
+    columns = f"{EXCHANGE_COLUMNS}, position"
+    _put(connection, "exchange", columns, fold.exchanges, seen[2])
+    if known := [each for each in fold.exchanges if each <= seen[2]]:
+        # A retry may leave an exchange with fewer messages than it had.
+        _delete(connection, "exchange_message", "exchange_id", known)
+    members = [row for rows in fold.members.values() for row in rows]
+    insert_rows(connection, "exchange_message", "exchange_id, place, message_id", members)
 
 
-def _drop_passages(connection: Connection, fold: _Fold) -> None:
+def _write_passages(connection: Connection, fold: Fold, seen: Sequence[int]) -> None:
+    _put(connection, "passage", f"{PASSAGE_COLUMNS}, position", fold.passages, seen[4])
     if fold.gone:
-        connection.execute("DELETE FROM passage WHERE id IN (SELECT unnest(?))", [list(fold.gone)])
+        _delete(connection, "passage", "id", list(fold.gone))
         insert_rows(connection, "passage_gone", "id, position", fold.gone.values(), _REPLACE)
+
+
+def _write_rest(connection: Connection, fold: Fold) -> None:
+    for (conversation_id, name), row in fold.tags.items():
+        if row is None:
+            connection.execute(
+                "DELETE FROM tag WHERE conversation_id = ? AND name = ?", [conversation_id, name]
+            )
+    kept_tags = [row for row in fold.tags.values() if row is not None]
+    insert_rows(connection, "tag", "conversation_id, name, automatic", kept_tags, _REPLACE)
+    _write_origins(connection, fold)
+    _write_named(connection, "appconfig", "key, value", "key", fold.settings)
+    _write_named(connection, "provider", "name, kind, base_url, key_env", "name", fold.providers)
+    drafts = fold.drafts.values()
+    insert_rows(connection, "draft", "conversation_id, text, saved_at", drafts, _REPLACE)
 
 
 def _write_named(
     connection: Connection, table: str, columns: str, key: str, rows: dict[str, Row | None]
 ) -> None:
-    insert_rows(connection, table, columns, [row for row in rows.values() if row], _REPLACE)
+    kept = [row for row in rows.values() if row is not None]
+    insert_rows(connection, table, columns, kept, _REPLACE)
     if removed := [name for name, row in rows.items() if row is None]:
-        connection.execute(
-            f"DELETE FROM {table} WHERE {key} IN (SELECT unnest(?))",
-            [removed],
-        )
+        _delete(connection, table, key, removed)
 
 
-def _write_summaries(connection: Connection, fold: _Fold) -> None:
+def _write_origins(connection: Connection, fold: Fold) -> None:
+    """Leave out what points to rows that are gone: forgotten after the record was written."""
+    rows = list(fold.origins.values())
+    for table, written in (("message", fold.messages), ("conversation", fold.conversations)):
+        named = {row[3] for row in rows if row[1] == table}
+        present = _existing(connection, table, written, named)
+        rows = [row for row in rows if row[1] != table or row[3] in present]
+    insert_rows(connection, "origin", "source, kind, source_id, local_id", rows, _REPLACE)
+
+
+def _existing(
+    connection: Connection, table: str, just_written: Iterable[int], ids: set[int]
+) -> set[int]:
+    """Return which of `ids` the table holds."""
+    known = ids.intersection(just_written)
+    asked = list(ids - known)
+    if asked:
+        statement = f"SELECT id FROM {table} WHERE id IN (SELECT unnest(?))"
+        known |= {each for (each,) in connection.execute(statement, [asked]).fetchall()}
+    return known
+
+
+def _write_summaries(connection: Connection, fold: Fold) -> None:
     """Keep every version, mark the newest of each source as the latest."""
-    rows: list[Row] = []
-    for versions in fold.summaries.values():
-        rows += [(*row[:-1], False) for row in versions[:-1]] + versions[-1:]
-    if not rows:
+    if not fold.summaries:
         return
-    kinds, sources = [list(part) for part in zip(*fold.summaries, strict=True)]
+    kinds, sources = [list(part) for part in zip(*fold.latest_summaries, strict=True)]
     connection.execute(
         "UPDATE summary SET latest = false WHERE latest AND (kind, source_id) IN "
         "(SELECT (unnest($1), unnest($2)))",
         [kinds, sources],
     )
-    columns = "kind, source_id, made_at, conversation_id, text, model, source_hash, latest"
-    insert_rows(connection, "summary", columns, rows, _REPLACE)
+    rows = [
+        (*row, fold.latest_summaries[row[0], row[1]] == row[2]) for row in fold.summaries.values()
+    ]
+    insert_rows(connection, "summary", _SUMMARY_COLUMNS, rows, _REPLACE)
 
 
-def _erase(connection: Connection, conversation_id: int, position: int) -> None:
-    """Delete every row of a conversation; the bytes are the business of `app.storage.forget`."""
-    own = [conversation_id]
-    exchanges = "SELECT id FROM exchange WHERE conversation_id = ?"
-    connection.execute(f"DELETE FROM exchange_message WHERE exchange_id IN ({exchanges})", own)
-    connection.execute(
-        f"UPDATE spend SET exchange_id = NULL WHERE exchange_id IN ({exchanges})", own
-    )
-    connection.execute(
-        "INSERT OR REPLACE INTO passage_gone SELECT id, ? FROM passage WHERE conversation_id = ?",
-        [position, conversation_id],
-    )
-    connection.execute(
+def _write_spend(connection: Connection, fold: Fold) -> None:
+    """Keep what was paid for an exchange that is gone, without its name."""
+    named = {row[-1] for row in fold.spend if row[-1] is not None}
+    present = _existing(connection, "exchange", fold.exchanges, named)
+    rows = [row if row[-1] in present else (*row[:-1], None) for row in fold.spend]
+    insert_rows(connection, "spend", _SPEND_COLUMNS, rows, _REPLACE)
+
+
+def _erase(connection: Connection, forgotten: dict[int, int]) -> None:
+    """Delete every row of conversations; the bytes are the business of `app.storage.forget`."""
+    own = "conversation_id IN (SELECT unnest($1))"
+    ids = list(forgotten)
+    exchanges = f"SELECT id FROM exchange WHERE {own}"
+    for statement in (
+        f"DELETE FROM exchange_message WHERE exchange_id IN ({exchanges})",
+        f"UPDATE spend SET exchange_id = NULL WHERE exchange_id IN ({exchanges})",
         "DELETE FROM origin WHERE kind = 'message' AND local_id IN "
-        "(SELECT id FROM message WHERE conversation_id = ?)",
-        own,
-    )
-    connection.execute("DELETE FROM origin WHERE kind = 'conversation' AND local_id = ?", own)
+        f"(SELECT id FROM message WHERE {own})",
+        "DELETE FROM origin WHERE kind = 'conversation' AND local_id IN (SELECT unnest($1))",
+    ):
+        connection.execute(statement, [ids])
+    for conversation_id, position in forgotten.items():
+        connection.execute(
+            "INSERT OR REPLACE INTO passage_gone SELECT id, ? FROM passage "
+            "WHERE conversation_id = ?",
+            [position, conversation_id],
+        )
     for table in ("passage", "exchange", "message", "tag", "summary", "draft"):
-        connection.execute(f"DELETE FROM {table} WHERE conversation_id = ?", own)
-    connection.execute("DELETE FROM conversation WHERE id = ?", own)
+        _delete(connection, table, "conversation_id", ids)
+    _delete(connection, "conversation", "id", ids)
+    # The bytes are still there until `app.storage.forget` has rewritten the file.
+    last = str(max(forgotten.values()))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", [last])
 
 
-def _advance(connection: Connection, fold: _Fold, position: int) -> None:
+def _delete(connection: Connection, table: str, key: str, values: list[Any]) -> None:
+    connection.execute(f"DELETE FROM {table} WHERE {key} IN (SELECT unnest(?))", [values])
+
+
+def _advance(connection: Connection, fold: Fold) -> None:
     highest = [
-        max(rows, default=0)
-        for rows in (fold.conversations, fold.exchanges, fold.messages, fold.passages)
+        max(fold.conversations, default=0),
+        max(fold.exchanges, default=0),
+        max(max(fold.messages, default=0), fold.running_message),
+        max(fold.passages, default=0),
     ]
     connection.execute(
         "UPDATE state SET position = greatest(position, ?), conversation = greatest(conversation, ?),"
         " exchange = greatest(exchange, ?), message = greatest(message, ?),"
         " passage = greatest(passage, ?)",
-        [position, *highest],
+        [fold.position, *highest],
     )
+
+

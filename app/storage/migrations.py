@@ -54,7 +54,7 @@ _FIRST_SCHEMA = _script(
        local_id BIGINT NOT NULL, PRIMARY KEY (source, kind, source_id))""",
     """CREATE TABLE appconfig (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)""",
     """CREATE TABLE provider (name VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, base_url VARCHAR,
-       key_env VARCHAR)""",
+       key_env VARCHAR, allow_plain_http BOOLEAN NOT NULL)""",
     """CREATE TABLE summary (kind VARCHAR, source_id BIGINT, made_at TIMESTAMP,
        conversation_id BIGINT NOT NULL, text VARCHAR NOT NULL, model VARCHAR NOT NULL,
        source_hash VARCHAR NOT NULL, latest BOOLEAN NOT NULL,

@@ -1,33 +1,17 @@
 """Queries about passages: their words for the text index, what an index has yet to take, counts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from datetime import datetime
 
 from app.domain.conversations import Role
-from app.domain.ids import ConversationId, ExchangeId, PassageId
-from app.domain.passages import PassageKind, PassageText
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.turn_text import turn_text
 from app.storage.database import Connection
 from app.storage.rows import blocks_of
 from app.storage.store import Store
-from app.storage.times import from_db
-
-IntColumn = NDArray[np.int64]
-TextColumn = NDArray[np.str_]
-
-
-@dataclass(frozen=True, slots=True)
-class PassageRef:
-    """A passage's place, without its words."""
-
-    id: PassageId
-    kind: PassageKind
-    source_id: int
-    conversation_id: ConversationId | None
-    exchange_id: ExchangeId | None
+from app.storage.times import from_db, to_db
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +25,23 @@ class IndexWork:
 
 
 @dataclass(frozen=True, slots=True)
-class PassageTable:
-    """All passages as columns, by ascending id: int64 ids and conversations (0: none), kinds."""
+class PassagePlace:
+    """Where a passage stands, for a result: its conversation and, of a turn, its exchange.
 
-    ids: IntColumn
-    conversations: IntColumn
-    kinds: TextColumn
+    `first_message_id` is the message that began the turn; `turn_number` its place on its path.
+    """
+
+    id: PassageId
+    kind: PassageKind
+    conversation_id: ConversationId | None
+    conversation_title: str
+    source: str
+    archived: bool
+    exchange_id: ExchangeId | None
+    turn_number: int | None
+    first_message_id: MessageId | None
+    model: str | None
+    created_at: datetime
 
 
 class Passages:
@@ -89,32 +84,82 @@ class Passages:
         wanted = list(ids)
         return self._store.read(lambda cursor: _texts(cursor, wanted))
 
-    def refs(self, ids: Iterable[int]) -> Mapping[PassageId, PassageRef]:
+    def places(self, ids: Iterable[int]) -> Mapping[PassageId, PassagePlace]:
         """Return the places of the passages that exist among `ids`, by id."""
         wanted = list(ids)
         rows = self._store.read(
             lambda cursor: cursor.execute(
-                "SELECT id, kind, source_id, conversation_id, exchange_id FROM passage "
-                "WHERE id IN (SELECT unnest(?))",
+                "SELECT p.id, p.kind, p.conversation_id, coalesce(c.title, ''), "
+                "coalesce(c.source, ''), coalesce(c.archived, false), p.exchange_id, "
+                "e.turn_number, m.message_id, coalesce(e.model, c.model), p.created_at "
+                "FROM passage p LEFT JOIN conversation c ON c.id = p.conversation_id "
+                "LEFT JOIN exchange e ON e.id = p.exchange_id "
+                "LEFT JOIN exchange_message m ON m.exchange_id = e.id AND m.place = 0 "
+                "WHERE p.id IN (SELECT unnest(?))",
                 [wanted],
             ).fetchall()
         )
-        found = (PassageRef(row[0], PassageKind(row[1]), *row[2:]) for row in rows)
-        return {ref.id: ref for ref in found}
+        found = (
+            PassagePlace(
+                row[0],
+                PassageKind(row[1]),
+                row[2],
+                row[3],
+                row[4],
+                row[5],
+                row[6],
+                row[7],
+                row[8],
+                row[9],
+                from_db(row[10]),
+            )
+            for row in rows
+        )
+        return {place.id: place for place in found}
 
-    def table(self) -> PassageTable:
-        """Return every passage's place, as columns: 100,000 in a few milliseconds."""
-        columns = self._store.read(
+    def hidden(self) -> frozenset[PassageId]:
+        """Return the passages that search leaves out unless asked: archived, in the trash, private."""
+        rows = self._store.read(
             lambda cursor: cursor.execute(
-                "SELECT id, coalesce(conversation_id, 0) AS conversation, kind FROM passage "
-                "ORDER BY id"
-            ).fetchnumpy()
+                "SELECT p.id FROM passage p JOIN conversation c ON c.id = p.conversation_id "
+                "WHERE c.archived OR c.private OR c.deleted_at IS NOT NULL"
+            ).fetchall()
         )
-        return PassageTable(
-            np.asarray(columns["id"], np.int64),
-            np.asarray(columns["conversation"], np.int64),
-            np.asarray(columns["kind"], np.str_),
+        return frozenset(each for (each,) in rows)
+
+    def allowed(
+        self, query: SearchQuery, kinds: Collection[PassageKind] | None
+    ) -> Sequence[PassageId]:
+        """Return the passages that a query's filters leave, newest first."""
+        conditions = ["NOT c.private", "c.deleted_at IS NULL"]
+        conditions.append("c.archived" if query.archived else "NOT c.archived")
+        values: list[object] = []
+
+        def require(condition: str, value: object) -> None:
+            conditions.append(condition)
+            values.append(value)
+
+        if query.pinned:
+            conditions.append("c.pinned")
+        for title in query.titles:
+            require("contains(lower(c.title), lower(?))", title)
+        for tag in query.tags:
+            require("c.id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?))", tag)
+        for model in query.models:
+            require("contains(lower(coalesce(e.model, c.model, '')), lower(?))", model)
+        if query.after is not None:
+            require("p.created_at >= ?", to_db(query.after))
+        if query.before is not None:
+            require("p.created_at < ?", to_db(query.before))
+        if kinds is not None:
+            require("p.kind IN (SELECT unnest(?))", [kind.value for kind in kinds])
+        statement = (
+            "SELECT p.id FROM passage p JOIN conversation c ON c.id = p.conversation_id "
+            "LEFT JOIN exchange e ON e.id = p.exchange_id "
+            f"WHERE {' AND '.join(conditions)} ORDER BY p.created_at DESC, p.id DESC"
         )
+        rows = self._store.read(lambda cursor: cursor.execute(statement, values).fetchall())
+        return [each for (each,) in rows]
 
     def of_source(self, kind: PassageKind, source_id: int) -> tuple[PassageId, ...]:
         """Return the passages made from one record."""

@@ -21,6 +21,7 @@ class ProviderRow:
     kind: str
     base_url: str | None
     key_env: str | None
+    allow_plain_http: bool = False
 
 
 class Settings:
@@ -92,14 +93,18 @@ class Settings:
         """Return the user's providers, by name. Blocking."""
         rows = self._store.read(
             lambda cursor: cursor.execute(
-                "SELECT name, kind, base_url, key_env FROM provider ORDER BY name"
+                "SELECT name, kind, base_url, key_env, allow_plain_http FROM provider ORDER BY name"
             ).fetchall()
         )
         return tuple(ProviderRow(*row) for row in rows)
 
     def put_provider(self, row: ProviderRow) -> None:
         """Add or change a provider. Blocking."""
-        self._store.save(ProviderPut(row.name, row.kind, row.base_url, row.key_env))
+        self._store.save(
+            ProviderPut(
+                row.name, row.kind, row.base_url, row.key_env, allow_plain_http=row.allow_plain_http
+            )
+        )
 
     def remove_provider(self, name: str) -> None:
         """Remove a provider. Blocking."""

@@ -1,0 +1,130 @@
+"""build(): the one place where the parts of the program meet.
+
+Everything below the window is made here, in order, and taken down in reverse by `Services.close`.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from app.chat.exchanges import ExchangeLoop
+from app.chat.library import Library
+from app.chat.models import ModelDirectory
+from app.domain.ids import ConversationId
+from app.index.text_index import TantivyIndex
+from app.memory.index_sync import IndexSync
+from app.memory.search import SearchService
+from app.storage.caretaker import Caretaker
+from app.storage.conversations import Conversations
+from app.storage.exchanges import Exchanges
+from app.storage.passages import Passages
+from app.storage.recovery import open_store
+from app.storage.settings import Settings
+from app.storage.store import Store
+from app.storage.summaries import Summaries
+from app.system.keys import KeyRing
+from app.system.lock import InstanceLock
+from app.system.logs import start_log
+from app.system.paths import DataPaths
+from app.workers.board import WorkerBoard
+
+_log = logging.getLogger(__name__)
+
+
+class Role(Enum):
+    """Who builds: the window runs everything in the background, a command only what it needs."""
+
+    WINDOW = auto()
+    COMMAND_LINE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The program below its front ends; every part is thread-safe unless it says otherwise."""
+
+    paths: DataPaths
+    store: Store
+    settings: Settings
+    conversations: Conversations
+    exchanges: Exchanges
+    passages: Passages
+    summaries: Summaries
+    library: Library
+    index_sync: IndexSync
+    search: SearchService
+    models: ModelDirectory
+    chat: ExchangeLoop
+    workers: WorkerBoard
+    caretaker: Caretaker
+    lock: InstanceLock
+
+    def close(self) -> None:
+        """Stop what runs, drain the writer, checkpoint, let go; at most a few seconds. Blocking.
+
+        Every step is taken even when one fails.
+        """
+        steps: Sequence[Callable[[], object]] = (
+            self.chat.close,
+            self.workers.stop,
+            self.caretaker.stop,
+            self.index_sync.stop,
+            self.store.close,
+            self.lock.release,
+        )
+        for step in steps:
+            try:
+                step()
+            except Exception:  # noqa: BLE001 - the rest must be closed all the same
+                _log.exception("closing failed at %r", step)
+
+
+def build(paths: DataPaths, role: Role) -> Services:
+    """Return the program, opened on a data directory. Blocking; not for the GUI thread.
+
+    Raises AlreadyOpen, DatabaseTooNew, ReadOnlyStorage, DiskFull, StorageError.
+    """
+    paths.make()
+    start_log(paths)
+    lock = InstanceLock(paths)
+    try:
+        store = open_store(paths)
+    except BaseException:
+        lock.release()
+        raise
+    settings = Settings(store)
+    index = TantivyIndex.open(paths.index / "text", store.generation)
+    index_sync = IndexSync(store, index)
+    search = SearchService(store, index, index_sync)
+    models = ModelDirectory(settings, KeyRing(os.environ), search.passages_for_recall)
+    services = Services(
+        paths=paths,
+        store=store,
+        settings=settings,
+        conversations=Conversations(store),
+        exchanges=Exchanges(store),
+        passages=Passages(store),
+        summaries=Summaries(store),
+        library=Library(store),
+        index_sync=index_sync,
+        search=search,
+        models=models,
+        chat=ExchangeLoop(store, settings, models.for_exchanges()),
+        workers=WorkerBoard(store, settings),
+        caretaker=Caretaker(store),
+        lock=lock,
+    )
+    if role is Role.WINDOW:
+        index_sync.start()
+        services.caretaker.start()
+    return services
+
+
+def forget(services: Services, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
+    """Erase conversations everywhere; return what remains elsewhere, in words."""
+    from app.storage.forget import forget as forget_in
+
+    left = forget_in(services.store, conversation_ids)
+    services.index_sync.catch_up()
+    return left

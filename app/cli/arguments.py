@@ -1,0 +1,146 @@
+"""The grammar of the command line. What a command does is in `app.cli.commands`."""
+
+import argparse
+from collections.abc import Callable
+from typing import NoReturn
+
+from app.domain.errors import InvalidInput
+from app.domain.passages import PassageKind
+from app.domain.workers import WorkerName
+
+_Adder = Callable[[str, str], argparse.ArgumentParser]
+
+
+class WrongUsage(InvalidInput):
+    """The words of the command line make no command; exit code 2."""
+
+
+class HelpAsked(Exception):  # noqa: N818 - it is no error
+    """The user asked for help or the version; `text` is the answer."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises instead of leaving the process: a window parses commands too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise WrongUsage(message[:1].upper() + message[1:], f"See '{self.prog} --help'.")
+
+    def print_help(self, file: object = None) -> None:
+        raise HelpAsked(self.format_help())
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("commonplace")
+        except PackageNotFoundError:
+            number = "of a source tree"
+        raise HelpAsked(f"commonplace {number}\n")
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Return the parsed words; raise WrongUsage or HelpAsked. `command` is None for the window."""
+    return _parser().parse_args(argv)
+
+
+def _parser() -> _Parser:
+    shared = _Parser(add_help=False)
+    shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS,
+                        help="print one JSON document")  # fmt: skip
+    shared.add_argument("--data-dir", metavar="DIR", default=argparse.SUPPRESS,
+                        help="the data directory")  # fmt: skip
+    parser = _Parser(
+        prog="commonplace",
+        parents=[shared],
+        description="A chat program that remembers. Without a command it opens the window.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+
+    def command(name: str, help_text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, parents=[shared], help=help_text, description=help_text)
+
+    _add_talk(command)
+    _add_conversations(command)
+    _add_transfer(command)
+    _add_upkeep(command)
+    return parser
+
+
+def _add_talk(command: _Adder) -> None:
+    ask = command("ask", "ask a model; without --conversation in a new conversation")
+    ask.add_argument("text", metavar="TEXT", help="what to ask; - reads standard input")
+    ask.add_argument("--conversation", type=int, metavar="ID")
+    ask.add_argument("--model", metavar="PROVIDER:MODEL")
+    ask.add_argument("--private", action="store_true", help="never index or recall it")
+    search = command("search", "search everything that was said")
+    search.add_argument("query", metavar="QUERY")
+    search.add_argument("--limit", type=int, default=10, metavar="N", help="1 to 50 (10)")
+    search.add_argument("--kind", choices=[kind.value for kind in PassageKind], action="append")
+
+
+def _add_conversations(command: _Adder) -> None:
+    listed = command("list", "list conversations")
+    listed.add_argument("--tag", metavar="T")
+    listed.add_argument("--archived", action="store_true", help="the archived ones")
+    listed.add_argument("--trash", action="store_true", help="those in the trash")
+    show = command("show", "print a conversation")
+    show.add_argument("id", metavar="ID", help="a conversation, or ID:TURN")
+    show.add_argument("--turn", type=int, metavar="N", help="only this turn")
+    show.add_argument("--branches", action="store_true", help="all branches, not only the shown")
+    for name, help_text in (
+        ("archive", "take conversations out of list and search"),
+        ("unarchive", "bring archived conversations back"),
+        ("delete", "move conversations to the trash"),
+        ("undelete", "take conversations out of the trash"),
+        ("forget", "erase conversations, really"),
+    ):
+        each = command(name, help_text)
+        each.add_argument("ids", type=int, nargs="+", metavar="ID")
+    tag = command("tag", "tag a conversation")
+    tag.add_argument("id", type=int, metavar="ID")
+    tag.add_argument("names", nargs="*", metavar="TAG", help="tags to add; none lists them")
+    tag.add_argument("--remove", action="append", default=[], metavar="TAG")
+
+
+def _add_transfer(command: _Adder) -> None:
+    coming = command("import", "import conversations from another program's export")
+    coming.add_argument("paths", nargs="+", metavar="PATH")
+    coming.add_argument("--dry-run", action="store_true", help="read everything, store nothing")
+    export = command("export", "write conversations to a file")
+    export.add_argument("--conversation", type=int, metavar="ID", help="only this one")
+    export.add_argument("--format", choices=("md", "json", "jsonl"), default="json")
+    export.add_argument("out", metavar="OUT", help="a file; - is standard output")
+
+
+def _add_upkeep(command: _Adder) -> None:
+    work = command("work", "run the background workers here")
+    work.add_argument("--until-idle", action="store_true", help="end when nothing is left")
+    work.add_argument("--only", choices=[name.value for name in WorkerName], action="append")
+    command("status", "say what the dashboard shows")
+    config = command("config", "list, get and set settings")
+    config.add_argument("action", choices=("list", "get", "set", "reset"))
+    config.add_argument("key", nargs="?", metavar="KEY")
+    config.add_argument("value", nargs="?", metavar="VALUE")
+    command("check", "verify every reference, count and index").add_argument(
+        "--repair", action="store_true", help="mend what can be made again"
+    )
+    backup = command("backup", "make a verified backup")
+    backup.add_argument("out", nargs="?", metavar="OUT", help="a copy of it at this place")
+    command("restore", "put a backup in the database's place").add_argument("file", metavar="FILE")
+    rebuild = command("rebuild", "make an index anew")
+    rebuild.add_argument("what", choices=("index",))
+    provider = command("provider", "list, add, test and remove providers")
+    provider.add_argument("action", choices=("list", "add", "test", "remove"))
+    provider.add_argument("name", nargs="?", metavar="NAME")
+    provider.add_argument("--kind", choices=("openai", "anthropic", "compatible"))
+    provider.add_argument("--base-url", metavar="URL")
+    provider.add_argument("--key-env", metavar="VAR", help="the variable that holds the key")
+    provider.add_argument("--insecure", action="store_true", help="plain http beyond this machine")
+

@@ -1,0 +1,159 @@
+"""`list`, `show`, `archive`, `delete`, `forget`, `tag` and their opposites."""
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from app.bootstrap import Services
+from app.cli.commands.talk import parse_place
+from app.cli.terminal import Terminal
+from app.domain.conversations import Conversation, Exchange, Message
+from app.domain.errors import NotFound
+from app.domain.ids import ConversationId, ExchangeId
+from app.storage.conversations import ListFilter
+
+
+def listed(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Print the conversations of a list."""
+    which = ListFilter(archived=given.archived, trash=given.trash, tag=given.tag)
+    found = services.conversations.listed(which)
+    tags = services.conversations.tags_of([conversation.id for conversation in found])
+    if terminal.as_json:
+        rows = [_head(conversation, tags.get(conversation.id, ())) for conversation in found]
+        terminal.document({"conversations": rows})
+        return 0
+    for conversation in found:
+        mark = "*" if conversation.pinned else " "
+        day = f"{conversation.updated_at.astimezone():%Y-%m-%d}"
+        words = " ".join(f"#{name}" for name in tags.get(conversation.id, ()))
+        terminal.line(f"{conversation.id:6} {mark} {day}  {conversation.title}  {words}".rstrip())
+    return 0
+
+
+def show(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Print a conversation's shown path, one of its turns, or all branches."""
+    conversation_id, turn = parse_place(given.id)
+    turn = given.turn if given.turn is not None else turn
+    view = services.library.open(conversation_id)
+    path = services.exchanges.of(conversation_id) if given.branches else view.path
+    exchanges = [each for each in path if turn is None or each.turn_number == turn]
+    if turn is not None and not exchanges:
+        raise NotFound(
+            f"Conversation {conversation_id} has no turn {turn}",
+            f"It has turns 0 to {len(view.path) - 1}." if view.path else "It has none yet.",
+        )
+    messages = services.library.messages(exchanges)
+    summaries = services.summaries.latest("exchange", [each.id for each in exchanges])
+    texts = {each: summary.text for each, summary in summaries.items()}
+    if terminal.as_json:
+        document = _head(view.conversation, view.tags) | {
+            "summary": view.summary or None,
+            "turns": [_turn(each, messages[each.id], texts.get(each.id)) for each in exchanges],
+        }
+        terminal.document(document)
+    else:
+        _print(view.conversation, exchanges, messages, terminal)
+    return 0
+
+
+def archive(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Take conversations out of list and search."""
+    return _each(given, terminal, lambda each: services.library.archive(each, True), "archived")
+
+
+def unarchive(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Bring archived conversations back."""
+    return _each(given, terminal, lambda each: services.library.archive(each, False), "unarchived")
+
+
+def delete(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Move conversations to the trash."""
+    return _each(given, terminal, services.library.delete, "deleted")
+
+
+def undelete(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Take conversations out of the trash."""
+    return _each(given, terminal, services.library.restore, "restored")
+
+
+def forget(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Erase conversations in every byte that is kept."""
+    for each in given.ids:
+        services.conversations.get(each)
+    left = services.forget([ConversationId(each) for each in given.ids])
+    if terminal.as_json:
+        terminal.document({"forgotten": given.ids, "remains": list(left)})
+    for remark in left:
+        terminal.err(remark)
+    return 0
+
+
+def tag(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Add and remove tags, then print those there are."""
+    conversation_id = ConversationId(given.id)
+    services.conversations.get(conversation_id)
+    if given.names or given.remove:
+        services.library.tag(conversation_id, given.names, given.remove)
+    tags = services.conversations.tags_of([conversation_id]).get(conversation_id, ())
+    if terminal.as_json:
+        terminal.document({"conversation_id": conversation_id, "tags": list(tags)})
+    else:
+        terminal.line(" ".join(tags))
+    return 0
+
+
+def _each(
+    given: Namespace, terminal: Terminal, act: Callable[[ConversationId], None], word: str
+) -> int:
+    for each in given.ids:
+        act(ConversationId(each))
+    if terminal.as_json:
+        terminal.document({word: given.ids})
+    return 0
+
+
+def _head(conversation: Conversation, tags: Sequence[str]) -> dict[str, Any]:
+    return {
+        "conversation_id": conversation.id,
+        "title": conversation.title,
+        "source": conversation.source,
+        "pinned": conversation.pinned,
+        "archived": conversation.archived,
+        "private": conversation.private,
+        "created_at": conversation.created_at.isoformat(),
+        "updated_at": conversation.updated_at.isoformat(),
+        "tags": list(tags),
+    }
+
+
+def _turn(
+    exchange: Exchange, messages: Sequence[Message], summary: str | None
+) -> dict[str, Any]:
+    return {
+        "turn_number": exchange.turn_number,
+        "exchange_id": exchange.id,
+        "status": exchange.status.value,
+        "summary": summary,
+        "started_at": exchange.started_at.isoformat(),
+        "completed_at": exchange.completed_at.isoformat() if exchange.completed_at else None,
+        "model": exchange.model,
+        "messages": [
+            {"message_id": each.id, "role": each.role.value, "text": each.text}
+            for each in messages
+        ],
+    }
+
+
+def _print(
+    conversation: Conversation,
+    exchanges: Sequence[Exchange],
+    messages: Mapping[ExchangeId, Sequence[Message]],
+    terminal: Terminal,
+) -> None:
+    terminal.line(f"# {conversation.title}")
+    for exchange in exchanges:
+        status = "" if exchange.status.value == "completed" else f" ({exchange.status.value})"
+        terminal.line(f"\n## Turn {exchange.turn_number}{status}")
+        for message in messages[exchange.id]:
+            stamp = f"{message.created_at.astimezone():%Y-%m-%d %H:%M}"
+            terminal.line(f"\n[{message.role.value}, {stamp}]\n{message.text}")

@@ -1,0 +1,153 @@
+"""Search over everything that was said: a query in, results ready to be shown.
+
+What ranks is `app.index`; where passages stand is `app.storage.passages`. Here they meet, with the
+filters, the places to jump to and the snippets.
+"""
+
+import threading
+import time
+from collections.abc import Collection, Sequence
+
+from app.domain.events import Changed
+from app.domain.ids import ConversationId, PassageId
+from app.domain.passages import (
+    PassageKind,
+    PassageText,
+    SearchAnswer,
+    SearchQuery,
+    SearchResult,
+    TextHit,
+)
+from app.domain.ports import TextIndex
+from app.domain.text import one_line
+from app.index.query import parse_query
+from app.index.snippets import snippet_of
+from app.memory.index_sync import IndexSync
+from app.storage.passages import PassagePlace, Passages
+from app.storage.store import Store
+
+_QUESTION_LIMIT_CHARS = 200
+_SPARE = 10
+_ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
+
+
+class SearchService:
+    """Answers searches. Thread-safe; every call blocks."""
+
+    def __init__(self, store: Store, index: TextIndex, sync: IndexSync) -> None:
+        self._passages = Passages(store)
+        self._index = index
+        self._sync = sync
+        self._hidden: frozenset[PassageId] | None = None
+        self._lock = threading.Lock()
+        store.subscribe(self._on_changed)
+
+    def search(
+        self, text: str, limit: int = 20, kinds: Collection[PassageKind] | None = None
+    ) -> SearchAnswer:
+        """Return what the search box's language finds, best first.
+
+        Raises InvalidInput for a query or limit that cannot be taken, IndexUnavailable.
+        """
+        started = time.perf_counter()
+        query = parse_query(text, limit)
+        hits = self._listed(query, kinds) if query.is_list else self._ranked(query, kinds)
+        results = self._results(query, hits)[:limit]
+        took_ms = (time.perf_counter() - started) * 1000
+        return SearchAnswer(text, tuple(results), took_ms, self._sync.covered_share)
+
+    def passages_for_recall(
+        self, question: str, conversation_id: ConversationId, limit: int
+    ) -> Sequence[SearchResult]:
+        """Return the best turns for a question asked in a conversation, that one left out.
+
+        The question is taken as plain words, whatever it holds.
+        """
+        query = SearchQuery(words=question, limit=limit)
+        if not question.strip():
+            return ()
+        hits = self._index.search(query, limit * 3 + _SPARE, excluded=self._left_out())
+        results = self._results(query, hits)
+        return [each for each in results if each.conversation_id != conversation_id][:limit]
+
+    def _ranked(
+        self, query: SearchQuery, kinds: Collection[PassageKind] | None
+    ) -> Sequence[TextHit]:
+        if kinds is None and not _has_filters(query):
+            return self._index.search(query, query.limit + _SPARE, excluded=self._left_out())
+        allowed = frozenset(self._passages.allowed(query, kinds))
+        return self._index.search(query, query.limit + _SPARE, allowed=allowed)
+
+    def _listed(
+        self, query: SearchQuery, kinds: Collection[PassageKind] | None
+    ) -> Sequence[TextHit]:
+        """Return the newest passages that the filters leave, when there is nothing to rank by."""
+        if query.excluded:
+            allowed = frozenset(self._passages.allowed(query, kinds))
+            return self._index.search(query, query.limit + _SPARE, allowed=allowed)
+        newest = self._passages.allowed(query, kinds or (PassageKind.TURN,))
+        return [TextHit(each, 0.0, 1.0) for each in newest[: query.limit]]
+
+    def _results(self, query: SearchQuery, hits: Sequence[TextHit]) -> list[SearchResult]:
+        ids = [hit.passage_id for hit in hits]
+        places = self._passages.places(ids)
+        texts = {text.id: text for text in self._passages.texts(ids)}
+        results: list[SearchResult] = []
+        shown: set[object] = set()
+        for hit in hits:
+            place, text = places.get(hit.passage_id), texts.get(hit.passage_id)
+            if place is None or text is None:
+                continue
+            # A turn and its summary are one place to jump to: the better of the two stands for it.
+            key = place.exchange_id if place.kind in _ABOUT_EXCHANGES else (place.kind, place.id)
+            if key not in shown:
+                shown.add(key)
+                results.append(_result(query, hit, place, text))
+        return results
+
+    def _left_out(self) -> frozenset[PassageId]:
+        with self._lock:
+            if self._hidden is None:
+                self._hidden = self._passages.hidden()
+            return self._hidden
+
+    def _on_changed(self, changed: Changed) -> None:
+        if changed.conversations or changed.passages:
+            with self._lock:
+                self._hidden = None
+
+
+def _has_filters(query: SearchQuery) -> bool:
+    return bool(
+        query.titles
+        or query.tags
+        or query.models
+        or query.after
+        or query.before
+        or query.archived
+        or query.pinned
+    )
+
+
+def _result(
+    query: SearchQuery, hit: TextHit, place: PassagePlace, text: PassageText
+) -> SearchResult:
+    snippet = snippet_of(text, query)
+    return SearchResult(
+        kind=place.kind,
+        passage_id=place.id,
+        source=place.source,
+        conversation_id=place.conversation_id,
+        conversation_title=place.conversation_title,
+        archived=place.archived,
+        turn_number=place.turn_number,
+        exchange_id=place.exchange_id,
+        message_id=place.first_message_id,
+        relevance=hit.coverage,
+        cosine=None,
+        user_question=one_line(text.user, _QUESTION_LIMIT_CHARS),
+        snippet=snippet.text,
+        marks=snippet.marks,
+        created_at=place.created_at,
+        model=place.model,
+    )

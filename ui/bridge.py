@@ -1,0 +1,148 @@
+"""The only module that knows that two threads exist.
+
+Blocking work goes to a pool of our own and comes back as an awaitable; news from other threads
+come back as queued signals, gathered so that a flood of them costs one repaint.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, QTimer, Signal, Slot
+
+from app.domain.events import Changed
+from app.domain.workers import WorkerName, WorkerStatus
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_POOL_THREADS = 4
+_GATHER_MS = 50
+
+
+class _Work(QRunnable):
+    """One call on a pool; its outcome goes into a future."""
+
+    def __init__(self, call: Callable[[], Any], future: "Future[Any]") -> None:
+        super().__init__()
+        self._call = call
+        self._future = future
+        self.setAutoDelete(True)
+
+    # Qt overrides
+
+    def run(self) -> None:
+        if not self._future.set_running_or_notify_cancel():
+            return
+        try:
+            self._future.set_result(self._call())
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits it
+            self._future.set_exception(error)
+
+
+class Bridge(QObject):
+    """Between the GUI thread, where it lives, and every other.
+
+    Signals, all emitted on the GUI thread:
+        changed: A `Changed`, the union of what was written since the last one.
+        worker_changed: A `WorkerStatus`, the newest of each worker that changed.
+        task_failed: The exception of a task that nobody awaited.
+    """
+
+    changed = Signal(object)
+    worker_changed = Signal(object)
+    task_failed = Signal(object)
+    _news_arrived = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool = QThreadPool(self)
+        self._pool.setMaxThreadCount(_POOL_THREADS)
+        self._workers_pool = QThreadPool(self)
+        self._workers_pool.setMaxThreadCount(len(WorkerName) + 1)
+        self._lock = threading.Lock()
+        self._pending_change = Changed()
+        self._pending_statuses: dict[WorkerName, WorkerStatus] = {}
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._gather = QTimer(self, singleShot=True, interval=_GATHER_MS)
+        self._gather.timeout.connect(self._on_gather_timeout)
+        self._news_arrived.connect(self._on_news_arrived, Qt.ConnectionType.QueuedConnection)
+
+    # -- work for other threads
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return what `call` returns, having run it on the pool; raise what it raises."""
+        future: Future[T] = Future()
+        self._pool.start(_Work(call, future))
+        return await asyncio.wrap_future(future)
+
+    async def wait(self, future: "Future[T]") -> T:
+        """Return the result of another thread's future."""
+        return await asyncio.wrap_future(future)
+
+    def host_worker(self, loop: Callable[[], None]) -> None:
+        """Run a worker's loop in a QRunnable of its own until it returns."""
+        self._workers_pool.start(_Work(loop, Future()))
+
+    # -- tasks on the GUI thread's loop
+
+    def start(self, name: str, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Run a coroutine as the task `name`; one of that name that still runs is cancelled."""
+        if (earlier := self._tasks.pop(name, None)) is not None:
+            earlier.cancel()
+        task = asyncio.get_event_loop().create_task(work, name=name)
+        self._tasks[name] = task
+        task.add_done_callback(self._on_task_done)
+        return task
+
+    def cancel(self, name: str) -> None:
+        """Cancel the task `name`, if it runs."""
+        if (task := self._tasks.pop(name, None)) is not None:
+            task.cancel()
+
+    def cancel_all(self) -> None:
+        """Cancel every task."""
+        for name in tuple(self._tasks):
+            self.cancel(name)
+
+    def wait_for_pools(self, timeout_ms: int) -> bool:
+        """Wait for the pools to empty; blocking, for the goodbye."""
+        return self._pool.waitForDone(timeout_ms) and self._workers_pool.waitForDone(timeout_ms)
+
+    # -- news, from any thread
+
+    def take_change(self, changed: Changed) -> None:
+        """Pass on what a commit changed; called on the writer thread."""
+        with self._lock:
+            self._pending_change = self._pending_change | changed
+        self._news_arrived.emit()
+
+    def take_status(self, status: WorkerStatus) -> None:
+        """Pass on a worker's status; called on its thread."""
+        with self._lock:
+            self._pending_statuses[status.name] = status
+        self._news_arrived.emit()
+
+    @Slot()
+    def _on_news_arrived(self) -> None:
+        if not self._gather.isActive():
+            self._gather.start()
+
+    @Slot()
+    def _on_gather_timeout(self) -> None:
+        with self._lock:
+            change, self._pending_change = self._pending_change, Changed()
+            statuses, self._pending_statuses = self._pending_statuses, {}
+        if change != Changed():
+            self.changed.emit(change)
+        for status in statuses.values():
+            self.worker_changed.emit(status)
+
+    def _on_task_done(self, task: "asyncio.Task[Any]") -> None:
+        if self._tasks.get(task.get_name()) is task:
+            del self._tasks[task.get_name()]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("the task %s failed", task.get_name(), exc_info=error)
+            self.task_failed.emit(error)

@@ -1,0 +1,1 @@
+"""Item models: rows for lists. They hold values and know nothing of where those come from."""

@@ -1,0 +1,1 @@
+"""Screens, put together from widgets and models: plain values in, signals out, no services."""

@@ -1,0 +1,241 @@
+"""The worker dashboard: a card for each worker, and what memory holds in all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.passages import PassageKind
+from app.domain.workers import WorkerName, WorkerState, WorkerStatus
+
+_TITLES = {
+    WorkerName.CONVERSATION_SUMMARIZER: "Conversation summaries",
+    WorkerName.EXCHANGE_SUMMARIZER: "Exchange summaries",
+    WorkerName.EMBEDDING_PIPELINE: "Embeddings",
+    WorkerName.KNOWLEDGE_EXTRACTOR: "Facts",
+    WorkerName.MAN_INDEXER: "Manual pages",
+    WorkerName.TOOL_SUMMARIZER: "Tool call summaries",
+}
+_KINDS = {
+    PassageKind.TURN: "Turns",
+    PassageKind.EXCHANGE_SUMMARY: "Exchange summaries",
+    PassageKind.CONVERSATION_SUMMARY: "Conversation summaries",
+    PassageKind.FACT: "Facts",
+    PassageKind.MEMORY: "Memories",
+    PassageKind.TOOL_SUMMARY: "Tool summaries",
+    PassageKind.MAN_PAGE: "Manual pages",
+    PassageKind.DOCUMENT: "Documents",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What memory holds: passages by kind, the searchable share (0-1), bytes, USD spent."""
+
+    passages: Mapping[PassageKind, int]
+    searchable_share: float
+    database_bytes: int
+    spent_today_usd: float | None
+    spent_month_usd: float | None
+
+
+class Dashboard(QScrollArea):
+    """Cards of workers above the totals.
+
+    Signals:
+        switched: (WorkerName, bool): a worker should be on or off.
+    """
+
+    switched = Signal(object, bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Workers")
+        body = QWidget(self)
+        self._column = QVBoxLayout(body)
+        self._column.setContentsMargins(12, 12, 12, 12)
+        self._column.setSpacing(10)
+        self._warnings = QLabel(body, wordWrap=True)
+        self._warnings.hide()
+        self._warnings.setProperty("tone", "warning")
+        self._column.addWidget(self._warnings)
+        self._cards: dict[WorkerName, WorkerCard] = {}
+        self._totals = _TotalsCard(body)
+        self._column.addWidget(self._totals)
+        self._column.addStretch(1)
+        self.setWidget(body)
+
+    def show_status(self, status: WorkerStatus) -> None:
+        """Show a worker's newest status, on a card of its own."""
+        card = self._cards.get(status.name)
+        if card is None:
+            card = WorkerCard(status.name, self.widget())
+            card.switched.connect(self.switched)
+            self._cards[status.name] = card
+            self._column.insertWidget(len(self._cards), card)
+        card.show_status(status)
+
+    def show_totals(self, totals: Totals) -> None:
+        """Show what memory holds."""
+        self._totals.show_totals(totals)
+
+    def show_warnings(self, warnings: Sequence[str]) -> None:
+        """Show what wants the user's attention, in plain words."""
+        self._warnings.setText("\n".join(warnings))
+        self._warnings.setVisible(bool(warnings))
+
+    def card(self, name: WorkerName) -> "WorkerCard":
+        """Return a worker's card."""
+        return self._cards[name]
+
+
+class WorkerCard(QFrame):
+    """One worker: state, progress, counts, current item, on and off.
+
+    Signals:
+        switched: (WorkerName, bool).
+    """
+
+    switched = Signal(object, bool)
+
+    def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = name
+        self.setProperty("panel", "card")
+        self.setAccessibleName(_TITLES[name])
+        self.switch = QCheckBox(_TITLES[name], self)
+        self.switch.clicked.connect(self._on_switch_clicked)
+        self.state = QLabel(self)
+        self.state.setProperty("tone", "small")
+        self.bar = QProgressBar(self)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName(f"{_TITLES[name]}: progress")
+        self.counts = QLabel(self, wordWrap=True)
+        self.counts.setProperty("tone", "small")
+        self.current = QLabel(self, wordWrap=True)
+        self.current.setProperty("tone", "small")
+        self.error = QLabel(self, wordWrap=True)
+        self.error.hide()
+        self.error.setProperty("tone", "error")
+        head = QHBoxLayout()
+        head.addWidget(self.switch, 1)
+        head.addWidget(self.state)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 10, 12, 10)
+        column.addLayout(head)
+        for part in (self.bar, self.counts, self.current, self.error):
+            column.addWidget(part)
+
+    def show_status(self, status: WorkerStatus) -> None:
+        """Show a status; numbers are shown as they are, nothing is made up between two."""
+        self.switch.setChecked(status.enabled)
+        self.state.setText(_state_words(status))
+        self.bar.setRange(0, max(1, status.total))
+        self.bar.setValue(status.done if status.total else 1)
+        self.counts.setText(_count_words(status))
+        self.current.setText(status.current_item)
+        self.current.setVisible(bool(status.current_item))
+        words = status.blocked_by or status.last_error
+        self.error.setText(words)
+        self.error.setVisible(bool(words))
+
+    def _on_switch_clicked(self, on: bool) -> None:
+        self.switched.emit(self._name, on)
+
+
+class _TotalsCard(QFrame):
+    """What memory holds in all."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setProperty("panel", "card")
+        self.setAccessibleName("Memory in all")
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(12, 10, 12, 10)
+        self._grid.setColumnStretch(0, 1)
+
+    def show_totals(self, totals: Totals) -> None:
+        while (item := self._grid.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.deleteLater()
+        for row, (name, value) in enumerate(_total_rows(totals)):
+            label, number = QLabel(name, self), QLabel(value, self)
+            label.setProperty("tone", "muted")
+            self._grid.addWidget(label, row, 0)
+            self._grid.addWidget(number, row, 1, Qt.AlignmentFlag.AlignRight)
+
+
+def _state_words(status: WorkerStatus) -> str:
+    words = {
+        WorkerState.STOPPED: "off" if not status.enabled else "stopped",
+        WorkerState.RUNNING: "working",
+        WorkerState.IDLE: "idle",
+        WorkerState.BLOCKED: "waiting",
+    }[status.state]
+    if status.state is WorkerState.RUNNING and status.remaining_s is not None:
+        words += f", {duration_words(status.remaining_s)} left"
+    return words
+
+
+def _count_words(status: WorkerStatus) -> str:
+    parts = [f"{status.done:,} of {status.total:,}"]
+    for number, word in (
+        (status.completed, "now"),
+        (status.failed, "failed"),
+        (status.skipped, "skipped"),
+        (status.waiting_retry, "to be tried again"),
+    ):
+        if number:
+            parts.append(f"{number:,} {word}")
+    if status.rate_per_minute:
+        parts.append(f"{status.rate_per_minute:,.0f} a minute")
+    if status.all_time.tokens:
+        cost = status.all_time.cost_usd
+        money = "cost unknown" if cost is None else f"${cost:.2f}"
+        parts.append(f"{status.all_time.tokens:,} tokens, {money}")
+    return " \N{MIDDLE DOT} ".join(parts)
+
+
+def _total_rows(totals: Totals) -> list[tuple[str, str]]:
+    rows = [(_KINDS[kind], f"{count:,}") for kind, count in totals.passages.items()]
+    rows.append(("Searchable", f"{totals.searchable_share:.0%}"))
+    rows.append(("Database", size_words(totals.database_bytes)))
+    rows.append(("Spent today", money_words(totals.spent_today_usd)))
+    rows.append(("Spent this month", money_words(totals.spent_month_usd)))
+    return rows
+
+
+def duration_words(seconds: float) -> str:
+    """Return a span as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def size_words(size_bytes: int) -> str:
+    """Return a size as people say it."""
+    if size_bytes < 1 << 20:
+        return f"{size_bytes / 1024:.0f} KB"
+    return (
+        f"{size_bytes / (1 << 20):,.1f} MB"
+        if size_bytes < 1 << 30
+        else (f"{size_bytes / (1 << 30):,.2f} GB")
+    )
+
+
+def money_words(usd: float | None) -> str:
+    """Return an amount; None is an amount that includes an unknown price."""
+    return "unknown" if usd is None else f"${usd:.2f}"

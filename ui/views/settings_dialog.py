@@ -1,0 +1,98 @@
+"""The settings dialog, drawn from the one table of keys, and the page of providers."""
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QListWidget,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
+from ui.views.providers_page import ProvidersPage
+from ui.widgets.setting_editor import SettingEditor
+
+_PROVIDERS = "Providers"
+
+
+class SettingsDialog(QDialog):
+    """Pages of settings; every change applies at once.
+
+    Signals:
+        edited: (key, value) to save. reset_requested: The key whose default should apply again.
+    """
+
+    edited = Signal(str, object)
+    reset_requested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Settings")
+        self.resize(820, 600)
+        self.editors: dict[str, SettingEditor] = {}
+        self.providers = ProvidersPage(self)
+        self._names = QListWidget(self)
+        self._names.setAccessibleName("Pages of settings")
+        self._names.setFixedWidth(150)
+        self._pages = QStackedWidget(self)
+        self._add_page(_PROVIDERS, self.providers)
+        for page in SettingPage:
+            if page is not SettingPage.INTERNAL:
+                self._add_page(page.value, self._page_of(page))
+        self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
+        self._names.setCurrentRow(0)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.rejected.connect(self.reject)
+        row = QHBoxLayout()
+        row.addWidget(self._names)
+        row.addWidget(self._pages, 1)
+        column = QVBoxLayout(self)
+        column.addLayout(row, 1)
+        column.addWidget(buttons)
+
+    def show_values(
+        self,
+        values: Mapping[str, SettingValue],
+        chosen: Mapping[str, SettingValue],
+        ruled_by: Mapping[str, str],
+    ) -> None:
+        """Show what applies now; `chosen` differ from the default, `ruled_by` name variables."""
+        for key, editor in self.editors.items():
+            editor.show_value(values[key], is_default=key not in chosen, ruled_by=ruled_by.get(key))
+
+    def show_error(self, key: str, words: str) -> None:
+        """Tell beside a setting why its value was not saved."""
+        self.editors[key].show_error(words)
+
+    def show_page(self, name: str) -> None:
+        """Bring a page to the front, by its name."""
+        for item in self._names.findItems(name, Qt.MatchFlag.MatchExactly):
+            self._names.setCurrentItem(item)
+
+    def _add_page(self, name: str, page: QWidget) -> None:
+        self._names.addItem(name)
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(page)
+        self._pages.addWidget(area)
+
+    def _page_of(self, page: SettingPage) -> QWidget:
+        body = QWidget(self)
+        column = QVBoxLayout(body)
+        column.setContentsMargins(16, 8, 16, 16)
+        for setting in SETTINGS.values():
+            if setting.page is page:
+                editor = SettingEditor(setting, body)
+                editor.edited.connect(self.edited)
+                editor.reset_requested.connect(self.reset_requested)
+                self.editors[setting.key] = editor
+                column.addWidget(editor)
+        column.addStretch(1)
+        return body

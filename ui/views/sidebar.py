@@ -1,0 +1,249 @@
+"""The left side: one search box above the conversations, or above what was found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListView,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.conversations import Conversation
+from app.domain.passages import SearchAnswer, SearchResult
+from ui.models.conversations import ConversationListModel, GroupedListModel
+from ui.models.results import ResultListModel
+from ui.theme import Theme
+from ui.views.rows import RowDelegate
+
+_DEBOUNCE_MS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A list the sidebar can show."""
+
+    name: str
+    archived: bool = False
+    trash: bool = False
+
+
+SHELVES = (Shelf("Conversations"), Shelf("Archived", archived=True), Shelf("Trash", trash=True))
+
+
+class Sidebar(QWidget):
+    """Search box, list of conversations and list of results.
+
+    Signals:
+        query_changed: The words of the box, a moment after they changed; "" when it was emptied.
+        result_chosen: A `SearchResult` to open.
+        conversation_chosen: The `Conversation` to open.
+        new_requested: A new conversation is wanted.
+        shelf_chosen: The `Shelf` to list.
+        menu_requested: (Conversation, global position) for a menu about a conversation.
+    """
+
+    query_changed = Signal(str)
+    result_chosen = Signal(object)
+    conversation_chosen = Signal(object)
+    new_requested = Signal()
+    shelf_chosen = Signal(object)
+    menu_requested = Signal(object, QPoint)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.box = QLineEdit(self)
+        self.box.setPlaceholderText("Search everything\u2026  (Ctrl+K)")
+        self.box.setAccessibleName("Search everything")
+        self.box.setClearButtonEnabled(True)
+        self.box.installEventFilter(self)
+        new = QPushButton("New", self)
+        new.setToolTip("New conversation (Ctrl+N)")
+        new.clicked.connect(self.new_requested)
+        self._shelves = QComboBox(self)
+        self._shelves.setAccessibleName("Which conversations are listed")
+        for shelf in SHELVES:
+            self._shelves.addItem(shelf.name, shelf)
+        self._shelves.activated.connect(self._on_shelves_activated)
+        self.conversations = ConversationListModel(self)
+        self.results = ResultListModel(self)
+        self._delegate = RowDelegate(theme, self)
+        self.conversation_list = self._list(self.conversations, "Conversations")
+        self.result_list = self._list(self.results, "Search results")
+        self._message = QLabel(self, wordWrap=True, alignment=Qt.AlignmentFlag.AlignCenter)
+        self._message.setProperty("tone", "muted")
+        self._message.setContentsMargins(16, 32, 16, 16)
+        self._message.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
+        self._note = QLabel(self, wordWrap=True)
+        self._note.setProperty("tone", "small")
+        self._note.hide()
+        self._stack = QStackedWidget(self)
+        for page in (self.conversation_list, self.result_list, self._message):
+            self._stack.addWidget(page)
+        self._lay_out(new)
+        self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
+        self._debounce.timeout.connect(self._on_debounce_timeout)
+        self.box.textChanged.connect(self._on_box_text_changed)
+        self._empty_words = ""
+
+    # -- what is shown
+
+    def show_conversations(self, conversations: Sequence[Conversation], empty_words: str) -> None:
+        """Show the list; `empty_words` stand in its place when it is empty."""
+        selected = self._selected_conversation()
+        self.conversations.show_conversations(conversations, datetime.now().astimezone())
+        self._empty_words = empty_words if not conversations else ""
+        if selected is not None:
+            self.select_conversation(selected.id)
+        if not self.box.text().strip():
+            self._show_list()
+
+    def show_answer(self, answer: SearchAnswer) -> None:
+        """Show results in place of the list."""
+        self.results.show_results(answer.results)
+        self._note.setVisible(answer.covered_share < 1)
+        self._note.setText(f"{answer.covered_share:.0%} of your history is searchable so far.")
+        if answer.results:
+            self._stack.setCurrentWidget(self.result_list)
+        else:
+            self.show_message("Nothing was found.\nTry other or fewer words.")
+
+    def show_message(self, words: str) -> None:
+        """Show words in place of results, such as why a query cannot be taken."""
+        self._message.setText(words)
+        self._stack.setCurrentWidget(self._message)
+
+    def select_conversation(self, conversation_id: int | None) -> None:
+        """Mark the open conversation in the list."""
+        index = self.conversations.row_of(conversation_id)
+        self.conversation_list.setCurrentIndex(index)
+
+    def show_shelf(self, shelf: Shelf) -> None:
+        """Name the list that is shown."""
+        self._shelves.setCurrentIndex(SHELVES.index(shelf))
+
+    def back_to_results(self) -> bool:
+        """Give the focus to the results as they were; False when there are none."""
+        if self._stack.currentWidget() is not self.result_list:
+            return False
+        self.result_list.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        return True
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw in another theme."""
+        self._delegate.set_theme(theme)
+        for view in (self.conversation_list, self.result_list):
+            view.doItemsLayout()
+
+    def focus_search(self) -> None:
+        """Put the cursor into the box, its words selected."""
+        self.box.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.box.selectAll()
+
+    # -- putting together
+
+    def _lay_out(self, new: QPushButton) -> None:
+        head = QHBoxLayout()
+        head.addWidget(self._shelves, 1)
+        head.addWidget(new)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 10, 10, 6)
+        column.setSpacing(8)
+        column.addWidget(self.box)
+        column.addLayout(head)
+        column.addWidget(self._note)
+        column.addWidget(self._stack, 1)
+
+    def _list(self, model: GroupedListModel, name: str) -> QListView:
+        view = QListView(self)
+        view.setModel(model)
+        view.setItemDelegate(self._delegate)
+        view.setAccessibleName(name)
+        view.setUniformItemSizes(False)
+        view.setMouseTracking(True)
+        view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        view.customContextMenuRequested.connect(self._on_menu_wanted)
+        view.clicked.connect(self._on_list_chosen)
+        view.activated.connect(self._on_list_chosen)
+        return view
+
+    def _show_list(self) -> None:
+        self._note.hide()
+        if self._empty_words:
+            self.show_message(self._empty_words)
+        else:
+            self._stack.setCurrentWidget(self.conversation_list)
+
+    def _selected_conversation(self) -> Conversation | None:
+        value = self.conversations.value_at(self.conversation_list.currentIndex())
+        return value if isinstance(value, Conversation) else None
+
+    # -- slots
+
+    def _on_box_text_changed(self, _words: str) -> None:
+        self._debounce.start()
+
+    def _on_list_chosen(self, index: QModelIndex) -> None:
+        model = index.model()
+        value = model.value_at(index) if isinstance(model, GroupedListModel) else None
+        if isinstance(value, SearchResult):
+            self.result_chosen.emit(value)
+        elif isinstance(value, Conversation):
+            self.conversation_chosen.emit(value)
+
+    def _on_menu_wanted(self, position: QPoint) -> None:
+        view = self.sender()
+        if view is self.conversation_list:
+            value = self.conversations.value_at(view.indexAt(position))
+            if value is not None:
+                self.menu_requested.emit(value, view.viewport().mapToGlobal(position))
+
+    def _on_shelves_activated(self, number: int) -> None:
+        self.shelf_chosen.emit(SHELVES[number])
+
+    def _on_debounce_timeout(self) -> None:
+        words = self.box.text()
+        if not words.strip():
+            self._show_list()
+        self.query_changed.emit(words)
+
+    def _step_into_list(self) -> None:
+        view = self._stack.currentWidget()
+        if isinstance(view, QListView):
+            view.setFocus(Qt.FocusReason.TabFocusReason)
+            model = view.model()
+            for row in range(model.rowCount()):
+                if isinstance(model, GroupedListModel) and model.value_at(model.index(row, 0)):
+                    view.setCurrentIndex(model.index(row, 0))
+                    return
+
+    # Qt overrides
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let Down leave the box for the list, Enter open its first row, Esc empty the box."""
+        if watched is self.box and event.type() == QEvent.Type.KeyPress:
+            assert isinstance(event, QKeyEvent)
+            if event.key() == Qt.Key.Key_Down:
+                self._step_into_list()
+                return True
+            if event.key() == Qt.Key.Key_Escape and self.box.text():
+                self.box.clear()
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self._step_into_list()
+                view = self._stack.currentWidget()
+                if isinstance(view, QListView) and self.box.text().strip():
+                    self._on_list_chosen(view.currentIndex())
+                return True
+        return super().eventFilter(watched, event)

@@ -1,0 +1,128 @@
+"""What a new user sees: bring your past, look at a sample, choose a model, or just start."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+
+class Welcome(QWidget):
+    """The first screen.
+
+    Signals:
+        import_requested: The user wants to choose a file.
+        files_dropped: Paths that were dropped (list of `Path`).
+        sample_requested: The sample archive is wanted.
+        model_requested: The providers page is wanted.
+    """
+
+    import_requested = Signal()
+    files_dropped = Signal(list)
+    sample_requested = Signal()
+    model_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        title = QLabel("A chat that remembers", self)
+        title.setProperty("tone", "title")
+        words = QLabel(
+            "Everything you say to a model is kept here, on your own disk, and can be found again "
+            "by what it was about. Start by bringing what you already have.",
+            self,
+            wordWrap=True,
+        )
+        words.setProperty("tone", "muted")
+        zone = DropZone(self)
+        zone.files_dropped.connect(self.files_dropped)
+        zone.choose_requested.connect(self.import_requested)
+        self.drop_zone = zone
+        self.sample = QPushButton("Look at a sample archive", self)
+        self.sample.clicked.connect(self.sample_requested)
+        self.model = QPushButton("Set up a model", self)
+        self.model.clicked.connect(self.model_requested)
+        others = QHBoxLayout()
+        others.addWidget(self.sample)
+        others.addWidget(self.model)
+        others.addStretch(1)
+        hint = QLabel(
+            "Or just type below: without a model, Recall answers from your own conversations, "
+            "quoted and linked. Nothing leaves this computer unless you choose a provider.",
+            self,
+            wordWrap=True,
+        )
+        hint.setProperty("tone", "small")
+        card = QVBoxLayout()
+        card.setSpacing(16)
+        for part in (title, words, zone):
+            card.addWidget(part)
+        card.addLayout(others)
+        card.addWidget(hint)
+        holder = QWidget(self)
+        holder.setLayout(card)
+        holder.setMaximumWidth(620)
+        outer = QVBoxLayout(self)
+        outer.addStretch(1)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(holder, 8)
+        row.addStretch(1)
+        outer.addLayout(row)
+        outer.addStretch(2)
+
+
+class DropZone(QFrame):
+    """Takes files by drag and drop, or asks for them by a button.
+
+    Signals:
+        files_dropped: list of `Path`. choose_requested: The button was pressed.
+    """
+
+    files_dropped = Signal(list)
+    choose_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("panel", "card")
+        self.setAcceptDrops(True)
+        self.setAccessibleName("Import conversations")
+        heading = QLabel("Import your conversations", self)
+        heading.setProperty("tone", "heading")
+        words = QLabel(
+            "Drop the export of ChatGPT or Claude here: the zip as you received it, its folder, "
+            "or conversations.json.",
+            self,
+            wordWrap=True,
+        )
+        words.setProperty("tone", "muted")
+        self.choose = QPushButton("Choose a file\u2026", self)
+        self.choose.setProperty("kind", "primary")
+        self.choose.clicked.connect(self.choose_requested)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 18)
+        column.setSpacing(10)
+        column.addWidget(heading)
+        column.addWidget(words)
+        column.addWidget(self.choose, 0, Qt.AlignmentFlag.AlignLeft)
+
+    # Qt overrides
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take files, nothing else."""
+        if local_files(event):
+            event.acceptProposedAction()
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """Nothing was dropped."""
+        event.accept()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Hand the files on."""
+        if files := local_files(event):
+            event.acceptProposedAction()
+            self.files_dropped.emit(files)
+
+
+def local_files(event: QDropEvent) -> list[Path]:
+    """Return the local files a drop carries."""
+    return [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]

@@ -1,0 +1,1 @@
+"""Parts of screens that know nothing of the program: plain values in, signals out."""

@@ -1,0 +1,173 @@
+"""An editor for one setting, chosen by its type in the one table of keys."""
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QSlider,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.errors import InvalidSetting
+from app.domain.settings_schema import Setting, SettingValue
+
+_LONG_TEXTS = ("system_prompt",)
+_TYPING_PAUSE_MS = 500
+_SLIDER_STEPS = 100
+
+
+class SettingEditor(QWidget):
+    """Label, control, help and error of one setting.
+
+    What is typed is checked as it is typed; a value out of range is told with the range and not
+    reported.
+
+    Signals:
+        edited: (key, value) once a valid value was entered.
+        reset_requested: The key whose default should apply again.
+    """
+
+    edited = Signal(str, object)
+    reset_requested = Signal(str)
+
+    def __init__(self, setting: Setting, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setting = setting
+        self._help = QLabel(f"{setting.help} ({setting.allowed}.)", self, wordWrap=True)
+        self._help.setProperty("tone", "small")
+        self.error = QLabel(self, wordWrap=True)
+        self.error.setProperty("tone", "error")
+        self.error.hide()
+        self._pause = QTimer(self, singleShot=True, interval=_TYPING_PAUSE_MS)
+        self._pause.timeout.connect(self._on_pause_timeout)
+        self.control = self._make_control()
+        self.control.setAccessibleName(setting.label)
+        self.control.setAccessibleDescription(setting.help)
+        self._reset = QToolButton(self)
+        self._reset.setText("Default")
+        self._reset.setToolTip(f"Back to the default: {setting.spell(setting.default) or 'empty'}")
+        self._reset.setProperty("kind", "action")
+        self._reset.clicked.connect(lambda: self.reset_requested.emit(setting.key))
+        self._lay_out()
+
+    def show_value(self, value: SettingValue, *, is_default: bool, ruled_by: str | None) -> None:
+        """Show a value; `ruled_by` names the environment variable that wins, which locks it."""
+        self._pause.stop()
+        self.error.hide()
+        self._put(value)
+        self._reset.setVisible(not is_default and ruled_by is None)
+        self.control.setEnabled(ruled_by is None)
+        if ruled_by is not None:
+            self._help.setText(f"Set by the environment variable {ruled_by}.")
+
+    def show_error(self, words: str) -> None:
+        """Tell why the value was not taken."""
+        self.error.setText(words)
+        self.error.setVisible(bool(words))
+
+    def _make_control(self) -> QWidget:
+        setting = self.setting
+        if setting.kind is bool:
+            box = QCheckBox(setting.label, self)
+            box.clicked.connect(self._report)
+            return box
+        if setting.choices:
+            combo = QComboBox(self)
+            combo.addItems([choice.capitalize() for choice in setting.choices])
+            combo.activated.connect(self._on_combo_activated)
+            return combo
+        if setting.key in _LONG_TEXTS:
+            text = QPlainTextEdit(self)
+            text.setTabChangesFocus(True)
+            text.setFixedHeight(text.fontMetrics().lineSpacing() * 5)
+            text.textChanged.connect(self._on_typed)
+            return text
+        if setting.kind is float and setting.maximum == 1:
+            slider = QSlider(Qt.Orientation.Horizontal, self)
+            slider.setRange(0, _SLIDER_STEPS)
+            slider.valueChanged.connect(self._on_slider_moved)
+            return slider
+        line = QLineEdit(self)
+        line.textEdited.connect(self._on_typed)
+        line.editingFinished.connect(self._on_pause_timeout)
+        return line
+
+    def _lay_out(self) -> None:
+        self._number = QLabel(self)
+        row = QHBoxLayout()
+        if not isinstance(self.control, QCheckBox):
+            label = QLabel(self.setting.label, self)
+            label.setBuddy(self.control)
+            row.addWidget(label, 2)
+        row.addWidget(self.control, 3)
+        if isinstance(self.control, QSlider):
+            row.addWidget(self._number)
+        elif self.setting.unit:
+            row.addWidget(QLabel(self.setting.unit, self))
+        row.addWidget(self._reset)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 4, 0, 8)
+        column.setSpacing(3)
+        column.addLayout(row)
+        column.addWidget(self._help)
+        column.addWidget(self.error)
+
+    def _put(self, value: SettingValue) -> None:
+        control = self.control
+        control.blockSignals(True)
+        words = "" if value is None else self.setting.spell(value)
+        if isinstance(control, QCheckBox):
+            control.setChecked(bool(value))
+        elif isinstance(control, QComboBox):
+            control.setCurrentIndex(self.setting.choices.index(str(value)))
+        elif isinstance(control, QSlider):
+            control.setValue(round(float(value or 0) * _SLIDER_STEPS))
+            self._number.setText(f"{float(value or 0):.2f}")
+        elif isinstance(control, QPlainTextEdit):
+            if control.toPlainText() != words:
+                control.setPlainText(words)
+        elif isinstance(control, QLineEdit) and control.text() != words:
+            control.setText(words)
+        control.blockSignals(False)
+
+    def _report(self, value: object) -> None:
+        self.show_error("")
+        self.edited.emit(self.setting.key, value)
+
+    def _on_combo_activated(self, number: int) -> None:
+        self._report(self.setting.choices[number])
+
+    def _on_slider_moved(self, step: int) -> None:
+        self._number.setText(f"{step / _SLIDER_STEPS:.2f}")
+        self._pause.start(100)
+
+    def _on_typed(self) -> None:
+        self._pause.start(_TYPING_PAUSE_MS)
+
+    def _on_pause_timeout(self) -> None:
+        if not self._pause.isActive() and isinstance(self.control, QLineEdit):
+            if not self.control.isModified():
+                return
+            self.control.setModified(False)
+        self._pause.stop()
+        try:
+            value = self.setting.parse(self._typed())
+        except InvalidSetting as error:
+            self.show_error(f"{error.title}. {error.hint}")
+        else:
+            self._report(value)
+
+    def _typed(self) -> str:
+        control = self.control
+        if isinstance(control, QSlider):
+            return str(control.value() / _SLIDER_STEPS)
+        if isinstance(control, QPlainTextEdit):
+            return control.toPlainText()
+        assert isinstance(control, QLineEdit)
+        return control.text()
