@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.conversations import Block, Role
+from app.domain.conversations import Block, RawReply, Role, TitleOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,21 @@ class ImportedMessage:
     blocks: tuple[Block, ...]
     created_at: datetime | None = None
     model: str | None = None
+    raw: RawReply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedSummary:
+    """A summary on its way between two books, with its conversation.
+
+    `last_message` is the source id of the last message of the exchange it summarises; None for
+    the conversation's own. `made_at` is UTC.
+    """
+
+    text: str
+    model: str
+    made_at: datetime
+    last_message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +47,8 @@ class ImportedConversation:
 
     `source` is the importer's name ("chatgpt", "claude", "commonplace", ...); `visible_leaf` is
     the source id of the last message shown. `skipped` names messages that could not be read.
+    An empty `title` means there was none. `summary` is one the source made. Only our own export
+    carries `uid`, `summaries`, `title_origin` and `first_source`, where it once came from itself.
     """
 
     source: str
@@ -49,6 +66,9 @@ class ImportedConversation:
     summary: str = ""
     uid: str = ""
     skipped: tuple[Skipped, ...] = ()
+    summaries: tuple[CarriedSummary, ...] = ()
+    title_origin: TitleOrigin = TitleOrigin.IMPORT
+    first_source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

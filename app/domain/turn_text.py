@@ -95,7 +95,7 @@ def estimate_tokens(text: str) -> int:
 def _cut_arguments(arguments: str) -> str:
     try:
         parsed = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments[:_ARGUMENT_LIMIT_CHARS]
     if not isinstance(parsed, dict):
         return str(parsed)[:_ARGUMENT_LIMIT_CHARS]

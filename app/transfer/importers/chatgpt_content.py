@@ -1,0 +1,268 @@
+"""What a ChatGPT message holds, as blocks; which messages are hidden is decided here too.
+
+Tool results get the call id "" here: only the tree knows which call they answer (`chatgpt`).
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from app.domain.conversations import (
+    Attachment,
+    Block,
+    Image,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from app.transfer.importers.citations import readable
+from app.transfer.importers.values import (
+    Unreadable,
+    an_object,
+    count,
+    identity,
+    media_type,
+    objects,
+    strings,
+    words,
+)
+
+_ROLES = {
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+    "tool": Role.TOOL,
+    "system": Role.SYSTEM,
+}
+_HIDDEN_TYPES = frozenset(("user_editable_context", "model_editable_context"))
+_TOOL_TYPES = frozenset(
+    (
+        "execution_output",
+        "multimodal_text",
+        "tether_quote",
+        "tether_browsing_display",
+        "sonic_webpage",
+        "system_error",
+    )
+)
+_POINTER_PREFIXES = ("sediment://", "file-service://")
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A message's role and blocks, and what of it had to be left out, in words for the user."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def content_of(message: dict[str, Any]) -> Content | None:
+    """Return what a message holds; None when it is hidden or empty. Raises Unreadable."""
+    metadata = an_object(message.get("metadata"))
+    content = message.get("content")
+    if metadata.get("is_visually_hidden_from_conversation") is True:
+        return None
+    role = _role(message)
+    if not isinstance(content, dict):
+        raise Unreadable("it has no content")
+    kind = words(content.get("content_type"))
+    if kind in _HIDDEN_TYPES or _is_hidden(role, kind, metadata):
+        return None
+    recipient = words(message.get("recipient"))
+    if role is Role.ASSISTANT and recipient not in ("", "all"):
+        call = ToolCall(identity(message.get("id")), recipient, _arguments(content))
+        return Content(role, (call,))
+    reading = _Reading(role, metadata, words(an_object(message.get("author")).get("name")))
+    blocks = tuple(reading.blocks(kind, content))
+    left_out = tuple(reading.left_out)
+    return Content(role, blocks, left_out) if blocks or left_out else None
+
+
+def _role(message: dict[str, Any]) -> Role:
+    name = words(an_object(message.get("author")).get("role"))
+    if name not in _ROLES:
+        raise Unreadable(f"its author is '{name[:40]}'" if name else "it has no author")
+    return _ROLES[name]
+
+
+def _is_hidden(role: Role, kind: str, metadata: dict[str, Any]) -> bool:
+    if role is Role.SYSTEM:
+        return metadata.get("is_user_system_message") is not True
+    return role is Role.TOOL and kind not in _TOOL_TYPES
+
+
+def _arguments(content: dict[str, Any]) -> str:
+    """Return a call's arguments as a JSON object; plain code stands under "code"."""
+    text = words(content.get("text")) or "\n".join(strings(content.get("parts")))
+    try:
+        if isinstance(json.loads(text), dict):
+            return text
+    except (ValueError, RecursionError):
+        pass  # code is no JSON, and is wrapped below
+    return json.dumps({"code": text}, ensure_ascii=False)
+
+
+class _Reading:
+    """One message being read, block by block."""
+
+    def __init__(self, role: Role, metadata: dict[str, Any], author: str) -> None:
+        self.left_out: list[str] = []
+        self._role = role
+        self._metadata = metadata
+        self._author = author
+        self._files = {
+            identity(file.get("id")): file for file in objects(metadata.get("attachments"))
+        }
+
+    def blocks(self, kind: str, content: dict[str, Any]) -> list[Block]:
+        """Return the blocks of a content of this kind, in order, files last."""
+        reader = _READERS.get(kind)
+        found = reader(self, content) if reader else self._unknown(kind, content)
+        return found + self._remaining_files()
+
+    def parts(self, content: dict[str, Any]) -> list[Block]:
+        found: list[Block] = []
+        texts: list[str] = []
+        parts = content.get("parts")
+        for part in parts if isinstance(parts, list) else [content.get("text")]:
+            text = self._part_text(part)
+            if text.strip():
+                texts.append(text)
+            elif isinstance(part, dict):
+                found += self._said(texts) + self._pointed(part)
+                texts = []
+        return found + self._said(texts)
+
+    def _part_text(self, part: object) -> str:
+        if isinstance(part, dict):
+            return words(part.get("text"))
+        if part is not None and not isinstance(part, str):
+            self.left_out.append("a part of it is neither text nor picture")
+        return words(part)
+
+    def _said(self, texts: list[str]) -> list[Block]:
+        text = "\n\n".join(texts)
+        if not text:
+            return []
+        if self._role is Role.USER:
+            return [Text(text)]
+        text = readable(text, self._metadata)
+        if self._role is Role.TOOL:
+            return [ToolResult("", self._author, text)]
+        return [Text(text)] if text.strip() else []
+
+    def _pointed(self, part: dict[str, Any]) -> list[Block]:
+        """Return the pictures and sounds a part points to."""
+        kind = words(part.get("content_type"))
+        if kind == "real_time_user_audio_video_asset_pointer":
+            sounds = objects([part.get("audio_asset_pointer")])
+            frames = objects(part.get("frames_asset_pointers"))
+            return [self._file(each, "audio") for each in sounds] + [
+                self._file(each, "image") for each in frames
+            ]
+        if kind.endswith("asset_pointer"):
+            return [self._file(part, kind.partition("_")[0])]
+        if kind != "audio_transcription":
+            self.left_out.append(f"a part of the kind '{kind[:60]}' in it is not known")
+        return []
+
+    def _file(self, part: dict[str, Any], kind: str) -> Block:
+        name = words(part.get("asset_pointer"))[:500]
+        for prefix in _POINTER_PREFIXES:
+            name = name.removeprefix(prefix)
+        known = self._files.pop(identity(name), {})
+        name = words(known.get("name")) or name
+        kind_of_file = _media_type(known, name) or f"{kind}/*"
+        if kind == "image":
+            return Image(name, kind_of_file)
+        return Attachment(name, kind_of_file, count(part.get("size_bytes")))
+
+    def _remaining_files(self) -> list[Block]:
+        found: list[Block] = []
+        for file in self._files.values():
+            name = words(file.get("name")) or identity(file.get("id"))
+            kind = _media_type(file, name)
+            if kind.startswith("image/"):
+                found.append(Image(name, kind))
+            else:
+                found.append(Attachment(name, kind, count(file.get("size"))))
+        return found
+
+    def code(self, content: dict[str, Any]) -> list[Block]:
+        code = words(content.get("text"))
+        language = words(content.get("language"))
+        fence = "```" if "```" not in code else "~~~~~"
+        known = language if language.isalnum() and language != "unknown" else ""
+        return [Text(f"{fence}{known}\n{code}\n{fence}")] if code.strip() else []
+
+    def output(self, content: dict[str, Any]) -> list[Block]:
+        run = an_object(self._metadata.get("aggregate_result"))
+        failed = words(run.get("status")).startswith("failed")
+        pictures: list[Block] = [
+            self._file({"asset_pointer": each.get("image_url")}, "image")
+            for each in objects(run.get("messages"))
+            if each.get("message_type") == "image" and isinstance(each.get("image_url"), str)
+        ]
+        text = words(content.get("text"))
+        return [ToolResult("", self._author, text, is_error=failed), *pictures]
+
+    def recap(self, content: dict[str, Any]) -> list[Block]:
+        return _thinking(words(content.get("content")))
+
+    def thoughts(self, content: dict[str, Any]) -> list[Block]:
+        thoughts = objects(content.get("thoughts"))
+        told = (
+            "\n\n".join(filter(None, (words(each.get("summary")), words(each.get("content")))))
+            for each in thoughts
+        )
+        return _thinking("\n\n".join(filter(None, told)))
+
+    def quote(self, content: dict[str, Any]) -> list[Block]:
+        text = words(content.get("text")) or words(content.get("snippet"))
+        head = [words(content.get(each)) for each in ("title", "url")]
+        return self._result("\n\n".join(filter(None, ("\n".join(filter(None, head)), text))))
+
+    def browsing(self, content: dict[str, Any]) -> list[Block]:
+        told = (words(content.get("summary")), words(content.get("result")))
+        return self._result("\n\n".join(filter(None, told)))
+
+    def _result(self, text: str) -> list[Block]:
+        text = readable(text, self._metadata)
+        return [ToolResult("", self._author, text)] if text.strip() else []
+
+    def error(self, content: dict[str, Any]) -> list[Block]:
+        told = ": ".join(filter(None, (words(content.get("name")), words(content.get("text")))))
+        if self._role is Role.TOOL:
+            return [ToolResult("", self._author, told, is_error=True)]
+        return [Text(told)] if told else []
+
+    def _unknown(self, kind: str, content: dict[str, Any]) -> list[Block]:
+        if found := self.parts(content):
+            return found
+        raise Unreadable(f"its content of the kind '{kind[:60]}' is not known")
+
+
+_READERS: dict[str, Callable[[_Reading, dict[str, Any]], list[Block]]] = {
+    "text": _Reading.parts,
+    "multimodal_text": _Reading.parts,
+    "code": _Reading.code,
+    "execution_output": _Reading.output,
+    "thoughts": _Reading.thoughts,
+    "reasoning_recap": _Reading.recap,
+    "tether_quote": _Reading.quote,
+    "sonic_webpage": _Reading.quote,
+    "tether_browsing_display": _Reading.browsing,
+    "system_error": _Reading.error,
+}
+
+
+def _thinking(text: str) -> list[Block]:
+    return [Thinking(text)] if text.strip() else []
+
+
+def _media_type(file: dict[str, Any], name: str) -> str:
+    given = words(file.get("mime_type")) or words(file.get("mimeType"))
+    return given[:100] or media_type(name)

@@ -1,0 +1,78 @@
+"""ChatGPT's citation marks made readable: links where the source is known, else nothing.
+
+New marks are spans of private-use characters (U+E200 kind U+E202 argument ... U+E201), explained
+in `metadata.content_references`; old ones look like 【4:0†source】, explained in `metadata.citations`.
+"""
+
+import json
+import re
+from typing import Any
+
+from app.transfer.importers.values import an_object, objects, words
+
+_SPAN = re.compile("([ \t]*)(\ue200[^\ue200\ue201]*\ue201)")
+_LOOSE = re.compile("[\ue200-\ue20f]")
+_OLD = re.compile(r"([ \t]*)(【\d+(?::\d+)?†[^】\n]{0,200}】)")
+_ALT_MAX_CHARS = 2_000
+_ADDED_MAX_CHARS = 200_000
+
+
+def readable(text: str, metadata: dict[str, Any]) -> str:
+    """Return `text` with its citation marks as Markdown links, names, or nothing."""
+    if "\ue200" not in text and "【" not in text and not _LOOSE.search(text):
+        return text
+    known = _explained(metadata) | _cited(text, metadata)
+    budget_chars = _ADDED_MAX_CHARS
+
+    def told(match: re.Match[str]) -> str:
+        nonlocal budget_chars
+        instead = known.get(match[2])
+        instead = _named(match[2]) if instead is None else instead
+        budget_chars -= len(instead)
+        return f"{match[1]}{instead}" if instead and budget_chars >= 0 else ""
+
+    text = _OLD.sub(told, _SPAN.sub(told, text))
+    return _LOOSE.sub("", text)
+
+
+def _explained(metadata: dict[str, Any]) -> dict[str, str]:
+    found = {}
+    for reference in objects(metadata.get("content_references")):
+        mark, alt = words(reference.get("matched_text")).strip(), words(reference.get("alt"))
+        if mark.startswith("\ue200") and len(alt) <= _ALT_MAX_CHARS:
+            found[mark] = _LOOSE.sub("", alt) or _linked(objects(reference.get("items")))
+    return found
+
+
+def _cited(text: str, metadata: dict[str, Any]) -> dict[str, str]:
+    found = {}
+    for citation in objects(metadata.get("citations")):
+        start, end = citation.get("start_ix"), citation.get("end_ix")
+        if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= start + 300:
+            found[text[start:end]] = _linked([an_object(citation.get("metadata"))])
+    return found
+
+
+def _linked(sources: list[dict[str, Any]]) -> str:
+    links = []
+    for source in sources[:3]:
+        url = words(source.get("url"))
+        if re.fullmatch(r"https?://[^\s<>]{1,1000}", url):
+            name = re.sub(r"[\[\]\s]+", " ", words(source.get("title"))[:200]).strip() or url
+            links.append(f"[{name}]({url.replace(')', '%29')})")
+    return f"({', '.join(links)})" if links else ""
+
+
+def _named(mark: str) -> str:
+    """Return what an unexplained mark names itself: an entity's or link's name, else nothing."""
+    kind, _, argument = mark.strip("\ue200\ue201").partition("\ue202")
+    if kind == "url":
+        return argument.partition("\ue202")[0][:_ALT_MAX_CHARS]
+    if kind != "entity":
+        return ""
+    try:
+        parts = json.loads(argument)
+    except (ValueError, RecursionError):
+        return ""
+    names = [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else []
+    return names[1][:_ALT_MAX_CHARS] if len(names) > 1 else ""

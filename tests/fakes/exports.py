@@ -1,0 +1,240 @@
+"""Synthetic exports in the forms of ChatGPT and Claude, of any size, the same for the same seed.
+
+They are written as a stream, so that a file of gigabytes costs no memory to make.
+"""
+
+import json
+import random
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from tests.fakes.words import paragraph, topic
+
+_BEGIN = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
+_CLAUDE_ROOT = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a synthetic export is like; `words` is the mean length of a message."""
+
+    conversations: int = 10
+    turns: int = 5
+    words: int = 60
+    seed: int = 1
+    hidden_every: int = 7
+    branch_every: int = 9
+
+
+def chatgpt_node(
+    name: str, parent: str | None, message: dict[str, Any] | None, children: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return a node of a `mapping`."""
+    return {"id": name, "message": message, "parent": parent, "children": list(children)}
+
+
+def chatgpt_message(
+    name: str,
+    role: str,
+    content: object,
+    *,
+    at: float | None = None,
+    recipient: str = "all",
+    author: str | None = None,
+    **metadata: Any,
+) -> dict[str, Any]:
+    """Return a message; a `content` that is a text becomes a text content."""
+    if isinstance(content, str):
+        content = {"content_type": "text", "parts": [content]}
+    return {
+        "id": name,
+        "author": {"role": role, "name": author, "metadata": {}},
+        "create_time": at,
+        "update_time": None,
+        "content": content,
+        "status": "finished_successfully",
+        "end_turn": None,
+        "weight": 1.0,
+        "metadata": metadata,
+        "recipient": recipient,
+        "channel": None,
+    }
+
+
+def chatgpt_row(*messages: dict[str, Any], title: str | None = "A row") -> dict[str, Any]:
+    """Return a conversation whose messages follow each other."""
+    mapping = {"root": chatgpt_node("root", None, None)}
+    above = "root"
+    for message in messages:
+        mapping[above]["children"].append(message["id"])
+        mapping[message["id"]] = chatgpt_node(message["id"], above, message)
+        above = message["id"]
+    return {
+        "title": title,
+        "create_time": _BEGIN.timestamp(),
+        "update_time": _BEGIN.timestamp() + 3600,
+        "mapping": mapping,
+        "current_node": above,
+        "conversation_id": "row",
+        "id": "row",
+    }
+
+
+def chatgpt_conversations(shape: Shape) -> Iterator[dict[str, Any]]:
+    """Yield conversations with hidden system messages, some reasoning and some branches."""
+    for number in range(shape.conversations):
+        yield _ChatGptConversation(shape, number).made()
+
+
+def claude_conversations(shape: Shape, tree: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield conversations of a Claude export, as of 2026 (`tree`) or older."""
+    for number in range(shape.conversations):
+        yield _claude_conversation(shape, number, tree)
+
+
+def write_chatgpt_export(path: Path, shape: Shape, shards: int = 1) -> Path:
+    """Write an export to `path`: a zip if it is named so, else the JSON of one file; return it."""
+    conversations = chatgpt_conversations(shape)
+    if path.suffix != ".zip":
+        with path.open("w", encoding="utf-8") as out:
+            write_array(out, conversations)
+        return path
+    names = ["conversations.json"] if shards == 1 else [
+        f"conversations-{number:03}.json" for number in range(shards)
+    ]  # fmt: skip
+    each = -(-shape.conversations // shards)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("user.json", json.dumps({"id": "user-1", "email": "reader@example.org"}))
+        for name in names:
+            _write_member(archive, name, islice(conversations, each))
+        archive.writestr("chat.html", "<html><body>The same again</body></html>")
+    return path
+
+
+def write_claude_export(path: Path, shape: Shape, tree: bool = True) -> Path:
+    """Write a zip as Claude makes it, with its side files; return it."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("users.json", json.dumps([{"uuid": "user-1", "full_name": "A Reader"}]))
+        _write_member(archive, "conversations.json", claude_conversations(shape, tree))
+    return path
+
+
+def write_array(out: TextIO, values: Iterable[object]) -> None:
+    """Write values as a JSON array, one after the other."""
+    out.writelines(array_pieces(values))
+
+
+def array_pieces(values: Iterable[object]) -> Iterator[str]:
+    """Yield the text of a JSON array, a value at a time."""
+    yield "["
+    for number, value in enumerate(values):
+        yield (", " if number else "") + json.dumps(value, ensure_ascii=False)
+    yield "]"
+
+
+def _write_member(
+    archive: zipfile.ZipFile, name: str, conversations: Iterable[dict[str, Any]]
+) -> None:
+    with archive.open(name, "w") as member:
+        for piece in array_pieces(conversations):
+            member.write(piece.encode())
+
+
+class _ChatGptConversation:
+    """One conversation being made up."""
+
+    def __init__(self, shape: Shape, number: int) -> None:
+        self._shape = shape
+        self._number = number
+        self._random = random.Random(f"{shape.seed}/{number}")
+        self._at = (_BEGIN + timedelta(hours=5 * number)).timestamp()
+        self._mapping: dict[str, dict[str, Any]] = {}
+        self._last: str | None = None
+
+    def made(self) -> dict[str, Any]:
+        begun = self._at
+        self._add("root", None)
+        self._say("system", "system", "", is_visually_hidden_from_conversation=True)
+        for turn in range(self._shape.turns):
+            self._turn(turn)
+        return {
+            "title": topic(self._random),
+            "create_time": begun,
+            "update_time": self._at,
+            "mapping": self._mapping,
+            "moderation_results": [],
+            "current_node": self._last,
+            "conversation_id": f"conversation-{self._shape.seed}-{self._number}",
+            "default_model_slug": "gpt-4o",
+            "is_archived": self._number % 11 == 5,
+            "is_starred": self._number % 13 == 4,
+            "id": f"conversation-{self._shape.seed}-{self._number}",
+        }
+
+    def _turn(self, turn: int) -> None:
+        self._say("user", f"u{turn}", self._text())
+        asked = self._last
+        if turn % self._shape.hidden_every == 3:
+            thoughts = [{"summary": "Weighing it", "content": self._text()}]
+            self._say("assistant", f"t{turn}", {"content_type": "thoughts", "thoughts": thoughts})
+        if turn % self._shape.branch_every == 4:
+            self._say("assistant", f"old{turn}", self._text(), model_slug="gpt-4o")
+            self._last = asked
+        self._say("assistant", f"a{turn}", self._text(), model_slug="gpt-4o")
+
+    def _text(self) -> str:
+        return paragraph(self._random, self._shape.words)
+
+    def _say(self, role: str, name: str, content: object, **metadata: Any) -> None:
+        self._at += self._random.uniform(2, 90)
+        full = f"{self._shape.seed}-{self._number}-{name}"
+        self._add(full, chatgpt_message(full, role, content, at=self._at, **metadata))
+
+    def _add(self, name: str, message: dict[str, Any] | None) -> None:
+        if self._last is not None:
+            self._mapping[self._last]["children"].append(name)
+        self._mapping[name] = chatgpt_node(name, self._last, message)
+        self._last = name
+
+
+def _claude_conversation(shape: Shape, number: int, tree: bool) -> dict[str, Any]:
+    source = random.Random(f"{shape.seed}/{number}")
+    at = _BEGIN + timedelta(hours=7 * number)
+    begun = at
+    messages: list[dict[str, Any]] = []
+    above = _CLAUDE_ROOT
+    for place in range(2 * shape.turns):
+        at += timedelta(seconds=source.uniform(2, 90))
+        text = paragraph(source, shape.words)
+        message = {
+            "uuid": f"{shape.seed}-{number}-{place}",
+            "text": text,
+            "content": [{"type": "text", "text": text, "citations": []}],
+            "sender": "assistant" if place % 2 else "human",
+            "created_at": _iso(at),
+            "updated_at": _iso(at),
+            "attachments": [],
+            "files": [],
+        }
+        if tree:
+            message["parent_message_uuid"] = above
+        above = str(message["uuid"])
+        messages.append(message)
+    return {
+        "uuid": f"conversation-{shape.seed}-{number}",
+        "name": topic(source),
+        "summary": "",
+        "created_at": _iso(begun),
+        "updated_at": _iso(at),
+        "account": {"uuid": "user-1"},
+        "chat_messages": messages,
+    }
+
+
+def _iso(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
