@@ -63,10 +63,14 @@ class Settings:
         return "" if value is None else str(value)
 
     def set(self, key: str, value: SettingValue) -> None:
-        """Check, save and apply a value at once; raise InvalidSetting. Blocking."""
+        """Check, save and apply a value at once; raise InvalidSetting. Blocking.
+
+        Whoever hears of the change from the store already reads the new value here.
+        """
         checked = setting_for(key).check(value)
-        self._store.save(SettingPut(key, json.dumps(checked)))
+        before = dict(self._kept)
         self._kept[key] = checked
+        self._save_or_take_back(SettingPut(key, json.dumps(checked)), before)
 
     def set_text(self, key: str, text: str) -> SettingValue:
         """Like `set`, from what a person typed; return the value."""
@@ -77,8 +81,9 @@ class Settings:
     def reset(self, key: str) -> None:
         """Let the default apply again. Blocking."""
         setting_for(key)
-        self._store.save(SettingPut(key, None))
+        before = dict(self._kept)
         self._kept.pop(key, None)
+        self._save_or_take_back(SettingPut(key, None), before)
 
     def chosen(self) -> Mapping[str, SettingValue]:
         """Return the values that differ from the defaults because someone chose them."""
@@ -109,6 +114,16 @@ class Settings:
     def remove_provider(self, name: str) -> None:
         """Remove a provider. Blocking."""
         self._store.save(ProviderPut(name, "", removed=True))
+
+    def _save_or_take_back(self, change: SettingPut, before: Mapping[str, SettingValue]) -> None:
+        try:
+            self._store.save(change)
+        except BaseException:
+            if change.key in before:
+                self._kept[change.key] = before[change.key]
+            else:
+                self._kept.pop(change.key, None)
+            raise
 
     def _take(self, key: str, value_json: str) -> None:
         if (setting := SETTINGS.get(key)) is None:
