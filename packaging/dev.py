@@ -115,13 +115,16 @@ def build(arguments: Sequence[str]) -> int:
     _refuse(arguments, "build")
     dev_environment.make()
     target = ROOT / "build" / "dist"
-    for leftover in (target, ROOT / "build" / "lib"):  # setuptools would ship deleted modules
+    between = (ROOT / "build" / "lib", ROOT / "commonplace.egg-info")
+    for leftover in (target, *between):  # from an older tree: setuptools would ship its modules
         shutil.rmtree(leftover, ignore_errors=True)
     python = str(dev_environment.command("python"))
     pip_wheel = ["pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(target), "."]
     backend = "import setuptools.build_meta as backend; backend.build_sdist('build/dist')"
     for step in ([python, "-m", *pip_wheel], [python, "-c", backend]):
         subprocess.run(step, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    for leftover in between:
+        shutil.rmtree(leftover, ignore_errors=True)
     for made in sorted(target.iterdir()):
         say(f"{made.relative_to(ROOT)}  {made.stat().st_size / 1e6:.1f} MB")
     return 0
