@@ -38,7 +38,8 @@ class WorkerStatus:
     """A worker at one moment.
 
     `done` and `total` count items over all history, `completed`, `failed` and `skipped` this
-    session. `rate_per_minute` and `remaining_s` are None until enough items have passed.
+    session; `waiting_retry` and `set_aside` are the items that failed and will be tried again, or
+    not before someone asks for it. `rate_per_minute` and `remaining_s` are None until enough items have passed.
     `next_attempt_at` is UTC, for a retry or the next poll.
     """
 
@@ -59,3 +60,4 @@ class WorkerStatus:
     last_error: str = ""
     blocked_by: str = ""
     next_attempt_at: datetime | None = None
+    set_aside: int = 0
