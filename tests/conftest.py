@@ -24,7 +24,6 @@ settings.load_profile("ci")
 
 FOREIGN_PREFIXES = ("OPENAI_", "ANTHROPIC_", "COMMONPLACE_", "OLLAMA_", "XDG_")
 FOREIGN_SUFFIXES = ("_API_KEY", "_PROXY")
-XDG_FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE", "RUNTIME")
 
 
 @pytest.fixture(autouse=True)
@@ -44,11 +43,9 @@ def clean_home(nothing_left_running: None) -> Iterator[Path]:
         for name in list(os.environ):
             if name.upper().startswith(FOREIGN_PREFIXES) or name.upper().endswith(FOREIGN_SUFFIXES):
                 patch.delenv(name)
+        # The other XDG folders follow from HOME once their variables are gone.
         patch.setenv("HOME", str(home))
-        for folder in XDG_FOLDERS:
-            path = home / "xdg" / folder.lower()
-            path.mkdir(parents=True, mode=0o700)
-            patch.setenv(f"XDG_{folder}_{'DIR' if folder == 'RUNTIME' else 'HOME'}", str(path))
+        patch.setenv("XDG_RUNTIME_DIR", str(home))
         patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
         if (core := sys.modules.get("keyring.core")) is not None:
             patch.setattr(core, "_keyring_backend", None)  # what an earlier test loaded

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 import keyring
 import pytest
+from platformdirs import user_data_path
 
 from tests.fakes import leftovers
 from tests.fakes.network import NetworkForbidden, NetworkGuard
@@ -108,8 +109,8 @@ def test_a_task_left_pending_is_named() -> None:
 
 def test_home_is_empty_and_nobodys(clean_home: Path) -> None:
     assert Path.home() == clean_home
-    assert Path(os.environ["XDG_DATA_HOME"]).is_relative_to(clean_home)
-    assert not [path for path in clean_home.rglob("*") if path.is_file()]
+    assert user_data_path("commonplace").is_relative_to(clean_home)
+    assert list(clean_home.iterdir()) == []
 
 
 def test_the_keyring_keeps_nothing() -> None:
