@@ -18,13 +18,20 @@ T = TypeVar("T")
 _TAG = "_"
 
 
+class UnknownType(ValueError):
+    """A type or an enum's value that only a later version of the program knows."""
+
+
 def dumps(value: object) -> str:
     """Return `value` as compact JSON text."""
     return json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def loads(annotation: type[T] | Any, text: str) -> T:
-    """Return the value of type `annotation` that `text` holds; raise ValueError if it does not."""
+    """Return the value of type `annotation` that `text` holds.
+
+    Raises ValueError when it does not fit, UnknownType when a later version may have written it.
+    """
     return typing.cast(T, from_plain(annotation, json.loads(text)))
 
 
@@ -69,9 +76,9 @@ def _decoder(annotation: Any) -> Callable[[Any], Any]:
     if is_dataclass(annotation) and isinstance(annotation, type):
         return _dataclass_decoder(annotation)
     if annotation is datetime:
-        return datetime.fromisoformat
+        return lambda plain: datetime.fromisoformat(_checked((str,), plain))
     if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return annotation
+        return _enum_decoder(annotation)
     if annotation is float:
         return lambda plain: float(_checked((int, float), plain))
     if annotation in (str, int, bool):
@@ -90,7 +97,19 @@ def _tuple_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
         each = _decoder(args[0])
         return lambda plain: tuple(each(item) for item in _checked((list,), plain))
     parts = tuple(_decoder(arg) for arg in args)
-    return lambda plain: tuple(part(item) for part, item in zip(parts, plain, strict=True))
+    return lambda plain: tuple(
+        part(item) for part, item in zip(parts, _checked((list,), plain), strict=True)
+    )
+
+
+def _enum_decoder(cls: type[Enum]) -> Callable[[Any], Any]:
+    def decode(plain: Any) -> Any:
+        try:
+            return cls(plain)
+        except ValueError as error:
+            raise UnknownType(str(error)) from error
+
+    return decode
 
 
 def _union_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
@@ -104,7 +123,7 @@ def _union_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
             tag = plain.get(_TAG)
             if tag in tagged:
                 return _decoder(typing.cast(Any, tagged[tag]))(plain)
-            raise ValueError(f"unknown type '{tag}'")
+            raise UnknownType(f"unknown type '{tag}'")
         for other in others:
             try:
                 return _decoder(other)(plain)

@@ -27,9 +27,7 @@ _SPEND_COLUMNS = (
     "position, place, spent_at, purpose, model, input_tokens, output_tokens, cached_tokens, cost_usd, "
     "exchange_id"
 )
-_SUMMARY_COLUMNS = (
-    "kind, source_id, made_at, conversation_id, text, model, source_hash, latest"
-)
+_SUMMARY_COLUMNS = "kind, source_id, made_at, conversation_id, text, model, source_hash, latest"
 
 
 def apply_records(
@@ -202,11 +200,11 @@ def _erase(connection: Connection, forgotten: dict[int, int]) -> None:
     own = "conversation_id IN (SELECT unnest($1))"
     ids = list(forgotten)
     exchanges = f"SELECT id FROM exchange WHERE {own}"
+    messages = f"SELECT id FROM message WHERE {own}"
     for statement in (
         f"DELETE FROM exchange_message WHERE exchange_id IN ({exchanges})",
         f"UPDATE spend SET exchange_id = NULL WHERE exchange_id IN ({exchanges})",
-        "DELETE FROM origin WHERE kind = 'message' AND local_id IN "
-        f"(SELECT id FROM message WHERE {own})",
+        f"DELETE FROM origin WHERE kind = 'message' AND local_id IN ({messages})",
         "DELETE FROM origin WHERE kind = 'conversation' AND local_id IN (SELECT unnest($1))",
     ):
         connection.execute(statement, [ids])
@@ -241,5 +239,3 @@ def _advance(connection: Connection, fold: Fold) -> None:
         " passage = greatest(passage, ?)",
         [fold.position, *highest],
     )
-
-

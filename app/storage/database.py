@@ -4,14 +4,17 @@ Writing is the writer thread's alone (`app.storage.store`); this module only giv
 """
 
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 import duckdb
 
-from app.domain.errors import DiskFull, ReadOnlyStorage, StorageError
+from app.domain.errors import Cancelled, StorageError
+from app.storage.faults import of_duckdb
+from app.storage.gate import Gate
 
 T = TypeVar("T")
 Connection = duckdb.DuckDBPyConnection
@@ -20,6 +23,15 @@ _MEMORY_LIMIT = "1GB"
 _THREADS = 2
 # A reopening that failed leaves a closed connection, which is found out as the second of these.
 _INVALIDATED = (duckdb.FatalException, duckdb.ConnectionException)
+# What the disk can do; anything else that DuckDB raises is a statement of ours gone wrong.
+_WORLD = (
+    duckdb.IOException,
+    duckdb.TransactionException,
+    duckdb.OutOfMemoryException,
+    duckdb.SerializationException,
+    duckdb.InternalException,
+    *_INVALIDATED,
+)
 
 
 class Database:
@@ -28,14 +40,16 @@ class Database:
     `read` may be called from any thread but those named with `forbid_this_thread` (the GUI's).
     """
 
-    def __init__(self, path: Path, backups: Path) -> None:
+    def __init__(self, path: Path, backups: Path, connection: Connection | None = None) -> None:
         self._path = path
         self._backups = backups
         self._forbidden: set[int] = set()
-        self._reopening = threading.RLock()
+        self._gate = Gate()
         self._generation = 0
+        self._closed = False
         self._local = threading.local()
-        self._connection = connect(path, backups)
+        self._cursors: weakref.WeakValueDictionary[int, Connection] = weakref.WeakValueDictionary()
+        self._connection = connection or _opened(path, backups)
 
     def forbid_this_thread(self) -> None:
         """Make any query on the calling thread a bug that is raised, not a stall."""
@@ -44,95 +58,112 @@ class Database:
     def read(self, query: Callable[[Connection], T]) -> T:
         """Return what `query` makes of this thread's cursor; blocking.
 
-        The cursor must be drained before `query` returns. A fatal error reopens the database and
-        asks once more. Raises StorageError.
+        All that one `query` reads comes from one snapshot. The cursor must be drained before it
+        returns. After a fatal error the database is reopened and `query` asked once more. Raises
+        StorageError, and Cancelled after `interrupt`.
         """
         if threading.get_ident() in self._forbidden:
             raise RuntimeError("a query on a thread that must never wait")
-        cursor, generation = self._cursor()
-        try:
-            return query(cursor)
-        except _INVALIDATED:
-            self.reopen(generation)
-            cursor, _ = self._cursor()
-            return query(cursor)
+        if self._gate.is_inside:
+            return query(self._cursor())
+        return self._again_if_invalidated(lambda: _snapshot(self._cursor(), query))
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction on the writing connection; only the writer thread calls it.
 
-        Raises DiskFull, ReadOnlyStorage, StorageError for what the disk did, after rolling back
-        and, where the instance has become invalid, reopening.
+        `work` runs a second time when the instance became invalid under it. Raises DiskFull,
+        ReadOnlyStorage, StorageError for what the disk did, after rolling back.
         """
-        generation = self._generation
-        connection = self._connection
-        try:
-            connection.execute("BEGIN")
-            try:
-                outcome = work(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                self._roll_back(connection)
-                raise
-        except _INVALIDATED as error:
-            self.reopen(generation)
-            raise translated(error) from error
-        except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
-            raise translated(error) from error
-        return outcome
+        return self._again_if_invalidated(lambda: _transaction(self._connection, work))
 
     def checkpoint(self) -> bool:
-        """Fold the write-ahead log into the file; False when an open result stood in the way."""
-        generation = self._generation
+        """Fold the write-ahead log into the file; False when that has to be tried again later."""
         try:
-            self._connection.execute("CHECKPOINT")
-        except duckdb.FatalException:
-            self.reopen(generation)
-            return False
-        except (duckdb.TransactionException, duckdb.IOException):
+            self._again_if_invalidated(lambda: self._connection.execute("CHECKPOINT"))
+        except StorageError:
             return False
         return True
 
-    def snapshot_cursor(self) -> Connection:
-        """Return a cursor of its own for a long read, such as a backup; the caller closes it."""
-        with self._reopening:
-            return self._connection.cursor()
+    @contextmanager
+    def snapshot_cursor(self) -> Iterator[Connection]:
+        """Give a cursor of its own for a long read, such as a backup; raises StorageError."""
+        with self._gate.passing():
+            try:
+                cursor = self._connection.cursor()
+            except duckdb.Error as error:
+                raise of_duckdb(error) from error
+            try:
+                yield cursor
+            finally:
+                cursor.close()
 
-    def interrupt(self) -> None:
-        """Break off what this thread's sibling cursors are running, where DuckDB allows it."""
-        self._connection.interrupt()
+    def interrupt(self, thread_id: int) -> None:
+        """Break off what the thread with that ident is reading; its `read` raises Cancelled."""
+        cursor = self._cursors.get(thread_id)
+        if cursor is not None:
+            cursor.interrupt()
 
-    def reopen(self, seen_generation: int) -> None:
-        """Close and open again, unless another thread has done so since `seen_generation`."""
-        with self._reopening:
-            if self._generation != seen_generation:
-                return
-            # An invalidated instance may refuse even that; dropping it is enough.
-            with suppress(duckdb.Error):
-                self._connection.close()
-            self._connection = connect(self._path, self._backups)
-            self._generation += 1
+    def replace_file(self, coming: Path) -> None:
+        """Put the database file `coming` in this one's place, with nobody inside; raises StorageError.
+
+        Both are of one history: what the write-ahead log still holds is in `coming` too.
+        """
+        with self._gate.shut():
+            self._let_go()
+            try:
+                self._path.with_name(self._path.name + ".wal").unlink(missing_ok=True)
+                coming.replace(self._path)
+            finally:
+                self._connection = _opened(self._path, self._backups)
+                self._generation += 1
 
     def close(self) -> None:
-        """Close; cursors of other threads become invalid."""
-        with self._reopening:
+        """Close for good, once no query is running; raises StorageError for what comes later."""
+        with self._gate.shut():
+            self._closed = True
+            self._let_go()
+
+    def _again_if_invalidated(self, work: Callable[[], T]) -> T:
+        for last_try in (False, True):
+            generation = self._generation
+            try:
+                with self._gate.passing():
+                    return work()
+            except duckdb.InterruptException as error:
+                raise Cancelled("The query was broken off") from error
+            except _INVALIDATED as error:
+                if last_try:
+                    raise of_duckdb(error) from error
+            except _WORLD as error:
+                raise of_duckdb(error) from error
+            self._reopen(generation)
+        raise AssertionError
+
+    def _reopen(self, seen_generation: int) -> None:
+        """Close and open again, unless another thread has done so since `seen_generation`."""
+        with self._gate.shut():
+            if self._closed:
+                raise StorageError("The database is closed", "Start the program again.")
+            if self._generation == seen_generation:
+                self._let_go()
+                self._connection = _opened(self._path, self._backups)
+                self._generation += 1
+
+    def _let_go(self) -> None:
+        # An invalidated instance may refuse even that; dropping it is enough.
+        with suppress(duckdb.Error):
             self._connection.close()
 
-    def _cursor(self) -> tuple[Connection, int]:
+    def _cursor(self) -> Connection:
         if getattr(self._local, "generation", None) != self._generation:
-            with self._reopening:
-                self._local.cursor = self._connection.cursor()
-                self._local.generation = self._generation
+            self._local.cursor = self._connection.cursor()
+            self._local.generation = self._generation
+            self._cursors[threading.get_ident()] = self._local.cursor
         cursor: Connection = self._local.cursor
-        return cursor, self._local.generation
-
-    @staticmethod
-    def _roll_back(connection: Connection) -> None:
-        # Nothing may be open any more: the error itself can have ended the transaction.
-        with suppress(duckdb.Error):
-            connection.execute("ROLLBACK")
+        return cursor
 
 
-def connect(path: Path, backups: Path) -> Connection:
+def connect(path: Path, backups: Path, *, read_only: bool = False) -> Connection:
     """Open a DuckDB file with our settings, locked against changing them.
 
     It may read and write its own files and the backups folder, nothing else; no extension is
@@ -140,6 +171,7 @@ def connect(path: Path, backups: Path) -> Connection:
     """
     connection = duckdb.connect(
         str(path),
+        read_only=read_only,
         config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"},
     )
     try:
@@ -160,11 +192,31 @@ def connect(path: Path, backups: Path) -> Connection:
     return connection
 
 
-def translated(error: duckdb.Error) -> StorageError:
-    """Return DuckDB's complaint about the disk as ours."""
-    words = str(error)
-    if any(sign in words for sign in ("No space left", "disk full", "File too large", "quota")):
-        return DiskFull("There is no room on the disk to save this", "Free some space, then retry.")
-    if "Read-only file system" in words or "Permission denied" in words:
-        return ReadOnlyStorage("The database cannot be written", "Make its folder writable.")
-    return StorageError(f"The database failed: {words.splitlines()[0]}", "Restart the program.")
+def _opened(path: Path, backups: Path) -> Connection:
+    try:
+        return connect(path, backups)
+    except duckdb.Error as error:
+        raise of_duckdb(error) from error
+
+
+def _snapshot(cursor: Connection, query: Callable[[Connection], T]) -> T:
+    cursor.execute("BEGIN READ ONLY")
+    try:
+        return query(cursor)
+    finally:
+        # After an error the transaction may be over already.
+        with suppress(duckdb.Error):
+            cursor.execute("ROLLBACK")
+
+
+def _transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
+    connection.execute("BEGIN")
+    try:
+        outcome = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        # Nothing may be open any more: the error itself can have ended the transaction.
+        with suppress(duckdb.Error):
+            connection.execute("ROLLBACK")
+        raise
+    return outcome

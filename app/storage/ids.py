@@ -38,6 +38,11 @@ class IdAllocator:
         """Return a new passage's id."""
         return PassageId(self._take("passage", 1)[0])
 
+    def pass_over(self, message: int) -> None:
+        """Never give out message ids up to and including `message`: the journal has used it."""
+        with self._lock:
+            self._last["message"] = max(self._last["message"], message)
+
     def _take(self, kind: str, count: int) -> range:
         with self._lock:
             first = self._last[kind] + 1

@@ -1,8 +1,8 @@
-"""After a kill: replies that were running are put together from the journal and marked interrupted."""
+"""After a kill: replies that were running are put together from the journal, marked interrupted."""
 
 from dataclasses import replace
+from itertools import groupby
 
-from app.domain import codec
 from app.domain.changes import (
     Change,
     ConversationEdited,
@@ -13,6 +13,7 @@ from app.domain.changes import (
 )
 from app.domain.conversations import (
     Block,
+    Conversation,
     Exchange,
     ExchangeStatus,
     Message,
@@ -21,12 +22,15 @@ from app.domain.conversations import (
     Text,
     Thinking,
 )
-from app.domain.ids import new_uid
+from app.domain.ids import MessageId, new_uid
+from app.domain.passages import PassageKind
 from app.domain.turn_text import turn_passage
-from app.storage.conversations import conversation_with
+from app.storage.conversations import Conversations
 from app.storage.database import Connection
 from app.storage.exchanges import Exchanges, exchanges_where
 from app.storage.journal import JournalReader
+from app.storage.passages import Passages
+from app.storage.replay import changes_of
 from app.storage.store import Store
 
 _PROBLEM = Problem(
@@ -34,60 +38,113 @@ _PROBLEM = Problem(
 )
 
 
-def end_running_replies(store: Store, database_uid: str) -> int:
-    """Store what had arrived of every running reply, as interrupted; return how many there were."""
-    running, since = store.read(_running)
+def end_running_replies(store: Store) -> int:
+    """Store what had arrived of every running reply, as interrupted; return how many there were.
+
+    Blocking; raises StorageError.
+    """
+    running = store.read(_running)
     if not running:
         return 0
-    grown: dict[int, list[ReplyGrew]] = {exchange.id: [] for exchange in running}
-    for record in JournalReader(store.paths.journal, since - 1, database_uid):
-        changes: tuple[Change, ...] = codec.loads(tuple[Change, ...], record.payload)
-        for change in changes:
-            if isinstance(change, ReplyGrew) and change.exchange_id in grown:
-                grown[change.exchange_id].append(change)
-    for exchange in running:
-        store.save(*_ending(store, exchange, grown[exchange.id]))
+    grown = grown_since(store, running)
+    used = [part.message_id for parts in grown.values() for part in parts]
+    # The journal has given these ids to messages that are not rows yet.
+    store.ids.pass_over(max(used, default=0))
+    conversations = Conversations(store).by_ids(
+        {exchange.conversation_id for exchange, _ in running}
+    )
+    for exchange, _ in running:
+        conversation = conversations.get(exchange.conversation_id)
+        store.save(*_ending(store, exchange, conversation, grown[exchange.id]))
     return len(running)
 
 
-def _running(cursor: Connection) -> tuple[list[Exchange], int]:
+def running_exchanges(store: Store) -> list[tuple[Exchange, int]]:
+    """Return the exchanges under way, each with the journal's position of its record."""
+    return store.read(_running)
+
+
+def grown_since(store: Store, running: list[tuple[Exchange, int]]) -> dict[int, list[ReplyGrew]]:
+    """Return what the journal holds of each running reply, by exchange, in order of arrival.
+
+    What was journalled before the exchange's own record belongs to an earlier try of it.
+    """
+    since = {int(exchange.id): position for exchange, position in running}
+    grown: dict[int, list[ReplyGrew]] = {each: [] for each in since}
+    for record in JournalReader(store.paths.journal, min(since.values()) - 1, store.uid):
+        if '"ReplyGrew"' not in record.payload:
+            continue
+        for change in changes_of(record):
+            if isinstance(change, ReplyGrew) and record.position >= since.get(
+                change.exchange_id, record.position + 1
+            ):
+                grown[change.exchange_id].append(change)
+    return grown
+
+
+def _running(cursor: Connection) -> list[tuple[Exchange, int]]:
     exchanges = exchanges_where(cursor, "status = 'running'", [])
-    row = cursor.execute("SELECT min(position) FROM exchange WHERE status = 'running'").fetchone()
-    return exchanges, int(row[0] or 1) if row else 1
+    positions = dict(
+        cursor.execute("SELECT id, position FROM exchange WHERE status = 'running'").fetchall()
+    )
+    return [(exchange, positions[exchange.id]) for exchange in exchanges]
 
 
-def _ending(store: Store, exchange: Exchange, grown: list[ReplyGrew]) -> list[Change]:
-    ended = replace(exchange, status=ExchangeStatus.INTERRUPTED, problem=_PROBLEM)
-    known = set(exchange.message_ids)
-    fresh = [part for part in grown if part.message_id not in known]
-    messages = [*Exchanges(store).messages_of(exchange)]
-    if not fresh:
-        return [ExchangePut(ended), *_passages(store, ended, messages)]
-    last = fresh[-1]
-    message = Message(
-        id=last.message_id,
+def _ending(
+    store: Store, exchange: Exchange, conversation: Conversation | None, grown: list[ReplyGrew]
+) -> list[Change]:
+    known = [*Exchanges(store).messages_of(exchange)]
+    fresh = _messages(exchange, [g for g in grown if g.message_id not in exchange.message_ids])
+    ended = replace(
+        exchange,
+        status=ExchangeStatus.INTERRUPTED,
+        problem=_PROBLEM,
+        message_ids=(*exchange.message_ids, *(message.id for message in fresh)),
+    )
+    changes: list[Change] = []
+    if fresh:
+        at = grown[-1].at
+        ended = replace(ended, completed_at=at)
+        changes.append(MessagesAdded(tuple(fresh)))
+        if conversation is not None and conversation.visible_leaf_id in exchange.message_ids:
+            shown = ConversationEdited(conversation.id, visible_leaf_id=fresh[-1].id, updated_at=at)
+            changes.append(shown)
+    changes.append(ExchangePut(ended))
+    if conversation is not None and not conversation.private:
+        changes += _passages(store, ended, [*known, *fresh])
+    return changes
+
+
+def _messages(exchange: Exchange, grown: list[ReplyGrew]) -> list[Message]:
+    """Return the assistant messages that had begun, each the parent of the next."""
+    messages: list[Message] = []
+    parent = exchange.message_ids[-1] if exchange.message_ids else None
+    for message_id, found in groupby(grown, lambda part: part.message_id):
+        parts = list(found)
+        blocks = _blocks(parts)
+        if blocks:
+            messages.append(_message(exchange, message_id, parent, blocks, parts[0]))
+            parent = message_id
+    return messages
+
+
+def _message(
+    exchange: Exchange,
+    message_id: MessageId,
+    parent: MessageId | None,
+    blocks: tuple[Block, ...],
+    first: ReplyGrew,
+) -> Message:
+    return Message(
+        id=message_id,
         uid=new_uid(),
         conversation_id=exchange.conversation_id,
-        parent_id=exchange.message_ids[-1] if exchange.message_ids else None,
+        parent_id=parent,
         role=Role.ASSISTANT,
-        blocks=_blocks([part for part in fresh if part.message_id == last.message_id]),
-        created_at=last.at,
-        model=last.model or exchange.model,
+        blocks=blocks,
+        created_at=first.at,
+        model=first.model or exchange.model,
     )
-    ended = replace(ended, message_ids=(*exchange.message_ids, message.id), completed_at=last.at)
-    conversation = store.read(lambda cursor: conversation_with(cursor, exchange.conversation_id))
-    shown = ConversationEdited(conversation.id, visible_leaf_id=message.id, updated_at=last.at)
-    return [
-        MessagesAdded((message,)),
-        ExchangePut(ended),
-        shown,
-        *([] if conversation.private else _passages(store, ended, [*messages, message])),
-    ]
-
-
-def _passages(store: Store, ended: Exchange, messages: list[Message]) -> list[Change]:
-    passage = turn_passage(store.ids.passage(), ended, messages)
-    return [] if passage is None else [PassagesPut((passage,))]
 
 
 def _blocks(parts: list[ReplyGrew]) -> tuple[Block, ...]:
@@ -97,6 +154,14 @@ def _blocks(parts: list[ReplyGrew]) -> tuple[Block, ...]:
         kind = Thinking if part.kind == "thinking" else Text
         if blocks and isinstance(blocks[-1], kind):
             blocks[-1] = kind(blocks[-1].text + part.text)
-        else:
+        elif part.text:
             blocks.append(kind(part.text))
     return tuple(blocks)
+
+
+def _passages(store: Store, ended: Exchange, messages: list[Message]) -> list[Change]:
+    passage = turn_passage(store.ids.passage(), ended, messages)
+    if passage is None:
+        return []
+    earlier = Passages(store).of_source(PassageKind.TURN, ended.id)
+    return [PassagesPut((passage,), replaced=tuple(earlier))]

@@ -7,19 +7,19 @@ Opening, with all that can be wrong, is `app.storage.recovery`.
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
 
 from app.domain import codec
-from app.domain.changes import Change
+from app.domain.changes import Change, ConversationForgotten
 from app.domain.errors import StorageError
 from app.domain.events import Changed, ChangeListener
-from app.storage.apply import apply_records
+from app.storage.apply import apply_records, read_state
 from app.storage.changed import changed_by
 from app.storage.database import Connection, Database
+from app.storage.gone import Gone
 from app.storage.ids import IdAllocator
 from app.storage.journal import Journal
 from app.system.paths import DataPaths, fsync_folder
@@ -40,31 +40,43 @@ class _Write:
     applies: bool = True
     work: Callable[[], Any] | None = None
 
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it must not share a transaction: what follows depends on its success."""
+        return any(isinstance(change, ConversationForgotten) for change in self.changes)
+
 
 @dataclass(slots=True)
 class Store:
     """One open data directory.
 
     Thread-safe. Listeners are called on the writer thread, after the commit and before its
-    future resolves; they must return at once.
+    future resolves; they must return at once and must not write.
 
     Attributes:
+        uid: The database's identity, which its journal and its backups carry too.
+        generation: Changes when the database was restored: indexes of another one are void.
         ids: Allocates ids for what is about to be committed.
         notices: What recovery did at start, in words for the user; empty after a clean start.
-        generation: Changes when the database was restored: indexes of another one are void.
+        backing_up: Held while a backup is made or the file is rewritten.
     """
 
     paths: DataPaths
+    uid: str
+    generation: str
     database: Database
     journal: Journal
     ids: IdAllocator
-    notices: tuple[str, ...]
-    generation: str
+    notices: tuple[str, ...] = ()
+    backing_up: "threading.Lock" = field(default_factory=threading.Lock)
     _queue: "queue.SimpleQueue[_Write | None]" = field(default_factory=queue.SimpleQueue)
     _listeners: list[ChangeListener] = field(default_factory=list)
     _thread: threading.Thread | None = None
+    _closing: "threading.Lock" = field(default_factory=threading.Lock)
     _closed: bool = False
     _dirty: bool = False
+    _suspect: bool = False
+    _gone: Gone = field(default_factory=Gone)
 
     def start(self) -> None:
         """Start the writer thread; recovery calls it once everything is in place."""
@@ -76,8 +88,8 @@ class Store:
     def commit(self, *changes: Change) -> "Future[Changed]":
         """Save changes as one: all or none. The future resolves when they are durable and applied.
 
-        Raises (through the future) DiskFull, ReadOnlyStorage or StorageError; then nothing of
-        them was saved.
+        It cannot be cancelled. Raises (through the future) DiskFull, ReadOnlyStorage or
+        StorageError; then nothing of them was saved.
         """
         return self._submit(_Write(Future(), changes, codec.dumps(changes)))
 
@@ -90,15 +102,27 @@ class Store:
         return self._submit(_Write(Future(), changes, codec.dumps(changes), applies=False))
 
     def write_derived(self, work: Callable[[Connection], T]) -> "Future[T]":
-        """Run `work` in a transaction of its own, without the journal.
+        """Run `work` in a transaction of its own, without the journal; see `Database.write`.
 
         Only for what can be made again from the rest, such as a worker's retry times.
         """
-        return self._submit(_Write(Future(), work=partial(self.database.write, work)))
+
+        def write() -> T:
+            self._dirty = True
+            return self.database.write(work)
+
+        return self.on_writer(write)
 
     def on_writer(self, work: Callable[[], T]) -> "Future[T]":
         """Run `work` between two writes, on the writer thread: checkpoints, cutting the journal."""
         return self._submit(_Write(Future(), work=work))
+
+    def commit_now(self, *changes: Change) -> Changed:
+        """Like `save`, for work that is on the writer thread already (`on_writer`)."""
+        write = _Write(Future(), changes, codec.dumps(changes))
+        self._commit_batch([write])
+        changed: Changed = write.future.result()
+        return changed
 
     # -- reading
 
@@ -109,35 +133,54 @@ class Store:
     def subscribe(self, listener: ChangeListener) -> Callable[[], None]:
         """Call `listener` after every commit; return what ends that."""
         self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    # -- keeping
 
     def checkpoint(self) -> "Future[bool]":
-        """Fold the write-ahead log into the file, when something was written since the last time."""
+        """Fold the write-ahead log into the file, when something was written since the last time.
+
+        Resolves to False when that could not be done now.
+        """
         return self.on_writer(self._checkpoint)
+
+    def suspect_damage(self) -> None:
+        """Make the next start look at everything, as after an unclean end."""
+        self._suspect = True
 
     def close(self) -> None:
         """Finish what is queued, checkpoint, close; safe to call twice. Blocking."""
-        if self._closed:
-            return
-        self._closed = True
-        self._queue.put(None)
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._queue.put(None)
         if self._thread is not None:
             self._thread.join()
-        self._checkpoint()
-        self.journal.close_segment()
-        self.database.close()
-        self.paths.unclean.unlink(missing_ok=True)
-        fsync_folder(self.paths.root)
+        try:
+            self._checkpoint()
+        finally:
+            self.journal.close_segment()
+            self.database.close()
+        try:
+            if not self._suspect:
+                self.paths.unclean.unlink(missing_ok=True)
+            fsync_folder(self.paths.root)
+        except OSError as error:
+            _log.warning("the end was not noted: %s", error)
 
     # -- the writer thread
 
     def _submit(self, write: _Write) -> "Future[Any]":
-        if self._closed:
-            write.future.set_exception(
-                StorageError("The program is closing", "Start it again to go on.")
-            )
-        else:
-            self._queue.put(write)
+        # A running future refuses to be cancelled: what is asked for here is always done.
+        write.future.set_running_or_notify_cancel()
+        with self._closing:
+            if not self._closed:
+                self._queue.put(write)
+                return write.future
+        write.future.set_exception(
+            StorageError("The program is closing", "Start it again to go on.")
+        )
         return write.future
 
     def _serve(self) -> None:
@@ -158,14 +201,14 @@ class Store:
     def _gather(self, first: _Write) -> tuple[list[_Write], _Write | None, bool]:
         """Take more commits that wait already: one fsync and one transaction serve them all."""
         batch, size = [first], len(first.payload)
-        while len(batch) < _BATCH_LIMIT and size < _BATCH_LIMIT_BYTES:
+        while len(batch) < _BATCH_LIMIT and size < _BATCH_LIMIT_BYTES and not first.stands_alone:
             try:
                 following = self._queue.get_nowait()
             except queue.Empty:
                 break
             if following is None:
                 return batch, None, True
-            if following.work is not None:
+            if following.work is not None or following.stands_alone:
                 return batch, following, False
             batch.append(following)
             size += len(following.payload)
@@ -173,6 +216,8 @@ class Store:
 
     def _commit_batch(self, batch: list[_Write]) -> None:
         try:
+            if self._gone:
+                self._drop_what_is_gone(batch)
             self._write_batch(batch)
         except Exception as error:  # noqa: BLE001 - the thread must live, the caller gets it
             if len(batch) > 1:
@@ -183,10 +228,24 @@ class Store:
             return
         for write in batch:
             changed = changed_by(write.changes) if write.applies else Changed()
-            self._tell(changed)
+            if write.applies:
+                self._tell(changed)
             write.future.set_result(changed)
 
+    def _drop_what_is_gone(self, batch: list[_Write]) -> None:
+        for write in batch:
+            kept = self._gone.without(write.changes)
+            if kept != write.changes:
+                write.changes, write.payload = kept, codec.dumps(kept)
+
     def _write_batch(self, batch: list[_Write]) -> None:
+        forgotten = [
+            change.conversation_id
+            for write in batch
+            for change in write.changes
+            if isinstance(change, ConversationForgotten)
+        ]
+        exchanges = self._exchanges_of(forgotten) if forgotten else []
         mark = self.journal.mark()
         positions = self.journal.append([write.payload for write in batch])
         records = [
@@ -201,15 +260,21 @@ class Store:
             self.database.write(lambda connection: apply_records(connection, records))
         except BaseException:
             # The commit may have come through before the instance failed: then it counts.
-            if self._applied_position() < records[-1][0]:
+            if not self._is_applied(records[-1][0]):
                 self.journal.rewind(mark)
                 raise
+        self._gone.add(forgotten, exchanges)
 
-    def _applied_position(self) -> int:
-        row = self.database.read(
-            lambda cursor: cursor.execute("SELECT position FROM state").fetchone()
-        )
-        return int(row[0]) if row else 0
+    def _exchanges_of(self, conversation_ids: list[Any]) -> list[int]:
+        statement = "SELECT id FROM exchange WHERE conversation_id IN (SELECT unnest(?))"
+        rows = self.read(lambda cursor: cursor.execute(statement, [conversation_ids]).fetchall())
+        return [each for (each,) in rows]
+
+    def _is_applied(self, position: int) -> bool:
+        try:
+            return int(self.read(read_state)[0]) >= position
+        except StorageError:
+            return False
 
     def _checkpoint(self) -> bool:
         if not self._dirty:
@@ -233,13 +298,3 @@ def _settle(write: _Write, work: Callable[[], Any]) -> None:
         write.future.set_result(work())
     except Exception as error:  # noqa: BLE001 - the thread must live, the caller gets it
         write.future.set_exception(error)
-
-
-def read_state(connection: Connection) -> Sequence[int]:
-    """Return (position, conversation, exchange, message, passage) of the state row."""
-    row = connection.execute(
-        "SELECT position, conversation, exchange, message, passage FROM state"
-    ).fetchone()
-    if row is None:
-        raise StorageError("The database has lost its state", "Restore a backup.")
-    return row

@@ -1,6 +1,7 @@
 """Where things lie on disk. Nobody else joins a path inside the data directory."""
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,11 @@ class DataPaths:
         return self.root / "window.json"
 
     @property
+    def checked(self) -> Path:
+        """Its time is when every table was last read in full."""
+        return self.root / "checked"
+
+    @property
     def unclean(self) -> Path:
         """Exists while the database is open; found at start it tells of an unclean end."""
         return self.root / "open"
@@ -101,8 +107,21 @@ class DataPaths:
             ) from error
 
 
+def fsync_file(descriptor: int) -> None:
+    """Make a file's content durable; raises OSError."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        # macOS: fsync only reaches the drive's cache (man 2 fsync).
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
 def fsync_folder(folder: Path) -> None:
-    """Make the names in `folder` durable; a file's own fsync does not."""
+    """Make the names in `folder` durable; a file's own fsync does not. Raises OSError."""
+    if os.name == "nt":
+        return  # NTFS journals its names, and a folder cannot be opened there
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,0 +1,55 @@
+"""A gate: many threads pass at once, or one holds it shut and is alone."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Gate:
+    """Lets users of a thing pass, and its replacement wait until none is inside.
+
+    Passing is reentrant, so that a query may ask another one.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._shut = False
+        self._own = threading.local()
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the calling thread is passing now; it must not try to shut the gate."""
+        return bool(getattr(self._own, "depth", 0))
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Stay inside for the block; wait first while the gate is shut."""
+        depth = getattr(self._own, "depth", 0)
+        if not depth:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._shut)
+                self._inside += 1
+        self._own.depth = depth + 1
+        try:
+            yield
+        finally:
+            self._own.depth = depth
+            if not depth:
+                with self._changed:
+                    self._inside -= 1
+                    self._changed.notify_all()
+
+    @contextmanager
+    def shut(self) -> Iterator[None]:
+        """Hold the gate shut for the block, once everyone inside has left."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._shut)
+            self._shut = True
+            self._changed.wait_for(lambda: not self._inside)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._shut = False
+                self._changed.notify_all()

@@ -1,0 +1,124 @@
+"""A database file as a whole: copied from one snapshot, read to its last value, recognised."""
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from app.domain.errors import StorageError
+from app.storage import migrations
+from app.storage.database import Connection, connect
+from app.storage.faults import of_duckdb
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a database file says of itself: whose it is, its schema, how far the journal is in it.
+
+    `uid` is "" for a file without our tables.
+    """
+
+    uid: str
+    version: int
+    position: int
+
+
+def recognised(connection: Connection) -> Image:
+    """Return what an open database is; raises duckdb.Error."""
+    version = migrations.version_of(connection)
+    if version == 0:
+        return Image("", 0, 0)
+    position = _first(connection, "SELECT position FROM state")
+    uid = _first(connection, "SELECT value FROM meta WHERE key = 'database_uid'")
+    return Image(str(uid or ""), version, int(str(position)))
+
+
+def verify(path: Path, counts: dict[str, int] | None = None) -> Image:
+    """Read every row of every table of a closed database file, changing nothing.
+
+    Raises StorageError when that fails or a table does not hold as many rows as `counts` says.
+    """
+    try:
+        connection = connect(path, path.parent, read_only=True)
+        try:
+            found = read_everything(connection)
+            image = recognised(connection)
+        finally:
+            connection.close()
+    except duckdb.Error as error:
+        _log.warning("%s does not verify: %s", path.name, error)
+        raise StorageError(f"The file '{path.name}' is damaged") from error
+    if image.version == 0:
+        raise StorageError(f"The file '{path.name}' is no database of this program")
+    if counts is not None and found != counts:
+        raise StorageError(f"The copy '{path.name}' is not complete", "It was not kept.")
+    return image
+
+
+def read_everything(connection: Connection) -> dict[str, int]:
+    """Return the rows of each table, having read every value; raises duckdb.Error on damage.
+
+    A bit that flipped in a table shows only when that table is read (reliability F5).
+    """
+    counts: dict[str, int] = {}
+    for table in _tables(connection):
+        row = connection.execute(
+            f'SELECT count(*), bit_xor(hash(t)) FROM "{table}" AS t'
+        ).fetchone()
+        counts[table] = int(row[0]) if row else 0
+    return counts
+
+
+def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]]:
+    """Copy the connection's database into the new file `target`, all from one snapshot.
+
+    Return the journal's position it stands at, and the rows of each table. The target must lie
+    in the backups folder. Raises StorageError; then what there is of `target` is worthless.
+    """
+    source = _first(connection, "SELECT current_database()")
+    quoted = str(target).replace("'", "''")
+    try:
+        connection.execute(f"ATTACH '{quoted}' AS backup_target")
+        try:
+            connection.execute("BEGIN")
+            position = int(str(_first(connection, "SELECT position FROM state")))
+            counts = {
+                table: int(str(_first(connection, f'SELECT count(*) FROM "{table}"')))
+                for table in _tables(connection)
+            }
+            connection.execute(f'COPY FROM DATABASE "{source}" TO backup_target')
+            connection.execute("COMMIT")
+        finally:
+            # After an error nothing may be open any more, nor attached.
+            with suppress(duckdb.Error):
+                connection.execute("ROLLBACK")
+            with suppress(duckdb.Error):
+                connection.execute("DETACH backup_target")
+    except duckdb.Error as error:
+        raise of_duckdb(error) from error
+    if target.with_name(target.name + ".wal").exists():
+        raise StorageError(f"The copy '{target.name}' was not finished", "Free some space.")
+    return position, counts
+
+
+def remove(path: Path) -> None:
+    """Delete a database file that nobody has open, with its log."""
+    for each in (path, path.with_name(path.name + ".wal")):
+        each.unlink(missing_ok=True)
+
+
+def _tables(connection: Connection) -> list[str]:
+    rows = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() "
+        "ORDER BY table_name"
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+def _first(connection: Connection, statement: str) -> object:
+    row = connection.execute(statement).fetchone()
+    return row[0] if row else None
