@@ -4,7 +4,6 @@ Everything below the window is made here, in order, and taken down in reverse by
 """
 
 import logging
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -12,25 +11,30 @@ from enum import Enum, auto
 from app.chat.exchanges import ExchangeLoop
 from app.chat.library import Library
 from app.chat.models import ModelDirectory
+from app.check import CheckReport, check
 from app.domain.ids import ConversationId
-from app.index.text_index import TantivyIndex
+from app.index.text_index import TantivyTextIndex
 from app.memory.index_sync import IndexSync
+from app.memory.overview import OverviewService
 from app.memory.search import SearchService
+from app.storage.backup import Backup, make_backup
 from app.storage.caretaker import Caretaker
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges
+from app.storage.forget import forget
 from app.storage.passages import Passages
 from app.storage.recovery import open_store
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summaries import Summaries
-from app.system.keys import KeyRing
+from app.system.keys import KeyStore
 from app.system.lock import InstanceLock
 from app.system.logs import start_log
 from app.system.paths import DataPaths
 from app.workers.board import WorkerBoard
 
 _log = logging.getLogger(__name__)
+_CLOSE_TIMEOUT_S = 1.0
 
 
 class Role(Enum):
@@ -54,11 +58,30 @@ class Services:
     library: Library
     index_sync: IndexSync
     search: SearchService
+    overview: OverviewService
     models: ModelDirectory
     chat: ExchangeLoop
     workers: WorkerBoard
     caretaker: Caretaker
     lock: InstanceLock
+
+    def back_up(self) -> Backup:
+        """Make a verified backup now. Blocking; raises StorageError."""
+        return make_backup(self.store)
+
+    def check(self, *, repair: bool = False) -> CheckReport:
+        """Verify everything that is kept; `repair` mends what can be made again. Blocking."""
+        return check(self.store, repair=repair)
+
+    def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
+        """Erase conversations everywhere; return what remains elsewhere, in words. Blocking."""
+        left = forget(self.store, conversation_ids)
+        self.index_sync.catch_up()
+        return left
+
+    def _close_chat(self) -> None:
+        self.chat.call(self.models.aclose).result(_CLOSE_TIMEOUT_S)
+        self.chat.close()
 
     def close(self) -> None:
         """Stop what runs, drain the writer, checkpoint, let go; at most a few seconds. Blocking.
@@ -66,7 +89,7 @@ class Services:
         Every step is taken even when one fails.
         """
         steps: Sequence[Callable[[], object]] = (
-            self.chat.close,
+            self._close_chat,
             self.workers.stop,
             self.caretaker.stop,
             self.index_sync.stop,
@@ -94,10 +117,10 @@ def build(paths: DataPaths, role: Role) -> Services:
         lock.release()
         raise
     settings = Settings(store)
-    index = TantivyIndex.open(paths.index / "text", store.generation)
+    index = TantivyTextIndex(paths.index / "text", store.generation)
     index_sync = IndexSync(store, index)
     search = SearchService(store, index, index_sync)
-    models = ModelDirectory(settings, KeyRing(os.environ), search.passages_for_recall)
+    models = ModelDirectory(settings, KeyStore(), search.passages_for_recall)
     services = Services(
         paths=paths,
         store=store,
@@ -109,6 +132,7 @@ def build(paths: DataPaths, role: Role) -> Services:
         library=Library(store),
         index_sync=index_sync,
         search=search,
+        overview=OverviewService(store, index_sync),
         models=models,
         chat=ExchangeLoop(store, settings, models.for_exchanges()),
         workers=WorkerBoard(store, settings),
@@ -119,12 +143,3 @@ def build(paths: DataPaths, role: Role) -> Services:
         index_sync.start()
         services.caretaker.start()
     return services
-
-
-def forget(services: Services, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
-    """Erase conversations everywhere; return what remains elsewhere, in words."""
-    from app.storage.forget import forget as forget_in
-
-    left = forget_in(services.store, conversation_ids)
-    services.index_sync.catch_up()
-    return left

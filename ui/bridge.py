@@ -55,6 +55,7 @@ class Bridge(QObject):
     worker_changed = Signal(object)
     task_failed = Signal(object)
     _news_arrived = Signal()
+    _call_wanted = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -68,6 +69,7 @@ class Bridge(QObject):
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._gather = QTimer(self, singleShot=True, interval=_GATHER_MS)
         self._gather.timeout.connect(self._on_gather_timeout)
+        self._call_wanted.connect(self._on_call_wanted, Qt.ConnectionType.QueuedConnection)
         self._news_arrived.connect(self._on_news_arrived, Qt.ConnectionType.QueuedConnection)
 
     # -- work for other threads
@@ -85,6 +87,10 @@ class Bridge(QObject):
     def host_worker(self, loop: Callable[[], None]) -> None:
         """Run a worker's loop in a QRunnable of its own until it returns."""
         self._workers_pool.start(_Work(loop, Future()))
+
+    def on_gui(self, call: Callable[[], object]) -> Callable[[], None]:
+        """Return a function that any thread may call to have `call` run on the GUI thread."""
+        return lambda: self._call_wanted.emit(call)
 
     # -- tasks on the GUI thread's loop
 
@@ -124,6 +130,10 @@ class Bridge(QObject):
         with self._lock:
             self._pending_statuses[status.name] = status
         self._news_arrived.emit()
+
+    @Slot(object)
+    def _on_call_wanted(self, call: Callable[[], object]) -> None:
+        call()
 
     @Slot()
     def _on_news_arrived(self) -> None:

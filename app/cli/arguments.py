@@ -15,7 +15,7 @@ class WrongUsage(InvalidInput):
     """The words of the command line make no command; exit code 2."""
 
 
-class HelpAsked(Exception):  # noqa: N818 - it is no error
+class HelpAsked(Exception):
     """The user asked for help or the version; `text` is the answer."""
 
     def __init__(self, text: str) -> None:
@@ -29,12 +29,12 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise WrongUsage(message[:1].upper() + message[1:], f"See '{self.prog} --help'.")
 
-    def print_help(self, file: object = None) -> None:
+    def print_help(self, _file: object = None) -> None:
         raise HelpAsked(self.format_help())
 
 
 class _Version(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+    def __call__(self, *_: object) -> None:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
@@ -143,4 +143,3 @@ def _add_upkeep(command: _Adder) -> None:
     provider.add_argument("--base-url", metavar="URL")
     provider.add_argument("--key-env", metavar="VAR", help="the variable that holds the key")
     provider.add_argument("--insecure", action="store_true", help="plain http beyond this machine")
-

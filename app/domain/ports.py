@@ -4,12 +4,12 @@ Everything here is implemented in `storage`, `index` or `providers`, and put tog
 `app.bootstrap`.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from app.domain.chat import ChatRequest, ModelCard, StreamEvent
 from app.domain.ids import PassageId
-from app.domain.passages import PassageText, Space, TextHit
+from app.domain.passages import PassageText, SearchQuery, Space, TextHit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,30 +53,60 @@ class TextIndex(Protocol):
         """The journal's position it stands at; 0 when it is new or had to be thrown away."""
         ...
 
-    def __len__(self) -> int:
-        """Return how many passages it holds."""
+    @property
+    def passage_count(self) -> int:
+        """How many passages the last commit holds."""
         ...
 
-    def clear(self) -> None:
-        """Throw everything away; `position` is 0 again."""
+    @property
+    def needs_rebuild(self) -> str | None:
+        """Why it must be built anew before it can be used; None when it can."""
+        ...
+
+    def start_over(self) -> None:
+        """Throw everything away; `position` is 0 again. Raises IndexUnavailable."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the writer and of what was not committed; searches still work."""
         ...
 
     def put(self, passages: Iterable[PassageText]) -> None:
-        """Add passages, replacing those with the same id; visible after `commit`."""
+        """Add passages, replacing those with the same id; visible after `commit`.
+
+        Raises IndexUnavailable when the disk refuses; then nothing since the last commit counts.
+        """
         ...
 
     def remove(self, passage_ids: Collection[PassageId]) -> None:
         """Drop passages; unknown ids are ignored; visible after `commit`."""
         ...
 
-    def commit(self, position: int) -> None:
-        """Make all changes durable and visible; `position` is the journal's, kept beside them."""
+    def commit(self, position: int | None) -> None:
+        """Make all changes durable and visible; `position` is the journal's, kept beside them.
+
+        None while the index is being rebuilt.
+        """
         ...
 
     def search(
-        self, query: str, limit: int, allowed: Collection[PassageId] | None = None
+        self,
+        query: SearchQuery | str,
+        limit: int,
+        allowed: Collection[PassageId] | None = None,
+        excluded: Collection[PassageId] = (),
     ) -> Sequence[TextHit]:
-        """Return the best passages, best first; `allowed` restricts them (None: all)."""
+        """Return the best passages, best first; a plain text is words alone.
+
+        `allowed` restricts them (None: all), `excluded` are left out; both should be sets. Raises
+        IndexUnavailable.
+        """
+        ...
+
+    def scores(
+        self, query: SearchQuery | str, candidates: Collection[PassageId]
+    ) -> Mapping[PassageId, float]:
+        """Return the score of each candidate that matches; the others are absent."""
         ...
 
 

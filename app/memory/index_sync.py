@@ -55,6 +55,7 @@ class IndexSync:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+        self._index.close()
 
     def catch_up(self) -> None:
         """Bring the index in step now. Blocking; raises StorageError, IndexUnavailable."""
@@ -64,10 +65,13 @@ class IndexSync:
     def rebuild(self) -> None:
         """Throw the index away and make it anew. Blocking; search answers partially meanwhile."""
         with self._busy:
-            self._index.clear()
+            self._index.start_over()
             self._catch_up()
 
     def _catch_up(self) -> None:
+        if self._index.needs_rebuild is not None:
+            _log.info("the text index is built anew: %s", self._index.needs_rebuild)
+            self._index.start_over()
         committed_at = time.monotonic()
         total = sum(self._passages.count_by_kind().values())
         done, written = self._index.position, 0
@@ -82,7 +86,7 @@ class IndexSync:
             if written and (work.is_last or time.monotonic() - committed_at > _COMMIT_EVERY_S):
                 self._index.commit(done)
                 committed_at, written = time.monotonic(), 0
-                self.covered_share = min(1.0, len(self._index) / total) if total else 1.0
+                self.covered_share = min(1.0, self._index.passage_count / total) if total else 1.0
             if work.is_last:
                 break
         else:

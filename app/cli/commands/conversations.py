@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app.bootstrap import Services
-from app.cli.commands.talk import parse_place
+from app.chat.places import parse_place
 from app.cli.terminal import Terminal
 from app.domain.conversations import Conversation, Exchange, Message
 from app.domain.errors import NotFound
@@ -126,9 +126,7 @@ def _head(conversation: Conversation, tags: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _turn(
-    exchange: Exchange, messages: Sequence[Message], summary: str | None
-) -> dict[str, Any]:
+def _turn(exchange: Exchange, messages: Sequence[Message], summary: str | None) -> dict[str, Any]:
     return {
         "turn_number": exchange.turn_number,
         "exchange_id": exchange.id,
@@ -138,8 +136,7 @@ def _turn(
         "completed_at": exchange.completed_at.isoformat() if exchange.completed_at else None,
         "model": exchange.model,
         "messages": [
-            {"message_id": each.id, "role": each.role.value, "text": each.text}
-            for each in messages
+            {"message_id": each.id, "role": each.role.value, "text": each.text} for each in messages
         ],
     }
 

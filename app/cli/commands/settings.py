@@ -6,6 +6,7 @@ from app.bootstrap import Services
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
 from app.domain.settings_schema import SETTINGS, Setting, setting_for
+from app.providers.configuration import ProviderConfig, ProviderKind
 
 
 def config(services: Services, given: Namespace, terminal: Terminal) -> int:
@@ -63,29 +64,54 @@ def provider(services: Services, given: Namespace, terminal: Terminal) -> int:
         return _list_providers(services, terminal)
     if given.name is None:
         raise WrongUsage(f"provider {given.action} needs a name")
+    models = services.models
     if given.action == "add":
         if given.kind is None:
             raise WrongUsage("provider add needs --kind", "One of openai, anthropic, compatible.")
-        services.add_provider(
-            given.name, given.kind, given.base_url, given.key_env, insecure=given.insecure
+        models.add_provider(
+            ProviderConfig(
+                given.name, ProviderKind(given.kind), given.base_url, given.key_env, given.insecure
+            )
         )
         return 0
     if given.action == "remove":
-        services.remove_provider(given.name)
+        models.remove_provider(given.name)
         return 0
-    outcome = services.test_provider(given.name)
+    report = services.chat.call(lambda: models.test(given.name)).result()
     if terminal.as_json:
-        terminal.document({"name": given.name, "ok": outcome.ok, "models": outcome.models})
-    else:
-        terminal.line(f"{given.name}: {outcome.words}")
-    return 0 if outcome.ok else 1
+        terminal.document(
+            {
+                "name": given.name,
+                "ok": report.ok,
+                "base_url": report.base_url,
+                "latency_ms": report.latency_ms,
+                "models": [str(card.ref) for card in report.models],
+            }
+        )
+    elif report.ok:
+        terminal.line(f"{given.name}: connected in {report.latency_ms} ms")
+        for card in report.models:
+            terminal.line(f"  {card.ref}")
+    if report.problem is not None:
+        terminal.err(str(report.problem))
+    return 0 if report.ok else 1
 
 
 def _list_providers(services: Services, terminal: Terminal) -> int:
-    rows = services.provider_rows()
+    states = services.models.providers()
     if terminal.as_json:
-        terminal.document({"providers": [row.plain() for row in rows]})
+        rows = [
+            {
+                "name": state.config.name,
+                "kind": state.config.kind.value,
+                "base_url": state.base_url,
+                "key_from": state.key_from,
+            }
+            for state in states
+        ]
+        terminal.document({"providers": rows})
         return 0
-    for row in rows:
-        terminal.line(f"{row.name}  {row.kind}  {row.base_url or ''}  key: {row.key_from}".rstrip())
+    for state in states:
+        config = state.config
+        terminal.line(f"{config.name}  {config.kind}  {state.base_url}  key: {state.key_from}")
     return 0

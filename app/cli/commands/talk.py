@@ -8,7 +8,6 @@ from app.chat.running import Reply
 from app.cli.terminal import Terminal
 from app.domain.chat import Retrying, TextDelta
 from app.domain.conversations import Exchange, ExchangeStatus, Text
-from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId
 from app.domain.passages import PassageKind, SearchResult
 
@@ -19,10 +18,10 @@ def ask(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Ask, stream the answer, say where it is kept."""
     text = terminal.read_input() if given.text == "-" else given.text
     conversation_id = None if given.conversation is None else ConversationId(given.conversation)
-    if given.model is not None:
-        services.require_model(given.model)
+    model = None if given.model is None else services.models.check_name(given.model)
+    services.index_sync.catch_up()
     reply = services.chat.send(
-        conversation_id, (Text(text),), model=given.model, private=given.private
+        conversation_id, (Text(text),), model=model, private=given.private
     ).result()
     answer = _follow(reply, terminal)
     exchange = reply.done.result()
@@ -118,12 +117,3 @@ def _result(result: SearchResult) -> dict[str, Any]:
         "created_at": result.created_at.isoformat(),
         "model": result.model,
     }
-
-
-def parse_place(text: str) -> tuple[ConversationId, int | None]:
-    """Return (conversation, turn) of `ID`, `ID:TURN` or `commonplace://ID/TURN`."""
-    words = text.removeprefix("commonplace://").replace("/", ":").strip(":")
-    number, _, turn = words.partition(":")
-    if not number.isdecimal() or (turn and not turn.isdecimal()):
-        raise InvalidInput(f"'{text}' names no turn", "Write ID or ID:TURN, such as 12:3.")
-    return ConversationId(int(number)), int(turn) if turn else None

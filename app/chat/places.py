@@ -1,0 +1,20 @@
+"""Places people can name: `ID`, `ID:TURN`, `commonplace://ID/TURN`."""
+
+from app.domain.errors import InvalidInput
+from app.domain.ids import ConversationId
+
+_SCHEME = "commonplace://"
+
+
+def parse_place(text: str) -> tuple[ConversationId, int | None]:
+    """Return (conversation, turn number or None); raise InvalidInput for anything else."""
+    words = text.strip().removeprefix(_SCHEME).replace("/", ":").strip(":")
+    number, _, turn = words.partition(":")
+    if not number.isdecimal() or (turn and not turn.isdecimal()):
+        raise InvalidInput(f"'{text}' names no turn", "Write ID or ID:TURN, such as 12:3.")
+    return ConversationId(int(number)), int(turn) if turn else None
+
+
+def link_to(conversation_id: int, turn_number: int) -> str:
+    """Return the link to a turn of the shown path."""
+    return f"{_SCHEME}{conversation_id}/{turn_number}"

@@ -1,0 +1,126 @@
+"""`work`, `status`, `check`, `backup`, `restore`, `rebuild`."""
+
+from argparse import Namespace
+from dataclasses import asdict
+from typing import Any
+
+from app.bootstrap import Services
+from app.cli.terminal import Terminal
+from app.domain.errors import NotFound
+from app.domain.workers import WorkerName, WorkerStatus
+from app.storage.backup import copy_backup
+from app.storage.recovery import restore_backup
+from app.system.lock import InstanceLock
+from app.system.paths import DataPaths
+
+
+def work(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Run workers here until nothing is left, or until the user ends it."""
+    names = [WorkerName(name) for name in given.only] if given.only else None
+    services.index_sync.catch_up()
+    if given.until_idle:
+        services.workers.run_until_idle(names, cancelled=terminal.cancelled)
+    else:
+        services.workers.run_until(names, cancelled=terminal.cancelled)
+    services.index_sync.catch_up()
+    statuses = services.workers.statuses()
+    if terminal.as_json:
+        terminal.document({"workers": {each.name.value: _worker(each) for each in statuses}})
+        return 0
+    for status in statuses:
+        terminal.line(_words(status))
+    return 0
+
+
+def status(services: Services, _given: Namespace, terminal: Terminal) -> int:
+    """Say what the dashboard shows."""
+    services.index_sync.catch_up()
+    overview = services.overview.read()
+    statuses = services.workers.statuses()
+    if terminal.as_json:
+        terminal.document(
+            {
+                "workers": {each.name.value: _worker(each) for each in statuses},
+                "passages": {kind.value: count for kind, count in overview.passages.items()},
+                "searchable_percent": round(overview.searchable_share * 100, 1),
+                "database_bytes": overview.database_bytes,
+                "conversations": overview.conversations,
+                "spend": {
+                    "today_usd": overview.spent_today_usd,
+                    "month_usd": overview.spent_month_usd,
+                },
+            }
+        )
+        return 0
+    for each in statuses:
+        terminal.line(_words(each))
+    for kind, count in overview.passages.items():
+        terminal.line(f"{kind.value}: {count:,}")
+    terminal.line(f"searchable: {overview.searchable_share:.0%}")
+    terminal.line(f"database: {overview.database_bytes:,} bytes")
+    for warning in services.workers.warnings():
+        terminal.err(warning)
+    return 0
+
+
+def check_(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Verify every reference, count and index."""
+    report = services.check(repair=given.repair)
+    services.index_sync.catch_up()
+    if terminal.as_json:
+        terminal.document(asdict(report) | {"ok": not report.problems})
+    elif report.problems:
+        for problem in report.problems:
+            terminal.line(problem)
+    else:
+        terminal.line("Everything is in order.")
+    return 1 if report.problems else 0
+
+
+def backup(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Make a verified backup; copy it to a place of the user's."""
+    made = services.back_up()
+    where = made.path
+    if given.out is not None:
+        where = terminal.path(given.out)
+        copy_backup(made, where)
+    if terminal.as_json:
+        terminal.document({"backup": str(where), "made_at": made.made_at.isoformat()})
+    else:
+        terminal.line(str(where))
+    return 0
+
+
+def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
+    """Put a backup in the database's place; what was there is kept aside. No window may be open."""
+    chosen = terminal.path(given.file)
+    if not chosen.is_file():
+        raise NotFound(f"There is no file '{chosen}'", "Name a backup to restore.")
+    paths.make()
+    with InstanceLock(paths):
+        restore_backup(paths, chosen)
+    terminal.err("The backup was restored; the database it replaced is in the folder 'damaged'.")
+    return 0
+
+
+def rebuild(services: Services, _given: Namespace, terminal: Terminal) -> int:
+    """Make the text index anew."""
+    services.index_sync.rebuild()
+    if terminal.as_json:
+        terminal.document({"rebuilt": "index"})
+    return 0
+
+
+def _worker(status: WorkerStatus) -> dict[str, Any]:
+    plain = asdict(status)
+    plain["next_attempt_at"] = (
+        status.next_attempt_at.isoformat() if status.next_attempt_at else None
+    )
+    return plain
+
+
+def _words(status: WorkerStatus) -> str:
+    words = f"{status.name.value}: {status.state.value}, {status.done:,} of {status.total:,}"
+    if status.failed:
+        words += f", {status.failed:,} failed"
+    return words + (f"; {status.last_error}" if status.last_error else "")

@@ -1,0 +1,86 @@
+"""The worker dashboard and the status bar: what the workers say, and switching them."""
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.bootstrap import Services
+from app.domain.events import Changed
+from app.domain.workers import WorkerName, WorkerState, WorkerStatus
+from ui.bridge import Bridge
+from ui.views.dashboard import Totals, money_words
+from ui.views.main_window import MainWindow
+
+_TOTALS_EVERY_MS = 2000
+
+
+class WorkersController(QObject):
+    """Hosts the workers on the bridge's pool and shows what they do."""
+
+    def __init__(self, services: Services, bridge: Bridge, window: MainWindow) -> None:
+        super().__init__(window)
+        self._services = services
+        self._bridge = bridge
+        self._window = window
+        self._statuses: dict[WorkerName, WorkerStatus] = {}
+        self._totals_due = QTimer(self, singleShot=True, interval=_TOTALS_EVERY_MS)
+        self._totals_due.timeout.connect(self._on_totals_due)
+        window.dashboard.switched.connect(self._on_dashboard_switched)
+        window.dock.visibilityChanged.connect(self._on_dock_visibility_changed)
+        bridge.worker_changed.connect(self._on_worker_changed)
+        bridge.changed.connect(self._on_changed)
+        self._unsubscribe = services.workers.subscribe(bridge.take_status)
+
+    def start(self) -> None:
+        """Show what is there and set the workers going."""
+        self._bridge.start("workers", self._start())
+
+    async def _start(self) -> None:
+        workers = self._services.workers
+        for status in await self._bridge.run(workers.statuses):
+            self._on_worker_changed(status)
+        await self._bridge.run(lambda: workers.start(self._bridge.host_worker))
+        self._on_totals_due()
+
+    def _on_dashboard_switched(self, name: WorkerName, on: bool) -> None:
+        self._bridge.start(f"switch {name}", self._switch(name, on))
+
+    async def _switch(self, name: WorkerName, on: bool) -> None:
+        await self._bridge.run(lambda: self._services.workers.set_enabled(name, on))
+
+    def _on_worker_changed(self, status: WorkerStatus) -> None:
+        self._statuses[status.name] = status
+        self._window.dashboard.show_status(status)
+        working = [each for each in self._statuses.values() if each.state is WorkerState.RUNNING]
+        left = sum(max(0, each.total - each.done) for each in working)
+        self._window.worker_status.setText(f"Working: {left:,} left" if working else "")
+
+    def _on_changed(self, _changed: Changed) -> None:
+        if not self._totals_due.isActive():
+            self._totals_due.start()
+
+    def _on_dock_visibility_changed(self, visible: bool) -> None:
+        if visible:
+            self._on_totals_due()
+
+    def _on_totals_due(self) -> None:
+        self._bridge.start("totals", self._show_totals())
+
+    async def _show_totals(self) -> None:
+        totals, warnings = await self._bridge.run(self._read_totals)
+        self._window.dashboard.show_totals(totals)
+        self._window.dashboard.show_warnings(warnings)
+        self._window.spend_status.setText(f"Today {money_words(totals.spent_today_usd)}")
+        share = totals.searchable_share
+        self._window.search_status.setText(
+            "" if share >= 1 else f"{share:.0%} of your history is searchable"
+        )
+
+    def _read_totals(self) -> tuple[Totals, tuple[str, ...]]:
+        overview = self._services.overview.read()
+        totals = Totals(
+            overview.passages,
+            overview.searchable_share,
+            overview.database_bytes,
+            overview.spent_today_usd,
+            overview.spent_month_usd,
+        )
+        return totals, tuple(self._services.workers.warnings())

@@ -1,0 +1,84 @@
+"""Every action of the program in one table: its name, its keys, the menu it stands in."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMainWindow
+
+_Keys = str | QKeySequence.StandardKey
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRow:
+    """An action: `name` is how controllers ask for it, `keys` its shortcut ("" for none)."""
+
+    name: str
+    menu: str
+    text: str
+    keys: _Keys = ""
+    checkable: bool = False
+    separated: bool = False
+
+
+_K = QKeySequence.StandardKey
+_ROWS = (
+    ActionRow("new", "&Conversation", "&New conversation", _K.New),
+    ActionRow("new_private", "&Conversation", "New pri&vate conversation", "Ctrl+Shift+N"),
+    ActionRow("rename", "&Conversation", "&Rename\u2026", "F2", separated=True),
+    ActionRow("pin", "&Conversation", "&Pin", "Ctrl+D", checkable=True),
+    ActionRow("archive", "&Conversation", "&Archive", "Ctrl+Shift+A", checkable=True),
+    ActionRow("tag", "&Conversation", "&Tags\u2026", "Ctrl+T"),
+    ActionRow("delete", "&Conversation", "&Delete", "Ctrl+Shift+Backspace"),
+    ActionRow("restore", "&Conversation", "Restore &from the trash"),
+    ActionRow("forget", "&Conversation", "For&get for ever\u2026"),
+    ActionRow("import", "&Conversation", "&Import\u2026", "Ctrl+I", separated=True),
+    ActionRow("export", "&Conversation", "&Export this conversation\u2026", "Ctrl+E"),
+    ActionRow("export_all", "&Conversation", "Export e&verything\u2026"),
+    ActionRow("settings", "&Conversation", "&Settings\u2026", _K.Preferences, separated=True),
+    ActionRow("quit", "&Conversation", "&Quit", "Ctrl+Q"),
+    ActionRow("copy_link", "&Edit", "Copy &link to the last turn", "Ctrl+Shift+L"),
+    ActionRow("stop", "&Edit", "&Stop the reply", "Ctrl+."),
+    ActionRow("regenerate", "&Edit", "&Regenerate the last reply", "Ctrl+R"),
+    ActionRow("search", "&Find", "&Search everything", "Ctrl+K"),
+    ActionRow("find", "&Find", "Find in this &conversation", _K.Find),
+    ActionRow("back", "&Find", "&Back to the results", "Alt+Left"),
+    ActionRow("open_link", "&Find", "&Open a turn\u2026", "Ctrl+L"),
+    ActionRow("sidebar", "&View", "&Sidebar", "Ctrl+B", checkable=True),
+    ActionRow("dashboard", "&View", "&Workers", "Ctrl+Shift+W", checkable=True),
+    ActionRow("larger", "&View", "&Larger text", _K.ZoomIn, separated=True),
+    ActionRow("smaller", "&View", "S&maller text", _K.ZoomOut),
+    ActionRow("actual", "&View", "&Normal text", "Ctrl+0"),
+    ActionRow("focus_composer", "&View", "&Write a message", "Ctrl+J", separated=True),
+    ActionRow("palette", "&View", "&Commands\u2026", "Ctrl+Shift+P"),
+    ActionRow("backup", "&Help", "&Back up now"),
+    ActionRow("check", "&Help", "&Check the database"),
+    ActionRow("open_folder", "&Help", "Show the data &folder", separated=True),
+    ActionRow("about", "&Help", "&About Commonplace"),
+)
+
+
+class Actions:
+    """The actions of a window, by name, put into its menu bar."""
+
+    def __init__(self, window: QMainWindow) -> None:
+        self._actions: dict[str, QAction] = {}
+        menus: dict[str, object] = {}
+        for row in _ROWS:
+            menu = menus.get(row.menu)
+            if menu is None:
+                menu = menus[row.menu] = window.menuBar().addMenu(row.menu)
+            action = QAction(row.text, window)
+            action.setObjectName(row.name)
+            action.setShortcut(QKeySequence(row.keys))
+            action.setCheckable(row.checkable)
+            if row.separated:
+                menu.addSeparator()  # type: ignore[attr-defined]
+            menu.addAction(action)  # type: ignore[attr-defined]
+            self._actions[row.name] = action
+
+    def __getitem__(self, name: str) -> QAction:
+        return self._actions[name]
+
+    def __iter__(self) -> Iterator[QAction]:
+        return iter(self._actions.values())

@@ -1,0 +1,111 @@
+"""An import under way: how far it is, how to stop it, and what came of it."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QPlainTextEdit,
+    QProgressBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.transfer import ImportProgress, ImportReport
+
+_STEPS = 1000
+_SKIPPED_SHOWN = 500
+
+
+class ImportDialog(QDialog):
+    """Shows one import from its start to its report.
+
+    Signals:
+        cancel_requested: The user wants it to end; what is stored by then stays.
+    """
+
+    cancel_requested = Signal()
+
+    def __init__(self, names: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Import")
+        self.setMinimumWidth(460)
+        self._running = True
+        self._headline = QLabel(f"Importing {names}", self)
+        self._headline.setProperty("tone", "heading")
+        self._headline.setWordWrap(True)
+        self._bar = QProgressBar(self)
+        self._bar.setRange(0, 0)
+        self._bar.setAccessibleName("Progress of the import")
+        self.words = QLabel(self)
+        self.words.setWordWrap(True)
+        self._skipped = QPlainTextEdit(self)
+        self._skipped.setReadOnly(True)
+        self._skipped.setAccessibleName("What was skipped, and why")
+        self._skipped.hide()
+        self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
+        self._buttons.rejected.connect(self._on_buttons_rejected)
+        column = QVBoxLayout(self)
+        for part in (self._headline, self._bar, self.words, self._skipped, self._buttons):
+            column.addWidget(part)
+
+    def show_progress(self, progress: ImportProgress) -> None:
+        """Show how far it is."""
+        if progress.bytes_total:
+            self._bar.setRange(0, _STEPS)
+            self._bar.setValue(round(progress.bytes_read / progress.bytes_total * _STEPS))
+        self.words.setText(
+            f"{progress.conversations:,} conversations, {progress.messages:,} messages so far"
+        )
+
+    def show_report(self, report: ImportReport) -> None:
+        """Show what came of it, and name what was skipped."""
+        self._end()
+        self._headline.setText("Import stopped" if report.cancelled else "Import finished")
+        self._bar.setRange(0, 1)
+        self._bar.setValue(1)
+        self.words.setText(_report_words(report))
+        if report.skipped:
+            lines = [f"{each.where}: {each.why}" for each in report.skipped[:_SKIPPED_SHOWN]]
+            if len(report.skipped) > _SKIPPED_SHOWN:
+                lines.append(f"and {len(report.skipped) - _SKIPPED_SHOWN:,} more")
+            self._skipped.setPlainText("\n".join(lines))
+            self._skipped.show()
+            self.resize(560, 420)
+
+    def show_error(self, title: str, hint: str) -> None:
+        """Tell why there is nothing to import, or why it broke off."""
+        self._end()
+        self._headline.setText(title)
+        self._bar.hide()
+        self.words.setText(hint)
+
+    def _end(self) -> None:
+        self._running = False
+        self._buttons.setStandardButtons(QDialogButtonBox.StandardButton.Close)
+
+    def _on_buttons_rejected(self) -> None:
+        if self._running:
+            self.cancel_requested.emit()
+        else:
+            self.reject()
+
+    # Qt overrides
+
+    def reject(self) -> None:
+        """Close; while it runs, ask for its end instead."""
+        if self._running:
+            self.cancel_requested.emit()
+            return
+        super().reject()
+
+
+def _report_words(report: ImportReport) -> str:
+    new = f"{report.conversations:,} conversations with {report.turns:,} turns"
+    parts = [f"{new} and {report.messages:,} messages are new."]
+    if report.duplicates:
+        parts.append(f"{report.duplicates:,} messages were here already.")
+    if report.skipped:
+        count = len(report.skipped)
+        parts.append(f"{count:,} {'thing was' if count == 1 else 'things were'} skipped:")
+    return " ".join(parts)

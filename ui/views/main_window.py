@@ -1,0 +1,130 @@
+"""The window: sidebar, conversation, worker dashboard, menus and status bar."""
+
+import json
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QSplitter, QWidget
+
+from ui.theme import Theme
+from ui.views.actions import Actions
+from ui.views.chat_pane import ChatPane
+from ui.views.dashboard import Dashboard
+from ui.views.sidebar import Sidebar
+from ui.views.welcome import local_files
+
+_SIDEBAR_PX = 320
+
+
+class MainWindow(QMainWindow):
+    """Everything the user sees; what it means is the controllers' business.
+
+    Signals:
+        close_requested: The user wants to leave; whoever listens closes the window in the end.
+        files_dropped: list of `Path`, dropped anywhere on the window.
+    """
+
+    close_requested = Signal()
+    files_dropped = Signal(list)
+
+    def __init__(self, theme: Theme, transcript: QWidget) -> None:
+        super().__init__()
+        self.setWindowTitle("Commonplace")
+        self.setObjectName("window")
+        self.setAcceptDrops(True)
+        self.resize(1180, 780)
+        self.setMinimumSize(560, 420)
+        self.sidebar = Sidebar(theme, self)
+        self.chat = ChatPane(transcript, self)
+        self.split = QSplitter(Qt.Orientation.Horizontal, self)
+        self.split.addWidget(self.sidebar)
+        self.split.addWidget(self.chat)
+        self.split.setStretchFactor(1, 1)
+        self.split.setSizes([_SIDEBAR_PX, 860])
+        self.split.setChildrenCollapsible(False)
+        self.setCentralWidget(self.split)
+        self.dashboard = Dashboard(self)
+        self.dock = QDockWidget("Workers", self)
+        self.dock.setObjectName("workers")
+        self.dock.setWidget(self.dashboard)
+        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.dock)
+        self.dock.hide()
+        self.search_status = QLabel(self)
+        self.worker_status = QLabel(self)
+        self.spend_status = QLabel(self)
+        for label in (self.search_status, self.worker_status, self.spend_status):
+            self.statusBar().addPermanentWidget(label)
+        self.actions_by_name = Actions(self)
+        self._wire_view_actions()
+        self._may_close = False
+
+    def restore_state(self, file: Path) -> None:
+        """Take the geometry of the last time; a missing or strange file changes nothing."""
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            geometry, layout = (QByteArray.fromBase64(kept[key].encode()) for key in _KEPT)
+            sizes = [int(size) for size in kept["split"]]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return
+        self.restoreGeometry(geometry)
+        self.restoreState(layout)
+        self.split.setSizes(sizes)
+
+    def save_state(self, file: Path) -> None:
+        """Keep the geometry for the next time; a disk that refuses is no reason to fail."""
+        layout = (self.saveGeometry(), self.saveState())
+        kept: dict[str, object] = {
+            key: bytes(value.toBase64().data()).decode("ascii")
+            for key, value in zip(_KEPT, layout, strict=True)
+        }
+        kept["split"] = self.split.sizes()
+        try:
+            file.write_text(json.dumps(kept), encoding="utf-8")
+        except OSError:
+            self.statusBar().showMessage("The window's place could not be kept.")
+
+    def close_for_good(self) -> None:
+        """Close, whoever may object."""
+        self._may_close = True
+        self.close()
+
+    def come_forward(self) -> None:
+        """Be the window in front."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def _wire_view_actions(self) -> None:
+        sidebar, dashboard = (self.actions_by_name[name] for name in ("sidebar", "dashboard"))
+        sidebar.setChecked(True)
+        sidebar.toggled.connect(self.sidebar.setVisible)
+        dashboard.triggered.connect(self.dock.setVisible)
+        self.dock.visibilityChanged.connect(dashboard.setChecked)
+        self.actions_by_name["focus_composer"].triggered.connect(self.chat.composer.box.setFocus)
+        self.actions_by_name["quit"].triggered.connect(self.close)
+
+    # Qt overrides
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Leave in order: the first wish to close only starts the goodbye."""
+        if self._may_close:
+            event.accept()
+            return
+        event.ignore()
+        self.close_requested.emit()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take files from anywhere."""
+        if local_files(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Hand files on."""
+        if files := local_files(event):
+            event.acceptProposedAction()
+            self.files_dropped.emit(files)
+
+
+_KEPT = ("geometry", "layout")

@@ -1,0 +1,75 @@
+"""The command palette: every action by its name."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QSortFilterProxyModel, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QDialog, QLineEdit, QListView, QVBoxLayout, QWidget
+
+_ACTION = Qt.ItemDataRole.UserRole + 1
+
+
+class CommandPalette(QDialog):
+    """A box over a list of actions; Enter runs the one that is marked."""
+
+    def __init__(self, actions: Sequence[QAction], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Commands")
+        self.resize(480, 380)
+        self._box = QLineEdit(self)
+        self._box.setPlaceholderText("Type what you want to do")
+        self._box.setAccessibleName("Command")
+        self._box.installEventFilter(self)
+        source = QStandardItemModel(self)
+        for action in actions:
+            name = action.text().replace("&", "").rstrip("\u2026")
+            keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            item = QStandardItem(f"{name}    {keys}" if keys else name)
+            item.setEditable(False)
+            item.setEnabled(action.isEnabled())
+            item.setData(action, _ACTION)
+            source.appendRow(item)
+        self._rows = QSortFilterProxyModel(self)
+        self._rows.setSourceModel(source)
+        self._rows.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._list = QListView(self)
+        self._list.setModel(self._rows)
+        self._list.setAccessibleName("Commands")
+        self._list.activated.connect(self._on_list_activated)
+        self._list.clicked.connect(self._on_list_activated)
+        self._box.textChanged.connect(self._on_box_text_changed)
+        column = QVBoxLayout(self)
+        column.addWidget(self._box)
+        column.addWidget(self._list)
+        self._mark_first()
+
+    def _on_box_text_changed(self, words: str) -> None:
+        self._rows.setFilterFixedString(words.strip())
+        self._mark_first()
+
+    def _mark_first(self) -> None:
+        self._list.setCurrentIndex(self._rows.index(0, 0))
+
+    def _on_list_activated(self, index: QModelIndex) -> None:
+        action = index.data(_ACTION)
+        self.accept()
+        if isinstance(action, QAction):
+            action.trigger()
+
+    # Qt overrides
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let the arrow keys and Enter work from the box."""
+        if event.type() == QEvent.Type.KeyPress:
+            assert isinstance(event, QKeyEvent)
+            step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}.get(Qt.Key(event.key()))
+            if step is not None:
+                row = self._list.currentIndex().row() + step
+                if 0 <= row < self._rows.rowCount():
+                    self._list.setCurrentIndex(self._rows.index(row, 0))
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                if self._list.currentIndex().isValid():
+                    self._on_list_activated(self._list.currentIndex())
+                return True
+        return super().eventFilter(watched, event)
