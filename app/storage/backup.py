@@ -15,6 +15,7 @@ from pathlib import Path
 
 from app.domain.errors import KnownError
 from app.storage import image
+from app.storage.apply import read_state
 from app.storage.database import Connection
 from app.storage.faults import of_system
 from app.storage.store import Store
@@ -80,6 +81,18 @@ def try_backup(store: Store) -> Backup | None:
     except KnownError as error:
         _log.warning("no backup: %s", error)
         return None
+
+
+def back_up_first(store: Store) -> Backup | None:
+    """Make sure of a backup before a large change, such as an import or a bulk delete. Blocking.
+
+    Return the newest one, made now unless nothing was written since; None when none can be made.
+    """
+    newest = backups_of(store.paths.backups, store.uid)[:1]
+    position = int(store.read(read_state)[0])
+    if newest and newest[0].position == position:
+        return newest[0]
+    return try_backup(store)
 
 
 def backup_from(connection: Connection, folder: Path, database_uid: str) -> Backup:

@@ -48,7 +48,9 @@ class Database:
         self._generation = 0
         self._closed = False
         self._local = threading.local()
+        # By thread, so that one thread can break off what another one runs.
         self._cursors: weakref.WeakValueDictionary[int, Connection] = weakref.WeakValueDictionary()
+        self._snapshots = weakref.WeakValueDictionary[int, Connection]()
         self._connection = connection or _opened(path, backups)
 
     def forbid_this_thread(self) -> None:
@@ -92,6 +94,7 @@ class Database:
                 cursor = self._connection.cursor()
             except duckdb.Error as error:
                 raise of_duckdb(error) from error
+            self._snapshots[threading.get_ident()] = cursor
             try:
                 yield cursor
             finally:
@@ -99,9 +102,10 @@ class Database:
 
     def interrupt(self, thread_id: int) -> None:
         """Break off what the thread with that ident is reading; its `read` raises Cancelled."""
-        cursor = self._cursors.get(thread_id)
-        if cursor is not None:
-            cursor.interrupt()
+        for cursors in (self._cursors, self._snapshots):
+            cursor = cursors.get(thread_id)
+            if cursor is not None:
+                cursor.interrupt()
 
     def replace_file(self, coming: Path) -> None:
         """Put the database file `coming` in this one's place, with nobody inside; raises StorageError.

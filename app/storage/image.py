@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from app.domain.errors import StorageError
+from app.domain.errors import Cancelled, StorageError
 from app.storage import migrations
 from app.storage.database import Connection, connect
 from app.storage.faults import of_duckdb
@@ -77,7 +77,7 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
     """Copy the connection's database into the new file `target`, all from one snapshot.
 
     Return the journal's position it stands at, and the rows of each table. The target must lie
-    in the backups folder. Raises StorageError; then what there is of `target` is worthless.
+    in the backups folder. Raises StorageError, Cancelled; then what there is of `target` is worthless.
     """
     source = _first(connection, "SELECT current_database()")
     quoted = str(target).replace("'", "''")
@@ -98,6 +98,8 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
                 connection.execute("ROLLBACK")
             with suppress(duckdb.Error):
                 connection.execute("DETACH backup_target")
+    except duckdb.InterruptException as error:
+        raise Cancelled("The copying was broken off") from error
     except duckdb.Error as error:
         raise of_duckdb(error) from error
     if target.with_name(target.name + ".wal").exists():

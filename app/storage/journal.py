@@ -76,6 +76,11 @@ class Journal:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def begin_segment(self) -> None:
+        """Start a new segment now, so that the earlier ones can be cut; raises as `append` does."""
+        self.close_segment()
+        self._make_ready()
+
     def cut_behind(self, position: int) -> None:
         """Delete segments that hold only positions up to and including `position`."""
         for (_, path), (next_first, _) in pairwise(segments(self._folder)):

@@ -67,7 +67,10 @@ def _caught_up(opening: Opening, database: Database, uid: str, generation: str) 
         fsync_folder(paths.root)
     except OSError as error:
         raise of_system(error, f"The data directory '{paths.root}'") from error
-    return Store(paths, uid, generation, database, journal, IdAllocator(*highest))
+    store = Store(paths, uid, generation, database, journal, IdAllocator(*highest))
+    if replayed.records:
+        store.note_write()
+    return store
 
 
 def _told(replayed: Replayed, restored: bool) -> list[str]:

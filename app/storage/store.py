@@ -144,6 +144,10 @@ class Store:
         """
         return self.on_writer(self._checkpoint)
 
+    def note_write(self) -> None:
+        """Say that the write-ahead log holds something, so that a checkpoint has work."""
+        self._dirty = True
+
     def suspect_damage(self) -> None:
         """Make the next start look at everything, as after an unclean end."""
         self._suspect = True
