@@ -39,7 +39,8 @@ def test_a_thousand_emits_keep_every_reference_to_true(qapp: QCoreApplication) -
         counter.ticked.emit(True)
     gc.collect()
     assert counter.heard == EMITS
-    assert abs(sys.getrefcount(True) - before) < EMITS // 10
+    if sys.version_info < (3, 12):  # from 3.12 on True is immortal, and its count means nothing
+        assert abs(sys.getrefcount(True) - before) < EMITS // 10
 
 
 def test_work_in_the_global_pool_counts_as_left_running(qtbot: QtBot) -> None:
