@@ -30,22 +30,28 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class WaitingExchange:
-    """A completed exchange that lacks a current summary."""
+    """A completed exchange that lacks a current summary. `said_at` is when it began, UTC."""
 
     id: ExchangeId
     conversation_id: ConversationId
     stamp: str
+    said_at: datetime
     words: Words
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingConversation:
-    """A conversation that lacks a current summary; `words` are turns of its shown path, in order."""
+    """A conversation that lacks a current summary.
+
+    `said_at` is its last change, UTC; `is_first` when it never had a summary; `words` are turns of
+    its shown path, in order.
+    """
 
     id: ConversationId
     stamp: str
     title: str
     title_origin: TitleOrigin
+    said_at: datetime
     is_first: bool
     words: tuple[Words, ...]
 
@@ -127,14 +133,17 @@ class SummaryWork:
         def query(cursor: Connection) -> tuple[WaitingExchange, ...]:
             rows = cursor.execute(
                 # WORKAROUND(duckdb 2.0.0): without MATERIALIZED the LIMIT is lost on the way.
-                f"WITH waiting AS MATERIALIZED (SELECT e.id, e.conversation_id, t.stamp {_EXCHANGES}"
+                f"WITH waiting AS MATERIALIZED (SELECT e.id, e.conversation_id, t.stamp, "
+                f"e.started_at {_EXCHANGES}"
                 f"{_WAITS} AND e.conversation_id IS DISTINCT FROM ?) "
                 "SELECT * FROM waiting ORDER BY id DESC LIMIT ?",
                 [min_messages, to_db(at), left_alone, limit],
             ).fetchall()
             words = _words(cursor, [row[0] for row in rows], _EXCHANGE_READS_CHARS)
             return tuple(
-                WaitingExchange(row[0], row[1], row[2], words.get(row[0], Words("", "")))
+                WaitingExchange(
+                    row[0], row[1], row[2], from_db(row[3]), words.get(row[0], Words("", ""))
+                )
                 for row in rows
             )
 
@@ -251,7 +260,9 @@ def _with_words(
         head = heads[ConversationId(conversation_id)]
         said = tuple(words[each] for each in turns.get(conversation_id, ()) if each in words)
         found.append(
-            WaitingConversation(head.id, stamp, head.title, head.title_origin, is_first, said)
+            WaitingConversation(
+                head.id, stamp, head.title, head.title_origin, head.updated_at, is_first, said
+            )
         )
     return tuple(found)
 

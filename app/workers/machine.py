@@ -1,0 +1,346 @@
+"""The state machine that every worker is: stopped -> running <-> idle -> stopped, and blocked.
+
+What a worker does is its `Job`; which thread it runs in is its host's choice (`board`).
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic
+
+from app.domain.errors import Cancelled
+from app.domain.events import Changed
+from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
+from app.storage.attempts import Attempts
+from app.workers.clock import Clock, SystemClock
+from app.workers.job import Blocked, Item, Job, Result
+from app.workers.progress import Progress
+from app.workers.verdicts import (
+    Jitter,
+    block_of,
+    full_jitter,
+    item_wait,
+    public_words,
+    world_wait_s,
+)
+
+StatusListener = Callable[[WorkerStatus], None]
+_log = logging.getLogger(__name__)
+_PUBLISH_EVERY_S = 0.1
+_LOOK_AT_STOP_EVERY_S = 1.0  # for a host that sets `stop` without waking the worker
+_PROBES_OF_A_DRAIN = 7  # failed probes in a row after which a drain no longer waits for the world
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """How the machine waits: in which state, how long (None: until woken).
+
+    `is_drained` when the worker has nothing left that it could do by itself.
+    """
+
+    state: WorkerState
+    wait_s: float | None
+    is_drained: bool
+
+
+class Worker(Generic[Item, Result]):
+    """One worker. `run` is called by its host's thread, everything else by any thread.
+
+    Attributes:
+        on_status: Told every change of state and, in between, at most ten times a second; on the
+            worker's thread, so it must return at once.
+    """
+
+    def __init__(
+        self,
+        job: Job[Item, Result],
+        attempts: Attempts,
+        is_enabled: Callable[[], bool] = lambda: True,
+        all_time: Callable[[], Ledger] = Ledger,
+        clock: Clock | None = None,
+        jitter: Jitter = full_jitter,
+    ) -> None:
+        self._job = job
+        self._attempts = attempts
+        self._is_enabled = is_enabled
+        self._all_time = all_time
+        self._clock = clock or SystemClock()
+        self._jitter = jitter
+        self._progress = Progress(job.tally, self._clock)
+        self._state = WorkerState.STOPPED
+        self._hosted = threading.Lock()
+        self._woken = threading.Event()
+        self._stop = threading.Event()
+        self._unsaved: list[tuple[Sequence[Item], Result]] = []
+        self._saved_at = 0.0
+        self._tries: dict[int, int] = {}
+        self._settled = 0  # items that came to an end of some kind, for telling progress from none
+        self._failures_in_a_row = 0
+        self._probes_in_a_row = 0
+        self._resting: _Rest | None = None
+        self._published_at = float("-inf")
+        self._status = self._made_status()
+        self.on_status: StatusListener = lambda _: None
+
+    @property
+    def name(self) -> WorkerName:
+        """The worker's name."""
+        return self._job.name
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it rests and has nothing left that it could do by itself, now or soon."""
+        rest = self._resting
+        return rest is not None and rest.is_drained and not self._woken.is_set()
+
+    def status(self) -> WorkerStatus:
+        """Return the newest status; never waits. A stopped worker's is as of its last `refresh`."""
+        return self._status
+
+    def wake(self) -> None:
+        """Make it look for work at once, also when it is blocked; never waits."""
+        self._woken.set()
+
+    def wakes_for(self, changed: Changed) -> bool:
+        """Return whether a write may have made work for it."""
+        return self._job.wakes_for(changed)
+
+    def waiting_words(self, count: int) -> str:
+        """Return in words that `count` items wait for it."""
+        return self._job.waiting_words(count)
+
+    def refresh(self) -> WorkerStatus:
+        """Return the status, its numbers asked anew if the worker does not run; blocking."""
+        if self._hosted.acquire(blocking=False):
+            try:
+                self._progress.counts.all_time = self._all_time()
+                self._progress.ask()
+                self._publish()
+            finally:
+                self._hosted.release()
+        return self._status
+
+    def retry_set_aside(self) -> None:
+        """Try again at once what was set aside or waits for its next try; blocking."""
+        self._attempts.forgive()
+        self.wake()
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set, then return within 3 s; `wake` makes that at once.
+
+        Never raises: a failure is shown as the last error, logged, and tried again later.
+        """
+        with self._hosted:
+            self._stop = stop
+            if stop.is_set():
+                return
+            self._enter(WorkerState.RUNNING)
+            while not stop.is_set():
+                self._woken.clear()
+                if (rest := self._work()) is not None:
+                    self._wait(rest)
+            self._end()
+
+    # -- working
+
+    def _work(self) -> _Rest | None:
+        """Do what there is to do, one batch at most; None when there may be more at once."""
+        try:
+            self._save()
+            items = self._job.find(self._clock.now())
+            if items and self._batch(items):
+                self._probes_in_a_row = 0
+                return None
+            self._progress.ask()
+        except Cancelled:
+            return None
+        except Blocked as block:
+            return self._blocked(block)
+        except Exception as error:  # noqa: BLE001 - the worker's edge: the program must go on
+            found = block_of(error, self._failures_in_a_row)
+            return self._broken(error) if found is None else self._blocked(found)
+        self._probes_in_a_row = 0
+        is_drained = not self._progress.tally.waiting_retry
+        return _Rest(WorkerState.IDLE, self._idle_s(), is_drained)
+
+    def _batch(self, items: Sequence[Item]) -> bool:
+        """Work on items; return whether anything came of any of them."""
+        if not self._progress.runs:
+            self._begin()
+        before = self._settled
+        together = self._job.pace.together
+        self._saved_at = self._clock.monotonic()
+        for start in range(0, len(items), together):
+            if self._stop.is_set():
+                break
+            self._make(items[start : start + together])
+            if self._save_is_due():
+                self._save()
+        self._save()
+        return self._settled > before
+
+    def _begin(self) -> None:
+        self._progress.counts.all_time = self._all_time()
+        self._tries = dict(self._attempts.tries())
+        self._progress.ask()
+        self._progress.begin()
+        self._enter(WorkerState.RUNNING)
+
+    def _make(self, items: Sequence[Item]) -> None:
+        """Make some items; when that fails, in halves, so that one bad item stands alone."""
+        self._progress.counts.current_item = self._job.describe(items[0])
+        self._publish_sometimes()
+        try:
+            result = self._job.make(items, self._stop.is_set)
+        except Cancelled:
+            raise
+        except Exception as error:  # noqa: BLE001 - an item must not hold back the others
+            self._on_failure(items, error)
+        else:
+            self._failures_in_a_row = 0
+            self._unsaved.append((items, result))
+
+    def _on_failure(self, items: Sequence[Item], error: Exception) -> None:
+        if (block := block_of(error, self._failures_in_a_row)) is not None:
+            raise block from error
+        if self._stop.is_set():
+            raise Cancelled("The worker was stopped") from error
+        if len(items) > 1:
+            middle = len(items) // 2
+            self._make(items[:middle])
+            self._make(items[middle:])
+        else:
+            self._note_failure(items[0], error)
+
+    def _note_failure(self, item: Item, error: Exception) -> None:
+        item_id = self._job.item_id(item)
+        tries = self._tries.get(item_id, 0) + 1
+        for_good = tries > self._job.pace.retries
+        next_at = None if for_good else self._clock.now() + item_wait(tries, error, self._jitter)
+        words = public_words(error)
+        _log.warning("%s: item %d failed, try %d", self.name, item_id, tries, exc_info=error)
+        self._attempts.failed(item_id, tries, next_at, words)
+        self._tries[item_id] = tries
+        self._failures_in_a_row += 1
+        self._settled += 1
+        self._progress.counts.last_error = words
+        self._progress.failed(for_good=for_good)
+        self._publish_sometimes()
+
+    # -- saving
+
+    def _save_is_due(self) -> bool:
+        pace = self._job.pace
+        count = sum(len(items) for items, _ in self._unsaved)
+        late = self._clock.monotonic() - self._saved_at >= pace.save_s
+        return count >= pace.save_items or (late and count > 0)
+
+    def _save(self) -> None:
+        """Store what was made; what the world keeps from being stored is stored the next time."""
+        self._saved_at = self._clock.monotonic()
+        if not self._unsaved:
+            return
+        try:
+            saved = self._job.save([result for _, result in self._unsaved])
+        except Exception as error:  # noqa: BLE001 - an item must not hold back the others
+            self._on_unsaved(error)
+            return
+        ids = [self._job.item_id(item) for items, _ in self._unsaved for item in items]
+        self._unsaved = []
+        if came_through := [each for each in ids if self._tries.pop(each, None)]:
+            self._attempts.settle(came_through)
+        self._settled += len(ids)
+        self._progress.saved(saved)
+        self._publish_sometimes()
+
+    def _on_unsaved(self, error: Exception) -> None:
+        if (block := block_of(error, 0)) is not None:
+            raise block from error
+        made, self._unsaved = self._unsaved, []
+        if len(made) > 1:
+            for each in made:
+                self._unsaved.append(each)
+                self._save()
+        else:
+            for item in made[0][0]:
+                self._note_failure(item, error)
+
+    # -- resting
+
+    def _idle_s(self) -> float:
+        wait_s = self._job.poll_interval_s()
+        if (next_at := self._progress.tally.next_attempt_at) is not None:
+            wait_s = min(wait_s, (next_at - self._clock.now()).total_seconds())
+        return max(0.0, wait_s)
+
+    def _blocked(self, block: Blocked) -> _Rest:
+        self._probes_in_a_row += 1
+        _log.warning("%s is blocked: %s", self.name, block)
+        self._progress.counts.blocked_by = str(block)
+        self._progress.counts.last_error = str(block)
+        wait_s = world_wait_s(self._probes_in_a_row, block, self._jitter)
+        gives_up = wait_s is None or self._probes_in_a_row >= _PROBES_OF_A_DRAIN
+        return _Rest(WorkerState.BLOCKED, wait_s, gives_up)
+
+    def _broken(self, error: Exception) -> _Rest:
+        self._probes_in_a_row += 1
+        _log.error("%s failed", self.name, exc_info=error)
+        self._progress.counts.last_error = public_words(error)
+        wait_s = world_wait_s(self._probes_in_a_row, Blocked("", retry_after_s=0.0), self._jitter)
+        return _Rest(WorkerState.IDLE, wait_s, self._probes_in_a_row >= _PROBES_OF_A_DRAIN)
+
+    def _wait(self, rest: _Rest) -> None:
+        """Rest until woken, stopped, or the time has passed."""
+        present = self._clock.monotonic()
+        deadline = float("inf") if rest.wait_s is None else present + rest.wait_s
+        self._progress.end()
+        self._progress.counts.current_item = ""
+        self._progress.counts.next_look_at = (
+            None if rest.wait_s is None else self._clock.now() + timedelta(seconds=rest.wait_s)
+        )
+        self._enter(rest.state)
+        self._resting = rest
+        while not self._stop.is_set() and (left := deadline - self._clock.monotonic()) > 0:
+            if self._clock.wait(self._woken, min(left, _LOOK_AT_STOP_EVERY_S)):
+                break
+        self._resting = None
+        self._progress.counts.blocked_by = ""
+        self._progress.counts.next_look_at = None
+
+    def _end(self) -> None:
+        """Store what was finished before the stop, if that can be done; then be stopped."""
+        try:
+            self._save()
+            self._progress.ask()
+        except Exception as error:  # noqa: BLE001 - what is lost here is found again by query
+            _log.warning("%s stopped with results unsaved: %s", self.name, error)
+        self._unsaved = []
+        self._progress.end()
+        self._progress.counts.current_item = ""
+        self._enter(WorkerState.STOPPED)
+
+    # -- telling
+
+    def _enter(self, state: WorkerState) -> None:
+        if state is not self._state:
+            self._state = state
+            self._publish()
+        elif self._made_status() != self._status:
+            self._publish()
+
+    def _publish_sometimes(self) -> None:
+        if self._clock.monotonic() - self._published_at >= _PUBLISH_EVERY_S:
+            self._publish()
+
+    def _publish(self) -> None:
+        self._published_at = self._clock.monotonic()
+        self._status = self._made_status()
+        try:
+            self.on_status(self._status)
+        except Exception:  # noqa: BLE001 - who looks on must not stop the work
+            _log.exception("a listener to %s failed", self.name)
+
+    def _made_status(self) -> WorkerStatus:
+        return self._progress.status(self.name, enabled=self._is_enabled(), state=self._state)
