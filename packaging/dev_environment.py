@@ -75,7 +75,7 @@ def _create() -> None:
 def _install_lock() -> None:
     count = sum("==" in line for line in LOCK.read_text(encoding="utf-8").splitlines())
     say(f"Installing {count} packages from {LOCK.relative_to(ROOT)}, hashes checked; the first "
-        "time fetches some 250 MB")  # fmt: skip
+        "time fetches some 200 MB")  # fmt: skip
     started = time.monotonic()
     # The lock is complete: resolving it once more would only cost time.
     _pip("--no-deps", "--require-hashes", "--requirement", str(LOCK))

@@ -1,12 +1,17 @@
 """`.venv` is made once, and again when the lock, the project or the place has changed."""
 
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import dev_environment
 from dev_environment import Stopped
+
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Installer:
@@ -113,3 +118,17 @@ def test_a_failed_installation_goes_on_where_it_was(installer: Installer) -> Non
     dev_environment.make()
     assert dev_environment.is_ready()
     assert installer.done == ["venv", "lock", "project"]
+
+
+def test_everything_the_project_names_is_locked_with_hashes() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    named = [*project["project"]["dependencies"], *project["dependency-groups"]["check"]]
+    lock = (ROOT / "packaging" / "requirements.lock").read_text(encoding="utf-8")
+    locked = re.findall(r"^([\w.-]+)==\S+.*?\\\n +--hash=sha256:", lock, re.MULTILINE)
+    assert len(locked) == len(re.findall(r"^\w", lock, re.MULTILINE))
+    assert {_normal(re.match(r"[\w.-]+", name)) for name in named} <= set(locked)
+
+
+def _normal(name: re.Match[str] | None) -> str:
+    assert name
+    return re.sub(r"[-_.]+", "-", name[0]).lower()  # PEP 503
