@@ -10,7 +10,6 @@ import pytest
 import dev_environment
 from dev_environment import Stopped
 
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
