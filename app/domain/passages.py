@@ -78,6 +78,35 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What the search box asks for; `app.index.query` reads it from text.
+
+    `words` rank, in the order typed and those of phrases among them, so they are also the sentence
+    to embed. Each of `phrases` must occur as it stands, nothing of `excluded` (words or phrases)
+    may. `titles`, `tags` and `models` must all hold. Times are UTC: `after` is the first moment
+    allowed, `before` the first not allowed. `archived` and `pinned` ask for such conversations
+    alone; archived ones are left out otherwise.
+    """
+
+    words: str = ""
+    phrases: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    after: datetime | None = None
+    before: datetime | None = None
+    archived: bool = False
+    pinned: bool = False
+    limit: int = 20
+
+    @property
+    def is_list(self) -> bool:
+        """Whether there is nothing to rank by: what the filters leave is listed by date."""
+        return not self.words and not self.phrases
+
+
+@dataclass(frozen=True, slots=True)
 class TextHit:
     """One line of the text index's ranking.
 

@@ -1,0 +1,149 @@
+"""The search box's language: words, "phrases", -exclusions and filters, read into a `SearchQuery`.
+
+    flask login "exact phrase" -draft -"not this" title:"my trip" tag:work model:gpt
+    after:2024-05 before:2025 is:archived is:pinned
+
+Words rank, whatever their order; a word that only looks like a filter (`12:30`, `std::vector`) is a
+word. What the query finds is others' business (`text_index`, and storage for the filters).
+"""
+
+import re
+from datetime import UTC, datetime, tzinfo
+
+from app.domain.errors import InvalidInput
+from app.domain.passages import SearchQuery
+from app.domain.text import clean
+from app.index.analyser import is_word_alone, surface_of
+
+MIN_CHARS = 2
+MAX_CHARS = 500
+MAX_LIMIT = 50
+DEFAULT_LIMIT = 20
+
+_EXAMPLES = {
+    "title": "title:budget",
+    "tag": "tag:work",
+    "model": "model:gpt",
+    "before": "before:2025, before:2025-03 or before:2025-03-31",
+    "after": "after:2025, after:2025-03 or after:2025-03-31",
+    "is": "is:archived or is:pinned",
+}
+_QUOTES = str.maketrans(dict.fromkeys("“”„‟«»", '"'))
+_TOKEN = re.compile(
+    rf"""\s*+ (?P<minus>-(?!-))? (?: (?P<key>{"|".join(_EXAMPLES)}) : )?
+         (?: "(?P<quoted>[^"]*+)"? | (?P<bare>[^\s"]++) )?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_DATE = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", re.ASCII)
+
+
+def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = None) -> SearchQuery:
+    """Return what `text` asks for; dates are days in `zone` (None: the system's own).
+
+    A quote left open runs to the end. Raises InvalidInput, with what, why and what next, for a
+    length outside 2 to 500 characters, a limit outside 1 to 50, a filter without a value or with a
+    wrong one, and a query that names nothing at all.
+    """
+    asked = _checked(text, limit)
+    words: list[str] = []
+    phrases: list[str] = []
+    excluded: list[str] = []
+    filters: dict[str, list[str]] = {key: [] for key in _EXAMPLES}
+    for token in _TOKEN.finditer(asked.translate(_QUOTES)):
+        minus, key, quoted, bare = token.group("minus", "key", "quoted", "bare")
+        value = " ".join((quoted if bare is None else bare or "").split()) if quoted or bare else ""
+        if key:
+            filters[key.lower()].append(_filter_value(key.lower(), value, minus is not None))
+        elif minus and surface_of(value):
+            excluded.append(value)
+        elif value and not minus:
+            words.append(value)
+            if quoted and surface_of(value):
+                phrases.append(value)
+    return _assembled(asked, limit, words, phrases, excluded, filters, zone)
+
+
+def sentence_query(text: str, limit: int = DEFAULT_LIMIT) -> SearchQuery:
+    """Return a query for the words of `text` alone, however they look; raises like `parse_query`.
+
+    For questions that nobody typed into a search box, such as a model's.
+    """
+    asked = _checked(text, limit)
+    if not surface_of(asked):
+        raise _names_nothing(asked)
+    return SearchQuery(words=" ".join(asked.split()), limit=limit)
+
+
+def _checked(text: str, limit: int) -> str:
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput(
+            f"{limit} results cannot be asked for", f"The limit is a number from 1 to {MAX_LIMIT}."
+        )
+    asked = text.strip()
+    asked = clean(asked) if len(asked) <= MAX_CHARS else asked
+    if len(asked) > MAX_CHARS:
+        raise InvalidInput(
+            f"The query is {len(asked):,} characters long",
+            f"Search takes {MIN_CHARS} to {MAX_CHARS} characters: keep the words that matter.",
+        )
+    if len(asked) < MIN_CHARS and not (asked and is_word_alone(asked)):
+        raise InvalidInput(
+            f"The query '{asked}' is too short",
+            f"Type {MIN_CHARS} to {MAX_CHARS} characters.",
+        )
+    return asked
+
+
+def _filter_value(key: str, value: str, negated: bool) -> str:
+    if negated:
+        raise InvalidInput(
+            f"'-{key}:' cannot be excluded", "A minus takes out words and phrases, not filters."
+        )
+    if not value:
+        raise InvalidInput(f"'{key}:' has no value", f"Write {_EXAMPLES[key]}, without a space.")
+    if key == "is" and value.lower() not in ("archived", "pinned"):
+        raise InvalidInput(f"Search knows no 'is:{value}'", f"Write {_EXAMPLES[key]}.")
+    return value
+
+
+def _assembled(
+    asked: str,
+    limit: int,
+    words: list[str],
+    phrases: list[str],
+    excluded: list[str],
+    filters: dict[str, list[str]],
+    zone: tzinfo | None,
+) -> SearchQuery:
+    states = {state.lower() for state in filters["is"]}
+    query = SearchQuery(
+        words=" ".join(words) if surface_of(" ".join(words)) else "",
+        phrases=tuple(dict.fromkeys(phrases)),
+        excluded=tuple(dict.fromkeys(excluded)),
+        titles=tuple(filters["title"]),
+        tags=tuple(filters["tag"]),
+        models=tuple(filters["model"]),
+        after=max((_day("after", each, zone) for each in filters["after"]), default=None),
+        before=min((_day("before", each, zone) for each in filters["before"]), default=None),
+        archived="archived" in states,
+        pinned="pinned" in states,
+        limit=limit,
+    )
+    if query == SearchQuery(limit=limit):
+        raise _names_nothing(asked)
+    return query
+
+
+def _day(key: str, value: str, zone: tzinfo | None) -> datetime:
+    """Return the first moment of a year, month or day, in UTC."""
+    match = _DATE.fullmatch(value)
+    try:
+        year, month, day = (int(part or 1) for part in match.groups()) if match else (0, 0, 0)
+        local = datetime(year, month, day, tzinfo=zone)
+        return local.astimezone(UTC)  # without a zone: the system's own at that time
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInput(f"'{key}:{value}' names no date", f"Write {_EXAMPLES[key]}.") from error
+
+
+def _names_nothing(asked: str) -> InvalidInput:
+    return InvalidInput(f"'{asked}' names no word to search for", "Type a word or two.")

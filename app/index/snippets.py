@@ -1,0 +1,147 @@
+"""The cut of a passage that shows why it was found, with the matching words marked."""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from app.domain.passages import PassageText, SearchQuery
+from app.index.languages import language_of
+from app.index.markdown import without_marks
+from app.index.matches import Finder, Match
+
+SNIPPET_CHARS = 200
+
+_LEAD_CHARS = 60  # of the text before the first mark, so that it is read in its sentence
+_ROUND_CHARS = 400  # taken on either side of the window before Markdown's marks go
+_SENTENCE_ENDS = frozenset(".!?。！？…")
+_JOINERS = frozenset("\u200d\ufe0e\ufe0f")
+_MAX_CLUSTER = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A line of a passage; `marks` are (start, end) in `text`, in order, never overlapping."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+def snippet(passage: PassageText, query: SearchQuery, limit_chars: int = SNIPPET_CHARS) -> Snippet:
+    """Return the best cut of `passage` for `query`, at most `limit_chars` long, on one line.
+
+    Best holds the most different words of the query, phrases among them; of equals the first.
+    Without any match it is the beginning of the answer, unmarked. 0.3 ms for an answer of 500
+    words, 50 ms for 10 MB. Thread-safe.
+    """
+    finder = _finder(query, language_of(passage.assistant or passage.user))
+    shown = passage.shown
+    matches = finder.matches(shown)
+    if not matches:
+        start = max(0, shown.find(passage.assistant)) if passage.assistant else 0
+        return Snippet(
+            _cut(without_marks(shown[start : start + _ROUND_CHARS * 2]), 0, limit_chars)[0]
+        )
+    line = without_marks(_region(shown, *_best_window(matches, limit_chars)))
+    marked = finder.matches(line)
+    begin = _best_window(marked, limit_chars)[0] if marked else 0
+    text, offset = _cut(line, begin, limit_chars)
+    return Snippet(text, _marks(marked, offset, text))
+
+
+@lru_cache(maxsize=16)
+def _finder(query: SearchQuery, language: str) -> Finder:
+    return Finder(query, language)
+
+
+def _region(text: str, start: int, end: int) -> str:
+    """Return the window from `start` to `end` with some text round it, from a line's beginning."""
+    first = max(0, start - _ROUND_CHARS)
+    if first:
+        gaps = (text.find(gap, first, start) for gap in "\n ")
+        first = next((gap + 1 for gap in gaps if gap >= 0), start)
+    return text[first : min(end, start + _ROUND_CHARS) + _ROUND_CHARS]
+
+
+def _best_window(matches: Sequence[Match], limit_chars: int) -> tuple[int, int]:
+    """Return the (start, end) of the matches that stand together and say most."""
+    held: Counter[int] = Counter()
+    best, best_span = -1.0, (matches[0].start, matches[0].end)
+    first = 0
+    for last, match in enumerate(matches):
+        held[match.word] += match.end - match.start
+        while first < last and match.end - matches[first].start > limit_chars - _LEAD_CHARS:
+            gone = matches[first]
+            held[gone.word] -= gone.end - gone.start
+            if not held[gone.word]:
+                del held[gone.word]
+            first += 1
+        worth = len(held) + sum(held.values()) / 10_000
+        if worth > best:
+            best, best_span = worth, (matches[first].start, match.end)
+    return best_span
+
+
+def _cut(line: str, begin: int, limit_chars: int) -> tuple[str, int]:
+    """Return at most `limit_chars` of `line` that show `begin`, and what to add to its offsets."""
+    if len(line) <= limit_chars:
+        return line, 0
+    start = min(_start_near(line, begin), _word_start(line, len(line) - limit_chars + 1))
+    lead = "…" if start else ""
+    room = limit_chars - len(lead)
+    if len(line) - start <= room:
+        return lead + line[start:], len(lead) - start
+    end = start + room - 1
+    gap = line.rfind(" ", start + room * 2 // 3, end + 1)
+    end = gap if gap > 0 else _between_clusters(line, end)
+    return lead + line[start:end].rstrip(" ,;:") + "…", len(lead) - start
+
+
+def _start_near(line: str, begin: int) -> int:
+    """Return where to begin so that `begin` is read in its sentence, or at least after a word."""
+    earliest = max(0, begin - _LEAD_CHARS)
+    if earliest == 0:
+        return 0
+    for at in range(begin, earliest, -1):
+        if line[at - 1] == " " and line[at - 2] in _SENTENCE_ENDS:
+            return at
+    return min(begin, _word_start(line, earliest))
+
+
+def _word_start(line: str, at: int) -> int:
+    """Return the beginning of the first word from `at` on, near it; else a place to cut."""
+    gap = line.find(" ", max(0, at - 1), at + _LEAD_CHARS)
+    return gap + 1 if gap >= 0 else _between_clusters(line, at)
+
+
+def _between_clusters(line: str, at: int) -> int:
+    """Return the last place up to `at` that does not part a letter from its marks, or an emoji."""
+    for place in range(at, max(0, at - _MAX_CLUSTER), -1):
+        after, before = line[place : place + 1], line[place - 1]
+        joined = (
+            after in _JOINERS or before == "\u200d" or unicodedata.category(after or " ")[0] == "M"
+        )
+        paired = _is_regional(after) and _is_regional(before)
+        if not joined and not paired and not "\U0001f3fb" <= after <= "\U0001f3ff":
+            return place
+    return at
+
+
+def _is_regional(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _marks(matches: Sequence[Match], offset: int, text: str) -> tuple[tuple[int, int], ...]:
+    """Return the matches as marks in the cut text: clipped to it, merged where they touch."""
+    first, last = int(text.startswith("…")), len(text) - int(text.endswith("…"))
+    merged: list[tuple[int, int]] = []
+    for match in sorted(matches, key=lambda each: each.start):
+        start, end = max(first, match.start + offset), min(last, match.end + offset)
+        if start >= end:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)

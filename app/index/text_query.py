@@ -1,0 +1,184 @@
+"""Turns the words of a query into tantivy queries: what ranks, what must be there, what was found.
+
+Needs one searcher for its counts and answers, so that both are of the same commit.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import tantivy
+from tantivy import Occur, Query
+
+from app.index.analyser import Wanted
+from app.index.dates import month_term
+from app.index.text_schema import COMPOUNDS, ID, SURFACE, WEIGHTS
+
+_COMPOUND_WEIGHT = 0.5
+_PREFIX_WEIGHT = 0.4
+_MIN_COMPOUND_PART = 4
+_MIN_COMPOUND_REST = 3
+_MIN_PREFIX = 3
+_MAX_EXPANSIONS = 16
+_TITLE_SHARE = 0.5  # of a word that only the title holds, for coverage
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One term in one field that stands for a word."""
+
+    field: str
+    term: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A word of the query against this index: what stands for it here, and how rare it is.
+
+    `documents` is in how many passages the most frequent of its terms occurs. `share` is how much
+    of the word a passage has that holds one of the alternatives: less than 1 for a mere guess.
+    """
+
+    word: str
+    alternatives: tuple[Alternative, ...]
+    documents: int
+    idf: float
+    parts: tuple["Need", ...] = ()
+    share: float = 1.0
+
+    @property
+    def weight(self) -> float:
+        """What the word weighs in the coverage."""
+        return sum(part.weight for part in self.parts) or self.idf
+
+
+class QueryMaker:
+    """Makes queries against one commit of the index."""
+
+    def __init__(self, searcher: tantivy.Searcher, schema: tantivy.Schema) -> None:
+        self._searcher = searcher
+        self._schema = schema
+
+    def needs(self, words: Iterable[Wanted]) -> list[Need]:
+        """Return what each word needs here, in order."""
+        return [self._need(word) for word in words]
+
+    def ranking(
+        self,
+        needs: Sequence[Need],
+        phrases: Sequence[Sequence[str]],
+        excluded: Sequence[Sequence[str]],
+    ) -> Query:
+        """Return what finds and ranks: any word, all phrases, nothing excluded (surface words)."""
+        clauses = [(Occur.Should, each) for need in needs for each in self._scored(need)]
+        clauses += [(Occur.Must, self._in_a_row(phrase)) for phrase in phrases]
+        if not needs and not phrases and excluded:
+            clauses = [(Occur.Must, Query.all_query())]
+        if not clauses:
+            return Query.empty_query()
+        clauses += [(Occur.MustNot, self._in_a_row(phrase)) for phrase in excluded]
+        return Query.boolean_query(clauses)
+
+    def among(self, passage_ids: Collection[int], query: Query) -> Query:
+        """Return `query` restricted to a few passages."""
+        return Query.boolean_query([(Occur.Must, self._ids(passage_ids)), (Occur.Must, query)])
+
+    def coverage(self, needs: Sequence[Need], passage_ids: Collection[int]) -> Query:
+        """Return a query whose score is the weight of the words that each passage holds."""
+        clauses = [(Occur.Should, self._found(need)) for need in needs if need.weight]
+        return Query.boolean_query([(Occur.Must, self._ids(passage_ids)), *clauses])
+
+    def _need(self, word: Wanted) -> Need:
+        if word.is_character:
+            return self._looked_up(word.terms[0], [(SURFACE, word.terms[0], 1.0)])
+        terms = [(field, term, WEIGHTS[field]) for field in WEIGHTS for term in word.terms]
+        if month := month_term(word.terms[0]):
+            terms += [(field, month, WEIGHTS[field]) for field in ("body", "head")]
+        need = self._looked_up(word.terms[0], terms + self._compounds_with(word))
+        parts = tuple(self._need(part) for part in word.parts)
+        if need.alternatives or any(part.alternatives for part in parts):
+            return Need(need.word, need.alternatives, need.documents, need.idf, parts)
+        return self._guessed(need, word)
+
+    def _looked_up(self, word: str, terms: Iterable[tuple[str, str, float]]) -> Need:
+        counted = [
+            (self._searcher.doc_freq(field, term), field, term, weight)
+            for field, term, weight in terms
+        ]
+        documents = max((count for count, field, *_ in counted if field != "title"), default=0)
+        alternatives = tuple(
+            Alternative(field, term, weight) for count, field, term, weight in counted if count
+        )
+        return Need(word, alternatives, documents, self._idf(documents))
+
+    def _compounds_with(self, word: Wanted) -> list[tuple[str, str, float]]:
+        """Return compounds that begin or end with the word, where the index holds any."""
+        found: dict[str, None] = {}
+        for term in word.terms if not word.parts else ():
+            if len(term) < _MIN_COMPOUND_PART or not term.isalpha():
+                continue
+            beginning = self._terms_from(COMPOUNDS, term)
+            ending = [each[:0:-1] for each in self._terms_from(COMPOUNDS, "<" + term[::-1])]
+            found.update(
+                (each, None)
+                for each in (*beginning, *ending)
+                if len(each) >= len(term) + _MIN_COMPOUND_REST
+            )
+        return [("body", each, _COMPOUND_WEIGHT) for each in found if each not in word.terms]
+
+    def _guessed(self, need: Need, word: Wanted) -> Need:
+        """Return a need for words that begin with one nobody wrote: it may be half typed."""
+        longer = dict.fromkeys(
+            longer
+            for term in word.terms
+            if len(term) >= _MIN_PREFIX and term.isalnum()
+            for longer in self._terms_from("body", term)
+        )
+        guesses = tuple(Alternative("body", term, _PREFIX_WEIGHT) for term in longer)
+        return Need(need.word, guesses, need.documents, need.idf, need.parts, share=0.5)
+
+    def _terms_from(self, field: str, prefix: str) -> list[str]:
+        found = self._searcher.terms_with_prefix(field, prefix, limit=_MAX_EXPANSIONS)
+        return [term for term, _ in found]
+
+    def _idf(self, documents: int) -> float:
+        """BM25's inverse document frequency, as Lucene and tantivy have it: never below 0."""
+        absent = max(0, self._searcher.num_docs - documents)
+        return math.log(1 + (absent + 0.5) / (documents + 0.5))
+
+    def _scored(self, need: Need) -> list[Query]:
+        """Return the best of a word's forms and fields, and its parts besides."""
+        own = [self._term(each.field, each.term, each.weight) for each in need.alternatives]
+        best = [Query.disjunction_max_query(own)] if len(own) > 1 else own
+        return best + [each for part in need.parts for each in self._scored(part)]
+
+    def _found(self, need: Need) -> Query:
+        full = need.weight * need.share
+        ways = [
+            Query.const_score_query(
+                self._term(each.field, each.term),
+                full * (_TITLE_SHARE if each.field == "title" else 1.0),
+            )
+            for each in need.alternatives
+            if each.field != "head"  # which the body holds too
+        ]
+        if need.parts:
+            parts = [(Occur.Should, self._found(part)) for part in need.parts]
+            ways.append(Query.boolean_query(parts))
+        return Query.disjunction_max_query(ways) if ways else Query.empty_query()
+
+    def _in_a_row(self, words: Sequence[str]) -> Query:
+        if len(words) == 1:
+            return self._term(SURFACE, words[0])
+        return Query.phrase_query(self._schema, SURFACE, list(words))
+
+    def _term(self, field: str, term: str, weight: float = 1.0) -> Query:
+        query = Query.term_query(self._schema, field, term, "freq")
+        return query if weight == 1.0 else Query.boost_query(query, weight)
+
+    def _ids(self, passage_ids: Collection[int]) -> Query:
+        any_of = Query.boolean_query(
+            [(Occur.Should, Query.term_query(self._schema, ID, each)) for each in passage_ids]
+        )
+        return Query.const_score_query(any_of, 0.0)

@@ -1,0 +1,141 @@
+"""The forms of one word, and the parts of what is put together from several.
+
+`getUserName`, `snake_case`, `E1234`, `3.11.7`, paths, addresses and hyphened words are found whole
+and in parts: at punctuation, underscores, and where case or digits change.
+"""
+
+import re
+import unicodedata
+from itertools import pairwise
+from typing import NamedTuple
+
+from app.index.languages import language_of_word, stem
+
+MAX_TERM_CHARS = 64
+
+_MAX_CHUNK_CHARS = 256
+_MAX_PARTS = 8  # what falls into more is a random string, not an identifier
+_TELLING_DIGITS = 3  # shorter parts of a number or version say nothing by themselves
+_CASE_BREAK = re.compile(
+    r"(?<=[a-zß-öø-ÿа-яё])(?=[A-ZÀ-ÖØ-ÞА-ЯЁ])"  # get|User
+    r"|(?<=[A-ZÀ-ÖØ-ÞА-ЯЁ])(?=[A-ZÀ-ÖØ-ÞА-ЯЁ][a-zß-öø-ÿа-яё])"  # HTTP|Server
+    r"|(?<=\d)(?=[^\W\d])|(?<=[^\W\d])(?=\d)|_+"  # E|1234
+)
+_ADDRESS_BREAK = re.compile(r"[!-&(-,/:-@\[-^`{-~\u2044]+")  # punctuation but for . ' - and _
+_PUNCTUATION = re.compile(r"[.'\-]+")
+_COMPOSED = re.compile(r"[!-/:-@\[-`{-~\u2044\d]")  # punctuation or a digit: not just a word
+_DIGITS = re.compile(r"\d+")
+_FOLDED_LETTERS = str.maketrans(
+    {
+        "ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th",
+        "ħ": "h", "ŋ": "n", "أ": "ا", "إ": "ا", "آ": "ا", "ى": "ي", "ة": "ه", "\u0640": None,
+    }
+)  # fmt: skip
+_KEEPS_MARKS = re.compile("[\u0900-\u0dff]")  # vowels of Indic scripts are marks
+
+
+class Anatomy(NamedTuple):
+    """What a chunk consists of.
+
+    Attributes:
+        wholes: Forms of all of it, as written first. A plain word has these only.
+        parts: Forms of each of its smallest parts that says something by itself.
+        between: Further terms that a text has but no query asks for: steps between whole and
+            parts, neighbouring parts together ("username" of getUserName).
+    """
+
+    wholes: list[str]
+    parts: list[list[str]]
+    between: list[str]
+
+
+def anatomy(chunk: str, language: str) -> Anatomy:
+    """Return what `chunk` consists of; `language` is that of its words in Latin script."""
+    plain = compatible(chunk[:_MAX_CHUNK_CHARS])
+    whole = _shortened(plain)
+    if not _CASE_BREAK.search(plain) and not _COMPOSED.search(plain):
+        return Anatomy(_forms(whole, language), [], [])
+    components = [each.strip(".'-") for each in _ADDRESS_BREAK.split(plain)]
+    words = [word for each in components for word in _PUNCTUATION.split(each) if word.strip("_")]
+    wholes = [whole, *_closed_up(plain, words)]
+    if all(word.isdigit() for word in words):
+        return _number(plain, wholes)
+    smallest = {word: _identifier_parts(word) for word in words}
+    parts = [
+        _forms(_shortened(part), language)
+        for part in dict.fromkeys(part for each in smallest.values() for part in each)
+        if len(part) > 1 or not part.isascii()
+    ]
+    between = [_shortened(each) for each in (*components, *words) if len(each) > 1]
+    between += [_shortened(a + b) for each in smallest.values() for a, b in pairwise(each)]
+    if len(parts) != 1:
+        return Anatomy(wholes, parts, between)
+    if "'" in plain:  # it's but one word: Caroline's, l'amour
+        return Anatomy([*_forms(whole, language), *wholes, *parts[0]], [], between)
+    return Anatomy(wholes, [], [*between, *parts[0]])
+
+
+def surface_words(chunk: str) -> list[str]:
+    """Return the words of a chunk as they stand, for exact phrases."""
+    plain = compatible(chunk[:_MAX_CHUNK_CHARS])
+    words = _ADDRESS_BREAK.sub(" ", _PUNCTUATION.sub(" ", plain)).split()
+    return [_shortened(word) for word in words]
+
+
+def as_written(chunk: str) -> str:
+    """Return the chunk itself as a term: compatible, case folded, without what hangs on its ends."""
+    return _shortened(compatible(chunk[:_MAX_CHUNK_CHARS]))
+
+
+def compatible(chunk: str) -> str:
+    """Return `chunk` in NFKC, with a plain apostrophe, and without white space that NFKC brought."""
+    if chunk.isascii():
+        return chunk
+    return "".join(unicodedata.normalize("NFKC", chunk).replace("’", "'").split())
+
+
+def _number(plain: str, wholes: list[str]) -> Anatomy:
+    """3.11.7 is found by 3.11 and by 7; only long groups, as 2024 in a date, are asked for."""
+    groups = [match[0] for match in _DIGITS.finditer(plain)]
+    if "," in plain:
+        return Anatomy(wholes, [], [])
+    leading = [plain[: match.end()] for match in _DIGITS.finditer(plain)]
+    telling = [[group] for group in dict.fromkeys(groups) if len(group) >= _TELLING_DIGITS]
+    return Anatomy(wholes, telling if len(telling) > 1 else [], leading + groups)
+
+
+def _identifier_parts(word: str) -> list[str]:
+    if len(word) > MAX_TERM_CHARS:
+        return []
+    parts = [part for part in _CASE_BREAK.split(word) if part]
+    return parts if len(parts) <= _MAX_PARTS else []
+
+
+def _closed_up(plain: str, words: list[str]) -> list[str]:
+    """Return `plain` without its glue where people write it both ways: e-mail, U.S.A., 10,000."""
+    number = "," in plain and all(word.isdigit() for word in words)
+    initials = len(words) > 1 and all(len(word) == 1 and word.isalpha() for word in words)
+    hyphened = "-" in plain and len(words) in (2, 3) and all(word.isalnum() for word in words)
+    return [_shortened("".join(words))] if number or initials or hyphened else []
+
+
+def _forms(word: str, language: str) -> list[str]:
+    """Return a case-folded word, its stem, and both without diacritics."""
+    forms = [word]
+    if len(word) > 2:
+        forms.append(stem(word, language_of_word(word, language)))
+    if not word.isascii():
+        forms += [_without_diacritics(form) for form in forms]
+    return list(dict.fromkeys(form for form in forms if form))
+
+
+def _shortened(plain: str) -> str:
+    """Return `plain` case folded and cut; a Turkish capital İ becomes a plain i."""
+    return (plain.strip("_.'-") or plain).casefold().replace("i\u0307", "i")[:MAX_TERM_CHARS]
+
+
+def _without_diacritics(word: str) -> str:
+    if _KEEPS_MARKS.search(word):
+        return word
+    bare = unicodedata.normalize("NFD", word.translate(_FOLDED_LETTERS))
+    return "".join(each for each in bare if not unicodedata.combining(each))
