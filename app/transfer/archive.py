@@ -78,12 +78,12 @@ def open_export(path: Path, meter: Meter) -> Iterator[NamedStream | Skipped]:
 
 
 def _file(path: Path, shown: str, meter: Meter) -> Iterator[NamedStream | Skipped]:
-    with path.open("rb", buffering=0) as file:
+    with path.open("rb") as file:
         size_bytes = os.fstat(file.fileno()).st_size
         is_zip = file.read(4) in _ZIP_MARKS
         file.seek(0)
         if is_zip:
-            yield from _zip(io.BufferedReader(file), size_bytes, shown, meter)
+            yield from _zip(file, size_bytes, shown, meter)
         else:
             yield NamedStream(shown, io.BufferedReader(Counted(file, meter, True), PEEK_BYTES))
 
@@ -136,8 +136,10 @@ def _kind_problem(mode: int) -> str:
 
 
 def _zip(
-    file: Seekable, size_bytes: int, shown: str, meter: Meter, nested_in: ZipEntry | None = None
+    file: Seekable, size_bytes: int, shown: str, meter: Meter, nested_bytes: int | None = None
 ) -> Iterator[NamedStream | Skipped]:
+    """Yield what a zip holds; `nested_bytes` is how many packed bytes it stands for in another."""
+    nested = nested_bytes is not None
     entries, junk_bytes = read_entries(file, size_bytes)
     if junk_bytes:
         yield Skipped(shown, f"{junk_bytes:,} bytes after the end of the archive were ignored")
@@ -150,10 +152,10 @@ def _zip(
     ]
     if sum(entry.size_bytes for entry in wanted) > TOTAL_MAX_BYTES:
         raise too_large()
-    container_bytes = nested_in.packed_bytes if nested_in else size_bytes
-    meter.total_bytes += sum(entry.packed_bytes for entry in wanted) - container_bytes
-    for entry in wanted if nested_in else sorted(wanted, key=lambda each: each.name):
-        yield from _member(file, entry, f"{shown}/{_shown(entry.name)}", meter, bool(nested_in))
+    meter.total_bytes += sum(entry.packed_bytes for entry in wanted)
+    meter.total_bytes -= size_bytes if nested_bytes is None else nested_bytes
+    for entry in wanted if nested else sorted(wanted, key=lambda each: each.name):
+        yield from _member(file, entry, f"{shown}/{_shown(entry.name)}", meter, nested)
     yield from aside.told()
 
 
@@ -173,9 +175,9 @@ def _member(
         elif nested:
             yield Skipped(shown, "it is an archive in an archive in an archive")
         else:
-            meter.read_bytes = before_bytes
             inner = Rewindable(reopened, entry.size_bytes)
-            yield from _zip(inner, entry.size_bytes, shown, meter, nested_in=entry)
+            left_bytes = entry.packed_bytes - (meter.read_bytes - before_bytes)
+            yield from _zip(inner, entry.size_bytes, shown, meter, left_bytes)
     except DamagedArchive as error:
         yield Skipped(shown, str(error))
 

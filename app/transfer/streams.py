@@ -58,7 +58,9 @@ class Meter:
 class Counted(io.RawIOBase):
     """A stream whose bytes count against `TOTAL_MAX_BYTES`, and as progress if `is_outermost`."""
 
-    def __init__(self, raw: io.RawIOBase, meter: Meter, is_outermost: bool = False) -> None:
+    def __init__(
+        self, raw: io.RawIOBase | io.BufferedReader, meter: Meter, is_outermost: bool = False
+    ) -> None:
         self._raw = raw
         self._meter = meter
         self._is_outermost = is_outermost

@@ -254,21 +254,26 @@ class _Member(io.RawIOBase):
         self._produced_bytes = 0
         self._crc = 0
         self._checked = False
+        self._failure: DamagedArchive | None = None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
+        if self._failure is not None:
+            raise self._failure
         view = memoryview(buffer).cast("B")
         filled = 0
-        while filled < len(view):
-            piece = self._next_piece(len(view) - filled)
-            if not piece:
-                break
-            view[filled : filled + len(piece)] = piece
-            filled += len(piece)
-        if filled < len(view):
-            self._check_end()
+        try:
+            while filled < len(view) and (piece := self._next_piece(len(view) - filled)):
+                view[filled : filled + len(piece)] = piece
+                filled += len(piece)
+            if filled < len(view):
+                self._check_end()
+        except DamagedArchive as error:
+            if not filled:
+                raise
+            self._failure = error  # what is whole is given first
         return filled
 
     def _next_piece(self, limit_bytes: int) -> bytes:

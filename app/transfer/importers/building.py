@@ -62,7 +62,8 @@ class Builder(ABC):
 
     def skipped(self, title: str) -> tuple[Skipped, ...]:
         """Return what was left out, named."""
-        return tuple(Skipped(f"'{title}', message {name}", why) for name, why in self.left_out)
+        where = f"'{title}'" if title else "a conversation without a title"
+        return tuple(Skipped(f"{where}, message {name}", why) for name, why in self.left_out)
 
     @abstractmethod
     def add(self, key: str, value: Any) -> str:

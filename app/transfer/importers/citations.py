@@ -13,6 +13,7 @@ from app.transfer.importers.values import an_object, objects, words
 _SPAN = re.compile("([ \t]*)(\ue200[^\ue200\ue201]*\ue201)")
 _LOOSE = re.compile("[\ue200-\ue20f]")
 _OLD = re.compile(r"([ \t]*)(【\d+(?::\d+)?†[^】\n]{0,200}】)")
+_NO_NAME = re.compile(r"source|L\d|$")
 _ALT_MAX_CHARS = 2_000
 _ADDED_MAX_CHARS = 200_000
 
@@ -29,7 +30,9 @@ def readable(text: str, metadata: dict[str, Any]) -> str:
         instead = known.get(match[2])
         instead = _named(match[2]) if instead is None else instead
         budget_chars -= len(instead)
-        return f"{match[1]}{instead}" if instead and budget_chars >= 0 else ""
+        if not instead or budget_chars < 0:
+            return ""
+        return f"{match[1] or ' ' * instead.startswith('(')}{instead}"
 
     text = _OLD.sub(told, _SPAN.sub(told, text))
     return _LOOSE.sub("", text)
@@ -59,12 +62,15 @@ def _linked(sources: list[dict[str, Any]]) -> str:
         url = words(source.get("url"))
         if re.fullmatch(r"https?://[^\s<>]{1,1000}", url):
             name = re.sub(r"[\[\]\s]+", " ", words(source.get("title"))[:200]).strip() or url
-            links.append(f"[{name}]({url.replace(')', '%29')})")
+            links.append(f"[{name}]({url.replace('(', '%28').replace(')', '%29')})")
     return f"({', '.join(links)})" if links else ""
 
 
 def _named(mark: str) -> str:
-    """Return what an unexplained mark names itself: an entity's or link's name, else nothing."""
+    """Return what an unexplained mark names itself: an entity, a link, a page; else nothing."""
+    if mark.startswith("【"):
+        label = mark.strip("【】").partition("†")[2]
+        return "" if _NO_NAME.match(label) else label.replace("†", ", ")
     kind, _, argument = mark.strip("\ue200\ue201").partition("\ue202")
     if kind == "url":
         return argument.partition("\ue202")[0][:_ALT_MAX_CHARS]

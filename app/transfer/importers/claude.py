@@ -164,7 +164,8 @@ def _files(files: list[dict[str, Any]]) -> list[Block]:
     for number, file in enumerate(files):
         name = words(file.get("file_name"))
         text = words(file.get("extracted_content"))
-        kind = media_type(name) or words(file.get("file_type"))[:100]
+        given = words(file.get("file_type"))[:100]
+        kind = media_type(name) or (given if "/" in given else media_type(f"any.{given}"))
         key = name or f"#{number}"
         if key in found:
             continue
