@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from app.chat.exchanges import ExchangeLoop
 from app.chat.library import Library
 from app.chat.models import ModelDirectory
-from app.check import CheckReport, check
 from app.domain.ids import ConversationId
 from app.index.text_index import TantivyTextIndex
 from app.memory.index_sync import IndexSync
@@ -32,6 +32,9 @@ from app.system.lock import InstanceLock
 from app.system.logs import start_log
 from app.system.paths import DataPaths
 from app.workers.board import WorkerBoard
+
+if TYPE_CHECKING:
+    from app.check import CheckReport
 
 _log = logging.getLogger(__name__)
 _CLOSE_TIMEOUT_S = 1.0
@@ -69,8 +72,10 @@ class Services:
         """Make a verified backup now. Blocking; raises StorageError."""
         return make_backup(self.store)
 
-    def check(self, *, repair: bool = False) -> CheckReport:
+    def check(self, *, repair: bool = False) -> "CheckReport":
         """Verify everything that is kept; `repair` mends what can be made again. Blocking."""
+        from app.check import check
+
         return check(self.store, repair=repair)
 
     def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:

@@ -5,11 +5,15 @@ import sys
 import threading
 from argparse import Namespace
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from app.cli.arguments import HelpAsked, WrongUsage, parse
 from app.cli.terminal import Terminal, own_terminal
 from app.domain.errors import AlreadyOpen, KnownError
 from app.system.paths import DataPaths
+
+if TYPE_CHECKING:
+    from app.bootstrap import Services
 
 DONE, KNOWN_ERROR, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -45,11 +49,8 @@ def main(argv: list[str] | None = None) -> int:
         return KNOWN_ERROR
 
 
-def execute(services: object, argv: list[str], terminal: Terminal) -> int:
+def execute(services: "Services", argv: list[str], terminal: Terminal) -> int:
     """Run a command for a caller at the other end of the socket; return its exit code."""
-    from app.bootstrap import Services
-
-    assert isinstance(services, Services)
     try:
         return _dispatch(services, parse(argv), terminal)
     except HelpAsked as asked:
@@ -89,7 +90,7 @@ def _run(given: Namespace, words: list[str], terminal: Terminal) -> int:
         services.close()
 
 
-def _dispatch(services: object, given: Namespace, terminal: Terminal) -> int:
+def _dispatch(services: "Services", given: Namespace, terminal: Terminal) -> int:
     from app.cli.commands import COMMANDS
 
     try:

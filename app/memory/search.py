@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Collection, Sequence
 
+from app.domain.errors import InvalidInput
 from app.domain.events import Changed
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import (
@@ -20,13 +21,14 @@ from app.domain.passages import (
 )
 from app.domain.ports import TextIndex
 from app.domain.text import one_line
-from app.index.query import parse_query
-from app.index.snippets import snippet_of
+from app.index.query import parse_query, sentence_query
+from app.index.snippets import snippet
 from app.memory.index_sync import IndexSync
 from app.storage.passages import PassagePlace, Passages
 from app.storage.store import Store
 
 _QUESTION_LIMIT_CHARS = 200
+_QUESTION_MAX_CHARS = 500
 _SPARE = 10
 _ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
 
@@ -63,9 +65,10 @@ class SearchService:
 
         The question is taken as plain words, whatever it holds.
         """
-        query = SearchQuery(words=question, limit=limit)
-        if not question.strip():
-            return ()
+        try:
+            query = sentence_query(question.strip()[:_QUESTION_MAX_CHARS], limit)
+        except InvalidInput:
+            return ()  # nothing in it to look for, such as a single sign
         hits = self._index.search(query, limit * 3 + _SPARE, excluded=self._left_out())
         results = self._results(query, hits)
         return [each for each in results if each.conversation_id != conversation_id][:limit]
@@ -132,7 +135,7 @@ def _has_filters(query: SearchQuery) -> bool:
 def _result(
     query: SearchQuery, hit: TextHit, place: PassagePlace, text: PassageText
 ) -> SearchResult:
-    snippet = snippet_of(text, query)
+    cut = snippet(text, query)
     return SearchResult(
         kind=place.kind,
         passage_id=place.id,
@@ -146,8 +149,8 @@ def _result(
         relevance=hit.coverage,
         cosine=None,
         user_question=one_line(text.user, _QUESTION_LIMIT_CHARS),
-        snippet=snippet.text,
-        marks=snippet.marks,
+        snippet=cut.text,
+        marks=cut.marks,
         created_at=place.created_at,
         model=place.model,
     )

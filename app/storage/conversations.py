@@ -93,6 +93,16 @@ class Conversations:
         )
         return dict(rows)
 
+    def ids_by_uid(self, uids: Iterable[str]) -> Mapping[str, ConversationId]:
+        """Return the conversations that have one of these uids, by uid."""
+        wanted = list(uids)
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT uid, id FROM conversation WHERE uid IN (SELECT unnest(?))", [wanted]
+            ).fetchall()
+        )
+        return {uid: ConversationId(each) for uid, each in rows}
+
 
 def conversation_with(cursor: Connection, conversation_id: int) -> Conversation:
     """Return one conversation; raise NotFound."""

@@ -4,13 +4,13 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.transfer.importing import import_files
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QFileDialog
 
 from app.bootstrap import Services
 from app.domain.errors import KnownError
 from app.domain.transfer import ImportProgress
+from app.transfer.importing import import_files
 from ui.bridge import Bridge
 from ui.errors import words_for
 from ui.views.import_dialog import ImportDialog

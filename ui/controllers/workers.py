@@ -35,7 +35,7 @@ class WorkersController(QObject):
 
     async def _start(self) -> None:
         workers = self._services.workers
-        for status in await self._bridge.run(workers.statuses):
+        for status in await self._bridge.run(workers.refresh):
             self._on_worker_changed(status)
         await self._bridge.run(lambda: workers.start(self._bridge.host_worker))
         self._on_totals_due()

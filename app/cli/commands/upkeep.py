@@ -1,5 +1,6 @@
 """`work`, `status`, `check`, `backup`, `restore`, `rebuild`."""
 
+import time
 from argparse import Namespace
 from dataclasses import asdict
 from typing import Any
@@ -9,21 +10,24 @@ from app.cli.terminal import Terminal
 from app.domain.errors import NotFound
 from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.backup import copy_backup
-from app.storage.recovery import restore_backup
+from app.storage.restore import restore_backup
 from app.system.lock import InstanceLock
 from app.system.paths import DataPaths
+
+_LOOK_EVERY_S = 5.0
+_NAP_S = 0.1
 
 
 def work(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Run workers here until nothing is left, or until the user ends it."""
     names = [WorkerName(name) for name in given.only] if given.only else None
     services.index_sync.catch_up()
-    if given.until_idle:
-        services.workers.run_until_idle(names, cancelled=terminal.cancelled)
-    else:
-        services.workers.run_until(names, cancelled=terminal.cancelled)
+    services.workers.run_until_idle(names, is_cancelled=terminal.cancelled)
+    while not given.until_idle and not terminal.cancelled():
+        services.workers.run_until_idle(names, is_cancelled=terminal.cancelled)
+        _wait(_LOOK_EVERY_S, terminal)
     services.index_sync.catch_up()
-    statuses = services.workers.statuses()
+    statuses = services.workers.refresh()
     if terminal.as_json:
         terminal.document({"workers": {each.name.value: _worker(each) for each in statuses}})
         return 0
@@ -36,7 +40,7 @@ def status(services: Services, _given: Namespace, terminal: Terminal) -> int:
     """Say what the dashboard shows."""
     services.index_sync.catch_up()
     overview = services.overview.read()
-    statuses = services.workers.statuses()
+    statuses = services.workers.refresh()
     if terminal.as_json:
         terminal.document(
             {
@@ -109,6 +113,13 @@ def rebuild(services: Services, _given: Namespace, terminal: Terminal) -> int:
     if terminal.as_json:
         terminal.document({"rebuilt": "index"})
     return 0
+
+
+def _wait(seconds: float, terminal: Terminal) -> None:
+    """Wait, unless the user ends it before."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not terminal.cancelled():
+        time.sleep(_NAP_S)
 
 
 def _worker(status: WorkerStatus) -> dict[str, Any]:
