@@ -32,11 +32,6 @@ class BaseUrl:
     host: str
     is_loopback: bool
 
-    @property
-    def has_path(self) -> bool:
-        """Whether anything follows the origin, usually `/v1`."""
-        return self.text != self.origin
-
 
 def check_base_url(text: str, *, allow_plain_http: bool = False) -> BaseUrl:
     """Return `text` as a base URL; raise InvalidInput that says what is wrong with it.
@@ -88,7 +83,7 @@ def _address(host: str, text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Addr
             address = ipaddress.IPv6Address(host[1:-1])
         except ValueError as error:
             raise InvalidInput(f"'{host}' in '{text}' is not an address") from error
-        if str(address) != host[1:-1]:
+        if str(address) != host[1:-1] or address.scope_id:
             raise InvalidInput(f"'{host}' is an unusual spelling", f"Write [{address}] instead")
         return address
     if not host.isascii():

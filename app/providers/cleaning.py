@@ -8,7 +8,7 @@ import re
 
 from app.domain.text import clean
 
-_UNFINISHED = re.compile("([\ud800-\udbff]|\U0001f3f4?[\U000e0020-\U000e007e]+|\U0001f3f4)\\Z")
+_UNFINISHED = re.compile("([\ud800-\udbff]|\U0001f3f4?[\U000e0001-\U000e007f]+|\U0001f3f4)\\Z")
 _HELD_CHARS = 64
 
 

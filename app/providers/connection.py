@@ -124,6 +124,10 @@ class Connection:
             await self._client.aclose()
             self._client = None
 
+    async def load(self) -> None:
+        """Do what the first request would wait for; raises `ProviderError` for a missing key."""
+        await self._ready()
+
     async def _ready(self) -> Sdk:
         """Load the SDK, find the key, make the client: all of it blocking, so in a thread."""
         return await asyncio.to_thread(self._prepare)

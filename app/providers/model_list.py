@@ -36,21 +36,24 @@ def model_cards(
     entries = list_at(listing, "data") or list_at(listing, "models")
     usable = [entry for entry in entries if _name(entry) and not _is_retired(entry)]
     usable.sort(key=lambda entry: -_made_at(entry))
-    cards = []
+    cards: dict[str, ModelCard] = {}
     for entry in usable:
         name = _name(entry)
         embeds = bool(_EMBEDDING.search(f"{name} {text_at(entry, 'type')}"))
         if is_openai and not embeds and _OTHER_TRADES.search(name):
             continue
         title = text_at(entry, "display_name") or text_at(entry, "name") or name
-        cards.append(ModelCard(ModelRef(provider, name), title, _context(entry), embeds))
-    return tuple({card.ref: card for card in cards}.values())
+        card = ModelCard(ModelRef(provider, name), title, _context(entry), embeds)
+        cards.setdefault(name, card)
+    return tuple(cards.values())
 
 
 def is_model_list(listing: object) -> bool:
-    """Whether a decoded answer looks like a list of models."""
-    entries = list_at(listing, "data")
-    return isinstance(member(listing, "data"), list) and all(_name(entry) for entry in entries)
+    """Whether a decoded answer is a list of models, maybe an empty one."""
+    entries = member(listing, "data")
+    if entries is None:
+        entries = member(listing, "models")
+    return isinstance(entries, list) and all(_name(entry) for entry in entries)
 
 
 def with_known_contexts(

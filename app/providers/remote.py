@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from app.domain.chat import ChatRequest, ModelCard, Retrying, StreamEvent
 from app.domain.ports import ChatModel
-from app.domain.provider_errors import ProviderError
+from app.domain.provider_errors import NonsenseReply, ProviderError
 from app.providers.anthropic_messages import Messages
 from app.providers.configuration import ProviderKind
 from app.providers.connection import AnthropicConnection, Connection, Endpoint, OpenAIConnection
 from app.providers.dialect import Dialects
-from app.providers.model_list import model_cards
+from app.providers.model_list import is_model_list, model_cards
 from app.providers.openai_chat import ChatCompletions
 from app.providers.openai_responses import Responses
 from app.providers.retry import RetryPolicy
@@ -74,14 +74,21 @@ class RemoteProvider:
         except Exception as caught:  # noqa: BLE001  the edge: foreign errors have no one root
             error = caught
         else:
+            if not is_model_list(listing):
+                raise NonsenseReply(
+                    f"{self.name} answered with something else than a list of models",
+                    f"Check the base URL {self._connection.base_url.text}",
+                )
             return model_cards(self.name, listing, is_openai=is_openai_host(self._connection))
         raise translated(error, self._connection)
 
     async def test(self) -> ConnectionReport:
         """Ask for the list of models, once; never raises `ProviderError`."""
-        began = time.perf_counter()
         base_url = self._connection.base_url.text
+        began = time.perf_counter()
         try:
+            await self._connection.load()  # not the server's fault that an SDK takes seconds
+            began = time.perf_counter()
             found = await self.models()
         except ProviderError as problem:
             return ConnectionReport(self.name, base_url, _ms_since(began), problem=problem)

@@ -157,5 +157,4 @@ def translated(error: Exception, connection: Connection, model: str = "") -> Exc
     if fault is None or fault is error:
         return error
     fault.__cause__ = error if is_safe_to_chain(error, subject) else None
-    fault.__suppress_context__ = True
     return fault

@@ -235,7 +235,7 @@ _BAD_KEY = re.compile(
     r"|api[ _-]?key (?:is )?(?:not valid|invalid)"
 )
 _NO_MODEL = re.compile(
-    r"model_not_found|unknown_model|unknown model|no such model"
+    r"model_not_found|not_found_error.{0,9}\bmodel: |unknown_model|unknown model|no such model"
     r"|model\b.{0,120}?\b(?:not found|does ?n[o']t exist|is not available)",
     re.DOTALL,
 )

@@ -18,7 +18,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 from tests.fakes import loopback_talk
@@ -71,14 +70,10 @@ class Loopback:
         self._changed = threading.Condition()
         self._stopped, self._stopper = socket.socketpair()
         self._listener = socket.create_server(("127.0.0.1", port), backlog=64)
+        self.port = int(self._listener.getsockname()[1])
         self._threads: list[threading.Thread] = []
         self._accepting = threading.Thread(target=self._accept, name="loopback")
         self._accepting.start()
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        return int(self._listener.getsockname()[1])
 
     @property
     def url(self) -> str:
@@ -126,12 +121,7 @@ class Loopback:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _accept(self) -> None:

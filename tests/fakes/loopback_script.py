@@ -236,6 +236,6 @@ def hang_up(*, reset: bool = False) -> HangUp:
     return HangUp(reset)
 
 
-def garbage(data: bytes = b"SSH-2.0-OpenSSH_9.7\r\n") -> Garbage:
+def garbage(data: bytes = b"SSH-2.0-OpenSSH_9.7\r\n\r\n") -> Garbage:
     """Speak something that is not HTTP."""
     return Garbage(data)

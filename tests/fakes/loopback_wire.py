@@ -80,7 +80,15 @@ def _reason(wire: str, steps: list[Step]) -> str:
 
 def _data(value: object, event: str = "") -> bytes:
     name = f"event: {event}\n" if event else ""
-    return f"{name}data: {json.dumps(value)}\n\n".encode()
+    return name.encode() + b"data: " + _json(value) + b"\n\n"
+
+
+def _json(value: object) -> bytes:
+    """Compact, in UTF-8 as the vendors send it; escaped where that cannot be (lone surrogates)."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _is_complete(steps: list[Step]) -> bool:

@@ -1,0 +1,184 @@
+"""Talking to the loopback server the way the program does, and what was heard."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import httpx2
+
+from app.domain.chat import (
+    ChatRequest,
+    Finished,
+    Retrying,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    TokensReported,
+    ToolCallReady,
+    ToolSchema,
+)
+from app.domain.conversations import Block, Message, RawReply, Role, Text
+from app.domain.ids import ConversationId, MessageId
+from app.domain.ports import ChatModel
+from app.providers.base_url import check_base_url
+from app.providers.configuration import ProviderKind
+from app.providers.connection import Endpoint
+from app.providers.dialect import Dialects
+from app.providers.limits import Network, SizeLimits, TimeLimits
+from app.providers.remote import RemoteProvider
+from app.providers.retry import RetryPolicy
+from app.system.keys import FoundKey, KeyPlace, Secret
+from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
+
+WIRES = (CHAT, RESPONSES, MESSAGES)
+KEY = "sk-canary-0123456789"
+_KINDS = {
+    CHAT: ProviderKind.COMPATIBLE,
+    RESPONSES: ProviderKind.OPENAI,
+    MESSAGES: ProviderKind.ANTHROPIC,
+}
+SHORT = TimeLimits(connect_s=2.0, first_byte_s=0.15, idle_s=0.15, tail_s=0.1)
+WEATHER = ToolSchema("weather", "Tells the weather", '{"type":"object","properties":{}}')
+
+
+@dataclass
+class Heard:
+    """Everything a stream yielded, and the error it ended with."""
+
+    events: list[StreamEvent] = field(default_factory=list)
+    error: Exception | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+    @property
+    def thinking(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, ThinkingDelta))
+
+    @property
+    def calls(self) -> list[ToolCallReady]:
+        return [event for event in self.events if isinstance(event, ToolCallReady)]
+
+    @property
+    def retries(self) -> list[Retrying]:
+        return [event for event in self.events if isinstance(event, Retrying)]
+
+    @property
+    def tokens(self) -> TokensReported | None:
+        return next((e for e in reversed(self.events) if isinstance(e, TokensReported)), None)
+
+    @property
+    def finished(self) -> Finished | None:
+        last = self.events[-1] if self.events else None
+        return last if isinstance(last, Finished) else None
+
+
+class PatientSleeper:
+    """Waits no time and remembers how long it was asked to."""
+
+    def __init__(self) -> None:
+        self.waits_s: list[float] = []
+
+    async def __call__(self, wait_s: float) -> None:
+        self.waits_s.append(wait_s)
+        await asyncio.sleep(0)
+
+
+def policy(sleeper: PatientSleeper | None = None, **changes: int) -> RetryPolicy:
+    """Return a policy that waits no time and throws no dice."""
+    return RetryPolicy(sleep=sleeper or PatientSleeper(), chance=lambda: 1.0, **changes)
+
+
+def provider(
+    wire: str,
+    base_url: str,
+    *,
+    name: str = "testing",
+    key: str = KEY,
+    times: TimeLimits | None = None,
+    sizes: SizeLimits | None = None,
+    retries: RetryPolicy | None = None,
+    network: Network | None = None,
+    dialects: Dialects | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> RemoteProvider:
+    """Return a provider that speaks `wire`; an empty `key` is none."""
+    found = FoundKey(Secret(key), KeyPlace.KEYRING) if key else None
+    endpoint = Endpoint(
+        provider=name,
+        base_url=check_base_url(base_url),
+        find_key=lambda: found,
+        times=times or TimeLimits(),
+        sizes=sizes or SizeLimits(),
+        network=network or Network(),
+        transport=transport,
+    )
+    return RemoteProvider(
+        _KINDS[wire], endpoint, policy=retries or policy(), dialects=dialects or Dialects()
+    )
+
+
+def message(
+    role: Role, *blocks: Block, raw: RawReply | None = None, model: str | None = None
+) -> Message:
+    """Return a message that stands nowhere in particular."""
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    return Message(
+        MessageId(1), "uid", ConversationId(1), None, role, blocks, at, model=model, raw=raw
+    )
+
+
+def user(words: str) -> Message:
+    """Return something the user said."""
+    return message(Role.USER, Text(words))
+
+
+def request(*messages: Message, model: str = "test-model", **more: object) -> ChatRequest:
+    """Return a request; without messages, a greeting."""
+    return ChatRequest(model, messages or (user("Hello"),), **more)  # type: ignore[arg-type]
+
+
+async def listen(
+    model: ChatModel,
+    asked: ChatRequest,
+    until: Callable[[Heard], bool] = lambda _: False,
+) -> Heard:
+    """Collect a stream's events, closing it as soon as `until` holds."""
+    heard = Heard()
+    try:
+        async with aclosing(model.stream(asked)) as events:  # type: ignore[type-var]
+            async for event in events:
+                heard.events.append(event)
+                if until(heard):
+                    break
+    except Exception as error:  # noqa: BLE001  whatever it is, the test looks at it
+        heard.error = error
+    return heard
+
+
+def hear(
+    source: RemoteProvider,
+    asked: ChatRequest | None = None,
+    until: Callable[[Heard], bool] = lambda _: False,
+) -> Heard:
+    """Ask once on an event loop of its own, and close the provider."""
+    return hear_all(source, [asked or request()], until)[0]
+
+
+def hear_all(
+    source: RemoteProvider,
+    asked: Sequence[ChatRequest],
+    until: Callable[[Heard], bool] = lambda _: False,
+) -> list[Heard]:
+    """Ask several times, one after another."""
+
+    async def run() -> list[Heard]:
+        try:
+            return [await listen(source.chat_model(), each, until) for each in asked]
+        finally:
+            await source.aclose()
+
+    return asyncio.run(run())
