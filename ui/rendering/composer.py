@@ -33,6 +33,7 @@ from ui.theme import Theme
 
 PAGE_CHARS = 100_000
 PAGE_ROWS = 500
+PAGE_BLOCKS = 4000
 
 
 @dataclass(slots=True)
@@ -49,7 +50,8 @@ class Composer:
 
     Attributes:
         document: What it draws into; its owner sets the width.
-        pages: How many pages may be drawn; a page is 100,000 characters or 500 rows of tables.
+        pages: How many pages may be drawn; a page is 100,000 characters, 500 rows of
+            tables or 4,000 blocks, whichever is full first.
         source: All the text so far, with `\n` at the end of lines.
     """
 
@@ -141,6 +143,7 @@ class Composer:
         return (
             self._closed_to >= self.pages * PAGE_CHARS
             or self._closed_rows >= self.pages * PAGE_ROWS
+            or self.document.blockCount() >= self.pages * PAGE_BLOCKS
         )
 
     def _restart(self) -> None:
@@ -182,9 +185,10 @@ class Composer:
         code_before = len(self._writer.code_blocks)
         rows_before = self._writer.table_rows
         self._writer.write(segment.tokens, continues=self._carry.kind, number=self._carry.number)
+        joined = self._carry.kind == "fence"
         self._closed_to, self._carry = segment.end, segment.carry
         self._closed_rows += self._writer.table_rows - rows_before
-        self._plan_colours(code_before)
+        self._plan_colours(code_before, joined=joined)
         return True
 
     def _still_in_fence(self) -> bool:
@@ -230,8 +234,9 @@ class Composer:
             self._writer.rewind(self._tail)
         self._tail = self._open_fence = None
 
-    def _plan_colours(self, first: int) -> None:
-        """Have the code blocks from `first` on coloured, but for one that goes on."""
+    def _plan_colours(self, code_before: int, *, joined: bool) -> None:
+        """Have the code that is now complete coloured; a fence that was cut is whole at its end."""
+        first = code_before - 1 if joined else code_before
         blocks = self._writer.code_blocks[first:]
         if self._carry.kind == "fence":
             blocks = blocks[:-1]

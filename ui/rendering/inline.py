@@ -4,7 +4,8 @@ Which block they stand in is the writer's business.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from markdown_it.token import Token
@@ -21,7 +22,7 @@ _TRAILING = ".,;:!?*_~'\""
 _UNDRAWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffc\u2028\u2029]")
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _MAX_TARGET_SHOWN = 120
-_CODE_IN_LINE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_TICKS = re.compile("`+")
 
 Emit = Callable[[str, QTextCharFormat], None]
 """Takes characters without line ends (`LINE_BREAK` apart) and their format."""
@@ -85,12 +86,11 @@ class InlineWriter:
 
     def write_plain(self, text: str, style: Style, emit: Emit) -> None:
         """Emit a person's line: code between backticks, addresses, else nothing special."""
-        at = 0
-        for match in _CODE_IN_LINE.finditer(text):
-            self._text(text[at : match.start()], style, emit)
-            emit(drawable(match[2]), self._formats.char(replace(style, code=True)))
-            at = match.end()
-        self._text(text[at:], style, emit)
+        for part, is_code in _code_and_text(text):
+            if is_code:
+                emit(drawable(part), self._formats.char(replace(style, code=True)))
+            else:
+                self._text(part, style, emit)
 
     def math(self, source: str, style: Style, emit: Emit, row: int | None = None) -> int:
         """Emit mathematics in one line, or only its row number `row`; return the number of rows."""
@@ -172,6 +172,26 @@ class InlineWriter:
     def _footnote(self, token: Token, style: Style, emit: Emit) -> None:
         number = self.footnotes.get(":" + str(token.meta.get("label", "")), 0)
         emit(f"{number}", self._formats.char(replace(style, raised=True, link=f"#{number}")))
+
+
+def _code_and_text(line: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a line and whether each is code: what stands between equal backticks."""
+    ticks = list(_TICKS.finditer(line)) if "`" in line else []
+    ends: dict[int, list[int]] = {}
+    for number, run in enumerate(ticks):
+        ends.setdefault(len(run[0]), []).append(number)
+    at = number = 0
+    while number < len(ticks):
+        opening = ticks[number]
+        same = ends[len(opening[0])]
+        after = bisect_right(same, number)
+        if after < len(same):
+            closing = ticks[same[after]]
+            yield line[at : opening.start()], False
+            yield line[opening.end() : closing.start()], True
+            at, number = closing.end(), same[after]
+        number += 1
+    yield line[at:], False
 
 
 def _without_trailing(address: str) -> str:

@@ -10,7 +10,7 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.parser_block import ParserBlock
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -20,8 +20,10 @@ from mdit_py_plugins.tasklists import tasklists_plugin
 
 from ui.rendering.definitions import Definitions
 
-MAX_NESTING = 24
-_MAX_INLINE_CHARS = 60_000
+MAX_NESTING = 16
+_MAX_MARKUP = 500
+_MARKUP = re.compile(r"[*_~`$<\[\\!&]")
+_MAX_COLUMNS = 60
 _BLOCK_RULES = 2  # of the core chain: "normalize" and "block"; what follows reads words
 _MATH_FENCES = {"$$": "$$", "\\[": "\\]"}
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$")
@@ -55,11 +57,12 @@ def markdown_words(tokens: list[Token], definitions: Definitions) -> list[Token]
     """Read emphasis, links, code, footnotes and mathematics in the text of `tokens`.
 
     Only `definitions` resolve references, so that the tokens of a block do not depend on what
-    else was parsed with it.
+    else was parsed with it. A block with over 500 signs of markup is no prose, and reading it
+    would take time with the square of their number: it stays as it was written.
     """
     markdown = _markdown()
     for token in tokens:
-        if token.type == "inline" and (token.meta or len(token.content) > _MAX_INLINE_CHARS):
+        if token.type == "inline" and (token.meta or _is_no_prose(token.content)):
             token.type = "literal"
     footnotes = {"refs": dict.fromkeys(definitions.footnotes, -1), "list": {}}
     state = StateCore("", markdown, {"references": definitions.links, "footnotes": footnotes})
@@ -67,6 +70,10 @@ def markdown_words(tokens: list[Token], definitions: Definitions) -> list[Token]
     for rule in markdown.core.ruler.getRules("")[_BLOCK_RULES:]:
         rule(state)
     return tokens
+
+
+def _is_no_prose(content: str) -> bool:
+    return len(content) > _MAX_MARKUP and len(_MARKUP.findall(content)) > _MAX_MARKUP
 
 
 def plain_blocks(text: str) -> list[Token]:
@@ -167,7 +174,15 @@ def _markdown() -> MarkdownIt:
         "fence", "display_math", _display_math, {"alt": ["paragraph", "reference"]}
     )
     markdown.inline.ruler.before("escape", "bracket_math", _bracket_math)
+    markdown.block.ruler.at("table", _narrow_table, {"alt": ["paragraph", "reference"]})
     return markdown
+
+
+def _narrow_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Take a table, unless it has more columns than anyone can read."""
+    if state.src.count("|", state.bMarks[start], state.eMarks[start]) > _MAX_COLUMNS:
+        return False
+    return table(state, start, end, silent)
 
 
 def _display_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:

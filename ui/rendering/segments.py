@@ -1,34 +1,37 @@
 """Where a text may be cut, so that it can be drawn in small steps that never need to be undone.
 
 A top-level block is closed as soon as a whole line of the next one is known: CommonMark decides
-its block structure line by line. What is cut here does not depend on how much of the text is known
-beyond the lines that decide, so a text drawn as it streams ends up as one drawn at once. Blocks
-too large for one step are cut inside, at places that depend on their own text alone.
+its block structure line by line. Lists, tables and fenced code are also cut between items, rows
+and lines; what is drawn shows nothing of that. Only larger things (long paragraphs, quotations)
+are cut where it shows, at places that depend on their own text alone. So a text drawn as it
+streams ends up as one drawn at once.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markdown_it.token import Token
 
 from ui.rendering.definitions import Definitions
 from ui.rendering.parser import Dialect
-from ui.rendering.tables import MAX_ROWS
 
 STEP_CHARS = 8192
-LIST_STEP_CHARS = 6144
-MAX_BLOCK_CHARS = 50_000
+CHARS_A_LINE = 16
+BLOCKS_IN_STEP = 60
+ROWS_IN_STEP = 60
+MAX_BLOCK_CHARS = 24_576
 _OPENING = re.compile(r" {0,3}(?P<marks>`{3,}|~{3,})[^\n]*")
 _WORDS = frozenset({"paragraph_open", "heading_open", "plain"})
+_LISTS = {"ordered_list_open": "ordered_list", "bullet_list_open": "bullet_list"}
 
 
 @dataclass(frozen=True, slots=True)
 class Carry:
     """How the text goes on after a cut inside a block.
 
-    `kind` is "fence", "table", "list", "words" or "" for a cut between blocks; `prefix` are the lines that
-    make the rest parse as what it is; `number` is what an ordered list counts on from.
+    `kind` is "fence", "table", "list", "words" or "" for a cut between blocks; `prefix` are the
+    lines that make the rest parse as what it is; `number` is what an ordered list counts on from.
     """
 
     kind: str = ""
@@ -50,12 +53,37 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A top-level block: its tokens' places, its first line and the line after it."""
+    """A top-level block: the places of its tokens, first and last, and its first line."""
 
     first: int
     last: int
     line: int
-    end_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """What is looked at in one step: `text` from `start` of the whole, `carry` before it.
+
+    `is_rest` says that nothing will ever follow.
+    """
+
+    text: str
+    start: int
+    carry: Carry
+    is_rest: bool
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def parsed(self) -> str:
+        return self.carry.prefix + self.text
+
+    def offset(self, line: int) -> int:
+        """Return the place in the whole text where line `line` of `parsed` begins."""
+        lines = self.parsed.split("\n", line)
+        return self.end - (len(lines[-1]) if len(lines) > line else 0)
 
 
 class Segmenter:
@@ -75,94 +103,66 @@ class Segmenter:
             self._dialect.words(found.tokens, self._definitions)
         return found
 
+    def open_tail(self, text: str, start: int, carry: Carry) -> list[Token]:
+        """Return the tokens of what is not closed yet."""
+        tokens = self._dialect.blocks(carry.prefix + text[start:])
+        return self._dialect.words(tokens, self._definitions)
+
     def _find(self, text: str, start: int, carry: Carry, *, ended: bool) -> Segment | None:
         """Do the work of `next_segment` with blocks alone, whose words are not read yet."""
         size = STEP_CHARS
         while start < len(text):
-            limit = min(start + size, len(text))
-            whole = ended and limit == len(text)
-            chunk = text[start : limit if whole else text.rfind("\n", start, limit) + 1]
-            found = self._choose(chunk, start, carry, whole=whole) if chunk.strip("\n") else None
-            if whole and found is None:
-                return Segment([], limit)
-            if found is not None:
+            limit = _limit(text, start, size)
+            is_rest = ended and limit == len(text)
+            whole_lines = limit if is_rest else text.rfind("\n", start, limit) + 1
+            chunk = _Chunk(text[start:whole_lines], start, carry, is_rest)
+            if (found := self._choose(chunk, widened=size > STEP_CHARS)) is not None:
                 return found
-            if limit < start + size:
+            if limit == len(text):
                 return None
-            if (forced := self._forced(text[start:limit], chunk, start, carry)) is not None:
+            if (forced := self._forced(chunk, text[start:limit], size)) is not None:
                 return forced
             size = min(size * 2, MAX_BLOCK_CHARS)
         return None
 
-    def open_tail(self, text: str, start: int, carry: Carry) -> list[Token]:
-        """Return the tokens of what is not closed yet."""
-        return self._dialect.words(self._blocks(text[start:], carry), self._definitions)
+    def _choose(self, chunk: _Chunk, *, widened: bool) -> Segment | None:
+        """Return what of `chunk` is closed.
 
-    def _blocks(self, chunk: str, carry: Carry) -> list[Token]:
-        return self._dialect.blocks(carry.prefix + chunk)
-
-    def _choose(self, chunk: str, start: int, carry: Carry, *, whole: bool) -> Segment | None:
-        tokens = self._blocks(chunk, carry)
-        blocks = list(_top_level(tokens))
-        lines = _Lines(chunk, start, carry)
-        closed = len(blocks) if whole else len(blocks) - 1
-        for number, block in enumerate(blocks):
-            if (row := _extra_row(tokens, block)) is None:
-                continue
-            if number == 0:
-                return self._cut_table(tokens, block, row, lines)
-            closed = min(closed, number)
-            break
-        if closed == len(blocks) and whole:
-            return Segment(tokens, start + len(chunk))
-        if closed > 0:
-            return Segment(tokens[: blocks[closed].first], lines.offset(blocks[closed].line))
-        if len(blocks) == 1 and tokens[0].type in ("bullet_list_open", "ordered_list_open"):
-            return _cut_list(tokens, lines, start, carry)
-        return None
-
-    def _cut_table(self, tokens: list[Token], block: _Block, row: int, lines: "_Lines") -> Segment:
-        """Return the table up to the row whose token is `row`; its head goes on above the rest."""
-        row_lines = tokens[row].map
-        assert row_lines is not None
-        head = "\n".join(lines.lines[block.line : block.line + 2]) + "\n"
-        kept = [*tokens[block.first : row], *_closing("tbody", "table")]
-        return Segment(kept, lines.offset(row_lines[0]), Carry("table", head))
-
-    def _forced(self, seen: str, chunk: str, start: int, carry: Carry) -> Segment | None:
-        """Return a cut inside a block that is larger than a step can take, or None to look further.
-
-        `seen` is all of the step, `chunk` its whole lines.
+        In a step that was widened for a large block only that one is taken: what follows it must be
+        judged by itself, as it is when the text streams.
         """
-        if not chunk:
-            cut = seen.rfind(" ", len(seen) // 2) + 1 or len(seen)
-            return self._cut(seen[:cut], start, carry)
-        tokens = self._blocks(chunk, carry)
-        if not tokens or len(seen) >= MAX_BLOCK_CHARS or tokens[0].type in _WORDS:
-            return self._cut(chunk, start, carry)
+        if not chunk.text.strip("\n"):
+            return Segment([], chunk.end) if chunk.is_rest else None
+        tokens = self._dialect.blocks(chunk.parsed)
+        blocks = list(_top_level(tokens))
+        if blocks and (inside := _cut_inside(tokens, blocks[0], len(blocks), chunk)) is not None:
+            return inside
+        closed = len(blocks) if chunk.is_rest else len(blocks) - 1
+        closed = min(closed, 1 if widened else BLOCKS_IN_STEP)
+        if closed == len(blocks) and chunk.is_rest:
+            return Segment(tokens, chunk.end)
+        if closed > 0:
+            return Segment(tokens[: blocks[closed].first], chunk.offset(blocks[closed].line))
         return None
 
-    def _cut(self, chunk: str, start: int, carry: Carry) -> Segment:
-        tokens = self._blocks(chunk, carry)
-        going_on = NO_CARRY
-        if tokens and tokens[-1].type == "fence":
-            prefix = carry.prefix or _opening_line(chunk)
-            going_on = Carry("fence", prefix) if prefix else NO_CARRY
-        elif tokens and tokens[0].type in _WORDS:
-            going_on = Carry("words")
-        return Segment(tokens, start + len(chunk), going_on)
+    def _forced(self, chunk: _Chunk, seen: str, size: int) -> Segment | None:
+        """Return a cut inside a block larger than a step can take, or None to look further.
 
-
-class _Lines:
-    """The lines of a chunk, with the prefix of a carry before them, and where they begin."""
-
-    def __init__(self, chunk: str, start: int, carry: Carry) -> None:
-        self.lines = (carry.prefix + chunk).split("\n")
-        self._origin = start - len(carry.prefix)
-
-    def offset(self, number: int) -> int:
-        """Return the place in the whole text where line `number` begins."""
-        return self._origin + sum(len(line) + 1 for line in self.lines[:number])
+        `seen` is all of the step, of which `chunk` has the whole lines.
+        """
+        if not chunk.text:
+            cut = seen.rfind(" ", len(seen) // 2) + 1 or len(seen)
+            chunk = replace(chunk, text=seen[:cut])
+        tokens = self._dialect.blocks(chunk.parsed)
+        kind = tokens[0].type if tokens else ""
+        if kind == "fence":
+            prefix = chunk.carry.prefix or _opening_line(chunk.text)
+            return Segment(tokens, chunk.end, Carry("fence", prefix))
+        if kind in _WORDS:
+            return Segment(tokens, chunk.end, Carry("words"))
+        if not kind or size >= MAX_BLOCK_CHARS or len(chunk.text) == len(seen):
+            return Segment(tokens, chunk.end)
+        return None
 
 
 def closing_of_open_fence(
@@ -174,7 +174,7 @@ def closing_of_open_fence(
     """
     if len(tokens) != 1 or tokens[0].type != "fence" or tokens[0].map is None:
         return None
-    opening_at = _Lines(text[start:], start, carry).offset(tokens[0].map[0])
+    opening_at = _Chunk(text[start:], start, carry, is_rest=False).offset(tokens[0].map[0])
     opening = _OPENING.match(carry.prefix or text[opening_at : opening_at + 1000])
     if opening is None or opening[0].startswith(" "):
         return None
@@ -184,9 +184,20 @@ def closing_of_open_fence(
     return None if body < 0 or closing.search(text, body) else closing
 
 
-def _opening_line(chunk: str) -> str:
-    opening = _OPENING.match(chunk.lstrip("\n"))
-    return opening[0] + "\n" if opening else ""
+def _limit(text: str, start: int, size: int) -> int:
+    """Return where a step of `size` ends: short lines cost more than their characters."""
+    end = start
+    for _line in range(max(1, size // CHARS_A_LINE)):
+        newline = text.find("\n", end, start + size)
+        if newline < 0:
+            return min(start + size, len(text))
+        end = newline + 1
+    return end
+
+
+def _opening_line(text: str) -> str:
+    opening = _OPENING.match(text.lstrip("\n"))
+    return opening[0] + "\n" if opening else "```\n"
 
 
 def _top_level(tokens: Sequence[Token]) -> Iterator[_Block]:
@@ -195,32 +206,52 @@ def _top_level(tokens: Sequence[Token]) -> Iterator[_Block]:
         if token.level == 0 and token.nesting >= 0:
             first = number
         if token.level == 0 and token.nesting <= 0:
-            lines = tokens[first].map
-            assert lines is not None
-            yield _Block(first, number, lines[0], lines[1])
+            yield _Block(first, number, _first_line(tokens[first]))
 
 
-def _extra_row(tokens: Sequence[Token], block: _Block) -> int | None:
-    """Return where the first row beyond the limit stands, if `block` is a table with that many."""
-    if tokens[block.first].type != "table_open":
-        return None
-    rows = [at for at in range(block.first, block.last) if tokens[at].type == "tr_open"]
-    return rows[MAX_ROWS + 1] if len(rows) > MAX_ROWS + 1 else None
+def _first_line(token: Token) -> int:
+    assert token.map is not None
+    return token.map[0]
 
 
-def _cut_list(tokens: list[Token], lines: _Lines, start: int, carry: Carry) -> Segment | None:
-    """Return the list up to the first item that begins a step further on, if there is one."""
-    ordered = tokens[0].type == "ordered_list_open"
-    number = int(tokens[0].attrs.get("start", 1)) if carry.kind != "list" else carry.number
-    items = [at for at, each in enumerate(tokens) if each.level == 1 and each.nesting == 1]
-    for count, at in enumerate(items):
-        item_lines = tokens[at].map
-        assert item_lines is not None
-        offset = lines.offset(item_lines[0])
-        if offset - start >= LIST_STEP_CHARS:
-            kept = [*tokens[:at], *_closing("ordered_list" if ordered else "bullet_list")]
-            return Segment(kept, offset, Carry("list", number=number + count))
+def _cut_inside(tokens: list[Token], block: _Block, blocks: int, chunk: _Chunk) -> Segment | None:
+    """Return the first block up to its last known item or row, where such a cut does not show."""
+    kind = tokens[block.first].type
+    is_open = blocks == 1 and not chunk.is_rest
+    if kind in _LISTS:
+        items = [at for at in range(block.first, block.last) if _is_item(tokens[at])]
+        if is_open and len(items) > 1:
+            return _cut_list(tokens, items, block, chunk)
+    elif kind == "table_open":
+        rows = [at for at in range(block.first, block.last) if tokens[at].type == "tr_open"]
+        if len(rows) > ROWS_IN_STEP + 2:
+            return _cut_table(tokens, rows[ROWS_IN_STEP + 1], block, chunk)
+        if is_open and len(rows) > 2:
+            return _cut_table(tokens, rows[-1], block, chunk)
     return None
+
+
+def _is_item(token: Token) -> bool:
+    return token.level == 1 and token.nesting == 1
+
+
+def _cut_list(tokens: list[Token], items: list[int], block: _Block, chunk: _Chunk) -> Segment:
+    """Return the list without its last item, which is still open."""
+    opening, last = tokens[block.first], items[-1]
+    first_number = int(opening.attrs.get("start", 1))
+    if chunk.carry.kind == "list":
+        first_number = chunk.carry.number
+    kept = [*tokens[:last], *_closing(_LISTS[opening.type])]
+    carry = Carry("list", number=first_number + len(items) - 1)
+    return Segment(kept, chunk.offset(_first_line(tokens[last])), carry)
+
+
+def _cut_table(tokens: list[Token], row: int, block: _Block, chunk: _Chunk) -> Segment:
+    """Return the table above the row whose token is `row`; its head is put before the rest."""
+    lines = chunk.parsed.split("\n", block.line + 2)
+    head = "\n".join(lines[block.line : block.line + 2]) + "\n"
+    kept = [*tokens[:row], *_closing("tbody", "table")]
+    return Segment(kept, chunk.offset(_first_line(tokens[row])), Carry("table", head))
 
 
 def _closing(*kinds: str) -> list[Token]:

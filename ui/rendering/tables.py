@@ -23,7 +23,6 @@ from ui.rendering.inline import InlineWriter, drawable
 
 MAX_ROWS = 500
 _MAX_CELLS = 4000
-_MAX_COLUMNS = 60
 _MAX_CELL_CHARS = 4000
 
 
@@ -47,25 +46,34 @@ class TableWriter:
         self.rows_of_last = 0
 
     def write(
-        self, cursor: QTextCursor, tokens: Sequence[Token], left_px: float, *, joins: bool
-    ) -> list[str]:
-        """Write the table of `tokens`; `joins` puts it right under the one before, without its head.
+        self,
+        cursor: QTextCursor,
+        tokens: Sequence[Token],
+        left_px: float,
+        joined: QTextTable | None,
+    ) -> tuple[QTextTable | None, list[str]]:
+        """Write the table of `tokens` at the cursor, or its rows below those of `joined`.
 
-        Return, as plain lines, the rows beyond what a document lays out in time (500 rows, 4,000
-        cells).
+        Return it and, as plain lines, the rows beyond what a document lays out in time (500 rows,
+        4,000 cells).
         """
-        rows = [row for row in _rows(tokens) if not (joins and row.is_head)]
-        columns = min(max((len(row.cells) for row in rows), default=0), _MAX_COLUMNS)
+        rows = [row for row in _rows(tokens) if not (joined is not None and row.is_head)]
+        columns = max((len(row.cells) for row in rows), default=0)
         fitting = min(len(rows), MAX_ROWS + 1, max(1, _MAX_CELLS // max(1, columns)))
         drawn, rest = rows[:fitting], rows[fitting:]
         self.rows_of_last = len(drawn)
-        if drawn and columns:
-            table = cursor.insertTable(len(drawn), columns, self._format(left_px, joins=joins))
-            for number, row in enumerate(drawn):
+        first, table = 0, joined
+        if joined is not None:
+            first = joined.rows()
+            joined.appendRows(len(drawn))
+        elif drawn:
+            table = cursor.insertTable(len(drawn), max(1, columns), self._format(left_px))
+        if table is not None:
+            for number, row in enumerate(drawn, start=first):
                 self._fill(table, number, row)
-        return [" | ".join(drawable(cell.content) for cell, _ in row.cells) for row in rest]
+        return table, [" | ".join(drawable(cell.content) for cell, _ in row.cells) for row in rest]
 
-    def _format(self, left_px: float, *, joins: bool) -> QTextTableFormat:
+    def _format(self, left_px: float) -> QTextTableFormat:
         theme, made = self._formats.theme, QTextTableFormat()
         made.setBorder(0)
         made.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_None)
@@ -73,7 +81,7 @@ class TableWriter:
         made.setCellPadding(0)
         made.setBorderCollapse(True)
         made.setLeftMargin(round(left_px))
-        made.setTopMargin(0 if joins else round(theme.em(0.75)))
+        made.setTopMargin(round(theme.em(0.75)))
         made.setBottomMargin(round(theme.em(0.8)))
         made.setWidth(QTextLength())
         return made

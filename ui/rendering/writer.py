@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 from markdown_it.token import Token
 from PySide6.QtCore import QSizeF, Qt
-from PySide6.QtGui import QTextBlockFormat
 
 from ui.rendering.blocks import BlockWriter, Mark
 from ui.rendering.definitions import Definitions
@@ -122,6 +121,7 @@ class Writer:
             elif token.type in self._handlers:
                 self._handlers[token.type](token)
             at += 1
+        self._blocks.flush()
         self._blocks.cursor.endEditBlock()
 
     def extend_code(self, shown: str, source: str) -> None:
@@ -273,15 +273,8 @@ class Writer:
 
     def _code_lines(self, text: str) -> None:
         """Add to the last code line, and below it; the padding stands under the last one."""
-        lines = text.split("\n")
-        char = self._formats.code_char()
-        if len(lines) > 1:
-            self._blocks.set_bottom_margin(0)
-        self._blocks.emit(drawable(lines[0]), char)
-        following = QTextBlockFormat(self._blocks.cursor.blockFormat())
-        for line in lines[1:]:
-            self._blocks.begin(following, char)
-            self._blocks.emit(drawable(line), char)
+        self._blocks.set_bottom_margin(0)
+        self._blocks.emit_lines(drawable(text), self._formats.code_char())
         below_px = self._formats.code_padding + self._theme.em(_GAP_EM["below_code"])
         self._blocks.set_bottom_margin(round(below_px))
 
@@ -346,14 +339,17 @@ class Writer:
         end = at
         while tokens[end].type != "table_close":
             end += 1
-        place = self._place
+        place, blocks = self._place, self._blocks
         place.marker, place.opens_item = "", False
-        cursor = self._blocks.cursor
-        left_over = self._tables.write(cursor, tokens[at : end + 1], self._left_px, joins=joins)
+        blocks.to_end()
+        joined = blocks.last_table if joins else None
+        table, left_over = self._tables.write(
+            blocks.cursor, tokens[at : end + 1], self._left_px, joined
+        )
         self.table_rows += self._tables.rows_of_last
-        self._blocks.to_end()
-        self._blocks.fresh = True
+        blocks.to_end()
+        blocks.fresh, blocks.last_table = True, table
         for line in left_over:
             self._begin("row")
-            self._blocks.emit(line, self._formats.char(place.style))
+            blocks.emit(line, self._formats.char(place.style))
         return end
