@@ -2,7 +2,9 @@
 
 A turn begins with a real user message once the turn before it has a reply; a user message without
 a reply is grouped with the next one, and what stands before the first user message belongs to
-turn 0. Where the tree branches inside a turn (a regenerated reply), the branches are sibling
+turn 0. So every message has its turn by the path that leads to it, and an exchange is a stretch of
+one path, from where a turn begins to where it ends: at a leaf, or before a message that begins the
+next turn. Where the tree branches inside a turn (a regenerated reply), the branches are sibling
 exchanges that share their first messages.
 """
 
@@ -18,36 +20,23 @@ from app.domain.conversations import (
     Text,
     ToolCall,
 )
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.ids import ExchangeId, MessageId
 
 
-@dataclass(slots=True)
-class _Draft:
-    """An exchange being put together; `key` is its place among the drafts."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a message stands on the one path that leads to it.
 
-    key: int
-    parent: int | None
-    turn_number: int
-    messages: list[Message]
+    `turn` is the turn's number; `begins_turn` is true for the turn's first message. `asked` and
+    `answered` say what the turn holds up to and including this message.
+    """
+
+    message: Message
+    parent: "_Place | None"
+    turn: int
+    begins_turn: bool
     asked: bool
     answered: bool
-
-    def takes(self, message: Message) -> None:
-        self.messages.append(message)
-        if message.opens_turn:
-            self.asked = True
-        elif self.asked and is_reply(message):
-            self.answered = True
-
-    def fork_before(self, message: Message, key: int) -> "_Draft":
-        """Return a sibling that shares the messages up to and including `message`'s parent."""
-        end = next(
-            index + 1 for index, each in enumerate(self.messages) if each.id == message.parent_id
-        )
-        fork = _Draft(key, self.parent, self.turn_number, [], asked=False, answered=False)
-        for shared in self.messages[:end]:
-            fork.takes(shared)
-        return fork
 
 
 def is_reply(message: Message) -> bool:
@@ -69,87 +58,102 @@ def calculate_exchanges(
     continues or equals one of the `known` exchanges keeps its id, so that a conversation can
     grow; the others get ids from `new_id`. A turn without a reply is `interrupted`.
     """
-    drafts = _drafts(messages)
-    ids = _identities(drafts, known, new_id)
-    before = {exchange.id: exchange for exchange in known}
-    return tuple(_exchange(draft, ids, before) for draft in drafts)
-
-
-def _drafts(messages: Sequence[Message]) -> list[_Draft]:
-    drafts: list[_Draft] = []
-    draft_of: dict[MessageId, _Draft] = {}
+    places: dict[MessageId, _Place] = {}
     for message in messages:
-        at = draft_of.get(message.parent_id) if message.parent_id is not None else None
-        draft = _draft_for(message, at, drafts)
-        draft.takes(message)
-        draft_of[message.id] = draft
-    return drafts
+        parent = places.get(message.parent_id) if message.parent_id is not None else None
+        places[message.id] = _place(message, parent)
+    turns = [_turn(end) for end in _ends(places)]
+    ids = _identities(turns, known, new_id)
+    by_end = {turn[-1].message.id: chosen for turn, chosen in zip(turns, ids, strict=True)}
+    before = {exchange.id: exchange for exchange in known}
+    return tuple(
+        _exchange(turn, chosen, by_end, before.get(chosen))
+        for turn, chosen in zip(turns, ids, strict=True)
+    )
 
 
-def _draft_for(message: Message, at: _Draft | None, drafts: list[_Draft]) -> _Draft:
-    """Return the draft that `message` goes into, given the one its parent is in."""
-    key = len(drafts)
-    if at is None:
-        draft = _Draft(key, None, 0, [], asked=False, answered=False)
-    elif at.messages[-1].id == message.parent_id:
-        if not (message.opens_turn and at.answered):
-            return at
-        draft = _Draft(key, at.key, at.turn_number + 1, [], asked=False, answered=False)
-    else:
-        fork = at.fork_before(message, key)
-        if message.opens_turn and fork.answered:
-            # The parent is inside a turn that went on otherwise: its first part is a turn here.
-            drafts.append(fork)
-            draft = _Draft(key + 1, key, at.turn_number + 1, [], asked=False, answered=False)
-        else:
-            draft = fork
-    drafts.append(draft)
-    return draft
+def _place(message: Message, parent: _Place | None) -> _Place:
+    if parent is None or (message.opens_turn and parent.answered):
+        turn = 0 if parent is None else parent.turn + 1
+        return _Place(message, parent, turn, True, message.opens_turn, False)
+    asked = parent.asked or message.opens_turn
+    answered = parent.answered or (parent.asked and is_reply(message))
+    return _Place(message, parent, parent.turn, False, asked, answered)
+
+
+def _ends(places: dict[MessageId, _Place]) -> list[_Place]:
+    """Return where turns end, in the order of the messages: so parents come first."""
+    has_children: set[MessageId] = set()
+    before_a_turn: set[MessageId] = set()
+    for place in places.values():
+        if place.parent is not None:
+            has_children.add(place.parent.message.id)
+            if place.begins_turn:
+                before_a_turn.add(place.parent.message.id)
+    return [
+        place
+        for message_id, place in places.items()
+        if message_id not in has_children or message_id in before_a_turn
+    ]
+
+
+def _turn(end: _Place) -> list[_Place]:
+    """Return the stretch of the path from where the turn begins to its end."""
+    stretch = [end]
+    while not stretch[-1].begins_turn and stretch[-1].parent is not None:
+        stretch.append(stretch[-1].parent)
+    return stretch[::-1]
 
 
 def _identities(
-    drafts: Sequence[_Draft], known: Sequence[Exchange], new_id: Callable[[], ExchangeId]
+    turns: Sequence[Sequence[_Place]], known: Sequence[Exchange], new_id: Callable[[], ExchangeId]
 ) -> list[ExchangeId]:
-    """Give each draft the id of the known exchange it continues, else a new one."""
+    """Give each turn the id of the known exchange it equals or continues, else a new one."""
     by_first: dict[MessageId, list[Exchange]] = {}
     for exchange in known:
         if exchange.message_ids:
             by_first.setdefault(exchange.message_ids[0], []).append(exchange)
-    taken: set[ExchangeId] = set()
-    ids = []
-    for draft in drafts:
-        own = tuple(message.id for message in draft.messages)
-        fits = [
-            exchange
-            for exchange in by_first.get(own[0], ())
-            if exchange.id not in taken and exchange.message_ids == own[: len(exchange.message_ids)]
-        ]
-        best = max(fits, key=lambda exchange: len(exchange.message_ids), default=None)
-        chosen = new_id() if best is None else best.id
-        taken.add(chosen)
-        ids.append(chosen)
-    return ids
+    owns = [tuple(place.message.id for place in turn) for turn in turns]
+    chosen: dict[tuple[MessageId, ...], ExchangeId] = {}
+    for is_the_one in (_equals, _continues):
+        for own in owns:
+            fits = [each for each in by_first.get(own[0], ()) if is_the_one(own, each)]
+            if own not in chosen and fits:
+                best = max(fits, key=lambda exchange: len(exchange.message_ids))
+                by_first[own[0]].remove(best)
+                chosen[own] = best.id
+    return [chosen[own] if own in chosen else new_id() for own in owns]
+
+
+def _equals(own: tuple[MessageId, ...], exchange: Exchange) -> bool:
+    return exchange.message_ids == own
+
+
+def _continues(own: tuple[MessageId, ...], exchange: Exchange) -> bool:
+    return exchange.message_ids == own[: len(exchange.message_ids)]
 
 
 def _exchange(
-    draft: _Draft, ids: Sequence[ExchangeId], known: dict[ExchangeId, Exchange]
+    turn: Sequence[_Place],
+    exchange_id: ExchangeId,
+    by_end: dict[MessageId, ExchangeId],
+    same: Exchange | None,
 ) -> Exchange:
-    first, last = draft.messages[0], draft.messages[-1]
-    done = draft.answered or not draft.asked
-    models = [message.model for message in draft.messages if message.model]
+    first, last = turn[0], turn[-1]
+    done = last.answered or not last.asked
+    models = [place.message.model for place in turn if place.message.model]
     exchange = Exchange(
-        id=ids[draft.key],
-        conversation_id=ConversationId(first.conversation_id),
-        parent_id=None if draft.parent is None else ids[draft.parent],
-        turn_number=draft.turn_number,
+        id=exchange_id,
+        conversation_id=first.message.conversation_id,
+        parent_id=None if first.parent is None else by_end[first.parent.message.id],
+        turn_number=first.turn,
         segment_number=0,
         status=ExchangeStatus.COMPLETED if done else ExchangeStatus.INTERRUPTED,
-        message_ids=tuple(message.id for message in draft.messages),
-        started_at=first.created_at,
-        completed_at=last.created_at,
+        message_ids=tuple(place.message.id for place in turn),
+        started_at=first.message.created_at,
+        completed_at=last.message.created_at,
         model=models[-1] if models else None,
     )
-    same = known.get(exchange.id)
     if same is None:
         return exchange
     if same.message_ids == exchange.message_ids:

@@ -1,0 +1,103 @@
+"""What of a turn goes into the indexes: both sides and the calls, no thinking."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.conversations import (
+    Attachment,
+    Block,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.turn_text import content_hash, estimate_tokens, turn_passage, turn_text
+from tests.fakes.values import TEXTS, values
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+EXCHANGE = Exchange(
+    ExchangeId(7), ConversationId(3), None, 0, 0, ExchangeStatus.COMPLETED,
+    (MessageId(1), MessageId(2)), AT, AT,
+)  # fmt: skip
+
+
+def said(role: Role, *blocks: Block) -> Message:
+    return Message(MessageId(1), "u", ConversationId(3), None, role, blocks, AT)
+
+
+def test_the_two_sides_calls_and_results_are_kept_apart() -> None:
+    words = turn_text([
+        (Role.USER, (Text("Why?"), Attachment("a.txt", "text/plain", text="because"))),
+        (Role.ASSISTANT, (Thinking("secret"), Text("So."), ToolCall("1", "grep", '{"a": 1, "b": "x"}'))),
+        (Role.TOOL, (ToolResult("1", "grep", "found it"),)),
+        (Role.ASSISTANT, (Text("Done."), Text("  "))),
+    ])  # fmt: skip
+    assert words.user == "Why?\n\na.txt\nbecause"
+    assert words.assistant == "So.\n\nDone."
+    assert words.calls == "grep(a: 1, b: x)"
+    assert words.results == "found it"
+    assert words.embedded == "Why?\n\na.txt\nbecause\n\nSo.\n\nDone.\n\ngrep(a: 1, b: x)"
+    assert "secret" not in words.embedded + words.results
+
+
+@pytest.mark.parametrize(
+    ("arguments", "longest"),
+    [
+        ('{"a": "' + "x" * 1000 + '"}', 260), ("x" * 1000, 260), ('["' + "x" * 1000 + '"]', 260),
+        ("[" * 200_000, 260), ('{"a":' * 2000 + "1" + "}" * 2000, 300), ("9" * 10_000, 260),
+    ],
+)  # fmt: skip
+def test_arguments_are_cut_and_never_make_trouble(arguments: str, longest: int) -> None:
+    words = turn_text([(Role.ASSISTANT, (ToolCall("1", "f", arguments),))])
+    assert len(words.calls) <= longest
+
+
+@given(st.lists(st.tuples(st.sampled_from(Role), values(tuple[Block, ...]))))
+def test_any_turn_has_words_or_none(messages: list[tuple[Role, tuple[Block, ...]]]) -> None:
+    words = turn_text(messages)
+    for part in (words.user, words.assistant, words.calls):
+        assert part in words.embedded
+
+
+def test_a_passage_names_its_exchange_and_what_it_was_made_of() -> None:
+    messages = (said(Role.USER, Text("Why?")), said(Role.ASSISTANT, Text("So.")))
+    passage = turn_passage(PassageId(9), EXCHANGE, messages)
+    assert passage is not None
+    assert (passage.source_id, passage.exchange_id, passage.conversation_id) == (7, 7, 3)
+    assert passage.content_hash == content_hash("Why?\n\nSo.")
+    assert passage.created_at == AT
+    assert passage.tokens == estimate_tokens("Why?\n\nSo.")
+
+
+def test_an_incomplete_turn_has_no_tokens_and_an_empty_one_no_passage() -> None:
+    broken = replace(EXCHANGE, status=ExchangeStatus.INTERRUPTED)
+    passage = turn_passage(PassageId(9), broken, (said(Role.USER, Text("Why?")),))
+    assert passage is not None
+    assert passage.tokens == 0
+    assert turn_passage(PassageId(9), EXCHANGE, (said(Role.ASSISTANT, Thinking("hm")),)) is None
+    assert turn_passage(PassageId(9), EXCHANGE, ()) is None
+
+
+def test_a_turn_of_results_alone_is_still_found() -> None:
+    found = said(Role.TOOL, ToolResult("1", "grep", "found"))
+    assert turn_passage(PassageId(9), EXCHANGE, (found,)) is not None
+
+
+@given(TEXTS, TEXTS)
+def test_the_same_text_has_the_same_hash_and_no_other(one: str, other: str) -> None:
+    assert (content_hash(one) == content_hash(other)) is (one == other)
+    assert len(content_hash(one)) == 32
+
+
+@given(TEXTS)
+def test_a_text_is_estimated_at_one_token_at_least(text: str) -> None:
+    assert estimate_tokens(text) >= 1

@@ -1,0 +1,162 @@
+"""A store with something in it: conversations in a few words, and all tables to compare."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from app.domain.changes import (
+    Change,
+    ConversationPut,
+    ExchangePut,
+    MessagesAdded,
+    PassagesPut,
+    ReplyGrew,
+)
+from app.domain.conversations import (
+    Conversation,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Role,
+    Text,
+    TitleOrigin,
+)
+from app.domain.ids import MessageId, new_uid
+from app.domain.turn_text import turn_passage
+from app.storage.database import Connection
+from app.storage.recovery import open_store
+from app.storage.store import Store
+from app.system.paths import DataPaths
+
+AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A conversation with all that belongs to it, and the changes that write it."""
+
+    conversation: Conversation
+    messages: tuple[Message, ...]
+    exchanges: tuple[Exchange, ...]
+    changes: tuple[Change, ...]
+
+
+@contextmanager
+def opened(root: Path) -> Iterator[Store]:
+    """Open a data directory for a block and close it in order."""
+    store = open_store(made(root))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def made(root: Path) -> DataPaths:
+    """Return a data directory with its folders."""
+    paths = DataPaths(root)
+    paths.make()
+    return paths
+
+
+def killed(store: Store, target: Path) -> Path:
+    """Return a copy of the data directory as a kill at this moment would leave it."""
+    store.on_writer(lambda: shutil.copytree(store.paths.root, target)).result()
+    return target
+
+
+def tell(
+    store: Store,
+    *texts: str,
+    title: str = "A talk",
+    private: bool = False,
+    at: datetime = AT,
+) -> Told:
+    """Return a conversation of one turn for each of `texts`, not yet written."""
+    conversation_id = store.ids.conversation()
+    messages: list[Message] = []
+    exchanges: list[Exchange] = []
+    changes: list[Change] = []
+    for number, text in enumerate(texts):
+        asked = Message(
+            store.ids.message(), new_uid(), conversation_id, messages[-1].id if messages else None,
+            Role.USER, (Text(text),), at + timedelta(minutes=number),
+        )  # fmt: skip
+        answered = Message(
+            store.ids.message(), new_uid(), conversation_id, asked.id, Role.ASSISTANT,
+            (Text(f"An answer to {text}"),), at + timedelta(minutes=number, seconds=5), "recall:",
+        )  # fmt: skip
+        exchange = Exchange(
+            store.ids.exchange(), conversation_id, exchanges[-1].id if exchanges else None,
+            number, 0, ExchangeStatus.COMPLETED, (asked.id, answered.id), asked.created_at,
+            answered.created_at, "recall:",
+        )  # fmt: skip
+        messages += [asked, answered]
+        exchanges.append(exchange)
+        changes.append(ExchangePut(exchange))
+        if not private:
+            passage = turn_passage(store.ids.passage(), exchange, (asked, answered))
+            assert passage is not None
+            changes.append(PassagesPut((passage,)))
+    conversation = Conversation(
+        conversation_id, new_uid(), title, TitleOrigin.FIRST_WORDS, "commonplace", at, at,
+        messages[-1].id if messages else None, private=private,
+    )  # fmt: skip
+    head: list[Change] = [ConversationPut(conversation)]
+    if messages:
+        head.append(MessagesAdded(tuple(messages)))
+    return Told(conversation, tuple(messages), tuple(exchanges), (*head, *changes))
+
+
+def told(store: Store, *texts: str, **more: object) -> Told:
+    """Like `tell`, and write it."""
+    whole = tell(store, *texts, **more)  # type: ignore[arg-type]
+    store.save(*whole.changes)
+    return whole
+
+
+def asked(store: Store, text: str, *, private: bool = False) -> Told:
+    """Write a conversation whose only exchange is still running."""
+    whole = tell(store, text, private=private)
+    question = whole.messages[0]
+    running = replace(
+        whole.exchanges[0], status=ExchangeStatus.RUNNING, message_ids=(question.id,),
+        completed_at=None,
+    )  # fmt: skip
+    shown = replace(whole.conversation, visible_leaf_id=question.id)
+    changes = (ConversationPut(shown), MessagesAdded((question,)), ExchangePut(running))
+    store.save(*changes)
+    return Told(shown, (question,), (running,), changes)
+
+
+def grow(
+    store: Store, exchange: Exchange, message_id: MessageId, *texts: str, kind: str = "text"
+) -> None:
+    """Journal more of a running reply, one record for each text."""
+    for text in texts:
+        store.journal_only(ReplyGrew(exchange.id, message_id, kind, text, AT, "recall:")).result()
+
+
+def tables(store: Store, *without: str) -> dict[str, list[tuple[object, ...]]]:
+    """Return the rows of every table in order of their values, but for those of `without`."""
+    return store.read(lambda cursor: rows_of(cursor, without))
+
+
+def rows_of(cursor: Connection, without: Sequence[str] = ()) -> dict[str, list[tuple[object, ...]]]:
+    """Return the rows of every table of a connection."""
+    names = cursor.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+    ).fetchall()
+    return {
+        name: cursor.execute(f'SELECT * FROM "{name}" ORDER BY ALL').fetchall()
+        for (name,) in sorted(names)
+        if name not in without
+    }
+
+
+def titles(store: Store) -> set[str]:
+    """Return the titles of all conversations."""
+    rows = store.read(lambda cursor: cursor.execute("SELECT title FROM conversation").fetchall())
+    return {title for (title,) in rows}
