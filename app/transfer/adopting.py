@@ -132,12 +132,12 @@ class Adoption:
     def _grown(
         self, found: ImportedConversation, here: ConversationId
     ) -> tuple[list[Change], Adopted]:
-        present = self._exchanges.messages_in(here)
-        ids = self._message_ids(found, present)
+        ids = self._message_ids(found, here)
         fresh = [each for each in found.messages if each.source_id not in ids]
         duplicates = len(found.messages) - len(fresh)
         if not fresh:
             return [], Adopted(False, 0, 0, duplicates)
+        present = self._exchanges.messages_in(here)
         conversation = self._conversations.get(here)
         added = self._messages(found, fresh, here, ids, conversation.created_at)
         ids |= {each.source_id: message.id for each, message in zip(fresh, added, strict=True)}
@@ -162,14 +162,14 @@ class Adoption:
         return changes, Adopted(False, new_turns, len(added), duplicates)
 
     def _message_ids(
-        self, found: ImportedConversation, present: Iterable[Message]
+        self, found: ImportedConversation, here: ConversationId
     ) -> dict[str, MessageId]:
         """Return our ids of the messages that are here already, by the source's ids."""
         keys = {_message_key(found, each.source_id): each.source_id for each in found.messages}
-        here = self._conversations.imported_ids(found.source, "message", keys)
-        ids = {keys[key]: MessageId(local) for key, local in here.items()}
+        known = self._conversations.imported_ids(found.source, "message", keys)
+        ids = {keys[key]: MessageId(local) for key, local in known.items()}
         if found.source == OWN_SOURCE:
-            ids |= {message.uid: message.id for message in present}
+            ids |= {each.uid: each.id for each in self._exchanges.messages_in(here)}
         return ids
 
     # -- both
