@@ -165,3 +165,12 @@ def test_detection_needs_no_more_than_the_first_bytes() -> None:
     assert detect(b'  [{"title": "x", "mapping": {"a', "x").read is not None
     assert detect(b'[{"uuid": "x", "name": "y", "chat_messages": [', "x").read is not None
     assert detect(b'{"format": "commonplace", "version": 1, "conv', "x").read is not None
+
+
+def test_the_sample_archive_is_read_without_anything_skipped() -> None:
+    samples = Path(__file__).parents[2] / "resources" / "samples" / "sample-archive.json"
+    found = [each for each in read_export(samples) if isinstance(each, ImportedConversation)]
+    assert len(found) == len(list(read_export(samples))) == 19
+    assert all(each.title and each.messages and not each.skipped for each in found)
+    assert sum(each.pinned for each in found) == 3
+    assert sum(each.archived for each in found) == 1

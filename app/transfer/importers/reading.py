@@ -11,6 +11,9 @@ from app.transfer.streams import PEEK_BYTES, Meter
 from app.transfer.zip_reader import DamagedArchive
 
 
+_NAMED_MAX = 100
+
+
 def _never() -> bool:
     return False
 
@@ -37,19 +40,18 @@ def read_export(
     seen = _Seen()
     for found in open_export(path, Meter(cancelled, on_bytes)):
         if isinstance(found, Skipped):
-            seen.others.append(found)
+            seen.note(found)
             continue
         try:
             what = detect(found.stream.peek(PEEK_BYTES), found.name)
         except (DamagedArchive, OSError) as error:
-            seen.others.append(_broken_off(found.name, error))
+            seen.note(_broken_off(found.name, error))
             continue
         if what.read is not None:
             seen.recognised = True
             yield from _read(what.read, found)
         elif what.aside is not None:
-            seen.recognised |= bool(what.aside)
-            seen.others += [Skipped(found.name, what.aside)] if what.aside else []
+            seen.aside(found.name, what.aside)
         else:
             seen.strange(found.name, what)
     if not seen.recognised:
@@ -62,27 +64,46 @@ class _Seen:
 
     def __init__(self) -> None:
         self.recognised = False
-        self.others: list[Skipped] = []
+        self._others: list[Skipped] = []
         self._other_files: list[Skipped] = []
+        self._unnamed_count = 0
+
+    def note(self, skipped: Skipped) -> None:
+        """Note what stays out; after the first hundred it is only counted."""
+        if len(self._others) < _NAMED_MAX:
+            self._others.append(skipped)
+        else:
+            self._unnamed_count += 1
+
+    def aside(self, name: str, why: str) -> None:
+        """Note a side file of an export; in silence without a reason."""
+        if why:
+            self.recognised = True
+            self.note(Skipped(name, why))
 
     def strange(self, name: str, what: Found) -> None:
         """Note a file of no known form."""
         skipped = Skipped(name, f"it is {what.instead}")
-        (self.others if what.is_json else self._other_files).append(skipped)
+        if what.is_json:
+            self.note(skipped)
+        else:
+            self._other_files.append(skipped)
 
     def told(self, path: Path) -> Iterator[Skipped]:
         """Yield what stayed out; files that are not even JSON are only counted."""
-        yield from self.others
+        yield from self._others
+        if self._unnamed_count:
+            yield Skipped(path.name, f"{self._unnamed_count:,} more like these stayed out")
         if count := len(self._other_files):
             files = "1 more file is" if count == 1 else f"{count:,} more files are"
             yield Skipped(path.name, f"{files} no conversations and stayed out")
 
     def refusal(self, path: Path) -> ImportRefused:
         """Return why nothing can be imported, naming what was found instead."""
-        met = self.others + self._other_files
+        met = self._others + self._other_files
         if not met:
             return ImportRefused(f"'{path}' holds no files that could be imported", KNOWN_FORMATS)
-        first, more = met[0], len(met) - 1
+        first, more = met[0], len(met) - 1 + self._unnamed_count
         if not more and first.where == path.name:
             return ImportRefused(
                 f"'{path}' is no export of conversations: {first.why}", KNOWN_FORMATS
