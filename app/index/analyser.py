@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from app.index.languages import COMPOUNDING, is_stop_word, language_of
+from app.index.dates import month_term
+from app.index.languages import COMPOUNDING, DEFAULT_LANGUAGE, is_stop_word, language_of
 from app.index.word_forms import (
     MAX_TERM_CHARS,
     anatomy,
@@ -126,7 +127,7 @@ def wanted_words(text: str, languages: tuple[str, ...]) -> tuple[Wanted, ...]:
     small words of the first alone.
     """
     chunks = _pattern(text.isascii()).findall(text)
-    weighty = [chunk for chunk in chunks if not is_stop_word(as_written(chunk), languages[0])]
+    weighty = [chunk for chunk in chunks if not _is_small(as_written(chunk), languages[0])]
     wanted = [each for chunk in weighty or chunks for each in _wanted(chunk, languages)]
     spoken = [each for each in wanted if not _HIRAGANA_PAIR.fullmatch(each.terms[0])]
     return tuple(dict.fromkeys(spoken or wanted))
@@ -134,7 +135,7 @@ def wanted_words(text: str, languages: tuple[str, ...]) -> tuple[Wanted, ...]:
 
 def query_languages(text: str, likely: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the languages a query may be in: as its small words say, then the `likely` ones."""
-    first = language_of(text, default=likely[0] if likely else language_of(""))
+    first = language_of(text, likely[0] if likely else DEFAULT_LANGUAGE, likely)
     return tuple(dict.fromkeys((first, *likely)))
 
 
@@ -238,6 +239,11 @@ def _wanted(chunk: str, languages: tuple[str, ...]) -> list[Wanted]:
     weighty = [part for part in parts if not is_stop_word(part, languages[0])]
     made = tuple(Wanted(tuple(parts[part])) for part in weighty or parts)
     return [Wanted(tuple(wholes), made)]
+
+
+def _is_small(word: str, language: str) -> bool:
+    """Months are never small, although "mai" is Romanian for "more"."""
+    return is_stop_word(word, language) and month_term(word) is None
 
 
 def _pairs(run: str) -> list[str]:

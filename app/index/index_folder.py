@@ -54,7 +54,7 @@ def read_seal(folder: Path) -> Seal | None:
         raise Unsealed(str(error)) from error
     try:
         return loads(Seal, text)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise Unsealed(f"{_SEAL}: {error}") from error
 
 
@@ -71,14 +71,15 @@ def write_seal(folder: Path, seal: Seal) -> None:
 
 def clear(folder: Path) -> None:
     """Make `folder` exist and be empty. The seal goes first, so that no half is taken for whole."""
+    if folder.exists() and not folder.is_dir():
+        folder.unlink()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / _SEAL).unlink(missing_ok=True)
-    fsync_folder(folder)
-    for each in folder.iterdir():
+    for each in (folder / _SEAL, *folder.iterdir()):
         if each.is_dir():
             shutil.rmtree(each)
         else:
-            each.unlink()
+            each.unlink(missing_ok=True)
+        fsync_folder(folder)
 
 
 def check_files(files: Path, opstamp: int) -> None:

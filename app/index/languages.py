@@ -39,18 +39,22 @@ _LETTERS = tuple(
         ("french", "œ"),
     )
 )
+_LIKELY_VOTE = 0.7
 _LETTER_VOTE = 0.5  # half a small word that no other language has
 _LATIN_END = "\u024f"
 _SAMPLE_CHARS = 600  # as good as 4,000 on ten texts of each language, and 5 times as fast
 _stem_lock = threading.Lock()  # a Stemmer object must not be used by two threads at once
 
 
-def language_of(text: str, default: str = DEFAULT_LANGUAGE) -> str:
+def language_of(text: str, default: str = DEFAULT_LANGUAGE, likely: tuple[str, ...] = ()) -> str:
     """Return the language of the Latin-script words in `text`, judged by its beginning.
 
-    `default` where no small word of any language gives it away.
+    `default` where no small word of any language gives it away; `likely` ones win when it is close.
     """
     votes = _votes(text[:_SAMPLE_CHARS])
+    for language in likely:
+        if language in votes:
+            votes[language] += _LIKELY_VOTE
     return max(votes, key=lambda language: votes[language]) if votes else default
 
 

@@ -10,7 +10,7 @@ _LINE_MARKS = re.compile(
     r"^[ \t]*(?:"
     r"(?:`{3,}|~{3,})[^\n`]*$"  # fences, with the language's name
     r"|(?:[-*_][ \t]*){3,}$"  # rules
-    r"|\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+[-: \t]*$"  # under a table's head
+    r"|\|?(?:[ \t]*:?-+:?[ \t]*\|)+[-: \t]*$"  # under a table's head
     r"|=+[ \t]*$"  # under a heading
     r"|(?:[#>]+[ \t]+)+"  # headings, quotations
     r"|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?"  # bullets, tasks

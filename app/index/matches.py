@@ -23,7 +23,8 @@ from app.index.analyser import (
 from app.index.languages import COMPOUNDING
 
 _THOROUGH_CHARS = 262_144
-_MAX_MATCHES = 4_000
+_MANY_MATCHES = 4_000  # then, too, only what is missing is looked for
+_TOO_MANY_MATCHES = 40_000
 _MIN_PART = 4
 _MIN_PREFIX = 3
 
@@ -59,14 +60,14 @@ class Finder:
         found: list[Match] = []
         for start, piece in self._worth_reading(text, found):
             found += self._in_piece(start, piece)
-            if len(found) > _MAX_MATCHES:
+            if len(found) > _TOO_MANY_MATCHES:
                 break
         return found or self._prefixes(text[:_THOROUGH_CHARS])
 
     def _worth_reading(self, text: str, found: list[Match]) -> Iterator[tuple[int, str]]:
         start, seen, missing = 0, 0, self._beginnings(())
         for piece in slices(text):
-            if start < _THOROUGH_CHARS:
+            if start < _THOROUGH_CHARS and len(found) < _MANY_MATCHES:
                 yield start, piece
             else:
                 if seen < len(found):
@@ -81,13 +82,13 @@ class Finder:
             start += len(piece)
 
     def _beginnings(self, seen: Iterable[int]) -> list[str]:
-        """Return what any form of each word not yet seen begins with."""
+        """Return what any text with one of the words not yet seen must hold."""
         numbers = set(seen)
         starts = [
             _common_start(word.terms) for at, word in enumerate(self._words) if at not in numbers
         ]
         starts += [
-            phrase[0]
+            max(phrase, key=len)
             for at, phrase in enumerate(self._phrases, len(self._words))
             if at not in numbers
         ]
@@ -148,7 +149,7 @@ class Finder:
             number = next((at for start, at in starts if _any_begins(longer, start)), None)
             if number is not None:
                 found.append(Match(begin, end, number))
-            if len(found) > _MAX_MATCHES:
+            if len(found) > _MANY_MATCHES:
                 break
         return found
 

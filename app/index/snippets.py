@@ -122,10 +122,17 @@ def _between_clusters(line: str, at: int) -> int:
         joined = (
             after in _JOINERS or before == "\u200d" or unicodedata.category(after or " ")[0] == "M"
         )
-        paired = _is_regional(after) and _is_regional(before)
+        paired = _is_regional(after) and _regionals_before(line, place) % 2 == 1
         if not joined and not paired and not "\U0001f3fb" <= after <= "\U0001f3ff":
             return place
     return at
+
+
+def _regionals_before(line: str, at: int) -> int:
+    first = at
+    while first and _is_regional(line[first - 1]):
+        first -= 1
+    return at - first
 
 
 def _is_regional(character: str) -> bool:

@@ -84,6 +84,7 @@ class TantivyTextIndex:
         with self._lock, self._translated("could not be started anew"):
             self.close()
             self._index = self._reader = None
+            self.needs_rebuild = RebuildReason.MISSING
             clear(self._folder)
             self._seal, self._languages, self._highest_put = self._new_seal(), Counter(), 0
             files = self._folder / self._seal.files
@@ -100,18 +101,18 @@ class TantivyTextIndex:
         """
         for passage in passages:
             made, language = document(passage)
-            with self._lock, self._writing() as writer:
+            with self._lock, self._writing():
                 if passage.id <= self._highest_put:
-                    writer.delete_documents_by_term(ID, passage.id)
-                writer.add_document(made)
+                    self._lent().delete_documents_by_term(ID, passage.id)
+                self._lent().add_document(made)
                 self._highest_put = max(self._highest_put, passage.id)
                 self._languages[language] += 1
 
     def remove(self, passage_ids: Collection[PassageId]) -> None:
         """Drop passages; unknown ids are ignored; visible after `commit`. Raises as `put`."""
-        with self._lock, self._writing() as writer:
+        with self._lock, self._writing():
             for each in passage_ids:
-                writer.delete_documents_by_term(ID, each)
+                self._lent().delete_documents_by_term(ID, each)
 
     def commit(self, position: int | None) -> None:
         """Make all changes durable and visible; `position` is the journal's, kept beside them.
@@ -122,8 +123,8 @@ class TantivyTextIndex:
         with self._lock:
             opstamp = self._seal.opstamp
             if self._dirty:
-                with self._writing() as writer:
-                    opstamp = writer.commit()
+                with self._writing():
+                    opstamp = self._lent().commit()
                     self._dirty = False
             elif self._usable() and position == self._seal.position:
                 return
@@ -237,20 +238,24 @@ class TantivyTextIndex:
         )
 
     @contextmanager
-    def _writing(self) -> Iterator[tantivy.IndexWriter]:
-        """Lend the writer; if it fails, drop it with everything since the last commit."""
+    def _writing(self) -> Iterator[None]:
+        """When writing fails, drop the writer with everything since the last commit."""
         with self._translated("could not be written"):
-            if self._index is None:
-                raise self._must_be_rebuilt()
-            if self._writer is None:
-                self._writer = self._index.writer(_MEMORY_BYTES, num_threads=1)
             self._dirty = True
             try:
-                yield self._writer
+                yield
             except BaseException:
                 self.close()
                 self._languages = Counter(dict(self._seal.languages))
                 raise
+
+    def _lent(self) -> tantivy.IndexWriter:
+        """Return the writer for one call. Do not name it: its lock lives while a traceback does."""
+        if self._index is None:
+            raise self._must_be_rebuilt()
+        if self._writer is None:
+            self._writer = self._index.writer(_MEMORY_BYTES, num_threads=1)
+        return self._writer
 
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:

@@ -1,0 +1,195 @@
+"""Whatever happens to the index's files, opening it never raises and never lies."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.domain.ids import PassageId
+from app.domain.passages import PassageKind, PassageText
+from app.index.index_folder import Unsealed, check_files, read_seal
+from app.index.text_index import RebuildReason, TantivyTextIndex
+
+KILLS = 4
+HERE = Path(__file__).resolve()
+
+
+def passage(number: int) -> PassageText:
+    return PassageText(
+        PassageId(number), PassageKind.TURN, None, "", f"apple number{number}",
+        "the pear " * (number % 5), "", datetime(2024, 5, 6, tzinfo=UTC),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of two commits with deletions, so that all kinds of files are there."""
+    folder = tmp_path_factory.mktemp("sound") / "text"
+    index = TantivyTextIndex(folder, "one")
+    index.start_over()
+    index.put(passage(number) for number in range(1, 301))
+    index.commit(1)
+    index.put(passage(number) for number in range(250, 401))
+    index.remove([PassageId(7)])
+    index.commit(2)
+    index.close()
+    return folder
+
+
+def answers_or_asks_to_be_rebuilt(folder: Path) -> None:
+    index = TantivyTextIndex(folder, "one")
+    if index.needs_rebuild is None:
+        assert index.passage_ids() == frozenset(range(1, 401)) - {7}
+        assert [hit.passage_id for hit in index.search("number33", 1)] == [33]
+        assert len(index.search("pear", 1000)) == 319
+    else:
+        assert index.needs_rebuild in (RebuildReason.DAMAGED, RebuildReason.MISSING)
+        index.start_over()
+    index.put([passage(500)])
+    index.commit(3)
+    assert [hit.passage_id for hit in index.search("number500", 1)] == [500]
+    index.close()
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def zero(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def zero_a_part(path: Path) -> None:
+    whole = path.read_bytes()
+    quarter = len(whole) // 4
+    path.write_bytes(whole[:quarter] + bytes(quarter) + whole[2 * quarter :])
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize(
+    "damage", [truncate, empty, zero, zero_a_part, remove],
+    ids=lambda damage: damage.__name__,
+)  # fmt: skip
+def test_any_file_may_be_damaged(sound: Path, tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    names = [path.relative_to(sound) for path in sorted(sound.rglob("*")) if path.is_file()]
+    assert len(names) > 10
+    for name in names:
+        folder = tmp_path / "text"
+        shutil.copytree(sound, folder)
+        damage(folder / name)
+        answers_or_asks_to_be_rebuilt(folder)
+        shutil.rmtree(folder)
+
+
+def test_a_damaged_file_is_named(sound: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "text"
+    shutil.copytree(sound, folder)
+    seal = read_seal(folder)
+    assert seal is not None
+    check_files(folder / seal.files, seal.opstamp)
+    (terms, *_) = (folder / seal.files).glob("*.term")
+    zero_a_part(terms)
+    with pytest.raises(Unsealed, match=terms.name):
+        check_files(folder / seal.files, seal.opstamp)
+
+
+@pytest.mark.parametrize(
+    "seal",
+    ["", "{", "[]", "3", "null", '{"format":1}', '{"format":"1","generation":"one","files":3}',
+     '{"format":"x","generation":"one","files":"../..","position":true}', "\ufffe", "[" * 100_000],
+)  # fmt: skip
+def test_a_seal_that_makes_no_sense_is_damage(sound: Path, tmp_path: Path, seal: str) -> None:
+    folder = tmp_path / "text"
+    shutil.copytree(sound, folder)
+    (folder / "seal.json").write_text(seal)
+    index = TantivyTextIndex(folder, "one")
+    assert index.needs_rebuild in (RebuildReason.DAMAGED, RebuildReason.OLD_FORMAT)
+
+
+def test_a_folder_in_place_of_the_seal_is_damage(sound: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "text"
+    shutil.copytree(sound, folder)
+    (folder / "seal.json").unlink()
+    (folder / "seal.json").mkdir()
+    answers_or_asks_to_be_rebuilt(folder)
+
+
+def test_files_older_than_the_seal_are_damage(sound: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "text"
+    shutil.copytree(sound, folder)
+    (meta,) = folder.rglob("meta.json")
+    older = meta.read_bytes()
+    index = TantivyTextIndex(folder, "one")
+    index.put([passage(500)])
+    index.commit(3)
+    index.close()
+    meta.write_bytes(older)
+    assert TantivyTextIndex(folder, "one").needs_rebuild is RebuildReason.DAMAGED
+
+
+def test_a_folder_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a file, not a folder")
+    index = TantivyTextIndex(tmp_path / "text", "one")
+    assert index.needs_rebuild is RebuildReason.DAMAGED
+    index.start_over()
+    assert index.needs_rebuild is None
+
+
+def test_killed_during_commits_it_opens_with_all_that_was_committed(tmp_path: Path) -> None:
+    """A child writes and says what it committed; it is killed in the midst, over and over."""
+    folder = tmp_path / "text"
+    committed = 0
+    for round_number in range(KILLS):
+        child = subprocess.Popen(
+            [sys.executable, str(HERE), str(folder)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=HERE.parents[2],
+            env={**os.environ, "PYTHONPATH": str(HERE.parents[2])},
+        )
+        assert child.stdout is not None
+        for _ in range(2 + round_number):
+            committed = int(child.stdout.readline())
+        child.send_signal(signal.SIGKILL)
+        rest = child.stdout.read().split()
+        child.stdout.close()
+        child.wait()
+        committed = int(rest[-1]) if rest else committed
+        index = TantivyTextIndex(folder, "one")
+        assert index.needs_rebuild is None
+        assert index.position >= committed
+        held = index.passage_ids()
+        # A commit of the index whose position was not saved any more may be ahead by one.
+        assert held == frozenset(range(1, len(held) + 1))
+        assert len(held) in (index.position * 50, index.position * 50 + 50)
+        assert len(index.search("apple", len(held) + 1)) == len(held)
+    assert committed > KILLS
+
+
+def _write_for_ever(folder: Path) -> None:
+    index = TantivyTextIndex(folder, "one")
+    if index.needs_rebuild is not None:
+        index.start_over()
+    position = index.position
+    while True:
+        first = position * 50 + 1
+        index.put(passage(number) for number in range(first, first + 50))
+        position += 1
+        index.commit(position)
+        print(position, flush=True)  # noqa: T201 - the parent reads it
+
+
+if __name__ == "__main__":
+    _write_for_ever(Path(sys.argv[1]))

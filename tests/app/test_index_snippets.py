@@ -1,0 +1,147 @@
+"""A snippet shows the words that were found, in their sentence, and marks just them."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.errors import InvalidInput
+from app.domain.ids import PassageId
+from app.domain.passages import PassageKind, PassageText, SearchQuery
+from app.index.markdown import without_marks
+from app.index.query import parse_query
+from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
+
+FILLER = "Nothing of note was said that day, only small talk. "
+
+
+def cut(text: str, query: str | SearchQuery, user: str = "", limit: int = SNIPPET_CHARS) -> Snippet:
+    passage = PassageText(
+        PassageId(1), PassageKind.TURN, None, "", user, text, "", datetime(2024, 5, 6, tzinfo=UTC)
+    )
+    return snippet(passage, parse_query(query) if isinstance(query, str) else query, limit)
+
+
+def marked(made: Snippet) -> list[str]:
+    return [made.text[start:end] for start, end in made.marks]
+
+
+def test_the_cut_is_where_most_of_the_words_are() -> None:
+    text = FILLER * 20 + "The cat is here. " + FILLER * 20 + "A cat sat on a mat. " + FILLER * 20
+    made = cut(text, "cat mat")
+    assert marked(made) == ["cat", "mat"]
+    assert "A cat sat on a mat." in made.text
+    assert len(made.text) <= SNIPPET_CHARS
+    assert made.text.startswith("…")
+    assert made.text.endswith("…")
+
+
+def test_a_match_is_read_in_its_sentence_and_words_are_not_cut() -> None:
+    made = cut(FILLER * 20 + "We planted sixteen quinces. " + FILLER * 20, "quinces")
+    assert made.text.startswith("…We planted sixteen quinces.")
+    assert set(made.text.strip("…").split()) <= set(
+        (FILLER + "We planted sixteen quinces.").split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [
+        ("She paints while running", "painted runs", ["paints", "running"]),
+        ("Die Häuser und die Krankenversicherung", "Haus Versicherung",
+         ["Häuser", "Krankenversicherung"]),
+        ("東京大学の学生は東京にいる。猫", "東京大学 猫", ["東京大学", "東京", "猫"]),
+        ("แมวอยู่บนเตียง", "แมว", ["แมว"]),
+        ("Кошки спали", "кошка", ["Кошки"]),
+        ("المكتبات الكبيرة", "مكتبة", ["المكتبات"]),
+        ("IŞIKLAR yandı", "ışık", ["IŞIKLAR"]),
+        ("call getUserName() now", "username", ["getUserName"]),
+        ("version 3.11.7 of python3", "3.11.7", ["3.11.7"]),
+        ("cafe\u0301 noir", "café", ["cafe\u0301"]),
+        ("good 👍🏽 work", "👍", ["👍"]),
+        ("the transgenic mice", "transg", ["transgenic"]),
+        ("to be or not to be", '"not to be"', ["to", "be", "not to be"]),
+        ("what is this about", '"is this"', ["is this"]),
+        ("ｆｕｌｌ width", "full", ["ｆｕｌｌ"]),
+        ("nothing here", "absent", []),
+    ],
+)  # fmt: skip
+def test_marks_are_the_words_that_match(text: str, query: str, expected: list[str]) -> None:
+    assert marked(cut(text, query)) == expected
+
+
+def test_without_a_match_it_is_the_beginning_of_the_answer() -> None:
+    made = cut("# Answer\n\nIt *depends*. " + FILLER * 20, "absent", user="A question?")
+    assert made.text.startswith("Answer It depends. Nothing of note")
+    assert made.marks == ()
+    only_question = cut("", "absent", user="A question?")
+    assert only_question.text == "A question?"
+    assert cut("", SearchQuery(tags=("work",))).text == ""
+
+
+def test_markdown_does_not_show() -> None:
+    text = (
+        "## The **plan**\n\n> quoted\n\n- [x] buy `milk`\n* and ~~tea~~\n\n"
+        "| a | b |\n|---|:-:|\n| one | two |\n\n```python\nx = a * b\n```\n---\n"
+        "See [the docs](https://example.com/a_(b)) and ![a chart](chart.png), 2 * 3, __init__."
+    )
+    assert without_marks(text) == (
+        "The plan quoted buy milk and tea a b one two x = a * b "
+        "See the docs and a chart, 2 * 3, __init__."
+    )
+
+
+def test_a_match_inside_markup_is_marked_in_what_is_shown() -> None:
+    made = cut(
+        FILLER * 10 + "\n\n- Use **Flask** with `SQLAlchemy`\n\n" + FILLER * 10, "sqlalchemy"
+    )
+    assert marked(made) == ["SQLAlchemy"]
+    assert "**" not in made.text
+
+
+def test_a_cut_parts_no_letter_from_its_marks_and_no_emoji() -> None:
+    text = "é" * 3 + "e\u0301" * 500
+    assert not cut(text, "absent").text.removesuffix("…").endswith("e")
+    flags = "🇩🇪" * 300
+    assert len(cut(flags, "absent").text.removesuffix("…")) % 2 == 0
+    family = "👩\u200d💻" * 200
+    assert cut(family, "absent").text.removesuffix("…").endswith("💻")
+
+
+def test_a_needle_at_the_end_of_ten_megabytes_is_found_soon() -> None:
+    text = "lorem ipsum dolor sit amet " * 400_000 + "here is the needle"
+    started = time.thread_time()
+    made = cut(text, "needle dolor")
+    assert marked(made)[-1] == "needle"
+    assert time.thread_time() - started < 5
+
+
+def test_a_megabyte_without_spaces_is_cut_to_size() -> None:
+    made = cut("x" * 1_000_000, "absent")
+    assert len(made.text) <= SNIPPET_CHARS
+    made = cut("東" * 300_000 + "京", "東京")
+    assert len(made.text) <= SNIPPET_CHARS
+
+
+@given(
+    st.text(
+        alphabet=st.characters() | st.sampled_from(list("*`#| \n-[]()猫東👍é\u0301aab")),
+        max_size=900,
+    ),
+    st.text(alphabet=st.characters() | st.sampled_from(list('"-ab 猫東')), min_size=2, max_size=30),
+    st.integers(min_value=20, max_value=250),
+)
+def test_marks_lie_inside_the_snippet_in_order_and_apart(text: str, typed: str, limit: int) -> None:
+    try:
+        query = parse_query(typed)
+    except InvalidInput:
+        query = SearchQuery(words="ab 猫 東")
+    made = cut(text, query, user=text[::-1][:50], limit=limit)
+    assert len(made.text) <= limit
+    assert "\n" not in made.text
+    last = -1
+    for start, end in made.marks:
+        assert last < start < end <= len(made.text)
+        last = end

@@ -1,0 +1,335 @@
+"""The text index ranks, restricts, forgets and comes back, and its numbers mean what they say."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.domain.errors import IndexUnavailable
+from app.domain.ids import ConversationId, PassageId
+from app.domain.passages import PassageKind, PassageText
+from app.domain.ports import TextIndex
+from app.index.query import parse_query
+from app.index.text_index import RebuildReason, TantivyTextIndex
+
+FILLER = "Nothing of note was said that day, only small talk about the weather and the news. "
+
+
+def passage(
+    number: int,
+    user: str = "",
+    assistant: str = "",
+    *,
+    tools: str = "",
+    title: str = "",
+    month: int = 5,
+) -> PassageText:
+    return PassageText(
+        PassageId(number), PassageKind.TURN, ConversationId(1), title, user, assistant, tools,
+        datetime(2024, month, 6, tzinfo=UTC),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[TantivyTextIndex]:
+    made = TantivyTextIndex(tmp_path / "text", "one")
+    made.start_over()
+    yield made
+    made.close()
+
+
+def found(index: TextIndex, text: str, limit: int = 10) -> list[int]:
+    return [hit.passage_id for hit in index.search(parse_query(text), limit)]
+
+
+def fill(index: TextIndex, *passages: PassageText) -> None:
+    index.put(passages)
+    index.commit(1)
+
+
+def test_it_is_a_text_index(index: TantivyTextIndex) -> None:
+    port: TextIndex = index
+    assert port.search("anything", 3) == []
+
+
+def test_the_passage_with_more_of_the_words_comes_first(index: TantivyTextIndex) -> None:
+    fill(
+        index,
+        passage(1, "Where is my garden hose?", "In the shed."),
+        passage(2, "What grows in a garden in winter?", "Kale and leeks grow all winter."),
+        passage(3, "Who won?", "Nobody."),
+    )
+    assert found(index, "what grows in the garden in winter") == [2, 1]
+
+
+def test_the_users_words_weigh_more_than_the_depth_of_a_long_answer(
+    index: TantivyTextIndex,
+) -> None:
+    fill(
+        index,
+        passage(1, "Tell me about cooking", FILLER * 20 + "A word on sourdough. " + FILLER * 20),
+        passage(2, "Why does my sourdough not rise?", FILLER * 40),
+    )
+    assert found(index, "sourdough") == [2, 1]
+
+
+def test_words_of_tools_and_titles_are_found_but_weigh_less(index: TantivyTextIndex) -> None:
+    fill(
+        index,
+        passage(1, "Run it", "Done.", tools="exit status of quokka: 7"),
+        passage(2, "About the quokka", "A marsupial."),
+        passage(3, "Hello", "Hi.", title="Quokka talk"),
+    )
+    assert found(index, "quokka") == [2, 1, 3]
+
+
+def test_a_phrase_must_stand_as_it_is_typed(index: TantivyTextIndex) -> None:
+    fill(
+        index,
+        passage(1, "the cat sat on the mat", ""),
+        passage(2, "on the mat the cats sat", ""),
+        passage(3, "the cat", "sat on the mat"),
+        passage(4, "東京大学の学生", ""),
+    )
+    assert found(index, '"cat sat on the mat"') == [1]
+    assert found(index, '"on the mat"') == [2, 1, 3] or set(found(index, '"on the mat"')) == {
+        1,
+        2,
+        3,
+    }
+    assert found(index, '"京大学"') == [4]
+    assert found(index, '"大学京"') == []
+
+
+def test_excluded_words_and_phrases_keep_passages_out(index: TantivyTextIndex) -> None:
+    fill(
+        index,
+        passage(1, "apple pie with cream", ""),
+        passage(2, "apple tree in the garden", ""),
+        passage(3, "a pear tree", ""),
+    )
+    assert found(index, "apple -cream") == [2]
+    assert found(index, 'tree -"pear tree"') == [2]
+    assert found(index, "-apple") == [3]
+    assert found(index, "unknownword -apple") == []
+
+
+def test_only_small_words_are_searched_as_they_are(index: TantivyTextIndex) -> None:
+    fill(index, passage(1, "to be or not to be", ""), passage(2, "hello world", ""))
+    assert found(index, "to be or not to be") == [1]
+
+
+@pytest.mark.parametrize(
+    ("user", "assistant", "query"),
+    [
+        ("Wie kündige ich?", "Die Krankenversicherung hat eine Frist.", "Versicherung"),
+        ("Wie kündige ich?", "Die Krankenversicherung hat eine Frist.", "Kranken"),
+        ("Was ist am See?", "Die Häuser sind schön.", "Haus"),
+        ("Где кошки?", "Они спят.", "кошка"),
+        ("東京の大学で何を学べますか", "物理学です。猫もいます。", "東京"),
+        ("東京の大学で何を学べますか", "物理学です。猫もいます。", "猫"),
+        ("แมวอยู่ที่ไหน", "บนเตียง", "แมว"),
+        ("Fix getUserName please", "Done.", "username"),
+        ("Fix getUserName please", "Done.", "transgetUserName getUser"),
+        ("The transgenic mice", "", "transg"),
+    ],
+)
+def test_words_are_found_in_any_language(
+    index: TantivyTextIndex, user: str, assistant: str, query: str
+) -> None:
+    fill(index, passage(1, "something else altogether", "yes"), passage(2, user, assistant))
+    assert found(index, query) == [2]
+
+
+def test_a_passage_is_found_by_its_month(index: TantivyTextIndex) -> None:
+    fill(index, passage(1, "the trip was nice", month=5), passage(2, "the trip was nice", month=6))
+    assert found(index, "trip in June 2024") == [2, 1]
+    assert found(index, "trip im Mai")[0] == 1
+
+
+def test_coverage_is_the_weighted_share_of_the_words_found(index: TantivyTextIndex) -> None:
+    fill(
+        index,
+        *(passage(number, "common words here", "") for number in range(1, 50)),
+        passage(50, "common and rareword", ""),
+        passage(51, "rareword alone", ""),
+    )
+    share = {hit.passage_id: hit.coverage for hit in index.search("common rareword", 60)}
+    assert share[PassageId(50)] == pytest.approx(1.0)
+    assert 0.8 < share[PassageId(51)] < 1.0
+    assert 0.0 < share[PassageId(1)] < 0.2
+    unknown = index.search("rareword neverwritten", 1)[0]
+    assert 0.3 < unknown.coverage < 0.7
+    assert index.search(parse_query('"rareword alone"'), 1)[0].coverage == pytest.approx(1.0)
+
+
+def test_an_identifier_is_covered_by_all_its_parts(index: TantivyTextIndex) -> None:
+    fill(index, passage(1, "get the user name", ""), passage(2, "getusername", ""), passage(3, "x"))
+    share = {hit.passage_id: hit.coverage for hit in index.search("getUserName", 5)}
+    assert share == {1: pytest.approx(1.0), 2: pytest.approx(1.0)}
+
+
+def test_putting_again_replaces_and_removing_removes(index: TantivyTextIndex) -> None:
+    fill(index, passage(1, "first version"), passage(2, "another"))
+    fill(index, passage(1, "second version"))
+    assert found(index, "first") == []
+    assert found(index, "second") == [1]
+    index.remove([PassageId(1), PassageId(99)])
+    assert found(index, "second") == [1]  # until the commit
+    index.commit(2)
+    assert found(index, "second") == []
+    assert index.passage_ids() == {2}
+    fill(index, passage(1, "third version"))
+    assert found(index, "version") == [1]
+    assert index.passage_count == 2
+
+
+@pytest.mark.parametrize("share", [1, 10, 500])
+def test_only_allowed_passages_are_found_and_none_that_is_excluded(
+    index: TantivyTextIndex, share: int
+) -> None:
+    """Few are asked for by id, many are filtered out of what ranks."""
+    fill(index, *(passage(number, f"apple {'apple ' * (number % 7)}") for number in range(1, 1001)))
+    allowed = frozenset(PassageId(number) for number in range(1, 1001, 1000 // share))
+    excluded = frozenset({PassageId(1)})
+    hits = index.search("apple", 20, allowed, excluded)
+    assert {hit.passage_id for hit in hits} <= allowed - excluded
+    assert len(hits) == min(20, len(allowed) - 1)
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    everywhere = [hit for hit in index.search("apple", 1000) if hit.passage_id in allowed]
+    assert scores == pytest.approx([hit.score for hit in everywhere if hit.passage_id != 1][:20])
+
+
+def test_nothing_is_allowed_or_asked_for(index: TantivyTextIndex) -> None:
+    fill(index, passage(1, "apple"))
+    assert index.search("apple", 10, allowed=frozenset()) == []
+    assert index.search("apple", 0) == []
+    assert index.search("", 10) == []
+    assert index.search("!!", 10) == []
+
+
+def test_candidates_are_scored_as_in_the_ranking(index: TantivyTextIndex) -> None:
+    fill(index, *(passage(number, "apple pear"[: 5 + number % 6]) for number in range(1, 400)))
+    ranked = {hit.passage_id: hit.score for hit in index.search("apple pear", 1000)}
+    assert index.scores("apple pear", set(ranked)) == pytest.approx(ranked)
+    few = list(ranked)[:5]
+    assert index.scores("apple pear", few) == pytest.approx({each: ranked[each] for each in few})
+
+
+def test_words_are_counted(index: TantivyTextIndex) -> None:
+    fill(index, passage(1, "apple pie"), passage(2, "apples"), passage(3, tools="pie"))
+    assert index.document_frequencies("the apple pie plum") == {"apple": 2, "pie": 1, "plum": 0}
+
+
+def test_it_is_found_again_after_closing(tmp_path: Path) -> None:
+    first = TantivyTextIndex(tmp_path / "text", "one")
+    assert first.needs_rebuild is RebuildReason.MISSING
+    first.start_over()
+    fill(first, passage(1, "apple"))
+    first.put([passage(2, "never committed")])
+    first.close()
+    again = TantivyTextIndex(tmp_path / "text", "one")
+    assert again.needs_rebuild is None
+    assert again.position == 1
+    assert found(again, "apple") == [1]
+    assert found(again, "committed") == []
+    fill(again, passage(1, "pear"), passage(3, "plum"))
+    assert found(again, "apple") == []
+    assert again.passage_ids() == {1, 3}
+    again.close()
+
+
+def test_an_index_of_another_database_or_an_older_program_must_be_rebuilt(tmp_path: Path) -> None:
+    first = TantivyTextIndex(tmp_path, "one")
+    first.start_over()
+    fill(first, passage(1, "apple"))
+    first.close()
+    other = TantivyTextIndex(tmp_path, "two")
+    assert other.needs_rebuild is RebuildReason.OTHER_GENERATION
+    assert other.position == 0
+    with pytest.raises(IndexUnavailable):
+        other.search("apple", 1)
+    with pytest.raises(IndexUnavailable):
+        other.put([passage(1, "apple")])
+    with pytest.raises(IndexUnavailable):
+        other.commit(3)
+    seal = tmp_path / "seal.json"
+    seal.write_text(seal.read_text().replace('"format":"', '"format":"0'))
+    assert TantivyTextIndex(tmp_path, "one").needs_rebuild is RebuildReason.OLD_FORMAT
+    other.start_over()
+    assert other.needs_rebuild is None
+    assert found(other, "apple") == []
+
+
+def test_a_rebuild_that_was_broken_off_is_noticed_and_can_go_on(tmp_path: Path) -> None:
+    first = TantivyTextIndex(tmp_path, "one")
+    first.start_over()
+    first.put([passage(1, "apple")])
+    first.commit(None)
+    first.close()
+    again = TantivyTextIndex(tmp_path, "one")
+    assert again.needs_rebuild is RebuildReason.UNFINISHED
+    assert found(again, "apple") == [1]
+    fill(again, passage(2, "apple"))
+    assert again.needs_rebuild is None
+    assert sorted(found(again, "apple")) == [1, 2]
+    again.close()
+
+
+def test_searches_go_on_while_another_thread_writes(index: TantivyTextIndex) -> None:
+    fill(index, passage(1, "apple"))
+    done = threading.Event()
+    wrong: list[object] = []
+
+    def look() -> None:
+        while not done.is_set():
+            hits = index.search("apple", 1000)
+            counts = {hit.passage_id for hit in hits}
+            if len(counts) % 20 != 1 or len(hits) != len(counts):
+                wrong.append(len(hits))
+
+    readers = [threading.Thread(target=look) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for batch in range(10):
+        first = 2 + batch * 20
+        index.put([passage(number, "apple") for number in range(first, first + 20)])
+        index.commit(batch + 2)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    assert index.passage_count == 201
+
+
+def test_when_the_disk_refuses_nothing_counts_since_the_last_commit(
+    index: TantivyTextIndex, tmp_path: Path
+) -> None:
+    fill(index, passage(1, "apple"))
+    index.put([passage(2, "pear")])
+    (files,) = (tmp_path / "text").glob("words-*")
+    away = files.rename(tmp_path / "away")
+    with pytest.raises(IndexUnavailable) as refusal:
+        index.commit(2)
+    assert refusal.value.hint
+    assert index.position == 1
+    assert found(index, "apple") == [1]
+    away.rename(files)
+    index.put([passage(2, "pear")])
+    index.commit(2)
+    assert found(index, "pear") == [2]
+
+
+def test_a_passage_may_be_ten_megabytes(index: TantivyTextIndex) -> None:
+    fill(index, passage(1, "big", "lorem ipsum dolor " * 600_000 + "needle"))
+    assert found(index, "needle") == [1]
+    assert found(index, '"dolor needle"') == [1]
+
+
+def test_lone_surrogates_and_nul_do_no_harm(index: TantivyTextIndex) -> None:
+    fill(index, passage(1, "a\ud800b \x00 apple", "\udfff"))
+    assert found(index, "apple") == [1]
+    assert index.search("\ud800 \x00", 5) == []
