@@ -94,6 +94,9 @@ class SearchService:
     def _results(self, query: SearchQuery, hits: Sequence[TextHit]) -> list[SearchResult]:
         ids = [hit.passage_id for hit in hits]
         places = self._passages.places(ids)
+        questions = self._passages.questions(
+            place.exchange_id for place in places.values() if place.exchange_id is not None
+        )
         texts = {text.id: text for text in self._passages.texts(ids)}
         results: list[SearchResult] = []
         shown: set[object] = set()
@@ -105,7 +108,8 @@ class SearchService:
             key = place.exchange_id if place.kind in _ABOUT_EXCHANGES else (place.kind, place.id)
             if key not in shown:
                 shown.add(key)
-                results.append(_result(query, hit, place, text))
+                question = questions.get(place.exchange_id or 0, "")
+                results.append(_result(query, hit, place, text, question))
         return results
 
     def _left_out(self) -> frozenset[PassageId]:
@@ -133,7 +137,7 @@ def _has_filters(query: SearchQuery) -> bool:
 
 
 def _result(
-    query: SearchQuery, hit: TextHit, place: PassagePlace, text: PassageText
+    query: SearchQuery, hit: TextHit, place: PassagePlace, text: PassageText, question: str
 ) -> SearchResult:
     cut = snippet(text, query)
     return SearchResult(
@@ -148,7 +152,7 @@ def _result(
         message_id=place.first_message_id,
         relevance=hit.coverage,
         cosine=None,
-        user_question=one_line(text.user, _QUESTION_LIMIT_CHARS),
+        user_question=one_line(question, _QUESTION_LIMIT_CHARS),
         snippet=cut.text,
         marks=cut.marks,
         created_at=place.created_at,

@@ -48,6 +48,23 @@ class Exchanges:
         rows = self._store.read(lambda cursor: cursor.execute(statement, [wanted]).fetchall())
         return {message.id: message for message in map(message_of, rows)}
 
+    def messages_in(self, conversation_id: int) -> tuple[Message, ...]:
+        """Return all messages of a conversation, of every branch, parents before children."""
+        statement = f"SELECT {MESSAGE_COLUMNS} FROM message WHERE conversation_id = ? ORDER BY id"
+        rows = self._store.read(
+            lambda cursor: cursor.execute(statement, [conversation_id]).fetchall()
+        )
+        return tuple(map(message_of, rows))
+
+    def text_lengths(self, conversation_id: int) -> Mapping[MessageId, int]:
+        """Return the length in characters of each message's text, of a whole conversation."""
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT id, length(text) FROM message WHERE conversation_id = ?", [conversation_id]
+            ).fetchall()
+        )
+        return dict(rows)
+
     def messages_of(self, exchange: Exchange) -> tuple[Message, ...]:
         """Return an exchange's messages, in path order."""
         found = self.messages(exchange.message_ids)

@@ -117,6 +117,19 @@ class Passages:
         )
         return {place.id: place for place in found}
 
+    def questions(self, exchange_ids: Iterable[int]) -> Mapping[int, str]:
+        """Return, by exchange, the text of the user's first message with words in it."""
+        wanted = list(exchange_ids)
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT l.exchange_id, arg_min(m.text, l.place) FROM exchange_message l "
+                "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
+                "AND m.role = 'user' AND m.text <> '' GROUP BY l.exchange_id",
+                [wanted],
+            ).fetchall()
+        )
+        return dict(rows)
+
     def hidden(self) -> frozenset[PassageId]:
         """Return the passages that search leaves out unless asked: archived, in the trash, private."""
         rows = self._store.read(

@@ -75,6 +75,7 @@ class Program(QObject):
             self._window.chat.banner.tell(" ".join(notices), brief=False)
         await self.chat.begin()
         await self.conversations.first_list()
+        self._window.chat.composer.box.setFocus()
         self.workers.start()
         self.ready.set()
 

@@ -144,13 +144,19 @@ class ConversationListModel(GroupedListModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return row.title
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{row.title}\n{row.updated_at.astimezone():%x %H:%M}"
+            return f"{row.title}\n{day_words(row.updated_at)}, {row.updated_at.astimezone():%H:%M}"
         if role == Qt.ItemDataRole.AccessibleTextRole:
             marks = [", pinned"] * row.pinned + [", private"] * row.private
-            return f"{row.title}, {row.updated_at.astimezone():%x}{''.join(marks)}"
+            return f"{row.title}, {day_words(row.updated_at)}{''.join(marks)}"
         if role == ListRole.ASIDE:
             return "\N{LOCK}" if row.private else ""
         return None
+
+
+def day_words(moment: datetime) -> str:
+    """Return the local day of a time as people write it, whatever the locale: 3 May 2026."""
+    local = moment.astimezone()
+    return f"{local.day} {local:%b %Y}"
 
 
 def group_of(conversation: Conversation, now: datetime) -> str:

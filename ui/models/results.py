@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 
 from app.domain.passages import PassageKind, SearchResult
-from ui.models.conversations import GroupedListModel, Heading, ListRole
+from ui.models.conversations import GroupedListModel, Heading, ListRole, day_words
 
 _GROUPS = (
     ("Turns", (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.TOOL_SUMMARY)),
@@ -36,7 +36,7 @@ class ResultListModel(GroupedListModel):
     def text_of(self, row: object, role: int) -> object:
         """Return the result's lines; the delegate draws the snippet with its marks itself."""
         assert isinstance(row, SearchResult)
-        day = f"{row.created_at.astimezone():%x}"
+        day = day_words(row.created_at)
         if role == Qt.ItemDataRole.DisplayRole:
             return row.conversation_title
         if role == ListRole.SUBTITLE:

@@ -13,6 +13,7 @@ from ui.views.chat_pane import ChatPane
 from ui.views.dashboard import Dashboard
 from ui.views.sidebar import Sidebar
 from ui.views.welcome import local_files
+from ui.widgets.shortcut_guard import ShortcutGuard
 
 _SIDEBAR_PX = 320
 
@@ -57,6 +58,9 @@ class MainWindow(QMainWindow):
             self.statusBar().addPermanentWidget(label)
         self.actions_by_name = Actions(self)
         self._wire_view_actions()
+        guard = ShortcutGuard(self.actions_by_name, self)
+        for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
+            guard.watch(editor)
         self._may_close = False
 
     def restore_state(self, file: Path) -> None:
@@ -99,11 +103,26 @@ class MainWindow(QMainWindow):
     def _wire_view_actions(self) -> None:
         sidebar, dashboard = (self.actions_by_name[name] for name in ("sidebar", "dashboard"))
         sidebar.setChecked(True)
-        sidebar.toggled.connect(self.sidebar.setVisible)
-        dashboard.triggered.connect(self.dock.setVisible)
-        self.dock.visibilityChanged.connect(dashboard.setChecked)
-        self.actions_by_name["focus_composer"].triggered.connect(self.chat.composer.box.setFocus)
-        self.actions_by_name["quit"].triggered.connect(self.close)
+        sidebar.toggled.connect(self._on_sidebar_toggled)
+        dashboard.toggled.connect(self._on_dashboard_toggled)
+        self.dock.visibilityChanged.connect(self._on_dock_visibility_changed)
+        self.actions_by_name["focus_composer"].triggered.connect(self._on_focus_composer_triggered)
+        self.actions_by_name["quit"].triggered.connect(self._on_quit_triggered)
+
+    def _on_sidebar_toggled(self, on: bool) -> None:
+        self.sidebar.setVisible(on)
+
+    def _on_dashboard_toggled(self, on: bool) -> None:
+        self.dock.setVisible(on)
+
+    def _on_dock_visibility_changed(self, visible: bool) -> None:
+        self.actions_by_name["dashboard"].setChecked(visible)
+
+    def _on_focus_composer_triggered(self) -> None:
+        self.chat.composer.box.setFocus()
+
+    def _on_quit_triggered(self) -> None:
+        self.close()
 
     # Qt overrides
 

@@ -13,13 +13,13 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.domain.passages import SearchResult
-from ui.models.conversations import ListRole
+from ui.models.conversations import ListRole, day_words
 from ui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
 _PAD_PX = 10
 _GAP_PX = 3
-_SNIPPET_LINES = 3
+_SNIPPET_LINES = 2
 
 
 class RowDelegate(QStyledItemDelegate):
@@ -41,7 +41,7 @@ class RowDelegate(QStyledItemDelegate):
         value = index.data(ListRole.VALUE)
         if isinstance(value, SearchResult):
             lines = 1 + bool(value.user_question) + _SNIPPET_LINES
-            return QSize(0, round(lines * line + 2 * _PAD_PX + 2 * _GAP_PX))
+            return QSize(0, round(lines * line + 2 * _PAD_PX))
         if index.data(ListRole.HEADING):
             return QSize(0, round(line + 1.6 * _PAD_PX))
         return QSize(0, round(line + 1.4 * _PAD_PX))
@@ -108,7 +108,7 @@ class RowDelegate(QStyledItemDelegate):
         painter.setPen(QColor(colours.text))
         self._line(painter, inner.adjusted(0, 0, -width, 0), result.conversation_title)
         inner.setTop(inner.top() + line + _GAP_PX)
-        day = f"{result.created_at.astimezone():%x}"
+        day = day_words(result.created_at)
         painter.setFont(self._theme.small_font())
         if result.user_question:
             painter.setPen(QColor(colours.text))
@@ -117,7 +117,7 @@ class RowDelegate(QStyledItemDelegate):
         self._snippet(painter, inner, f"{day} \N{EN DASH} ", result)
 
     def _snippet(self, painter: QPainter, area: QRectF, lead: str, result: SearchResult) -> None:
-        """Draw at most three lines of the snippet, with the matching words marked."""
+        """Draw at most two lines of the snippet, with the matching words marked."""
         text = lead + result.snippet.replace("\n", " ")
         layout = QTextLayout(text, self._theme.small_font())
         layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))

@@ -1,0 +1,76 @@
+"""Replies under way, whichever conversation is open: drained 30 times a second, and only then."""
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.running import Reply
+from app.domain.chat import Retrying, TextDelta, ThinkingDelta
+from app.domain.ids import ConversationId
+from ui.bridge import Bridge
+
+_REPAINT_MS = 33
+Part = tuple[str, str]
+
+
+class RunningReplies(QObject):
+    """Turns what the exchange thread pushes into signals of the GUI thread.
+
+    Signals:
+        grew: (Reply, "text" or "thinking", more of it).
+        retrying: (Reply, words for the status line).
+        ended: (Reply, the `Exchange` as stored, or the exception that kept it from being stored).
+    """
+
+    grew = Signal(object, str, str)
+    retrying = Signal(object, str)
+    ended = Signal(object, object)
+
+    def __init__(self, bridge: Bridge, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bridge = bridge
+        self._running: dict[ConversationId, Reply] = {}
+        self._parts: dict[ConversationId, list[Part]] = {}
+        self._drain = QTimer(self, interval=_REPAINT_MS)
+        self._drain.timeout.connect(self._on_drain_timeout)
+
+    def add(self, reply: Reply) -> None:
+        """Follow a reply to its end."""
+        conversation_id = reply.plan.conversation.id
+        self._running[conversation_id] = reply
+        self._parts[conversation_id] = []
+        self._drain.start()
+
+    def of(self, conversation_id: ConversationId) -> Reply | None:
+        """Return the reply under way in a conversation."""
+        return self._running.get(conversation_id)
+
+    def so_far(self, reply: Reply) -> Iterable[Part]:
+        """Return what has come of a reply: (kind, text) in order."""
+        return tuple(self._parts.get(reply.plan.conversation.id, ()))
+
+    def _on_drain_timeout(self) -> None:
+        for conversation_id, reply in tuple(self._running.items()):
+            is_over = reply.done.done()
+            for kind, text in self._new_parts(reply):
+                self._parts[conversation_id].append((kind, text))
+                self.grew.emit(reply, kind, text)
+            if is_over:
+                del self._running[conversation_id], self._parts[conversation_id]
+                self.ended.emit(reply, reply.done.exception() or reply.done.result())
+        if not self._running:
+            self._drain.stop()
+
+    def _new_parts(self, reply: Reply) -> list[Part]:
+        """Return what came since the last time, neighbours of one kind joined."""
+        parts: list[Part] = []
+        for event in reply.drain():
+            if isinstance(event, Retrying):
+                self.retrying.emit(reply, f"{event.reason}. Trying again in {event.wait_s:.0f} s")
+            elif isinstance(event, TextDelta | ThinkingDelta):
+                kind = "text" if isinstance(event, TextDelta) else "thinking"
+                if parts and parts[-1][0] == kind:
+                    parts[-1] = (kind, parts[-1][1] + event.text)
+                else:
+                    parts.append((kind, event.text))
+        return parts

@@ -1,0 +1,38 @@
+"""Lets the window's shortcuts win over the editing keys of text widgets.
+
+On X11 Qt's editors claim Ctrl+K, Ctrl+E, Ctrl+D and others as line editing keys, so that the
+window's own actions of that name never hear them while a text has the focus.
+"""
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+
+class ShortcutGuard(QObject):
+    """Keeps the shortcuts of `actions` from the text widgets it watches."""
+
+    def __init__(self, actions: Iterable[QAction], parent: QObject) -> None:
+        super().__init__(parent)
+        self._claimed = {
+            sequence.toString() for action in actions for sequence in action.shortcuts()
+        } - {""}
+
+    def watch(self, widget: QWidget) -> None:
+        """Guard a widget from now on."""
+        widget.installEventFilter(self)
+
+    # Qt overrides
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Leave a claimed key to the window."""
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and QKeySequence(event.keyCombination()).toString() in self._claimed
+        ):
+            event.ignore()
+            return True
+        return super().eventFilter(watched, event)
