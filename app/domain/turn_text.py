@@ -19,6 +19,9 @@ from app.domain.conversations import (
 from app.domain.ids import PassageId
 from app.domain.passages import Passage, PassageKind
 
+# Recall answers with what stands in other turns: indexed or summarised, it would find itself.
+QUOTING_MODEL = "recall:"
+
 _ARGUMENT_LIMIT_CHARS = 250
 _BYTES_PER_TOKEN = 4  # a common average for English under byte-pair encodings
 
@@ -65,7 +68,11 @@ def turn_passage(
 
     `messages` are the exchange's, in path order.
     """
-    words = turn_text((message.role, message.blocks) for message in messages)
+    words = turn_text(
+        (message.role, message.blocks)
+        for message in messages
+        if not (message.role is Role.ASSISTANT and message.model == QUOTING_MODEL)
+    )
     text = words.embedded
     if not text and not words.results:
         return None

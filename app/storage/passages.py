@@ -7,7 +7,7 @@ from datetime import datetime
 from app.domain.conversations import Role
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind, PassageText, SearchQuery
-from app.domain.turn_text import turn_text
+from app.domain.turn_text import QUOTING_MODEL, turn_text
 from app.storage.database import Connection
 from app.storage.rows import blocks_of
 from app.storage.store import Store
@@ -222,8 +222,9 @@ def _turn_words(cursor: Connection, exchange_ids: list[int]) -> dict[int, tuple[
     rows = cursor.execute(
         "SELECT l.exchange_id, m.role, m.text, m.blocks FROM exchange_message l "
         "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
+        "AND NOT (m.role = 'assistant' AND m.model IS NOT DISTINCT FROM ?) "
         "ORDER BY l.exchange_id, l.place",
-        [exchange_ids],
+        [exchange_ids, QUOTING_MODEL],
     ).fetchall()
     grouped: dict[int, list[tuple[str, str, str | None]]] = {}
     for exchange_id, role, text, blocks in rows:

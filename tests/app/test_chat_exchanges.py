@@ -21,6 +21,7 @@ from app.domain.chat import (
 from app.domain.conversations import Exchange, ExchangeStatus, Role, Text, Thinking, TitleOrigin
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId
+from app.domain.passages import PassageKind
 from app.domain.provider_errors import ConnectionLost, KeyMissing
 from app.storage.exchanges import Exchanges
 from app.storage.passages import Passages
@@ -302,3 +303,14 @@ def test_a_fork_copies_the_path_up_to_a_turn(talk_with: Callable[..., Talk]) -> 
 
 async def _set(event: asyncio.Event) -> None:
     event.set()
+
+
+def test_what_recall_quotes_is_not_indexed_again(talk_with: Callable[..., Talk]) -> None:
+    talk = talk_with(says("From your conversations: the sourdough rose for nine hours."))
+    reply = talk.loop.send(None, (Text("How long did the bread rise?"),), model="recall:")
+    exchange = reply.result(10).done.result(10)
+
+    passages = Passages(talk.store)
+    (text,) = passages.texts(passages.of_source(PassageKind.TURN, exchange.id))
+    assert text.user == "How long did the bread rise?"
+    assert text.assistant == ""
