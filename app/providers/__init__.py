@@ -4,8 +4,8 @@ registry            which providers exist, and building them from configuration
 remote              one provider over the network: its models, its chat model
 streaming           the one loop around every reply: retries, terminal markers, error translation
 openai_responses    the three wires: a request as JSON, and a reader of the events that stream back
-openai_chat
-anthropic_messages
+openai_chat         (its reader is `openai_chat_reader`)
+anthropic_messages  (its reader is `anthropic_reader`)
 transcript          a conversation prepared for any wire: tool pairs, attachments, raw replies
 connection          the vendor's SDK on our own HTTP client; imported on first use
 http                that client: no redirects, no encodings, caps and time limits
@@ -15,6 +15,7 @@ dialect             parameters that a server has refused, left out from then on
 base_url            where a key may go
 prices, tokens      what a request costs, and how long a text is
 local_servers       model servers running on this machine, offered and never used unasked
+recall              the built-in model that quotes, and the other local ones: extractive*, local_embedder
 
 Import what you need from its module; nothing here is imported by itself, because `http` takes
 0.15 s, openai 2.7 s and anthropic 5.2 s to load on a cold disk.

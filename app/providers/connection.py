@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.domain.provider_errors import KeyMissing, KeyRejected
@@ -91,9 +91,15 @@ class Connection:
     def subject(self, model: str = "") -> Subject:
         """Return whom the last request went to, for errors."""
         base_url = self._endpoint.base_url
-        key = self._key.secret.reveal() if self._key else ""
-        place = self._key.place_text if self._key else ""
-        return Subject(self.provider, base_url.text, model, base_url.is_loopback, key, place)
+        place = Subject(self.provider, base_url.text, model, base_url.is_loopback)
+        if (found := self._key) is None:
+            return place
+        return replace(
+            place,
+            key=found.secret.reveal(),
+            key_place=found.place_text,
+            key_remedy=found.remedy,
+        )
 
     async def events(self, path: str, body: dict[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
         """Yield the JSON objects of the events that stream back; others are passed over."""
@@ -187,11 +193,9 @@ class OpenAIConnection(Connection):
     def _make(self, key: str, client: "GuardedClient") -> Sdk:
         from openai import AsyncOpenAI
 
-        # Empty texts rather than None: for None the SDK would look into the environment.
+        # "" for no key: for None the SDK would take the environment's.
         return AsyncOpenAI(
             api_key=key,
-            admin_api_key="",
-            webhook_secret="",
             base_url=self.base_url.text,
             max_retries=0,
             http_client=client,

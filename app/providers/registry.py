@@ -121,12 +121,14 @@ class ProviderRegistry:
         """
         kind, key_env, url_env = _BUILT_IN[name]
         if text := self._environ.get(url_env, "").strip():
-            return ProviderConfig(name, kind, text, key_env, is_built_in=True, url_env=url_env)
+            insisted = own is not None and own.allow_plain_http
+            return ProviderConfig(
+                name, kind, text, key_env, insisted, is_built_in=True, url_env=url_env
+            )
         if own is not None and own.base_url:
             return replace(own, kind=kind, is_built_in=False)
-        return ProviderConfig(
-            name, kind, None, (own.key_env if own else None) or key_env, is_built_in=True
-        )
+        chosen = own.key_env if own is not None else None
+        return ProviderConfig(name, kind, None, chosen or key_env, is_built_in=True)
 
     @staticmethod
     def _kind(config: ProviderConfig) -> ProviderKind:

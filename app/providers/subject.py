@@ -13,7 +13,7 @@ class Subject:
 
     `provider` is the name the user gave it, `base_url` where it is, `model` is "" when no model
     was asked. `key` is only held to be taken out of what the server says, `key_place` is where
-    it came from ("OPENAI_API_KEY", "the keyring").
+    it came from ("OPENAI_API_KEY", "the keyring"), `key_remedy` what to do if it is refused.
     """
 
     provider: str
@@ -22,6 +22,7 @@ class Subject:
     is_loopback: bool = False
     key: str = field(default="", repr=False)
     key_place: str = ""
+    key_remedy: str = "Enter one in Settings, Models"
 
     def redact(self, text: str) -> str:
         """Return `text` without the key."""

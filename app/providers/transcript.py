@@ -7,6 +7,7 @@ budgets) is decided above, in the context plan.
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
+
+_LONE = re.compile("[\ud800-\udfff]")
 
 Item = dict[str, Any]
 ImageReader = Callable[[Image], bytes | None]
@@ -125,7 +128,13 @@ def schema_object(parameters_json: str) -> Item:
 
 
 def raw_reply(wire: str, model: str, items: Iterable[Mapping[str, Any]]) -> RawReply:
-    """Return a provider's own items for storing; ASCII JSON, so that any text survives a database."""
+    """Return a provider's own items for storing, as ASCII JSON that any database takes.
+
+    Byte for byte but for lone surrogates, which no request could carry back: they are replaced.
+    """
+    text = json.dumps(list(items), ensure_ascii=False)
+    if _LONE.search(text):
+        items = json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
     return RawReply(wire, model, json.dumps(list(items), separators=(",", ":")))
 
 

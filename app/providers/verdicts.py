@@ -130,16 +130,11 @@ def _quota(told: _Told) -> ProviderError:
 
 
 def _key(told: _Told) -> ProviderError:
+    remedy = told.hint(told.subject.key_remedy)
     if not told.subject.key:
-        return KeyMissing(
-            f"{told.who} asks for an API key",
-            told.hint("Enter one in Settings, Models"),
-        )
+        return KeyMissing(f"{told.who} asks for an API key", remedy)
     place = f" from {told.subject.key_place}" if told.subject.key_place else ""
-    return KeyRejected(
-        f"{told.who} does not accept the API key{place}",
-        told.hint("Enter a valid key in Settings, Models"),
-    )
+    return KeyRejected(f"{told.who} does not accept the API key{place}", remedy)
 
 
 def _permission(told: _Told) -> ProviderError:

@@ -74,6 +74,13 @@ class FoundKey:
             KeyPlace.SESSION: "this session",
         }[self.place]
 
+    @property
+    def remedy(self) -> str:
+        """What to do when a server does not accept it."""
+        if self.place is KeyPlace.ENVIRONMENT:
+            return f"Correct {self.variable}: the environment wins over what is saved"
+        return "Enter a valid key in Settings, Models"
+
 
 class Vault(Protocol):
     """A place that keeps secrets across sessions."""

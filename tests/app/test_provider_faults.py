@@ -202,6 +202,11 @@ def test_what_is_no_reply_becomes_an_error(
     assert len(server.posts) == requests
 
 
+def test_a_compressed_reply_is_named_as_such(server: Loopback, wire: str) -> None:
+    heard = ask(server, wire, compressed(gzip.compress(b"data: {}\n\n")))
+    assert "compressed reply (gzip)" in str(heard.error)
+
+
 def test_a_redirect_names_its_target_and_is_not_followed(server: Loopback, wire: str) -> None:
     with Loopback() as other:
         heard = ask(server, wire, redirect(other.v1))

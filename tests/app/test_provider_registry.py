@@ -16,7 +16,7 @@ from app.providers.registry import ProviderRegistry
 from app.system.keys import KeyPlace, KeyStore
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import hear, policy
-from tests.fakes.loopback_script import html, json_reply, text
+from tests.fakes.loopback_script import error, html, json_reply, text
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
 
 
@@ -96,6 +96,14 @@ def test_a_configured_provider_of_kind_openai_speaks_responses(server: Loopback)
     assert [each.wire for each in server.posts] == [RESPONSES]
 
 
+def test_a_refused_key_of_the_environment_is_to_be_corrected_there(server: Loopback) -> None:
+    environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-a"}
+    server.always(error(401, "authentication_error"))
+    heard = hear(registry(environ=environ).build("anthropic"))
+    assert "does not accept the API key from ANTHROPIC_API_KEY" in str(heard.error)
+    assert "Correct ANTHROPIC_API_KEY" in str(heard.error)
+
+
 def test_a_vendors_own_host_demands_a_key_before_anything_is_sent() -> None:
     assert isinstance(hear(registry().build("openai")).error, KeyMissing)
 
@@ -136,6 +144,13 @@ def test_a_key_is_bound_to_the_origin_of_its_base_url(server: Loopback) -> None:
     found = built.find_key("local")
     assert found is not None
     assert found.secret.reveal() == "sk-1"
+    server.always(text("yes"))
+    hear(built.build("local"))
+    with Loopback() as other:
+        configs[0] = compatible("local", other.v1)
+        hear(built.build("local"))
+        assert "authorization" not in other.posts[0].headers
+    assert server.posts[0].headers["authorization"] == "Bearer sk-1"
     configs[0] = compatible("local", "http://127.0.0.1:9/v1")
     assert built.find_key("local") is None
     configs[0] = compatible("local", f"{server.url}/other/path")
@@ -158,6 +173,13 @@ def test_the_environments_key_does_not_follow_a_changed_base_url() -> None:
 def test_a_bad_base_url_in_the_environment_names_the_variable() -> None:
     with pytest.raises(InvalidInput, match="OPENAI_BASE_URL"):
         registry(environ={"OPENAI_BASE_URL": "http://evil.example/v1"}).build("openai")
+
+
+def test_the_user_may_insist_on_plain_http_for_the_environments_base_url() -> None:
+    environ = {"OPENAI_BASE_URL": "http://192.168.1.5:11434/v1"}
+    insisted = ProviderConfig("openai", ProviderKind.OPENAI, allow_plain_http=True)
+    built = registry(insisted, environ=environ)
+    assert built.config("openai").url().origin == "http://192.168.1.5:11434"
 
 
 @pytest.mark.parametrize("name", ["", "recall", "Big", "a:b", "a b", "-a", "ä", "a" * 41])

@@ -119,6 +119,19 @@ def test_chat_sends_back_reasoning_and_signatures_of_a_tool_call(server: Loopbac
     assert sent[2] == {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"}
 
 
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_reply_with_a_lone_surrogate_can_go_back(server: Loopback, wire: str) -> None:
+    heard = ask(server, wire, text("a\ud800b"), tool_call("weather", {"x": "\udc00"}))
+    assert heard.finished is not None
+    call = ToolCall("call_1", "weather", "{}")
+    reply = message(Role.ASSISTANT, Text("ab"), call, raw=heard.finished.raw)
+    server.reply(text("yes"))
+    sent = request(user("a"), reply, message(Role.TOOL, RESULT))
+    again = hear(provider(wire, address(server, wire)), sent)
+    assert (again.text, again.error) == ("yes", None)
+    assert "a\\ufffdb" in json.dumps(server.posts[-1].body)
+
+
 def test_chat_sends_the_minimum(server: Loopback) -> None:
     ask(server, CHAT, text("yes"))
     assert server.posts[0].body == {

@@ -172,6 +172,13 @@ def test_a_pair_of_surrogates_split_over_two_deltas_is_one_character(
     assert heard.text == "🎉"
 
 
+def test_what_was_held_back_comes_at_the_end(server: Loopback, wire: str) -> None:
+    heard = ask(server, wire, thinking("hm \ud83c"), text("a black flag 🏴"))
+    assert (heard.thinking, heard.text) == ("hm \ufffd", "a black flag 🏴")
+    cut = ask(server, wire, text("a black flag 🏴"), no_marker())
+    assert cut.text == "a black flag 🏴"
+
+
 def test_comments_pings_and_unknown_events_are_passed_over(server: Loopback, wire: str) -> None:
     strange = b': keepalive\n\nevent: brand_new\ndata: {"type": "brand_new", "x": [1]}\n\n'
     noise = strange + b'event: odd\ndata: [1, 2]\n\nevent: odd\ndata: "text"\n\ndata: null\n\n'
