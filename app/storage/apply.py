@@ -27,6 +27,7 @@ _SPEND_COLUMNS = (
     "position, place, spent_at, purpose, model, input_tokens, output_tokens, cached_tokens, cost_usd, "
     "exchange_id"
 )
+_PROVIDER_COLUMNS = "name, kind, base_url, key_env, allow_plain_http"
 _SUMMARY_COLUMNS = "kind, source_id, made_at, conversation_id, text, model, source_hash, latest"
 
 
@@ -135,7 +136,7 @@ def _write_rest(connection: Connection, fold: Fold) -> None:
     insert_rows(connection, "tag", "conversation_id, name, automatic", kept_tags, _REPLACE)
     _write_origins(connection, fold)
     _write_named(connection, "appconfig", "key, value", "key", fold.settings)
-    _write_named(connection, "provider", "name, kind, base_url, key_env", "name", fold.providers)
+    _write_named(connection, "provider", _PROVIDER_COLUMNS, "name", fold.providers)
     drafts = fold.drafts.values()
     insert_rows(connection, "draft", "conversation_id, text, saved_at", drafts, _REPLACE)
 

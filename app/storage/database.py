@@ -68,7 +68,7 @@ class Database:
             raise RuntimeError("a query on a thread that must never wait")
         if self._gate.is_inside:
             return query(self._cursor())
-        return self._again_if_invalidated(lambda: _snapshot(self._cursor(), query))
+        return self._mending(lambda: self._snapshot(query))
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction on the writing connection; only the writer thread calls it.
@@ -76,12 +76,12 @@ class Database:
         `work` runs a second time when the instance became invalid under it. Raises DiskFull,
         ReadOnlyStorage, StorageError for what the disk did, after rolling back.
         """
-        return self._again_if_invalidated(lambda: _transaction(self._connection, work))
+        return self._mending(lambda: _transaction(self._connection, work))
 
     def checkpoint(self) -> bool:
         """Fold the write-ahead log into the file; False when that has to be tried again later."""
         try:
-            self._again_if_invalidated(lambda: self._connection.execute("CHECKPOINT"))
+            self._mending(lambda: self._connection.execute("CHECKPOINT"), tries=1)
         except StorageError:
             return False
         return True
@@ -127,8 +127,23 @@ class Database:
             self._closed = True
             self._let_go()
 
-    def _again_if_invalidated(self, work: Callable[[], T]) -> T:
-        for last_try in (False, True):
+    def _snapshot(self, query: Callable[[Connection], T]) -> T:
+        cursor = self._cursor()
+        try:
+            cursor.execute("BEGIN READ ONLY")
+            outcome = query(cursor)
+            cursor.execute("ROLLBACK")
+        except BaseException:
+            # It may have been broken off anywhere, even in its end; a new cursor is cheap.
+            self._local.generation = None
+            with suppress(duckdb.Error):
+                cursor.close()
+            raise
+        return outcome
+
+    def _mending(self, work: Callable[[], T], tries: int = 2) -> T:
+        """Return what `work` gives; reopen the database whenever it became invalid under it."""
+        while True:
             generation = self._generation
             try:
                 with self._gate.passing():
@@ -136,12 +151,13 @@ class Database:
             except duckdb.InterruptException as error:
                 raise Cancelled("The query was broken off") from error
             except _INVALIDATED as error:
-                if last_try:
-                    raise of_duckdb(error) from error
+                tries -= 1
+                failure = error
             except _WORLD as error:
                 raise of_duckdb(error) from error
             self._reopen(generation)
-        raise AssertionError
+            if not tries:
+                raise of_duckdb(failure) from failure
 
     def _reopen(self, seen_generation: int) -> None:
         """Close and open again, unless another thread has done so since `seen_generation`."""
@@ -203,18 +219,13 @@ def _opened(path: Path, backups: Path) -> Connection:
         raise of_duckdb(error) from error
 
 
-def _snapshot(cursor: Connection, query: Callable[[Connection], T]) -> T:
-    cursor.execute("BEGIN READ ONLY")
-    try:
-        return query(cursor)
-    finally:
-        # After an error the transaction may be over already.
-        with suppress(duckdb.Error):
-            cursor.execute("ROLLBACK")
-
-
 def _transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
-    connection.execute("BEGIN")
+    try:
+        connection.execute("BEGIN")
+    except duckdb.TransactionException:
+        # The last one could not even be rolled back.
+        connection.execute("ROLLBACK")
+        connection.execute("BEGIN")
     try:
         outcome = work(connection)
         connection.execute("COMMIT")

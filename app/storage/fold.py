@@ -144,7 +144,9 @@ def _setting(fold: Fold, change: SettingPut, _position: int, _place: int) -> Non
 
 
 def _provider(fold: Fold, change: ProviderPut, _position: int, _place: int) -> None:
-    row = (change.name, change.kind, change.base_url, change.key_env)
+    row = (
+        change.name, change.kind, change.base_url, change.key_env, change.allow_plain_http,
+    )  # fmt: skip
     fold.providers[change.name] = None if change.removed else row
 
 

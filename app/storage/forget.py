@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from app.domain.changes import ConversationForgotten, ExchangePut
-from app.domain.errors import StorageError
+from app.domain.errors import DiskFull
 from app.domain.ids import ConversationId
 from app.storage import image
 from app.storage.backup import backup_from, fsync_path
@@ -121,7 +121,7 @@ def _swap(store: Store, target: Path) -> None:
     finally:
         coming.close()
     if target.with_name(target.name + ".wal").exists():
-        raise StorageError("The database's copy could not be finished", "Free some space.")
+        raise DiskFull("There is no room on the disk for a copy", "Free some space.")
     fsync_path(target)
     store.database.replace_file(target)
     fsync_folder(store.paths.root)

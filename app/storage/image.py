@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from app.domain.errors import Cancelled, StorageError
+from app.domain.errors import Cancelled, DiskFull, StorageError
 from app.storage import migrations
 from app.storage.database import Connection, connect
 from app.storage.faults import of_duckdb
@@ -79,9 +79,9 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
     Return the journal's position it stands at, and the rows of each table. The target must lie
     in the backups folder. Raises StorageError, Cancelled; then what there is of `target` is worthless.
     """
-    source = _first(connection, "SELECT current_database()")
     quoted = str(target).replace("'", "''")
     try:
+        source = _first(connection, "SELECT current_database()")
         connection.execute(f"ATTACH '{quoted}' AS backup_target")
         try:
             connection.execute("BEGIN")
@@ -103,7 +103,8 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
     except duckdb.Error as error:
         raise of_duckdb(error) from error
     if target.with_name(target.name + ".wal").exists():
-        raise StorageError(f"The copy '{target.name}' was not finished", "Free some space.")
+        # Detaching folds the log in, and says nothing when there is no room for that.
+        raise DiskFull("There is no room on the disk for a copy", "Free some space.")
     return position, counts
 
 

@@ -1,10 +1,13 @@
 """A store with something in it: conversations in a few words, and all tables to compare."""
 
+import atexit
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 from app.domain.changes import (
@@ -55,10 +58,22 @@ def opened(root: Path) -> Iterator[Store]:
 
 
 def made(root: Path) -> DataPaths:
-    """Return a data directory with its folders."""
+    """Return a data directory with an empty database: a copy of one, which is quicker to open."""
     paths = DataPaths(root)
+    if not root.exists():
+        shutil.copytree(_blank(), root)
     paths.make()
     return paths
+
+
+@cache
+def _blank() -> Path:
+    root = Path(tempfile.mkdtemp(prefix="commonplace-blank-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    paths = DataPaths(root)
+    paths.make()
+    open_store(paths).close()
+    return root
 
 
 def killed(store: Store, target: Path) -> Path:

@@ -1,0 +1,264 @@
+"""The connection: locked settings, a gate for its replacement, queries broken off, reopening."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from app.domain.errors import Cancelled, StorageError
+from app.storage import database as database_module
+from app.storage.database import Connection, Database
+from app.storage.gate import Gate
+
+FOREVER = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 8"
+WAIT_S = 10
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    made = Database(tmp_path / "a.duckdb", backups)
+    made.write(lambda c: c.execute("CREATE TABLE t (id BIGINT PRIMARY KEY)"))
+    yield made
+    made.close()
+
+
+def add(database: Database, number: int) -> None:
+    database.write(lambda connection: connection.execute("INSERT INTO t VALUES (?)", [number]))
+
+
+def ids(database: Database) -> list[int]:
+    rows = database.read(lambda cursor: cursor.execute("SELECT id FROM t ORDER BY id").fetchall())
+    return [each for (each,) in rows]
+
+
+def test_many_pass_the_gate_and_one_holds_it_shut_alone() -> None:
+    gate, inside = Gate(), threading.Barrier(3)
+    log: list[str] = []
+    leave = threading.Event()
+
+    def pass_through() -> None:
+        with gate.passing():
+            inside.wait(WAIT_S)
+            leave.wait(WAIT_S)
+            log.append("left")
+
+    def shut() -> None:
+        with gate.shut():
+            log.append("alone")
+
+    with ThreadPoolExecutor(3) as pool:
+        passing = [pool.submit(pass_through) for _ in range(2)]
+        inside.wait(WAIT_S)
+        shutting = pool.submit(shut)
+        leave.set()
+        for each in (*passing, shutting):
+            each.result(WAIT_S)
+    assert log == ["left", "left", "alone"]
+
+
+def test_nobody_enters_while_the_gate_is_shut() -> None:
+    gate, entered = Gate(), threading.Event()
+
+    def enter() -> None:
+        with gate.passing():
+            entered.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        with gate.shut():
+            waiting = pool.submit(enter)
+            assert not entered.wait(0.05)
+        waiting.result(WAIT_S)
+    assert entered.is_set()
+
+
+def test_who_is_inside_may_enter_again_although_someone_waits_to_shut() -> None:
+    gate = Gate()
+    shutting = threading.Thread(target=lambda: gate.shut().__enter__())
+    with gate.passing():
+        shutting.start()
+        while not gate._shut:
+            shutting.join(0.001)
+        assert gate.is_inside
+        with gate.passing():
+            pass
+    assert not gate.is_inside
+    shutting.join(WAIT_S)
+    assert not shutting.is_alive()
+
+
+def test_the_settings_are_locked_and_no_other_file_can_be_reached(
+    database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
+    for statement in (
+        f"SELECT * FROM '{tmp_path}/secret.csv'",
+        f"COPY t TO '{tmp_path}/out.csv'",
+        f"ATTACH '{tmp_path}/other.duckdb'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET memory_limit = '10GB'",
+    ):
+        with pytest.raises((duckdb.Error, StorageError)):
+            database.read(lambda cursor, run=statement: cursor.execute(run))  # type: ignore[misc]
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_write_that_fails_is_rolled_back_and_the_next_one_works(database: Database) -> None:
+    def half(connection: Connection) -> None:
+        connection.execute("INSERT INTO t VALUES (1)")
+        raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        database.write(half)
+    add(database, 2)
+    assert ids(database) == [2]
+
+
+def test_an_error_in_a_query_leaves_its_thread_able_to_ask(database: Database) -> None:
+    for _ in range(2):
+        with pytest.raises(duckdb.ParserException):
+            database.read(lambda cursor: cursor.execute("SELEKT"))
+        with pytest.raises(ZeroDivisionError):
+            database.read(lambda _: 1 // 0)
+    assert ids(database) == []
+
+
+def test_a_query_may_ask_another_one(database: Database) -> None:
+    add(database, 1)
+    assert database.read(lambda _: ids(database)) == [1]
+    assert ids(database) == [1]
+
+
+def test_a_long_query_can_be_broken_off_from_another_thread(database: Database) -> None:
+    started, idents = threading.Event(), list[int]()
+
+    def ask(cursor: Connection) -> None:
+        idents.append(threading.get_ident())
+        started.set()
+        cursor.execute(FOREVER).fetchall()
+
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(database.read, ask)
+        assert started.wait(WAIT_S)
+        while not asking.done():
+            database.interrupt(idents[0])
+        with pytest.raises(Cancelled):
+            asking.result()
+        assert pool.submit(ids, database).result() == []
+    database.interrupt(12345)
+
+
+def test_an_instance_that_became_invalid_is_reopened_and_asked_again(database: Database) -> None:
+    add(database, 1)
+    calls: list[Connection] = []
+
+    def fail_once(cursor: Connection) -> int:
+        calls.append(cursor)
+        if len(calls) == 1:
+            raise duckdb.FatalException("the instance is invalid")
+        return len(cursor.execute("SELECT * FROM t").fetchall())
+
+    assert database.read(fail_once) == 1
+    assert calls[0] is not calls[1]
+    calls.clear()
+
+    def write_once(connection: Connection) -> None:
+        connection.execute("INSERT INTO t VALUES (2)")
+        fail_once(connection)
+
+    database.write(write_once)
+    assert ids(database) == [1, 2]
+
+
+def test_an_instance_that_stays_invalid_is_an_error_of_storage_and_no_loop(
+    database: Database,
+) -> None:
+    def fail(_: Connection) -> None:
+        raise duckdb.FatalException("the instance is invalid")
+
+    for work in (database.read, database.write):
+        with pytest.raises(StorageError):
+            work(fail)
+    add(database, 1)
+    assert ids(database) == [1]
+
+
+def test_a_reopening_that_fails_is_tried_again_by_the_next(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Connection) -> None:
+        raise duckdb.FatalException("the instance is invalid")
+
+    def refuse(*_: object) -> Connection:
+        raise duckdb.IOException("not now")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(database_module, "connect", refuse)
+        with pytest.raises(StorageError, match="not now"):
+            database.read(fail)
+        with pytest.raises(StorageError, match="not now"):
+            ids(database)
+    assert ids(database) == []
+
+
+def test_readers_of_many_threads_survive_reopenings(database: Database) -> None:
+    for number in range(100):
+        add(database, number)
+    broken: set[int] = set()
+
+    def ask(number: int) -> int:
+        def query(cursor: Connection) -> int:
+            found = len(cursor.execute("SELECT * FROM t").fetchall())
+            if number % 10 == 0 and number not in broken:
+                broken.add(number)
+                raise duckdb.FatalException("the instance is invalid")
+            return found
+
+        return database.read(query)
+
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(ask, range(200))) == {100}
+
+
+def test_the_file_can_be_replaced_while_others_read(database: Database, tmp_path: Path) -> None:
+    add(database, 1)
+    stop = threading.Event()
+
+    def ask() -> set[int]:
+        seen: set[int] = set()
+        while not stop.is_set():
+            seen.update(ids(database))
+        return seen
+
+    with ThreadPoolExecutor(3) as pool:
+        asking = [pool.submit(ask) for _ in range(3)]
+        for number in range(2, 5):
+            coming = tmp_path / "backups" / "coming.duckdb"
+            other = Database(coming, tmp_path / "backups")
+            other.write(lambda c: c.execute("CREATE TABLE t (id BIGINT PRIMARY KEY)"))
+            add(other, number)
+            other.close()
+            database.replace_file(coming)
+            assert ids(database) == [number]
+        stop.set()
+        seen = set[int]().union(*(each.result(WAIT_S) for each in asking))
+    assert seen <= {1, 2, 3, 4}
+
+
+def test_a_database_that_was_closed_is_not_opened_again_by_a_latecomer(tmp_path: Path) -> None:
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    database = Database(tmp_path / "a.duckdb", backups)
+    database.read(lambda cursor: cursor.execute("SELECT 1").fetchall())
+    database.close()
+    for work in (database.read, database.write):
+        with pytest.raises(StorageError):
+            work(lambda cursor: cursor.execute("SELECT 1").fetchall())
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as free:
+        assert free.execute("SELECT 1").fetchall() == [(1,)]
