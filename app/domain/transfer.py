@@ -47,8 +47,9 @@ class ImportedConversation:
 
     `source` is the importer's name ("chatgpt", "claude", "commonplace", ...); `visible_leaf` is
     the source id of the last message shown. `skipped` names messages that could not be read.
-    An empty `title` means there was none. `summary` is one the source made. Only our own export
-    carries `uid`, `summaries`, `title_origin` and `first_source`, where it once came from itself.
+    An empty `title` means there was none. `summary` is one the source made, `summaries` those with
+    a date. Only our own export carries `uid`, `title_origin` and `first_source`, where it once came
+    from itself.
     """
 
     source: str

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.domain.conversations import Attachment, Image, Role, Text, Thinking, ToolCall, ToolResult
-from app.domain.transfer import ImportedConversation, Skipped
+from app.domain.transfer import CarriedSummary, ImportedConversation, Skipped
 from app.transfer.importers import read_export
 from app.transfer.importers.claude import read_claude
 
@@ -42,6 +42,8 @@ def _message(uuid: str, text: str = "words", **more: object) -> dict[str, Any]:
 def test_a_conversation_keeps_name_summary_and_times(tree: ImportedConversation) -> None:
     assert (tree.source, tree.source_id, tree.title) == ("claude", "c-tree", "Choosing a boat")
     assert tree.summary == "Which boat suits a family of four."
+    assert tree.updated_at is not None
+    assert tree.summaries == (CarriedSummary(tree.summary, "claude", tree.updated_at),)
     assert tree.created_at == datetime(2026, 2, 3, 10, tzinfo=UTC)
     assert tree.messages[0].created_at == datetime(2026, 2, 3, 10, 1, 0, 123456, tzinfo=UTC)
 

@@ -1,9 +1,9 @@
-"""How much memory reading a large export takes, and how fast it goes; prints one JSON document.
+"""How much memory a large export takes, and how fast it is read; prints one JSON document.
 
-    python tests/bench/import_memory.py [--megabytes 200] [--form chatgpt|claude] [--zip]
+    python tests/bench/import_memory.py [--megabytes 200] [--form chatgpt|claude] [--store]
 
 The export is made up and written to a temporary folder; a child process reads it, so that what
-this process used does not count. Growth is that of the peak resident set since the imports;
+this process used does not count; with `--store` it is stored too, in an empty data directory. Growth is that of the peak resident set since the imports;
 rates are per second of processor time, since machines are rarely idle.
 """
 
@@ -21,7 +21,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from app.domain.transfer import ImportedConversation
+from app.storage.recovery import open_store
+from app.system.paths import DataPaths
 from app.transfer.importers import read_export
+from app.transfer.importing import import_files
 from tests.fakes.exports import (
     Shape,
     array_pieces,
@@ -36,13 +39,16 @@ def main() -> None:
     """Make an export, read it in a child, print what the child measured."""
     options = _options()
     if options.read:
-        print(json.dumps(_measured(Path(options.read))))  # noqa: T201
+        print(json.dumps(_measured(Path(options.read), options.store)))  # noqa: T201
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "conversations.json")
         _write(path, options.megabytes << 20, options.form)
+        stored = ["--store"] if options.store else []
         child = subprocess.run(
-            [sys.executable, __file__, "--read", str(path)], check=True, capture_output=True
+            [sys.executable, __file__, "--read", str(path), *stored],
+            check=True,
+            capture_output=True,
         )
     measured = json.loads(child.stdout)
     print(json.dumps({"form": options.form, **measured}, indent=1))  # noqa: T201
@@ -52,6 +58,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--form", choices=("chatgpt", "claude"), default="chatgpt")
+    parser.add_argument("--store", action="store_true")
     parser.add_argument("--read", help="measure reading this file, in this process")
     return parser.parse_args()
 
@@ -72,14 +79,10 @@ def _until(size_bytes: int, conversations: Iterable[dict[str, Any]]) -> Iterable
             return
 
 
-def _measured(path: Path) -> dict[str, float]:
+def _measured(path: Path, stored: bool) -> dict[str, float]:
     before_kb = _peak_kb()
     began, began_cpu = time.perf_counter(), time.process_time()
-    conversations = messages = 0
-    for found in read_export(path):
-        if isinstance(found, ImportedConversation):
-            conversations += 1
-            messages += len(found.messages)
+    conversations, messages = _stored(path) if stored else _read(path)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
     size_bytes = path.stat().st_size
     return {
@@ -88,10 +91,31 @@ def _measured(path: Path) -> dict[str, float]:
         "messages": messages,
         "seconds": round(seconds, 2),
         "cpu_seconds": round(cpu_seconds, 2),
+        "messages_per_s": round(messages / seconds),
         "messages_per_cpu_s": round(messages / cpu_seconds),
         "megabytes_per_cpu_s": round(size_bytes / cpu_seconds / (1 << 20), 1),
         "growth_megabytes": round((_peak_kb() - before_kb) / 1024, 1),
     }
+
+
+def _read(path: Path) -> tuple[int, int]:
+    conversations = messages = 0
+    for found in read_export(path):
+        if isinstance(found, ImportedConversation):
+            conversations += 1
+            messages += len(found.messages)
+    return conversations, messages
+
+
+def _stored(path: Path) -> tuple[int, int]:
+    paths = DataPaths(path.parent / "book")
+    paths.make()
+    store = open_store(paths)
+    try:
+        report = import_files(store, [path])
+    finally:
+        store.close()
+    return report.conversations, report.messages
 
 
 def _peak_kb() -> int:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import datetime
 from typing import Any
 
 from app.domain.conversations import (
@@ -14,7 +15,12 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
+from app.domain.transfer import (
+    CarriedSummary,
+    ImportedConversation,
+    ImportedMessage,
+    Skipped,
+)
 from app.transfer.importers.building import Builder, Imported, conversations, visible_leaf
 from app.transfer.importers.pieces import Entry
 from app.transfer.importers.scanner import Readable
@@ -70,8 +76,8 @@ class _Conversation(Builder):
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
         name = title(header.get("name"))
-        created_at = moment(header.get("created_at"))
-        tree = self.grown(created_at)
+        created_at, updated_at = moment(header.get("created_at")), moment(header.get("updated_at"))
+        tree = self.grown(created_at or updated_at)
         if not tree.messages:
             why = "nothing in it can be read" if self.left_out else "it is empty"
             return Skipped(f"'{name}'" if name else "", why)
@@ -82,12 +88,13 @@ class _Conversation(Builder):
             messages=tree.messages,
             visible_leaf=visible_leaf(tree, identity(header.get("current_leaf_message_uuid"))),
             created_at=created_at,
-            updated_at=moment(header.get("updated_at")),
+            updated_at=updated_at,
             archived=header.get("is_archived") is True,
             pinned=header.get("is_starred") is True,
             model=words(header.get("model")) or None,
             summary=words(header.get("summary")),
             skipped=self.skipped(name),
+            summaries=_summaries(words(header.get("summary")), updated_at or created_at),
         )
 
     def _parent(self, named: str) -> str | None:
@@ -138,6 +145,10 @@ class _Conversation(Builder):
         if kind not in _SILENT_BLOCKS:
             self.left_out.append((name, f"a block of the kind '{kind[:60]}' in it is not known"))
         return []
+
+
+def _summaries(text: str, made_at: datetime | None) -> tuple[CarriedSummary, ...]:
+    return (CarriedSummary(text, SOURCE, made_at),) if text.strip() and made_at else ()
 
 
 def _tool_result(block: dict[str, Any]) -> ToolResult:

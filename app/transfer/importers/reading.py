@@ -10,7 +10,6 @@ from app.transfer.importers.detect import KNOWN_FORMATS, Found, detect
 from app.transfer.streams import PEEK_BYTES, Meter
 from app.transfer.zip_reader import DamagedArchive
 
-
 _NAMED_MAX = 100
 
 
