@@ -21,7 +21,7 @@ from ui.bridge import Bridge
 from ui.errors import ReportDialog, catch_the_rest, report_of, words_for
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
-from ui.widgets.transcript import TranscriptView
+from ui.widgets.transcript.view import TranscriptView
 
 if TYPE_CHECKING:
     from app.bootstrap import Services

@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 
 from app.bootstrap import Services
 from app.chat.library import ConversationView
 from app.chat.places import link_to
 from app.chat.running import Reply
-from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message, Text
+from app.domain.conversations import Conversation, Exchange, Message, Text
 from app.domain.errors import KnownError
 from app.domain.events import Changed
 from app.domain.ids import ConversationId, ExchangeId, MessageId
@@ -21,7 +22,8 @@ from ui.controllers.turns import content_of, heads_of
 from ui.errors import words_for
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
-from ui.widgets.transcript import TranscriptView
+from ui.widgets.transcript.values import Footer
+from ui.widgets.transcript.view import TranscriptView
 
 
 class ChatController(QObject):
@@ -29,11 +31,11 @@ class ChatController(QObject):
 
     Signals:
         opened: The `Conversation` that is open now, or None for one not yet begun.
-        link_followed: A `commonplace://` link in a message was clicked.
+        link_activated: (target, words it stands behind): a link in a message was clicked.
     """
 
     opened = Signal(object)
-    link_followed = Signal(str)
+    link_activated = Signal(str, str)
 
     def __init__(
         self, services: Services, bridge: Bridge, window: MainWindow, appearance: Appearance
@@ -49,6 +51,7 @@ class ChatController(QObject):
         self._view: ConversationView | None = None
         self._private = False
         self._model = ""
+        self._edited: tuple[ExchangeId, MessageId] | None = None
         self._replies = RunningReplies(bridge, self)
         self._replies.grew.connect(self._on_reply_grew)
         self._replies.retrying.connect(self._on_reply_retrying)
@@ -90,7 +93,7 @@ class ChatController(QObject):
     # -- showing
 
     def _show_new(self, *, private: bool) -> None:
-        self._view, self._private = None, private
+        self._view, self._private, self._edited = None, private, None
         self._model = self._services.settings.text("default_model")
         self._transcript.show_conversation(())
         if private:
@@ -116,9 +119,7 @@ class ChatController(QObject):
         assert self._view is not None
         places = [each.id for each in self._view.path]
         if exchange_id in places:
-            self._transcript.scroll_to_turn(places.index(exchange_id), highlight=True)
-        else:
-            self._transcript.scroll_to_end()
+            self._transcript.scroll_to_turn(places.index(exchange_id))
 
     async def _load(self, conversation_id: ConversationId, show: ExchangeId | None = None) -> None:
         """Read a conversation and show its turns' places; their words follow on demand."""
@@ -130,7 +131,7 @@ class ChatController(QObject):
             )
 
         view, lengths = await self._bridge.run(read)
-        self._view = view
+        self._view, self._edited = view, None
         self._private = view.conversation.private
         self._model = view.conversation.model or self._services.settings.text("default_model")
         self._transcript.show_conversation(heads_of(view.path, lengths))
@@ -182,10 +183,15 @@ class ChatController(QObject):
         self._bridge.start("send", self._send(words))
 
     async def _send(self, words: str) -> None:
-        wish = self._services.chat.send(
-            self.conversation_id, (Text(words),), model=self._chosen_model(), private=self._private
-        )
+        blocks = (Text(words),)
+        if self._edited is not None:
+            wish = self._services.chat.edit(*self._edited, blocks)
+        else:
+            wish = self._services.chat.send(
+                self.conversation_id, blocks, model=self._chosen_model(), private=self._private
+            )
         if await self._begin_reply(wish):
+            self._edited = None
             self._pane.composer.clear()
 
     async def _begin_reply(self, wish: "Future[Reply]") -> bool:
@@ -197,7 +203,6 @@ class ChatController(QObject):
             return False
         self._replies.add(reply)
         await self._load(reply.plan.conversation.id, reply.plan.exchange.id)
-        self._transcript.scroll_to_end()
         return True
 
     async def _show_reply(self, reply: Reply) -> None:
@@ -255,10 +260,9 @@ class ChatController(QObject):
         self._view = fresh
         turn = self._turn_of(exchange.id)
         if turn is not None:
-            self._transcript.finish_reply()
+            footer = Footer(exchange.model, exchange.usage)
+            self._transcript.finish_reply(exchange.status, footer, exchange.problem)
             self._provide_turn(turn, exchange, messages)
-        words = "Reply complete" if exchange.status is ExchangeStatus.COMPLETED else "Reply ended"
-        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self._transcript, words))
 
     def _stop(self) -> None:
         if self.conversation_id is not None:
@@ -279,15 +283,24 @@ class ChatController(QObject):
     def _on_regenerate_requested(self, turn: int) -> None:
         self._again(self._services.chat.regenerate, turn)
 
-    def _on_edit_submitted(self, turn: int, message_id: int, words: str) -> None:
-        self._again(
-            lambda exchange_id: self._services.chat.edit(
-                exchange_id, MessageId(message_id), (Text(words),)
-            ),
-            turn,
-        )
+    def _on_edit_requested(self, turn: int, message_id: MessageId) -> None:
+        """Take an earlier message into the composer; sending it makes a branch."""
+        if self._view is not None and turn < len(self._view.path):
+            exchange_id = self._view.path[turn].id
+            self._bridge.start("edit", self._begin_edit(exchange_id, message_id))
 
-    def _on_branch_requested(self, turn: int, position: int) -> None:
+    async def _begin_edit(self, exchange_id: ExchangeId, message_id: MessageId) -> None:
+        found = await self._bridge.run(lambda: self._services.exchanges.messages([message_id]))
+        if message_id in found:
+            self._pane.composer.flush_draft()
+            self._edited = (exchange_id, message_id)
+            self._pane.composer.begin_edit(found[message_id].text)
+
+    def _on_edit_cancelled(self) -> None:
+        self._edited = None
+        self._bridge.start("draft", self._show_draft())
+
+    def _on_branch_requested(self, turn: int, _message_id: MessageId, position: int) -> None:
         """Show the sibling at `position` (counted from 1) in the place of a turn."""
         if self._view is not None:
             sibling = self._view.siblings[turn][position - 1]
@@ -340,7 +353,7 @@ class ChatController(QObject):
         for name in names:
             try:
                 cards = await self._bridge.wait(
-                    self._services.chat.call(lambda name=name: models.models(name))
+                    self._services.chat.call(partial(models.models, name))
                 )
             except KnownError as error:
                 self._pane.show_status(f"{name}: {error.title}")
@@ -372,7 +385,7 @@ class ChatController(QObject):
 
     def _on_draft_changed(self, words: str) -> None:
         conversation_id = self.conversation_id
-        if self._private and conversation_id is None:
+        if self._edited is not None or (self._private and conversation_id is None):
             return
         self._bridge.start(
             f"save draft {conversation_id}",
@@ -415,6 +428,7 @@ class ChatController(QObject):
         pane.composer.send_requested.connect(self._on_send_requested)
         pane.composer.stop_requested.connect(self._stop)
         pane.composer.draft_changed.connect(self._on_draft_changed)
+        pane.composer.edit_cancelled.connect(self._on_edit_cancelled)
         pane.models_requested.connect(self._on_models_requested)
         pane.model_chosen.connect(self._on_model_chosen)
         actions["stop"].triggered.connect(self._stop)
@@ -426,8 +440,10 @@ class ChatController(QObject):
         transcript.content_requested.connect(self._on_content_requested)
         transcript.retry_requested.connect(self._on_retry_requested)
         transcript.regenerate_requested.connect(self._on_regenerate_requested)
-        transcript.edit_submitted.connect(self._on_edit_submitted)
+        transcript.continue_requested.connect(self._on_retry_requested)
+        transcript.edit_requested.connect(self._on_edit_requested)
         transcript.branch_requested.connect(self._on_branch_requested)
         transcript.fork_requested.connect(self._on_fork_requested)
-        transcript.copy_link_requested.connect(self._on_link_wanted)
-        transcript.link_followed.connect(self.link_followed)
+        transcript.link_requested.connect(self._on_link_wanted)
+        transcript.link_activated.connect(self.link_activated)
+        transcript.link_hovered.connect(self._window.statusBar().showMessage)

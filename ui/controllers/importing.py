@@ -16,7 +16,7 @@ from ui.errors import words_for
 from ui.views.import_dialog import ImportDialog
 from ui.views.main_window import MainWindow
 
-SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.zip"
+SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.json"
 _SHOW_EVERY_MS = 100
 
 

@@ -13,7 +13,9 @@ from app.domain.ids import ConversationId, ExchangeId
 from ui.bridge import Bridge
 from ui.controllers.chatting import ChatController
 from ui.controllers.conversations import ConversationsController
+from ui.controllers.finding import FindController
 from ui.controllers.importing import ImportController
+from ui.controllers.links import LinkController
 from ui.controllers.searching import SearchController
 from ui.controllers.settings import SettingsController
 from ui.controllers.workers import WorkersController
@@ -28,7 +30,7 @@ class Program(QObject):
 
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
-        chat, conversations, importing, search, settings, workers: The controllers.
+        chat, conversations, find, importing, links, search, settings, workers: The controllers.
     """
 
     def __init__(
@@ -45,11 +47,13 @@ class Program(QObject):
             services, bridge, window, self.open_conversation, self.chat.begin_new
         )
         self.search = SearchController(services, bridge, window.sidebar, self.open_turn)
+        self.find = FindController(services, bridge, window, self.chat)
         self.settings = SettingsController(services, bridge, window, appearance)
         self.importing = ImportController(services, bridge, window)
         self.workers = WorkersController(services, bridge, window)
         self.chat.opened.connect(self.conversations.show_opened)
-        self.chat.link_followed.connect(self._on_link_followed)
+        self.links = LinkController(window, self._open_numbered)
+        self.chat.link_activated.connect(self.links.follow)
         window.chat.welcome.model_requested.connect(lambda: self.settings.open("Providers"))
         window.sidebar.new_requested.connect(self.chat.begin_new)
         appearance.theme_changed.connect(self._on_theme_changed)
@@ -110,15 +114,23 @@ class Program(QObject):
         dialog = QInputDialog(self._window)
         dialog.setWindowTitle("Open a turn")
         dialog.setLabelText("A link to a turn, or ID:TURN:")
-        dialog.textValueSelected.connect(self._on_link_followed)
+        dialog.textValueSelected.connect(self._on_place_entered)
         dialog.open()
 
-    def _on_link_followed(self, words: str) -> None:
-        self._bridge.start("open link", self._open_place(words))
-
-    async def _open_place(self, words: str) -> None:
+    def _on_place_entered(self, words: str) -> None:
         try:
             conversation_id, turn = parse_place(words)
+        except KnownError as error:
+            self._window.chat.banner.tell(str(error), brief=False)
+            return
+        self._open_numbered(conversation_id, turn)
+
+    def _open_numbered(self, conversation_id: int, turn: int | None) -> None:
+        """Show a turn by its number on the shown path."""
+        self._bridge.start("open place", self._open_place(ConversationId(conversation_id), turn))
+
+    async def _open_place(self, conversation_id: ConversationId, turn: int | None) -> None:
+        try:
             view = await self._bridge.run(lambda: self._services.library.open(conversation_id))
         except KnownError as error:
             title, hint = words_for(error)

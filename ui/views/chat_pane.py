@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 from ui.views.welcome import Welcome
 from ui.widgets.banner import Banner
 from ui.widgets.composer import Composer
+from ui.widgets.find_bar import FindBar
 
 _OTHER = "Other\u2026"
 
@@ -60,6 +61,7 @@ class ChatPane(QWidget):
         self._stack = QStackedWidget(self)
         for page in (self.message, self.welcome, transcript):
             self._stack.addWidget(page)
+        self.find_bar = FindBar(self)
         self.composer = Composer(self)
         self.status = QLabel(self)
         self.status.setProperty("tone", "small")
@@ -122,6 +124,7 @@ class ChatPane(QWidget):
         column.setSpacing(0)
         column.addWidget(self.banner)
         column.addLayout(head)
+        column.addWidget(self.find_bar)
         column.addWidget(self._stack, 1)
         column.addLayout(foot)
 

@@ -3,11 +3,14 @@
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QTextDocument
 from PySide6.QtWidgets import (
+    QFrame,
     QHBoxLayout,
+    QLabel,
     QPlainTextEdit,
     QPushButton,
     QSizePolicy,
     QStackedLayout,
+    QVBoxLayout,
     QWidget,
 )
 
@@ -23,11 +26,13 @@ class Composer(QWidget):
         send_requested: The words, when there are any; they stay until `clear` is called.
         stop_requested: The reply under way should end.
         draft_changed: The unsent words, shortly after they changed.
+        edit_cancelled: The earlier message that was being edited stays as it is.
     """
 
     send_requested = Signal(str)
     stop_requested = Signal()
     draft_changed = Signal(str)
+    edit_cancelled = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,10 +53,26 @@ class Composer(QWidget):
         side = QWidget(self)
         side.setLayout(buttons)
         side.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
+        self._editing = QFrame(self)
+        self._editing.setProperty("panel", "card")
+        note = QLabel("Editing an earlier message: what follows it stays on another branch.", self)
+        note.setWordWrap(True)
+        note.setProperty("tone", "small")
+        cancel = QPushButton("Cancel", self)
+        cancel.setProperty("kind", "quiet")
+        cancel.clicked.connect(self.cancel_edit)
+        line = QHBoxLayout(self._editing)
+        line.setContentsMargins(10, 2, 4, 2)
+        line.addWidget(note, 1)
+        line.addWidget(cancel)
+        self._editing.hide()
+        row = QHBoxLayout()
         row.addWidget(self.box, 1)
         row.addWidget(side, 0, Qt.AlignmentFlag.AlignBottom)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._editing)
+        column.addLayout(row)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(self._on_draft_timeout)
         self.box.textChanged.connect(self._on_box_text_changed)
@@ -73,7 +94,20 @@ class Composer(QWidget):
 
     def clear(self) -> None:
         """Forget the words: they are safe elsewhere."""
+        self._editing.hide()
         self.show_text("")
+
+    def begin_edit(self, text: str) -> None:
+        """Take an earlier message's words, until they are sent or the edit is cancelled."""
+        self.show_text(text)
+        self._editing.show()
+        self.box.setFocus()
+
+    def cancel_edit(self) -> None:
+        """Give an edit up."""
+        if self._editing.isVisible():
+            self.clear()
+            self.edit_cancelled.emit()
 
     def flush_draft(self) -> None:
         """Report unsent words now, if a report is due."""
