@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplicati
 from PySide6.QtWidgets import QApplication
 
 THEMES_DIR = Path(__file__).resolve().parents[1] / "resources" / "themes"
-_READING_SCALE = 1.12
+_READING_SCALE = 1.2
 _PLACEHOLDER = re.compile(r"@(?:em\((?P<em>[0-9.]+)\)|(?P<role>[a-z_]+))")
 
 

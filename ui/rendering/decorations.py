@@ -65,6 +65,13 @@ def code_area(document: QTextDocument, formats: Formats, first: QTextBlock) -> C
     return CodeArea(int(number), QRectF(left, top, document.textWidth() - left, bottom - top))
 
 
+def code_head(document: QTextDocument, formats: Formats, first: QTextBlock) -> QRectF:
+    """Return where the head of the code block lies whose first line is `first`."""
+    top = document.documentLayout().blockBoundingRect(first.previous()).top()
+    left = first.blockFormat().leftMargin() - formats.code_padding
+    return QRectF(left, top, document.textWidth() - left, formats.code_header)
+
+
 def paint_beneath(
     painter: QPainter,
     document: QTextDocument,

@@ -64,6 +64,7 @@ class _Place:
         lists: For each open list its next number, or None where it has bullets.
         marker: What the next block is to be marked with. opens_item: It is the first of an item.
         joins: It goes on with the words of the last one, without a gap.
+        footnote: The number of the note it begins, or 0.
     """
 
     indent: int = 0
@@ -72,6 +73,7 @@ class _Place:
     marker: str = ""
     opens_item: bool = False
     joins: bool = False
+    footnote: int = 0
     style: Style = field(default_factory=Style)
 
 
@@ -176,9 +178,11 @@ class Writer:
         self._blocks.begin(made, self._formats.char(place.style))
         if place.marker:
             properties["MARKER"] = place.marker
+        if place.footnote:
+            properties["FOOTNOTE"] = place.footnote
         if properties:
             self._blocks.set_block(**properties)
-        place.marker, place.opens_item, place.joins = "", False, False
+        place.marker, place.opens_item, place.joins, place.footnote = "", False, False, 0
 
     @property
     def _left_px(self) -> float:
@@ -326,12 +330,12 @@ class Writer:
     def _footnote_open(self, token: Token) -> None:
         number = self._inline.footnotes.get(":" + str(token.meta.get("label", "")), 0)
         self._place.indent += _INDENTS["list"]
-        self._place.marker = f"{number}."
+        self._place.marker, self._place.footnote = f"{number}.", number
         self._restyle(small=True, muted=True)
 
     def _footnote_close(self, _token: Token) -> None:
         self._place.indent -= _INDENTS["list"]
-        self._place.marker = ""
+        self._place.marker, self._place.footnote = "", 0
         self._restyle(small=False, muted=bool(self._place.quotes))
 
     def _table(self, tokens: Sequence[Token], at: int, *, joins: bool) -> int:

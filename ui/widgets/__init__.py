@@ -1,1 +1,1 @@
-"""Parts of screens that know nothing of the program: plain values in, signals out."""
+"""Parts that know nothing of the program: they take plain values and emit signals."""

@@ -1,0 +1,426 @@
+"""A conversation on screen: turns near the eye are drawn, all others are only known to be there."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+
+from app.domain.conversations import (
+    ExchangeStatus,
+    Problem,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from app.domain.text import one_line
+from ui.rendering.document import ImageResolver
+from ui.theme import Theme
+from ui.widgets.transcript.anchor import AtEnd, AtItem, AtPlace, Centred
+from ui.widgets.transcript.contents import Contents
+from ui.widgets.transcript.document_view import DocumentView
+from ui.widgets.transcript.find import FindMarks
+from ui.widgets.transcript.focus import FocusWalk, enclosing
+from ui.widgets.transcript.frames import MessageFrame
+from ui.widgets.transcript.guess import guess_height
+from ui.widgets.transcript.look import Look, TurnEvents
+from ui.widgets.transcript.reply import LiveReply
+from ui.widgets.transcript.steps import Steps
+from ui.widgets.transcript.turn import TurnWidget
+from ui.widgets.transcript.values import FindMark, Footer, TurnContent, TurnHead
+from ui.widgets.transcript.virtual import VirtualColumn
+from ui.widgets.transcript.words import day_words
+
+_FORWARDED = (
+    "edit_requested",
+    "regenerate_requested",
+    "fork_requested",
+    "link_requested",
+    "retry_requested",
+    "continue_requested",
+    "branch_requested",
+    "citation_clicked",
+    "link_activated",
+    "link_hovered",
+    "attachment_activated",
+)
+_COLUMN_EM, _PADDING_EM = 50.0, 1.5
+_ANNOUNCED_CHARS = 160
+
+
+class TranscriptView(VirtualColumn):
+    """Shows turns, fetches what they say when it is needed, and follows a reply as it streams.
+
+    Turns are named by their index in what `show_conversation` was given, from 0.
+
+    Signals:
+        content_requested: First and last index of turns whose content is needed; `provide` it.
+        current_turn_changed: The turn the user has clicked or tabbed into.
+        For the others see `TurnEvents`.
+    """
+
+    content_requested = Signal(int, int)
+    current_turn_changed = Signal(int)
+    edit_requested = Signal(int, object)
+    regenerate_requested = Signal(int)
+    fork_requested = Signal(int)
+    link_requested = Signal(int)
+    retry_requested = Signal(int)
+    continue_requested = Signal(int)
+    branch_requested = Signal(int, object, int)
+    citation_clicked = Signal(object, int)
+    link_activated = Signal(str, str)
+    link_hovered = Signal(str)
+    attachment_activated = Signal(str)
+
+    def __init__(
+        self, theme: Theme, resolver: ImageResolver | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Conversation")
+        self._resolver = resolver
+        self._steps = Steps(self)
+        self._events = TurnEvents(self)
+        self._heads: list[TurnHead] = []
+        self._contents = Contents(self.content_requested.emit)
+        self._live: LiveReply | None = None
+        self._marks = FindMarks(())
+        self._walk = FocusWalk(self)
+        self._current_turn = -1
+        self._look = self._look_of(theme)
+        self._new_text = self._make_new_text_button()
+        self._connect_events()
+
+    # what is shown
+
+    @property
+    def turn_count(self) -> int:
+        """How many turns there are."""
+        return len(self._heads)
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether a reply is being written."""
+        return self._live is not None
+
+    def show_conversation(
+        self, turns: Sequence[TurnHead], place: tuple[int, int] | None = None
+    ) -> None:
+        """Show other turns, at their end or at a `place` that was noted earlier."""
+        self._end_live()
+        self._heads = list(turns)
+        self._contents.clear()
+        self._marks, self._current_turn = FindMarks(()), -1
+        known = place is not None and place[0] < len(self._heads)
+        anchor = AtItem(*place) if place is not None and known else AtEnd()
+        self.reset(self._guesses(), anchor)
+
+    def provide(self, turn_index: int, content: TurnContent) -> None:
+        """Take a turn's content, asked for or changed since; turns that are gone are ignored."""
+        is_live = self._live is not None and self._live.index == turn_index
+        if not 0 <= turn_index < len(self._heads) or is_live:
+            return
+        self._contents.put(turn_index, content)
+        widget = self.turn_widget(turn_index)
+        if widget is not None:
+            widget.show_content(content)
+            self._show_marks_in(turn_index)
+            self.arrange_soon()
+        self._contents.forget_far(sum(self.visible_items) // 2, self._items)
+
+    def add_turn(self, head: TurnHead, content: TurnContent) -> int:
+        """Add a turn at the end and go there; return its index."""
+        index = len(self._heads)
+        self._heads.append(head)
+        self._contents.put(index, content)
+        self.append_item(self._guess(index))
+        self._mark_last()
+        self.rest_on(AtEnd())
+        return index
+
+    def truncate(self, count: int) -> None:
+        """Drop all turns but the first `count`: another branch takes their place."""
+        if self._live is not None and self._live.index >= count:
+            self._end_live()
+        del self._heads[count:]
+        self._contents.truncate(count)
+        self.truncate_items(count)
+        self._mark_last()
+
+    def place(self) -> tuple[int, int] | None:
+        """Return where the reader is (turn, pixels below its top); None at the very end."""
+        if isinstance(self.anchor, AtItem):
+            return self.anchor.index, self.anchor.offset
+        first, last = self.visible_items
+        if isinstance(self.anchor, AtEnd) or last < first:
+            return None
+        return first, self._top - self._padding - self.heights.before(first)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw everything anew in another look."""
+        self._look = self._look_of(theme)
+        self.drop_items(list(self._items))
+        anchor = self.anchor
+        self.reset(self._guesses(), anchor)
+
+    def turn_widget(self, index: int) -> TurnWidget | None:
+        """Return the turn's widget if it exists now."""
+        widget = self.item(index)
+        return widget if isinstance(widget, TurnWidget) else None
+
+    # going somewhere
+
+    def scroll_to_turn(self, index: int, *, centred: bool = True, highlight: bool = True) -> None:
+        """Show a turn, in the middle or at the top, and mark it for two seconds.
+
+        It stays there while heights around it are corrected, until the user scrolls.
+        """
+        if not 0 <= index < len(self._heads):
+            return
+        self.rest_on(Centred(index) if centred else AtItem(index, 0))
+        widget = self.turn_widget(index)
+        if highlight and widget is not None:
+            widget.highlight()
+
+    def set_find_marks(self, marks: Sequence[FindMark]) -> None:
+        """Mark found words; an empty sequence removes the marks."""
+        touched = self._marks.turns | {mark.turn_index for mark in marks}
+        self._marks = FindMarks(marks)
+        for index in touched:
+            self._show_marks_in(index)
+
+    def show_find_mark(self, number: int) -> None:
+        """Go to one of the found words and make it stand out."""
+        if (index := self._marks.choose(number)) is None:
+            return
+        for turn in self._marks.turns:
+            self._show_marks_in(turn)
+        self.rest_on(Centred(index))
+
+    # a reply as it streams
+
+    def begin_reply(self, turn_index: int | None = None) -> None:
+        """Have a turn (the last one) answered; its content must be known by now."""
+        index = len(self._heads) - 1 if turn_index is None else turn_index
+        self._end_live()
+        content = self._contents.get(index)
+        if content is None:
+            raise ValueError(f"the content of turn {index} must be provided before its reply")
+        self._live = LiveReply(index, content, self.arrange_soon, self)
+        if (widget := self.turn_widget(index)) is not None:
+            self._live.attach(widget.begin_reply())
+        self.rest_on(AtEnd())
+
+    def append_text(self, text: str) -> None:
+        """Add words to the reply; drawn at most 30 times a second."""
+        self._add_live(Text(text))
+
+    def append_thinking(self, text: str) -> None:
+        """Add reasoning to the reply."""
+        self._add_live(Thinking(text))
+
+    def append_tool_call(self, call: ToolCall) -> None:
+        """Show a tool call whose result is awaited."""
+        self._add_live(call)
+
+    def append_tool_result(self, result: ToolResult) -> None:
+        """Put a result to its call."""
+        self._add_live(result)
+
+    def show_reply_notice(self, words: str) -> None:
+        """Show a line where words are awaited, such as a retry and its wait."""
+        if self._live is not None:
+            self._live.show_notice(words)
+
+    def finish_reply(
+        self,
+        status: ExchangeStatus = ExchangeStatus.COMPLETED,
+        footer: Footer | None = None,
+        problem: Problem | None = None,
+    ) -> None:
+        """End the reply, however it ended; what was drawn stays, and screen readers are told."""
+        live = self._live
+        if live is None:
+            return
+        content = live.finished(status, footer or Footer(), problem)
+        self._contents.put(live.index, content)
+        if (widget := self.turn_widget(live.index)) is not None:
+            widget.finish_reply(content)
+        self._end_live()
+        self.arrange_soon()
+        self._announce(content)
+
+    def _add_live(self, block: Text | Thinking | ToolCall | ToolResult) -> None:
+        if self._live is not None:
+            self._live.add(block)
+
+    def _end_live(self) -> None:
+        if self._live is not None:
+            self._live.deleteLater()
+        self._live = None
+        self._new_text.hide()
+
+    def _announce(self, content: TurnContent) -> None:
+        words = {
+            ExchangeStatus.COMPLETED: "Reply",
+            ExchangeStatus.INTERRUPTED: "Reply interrupted",
+            ExchangeStatus.FAILED: "Reply failed",
+        }.get(content.status, "Reply")
+        said = content.problem.title if content.problem else content.messages[-1].text
+        event = QAccessibleAnnouncementEvent(self, f"{words}: {one_line(said, _ANNOUNCED_CHARS)}")
+        QAccessible.updateAccessibility(event)
+
+    # items
+
+    def make_item(self, index: int) -> TurnWidget:
+        """Return a turn's widget, filled if its content is known."""
+        widget = TurnWidget(
+            self._look, index, self._heads[index], self._dividers(index), self.heights[index]
+        )
+        content = self._contents.get(index)
+        live = self._live if self._live is not None and self._live.index == index else None
+        if content is not None:
+            widget.show_content(content)
+        if live is not None:
+            live.attach(widget.begin_reply())
+        widget.set_last(index == len(self._heads) - 1)
+        widget.changed.connect(self.arrange_soon)
+        widget.scroll_wanted.connect(self.show_widget)
+        self._marks.show_in(widget)
+        return widget
+
+    def _mark_last(self) -> None:
+        """The last turn keeps its actions in sight."""
+        for index, widget in self._items.items():
+            if isinstance(widget, TurnWidget):
+                widget.set_last(index == len(self._heads) - 1)
+
+    def may_drop(self, index: int) -> bool:
+        """Keep the reply that streams, and where the focus is."""
+        return not (self._live is not None and self._live.index == index) and super().may_drop(
+            index
+        )
+
+    def arrange(self) -> None:
+        """Arrange, then ask for what is missing on screen."""
+        super().arrange()
+        self._contents.ask_for(self._items, len(self._heads))
+        grows_below = self.is_streaming and not isinstance(self.anchor, AtEnd)
+        self._new_text.setVisible(grows_below)
+        if grows_below:
+            self._place_new_text_button()
+        if self._marks.turn_to_show is not None:
+            self._go_to_mark()
+
+    def _guesses(self) -> list[int]:
+        return [self._guess(index) for index in range(len(self._heads))]
+
+    def _guess(self, index: int) -> int:
+        dividers = sum(1 for _ in self._dividers(index))
+        return guess_height(self._heads[index], self._look.theme, self.item_width(), dividers)
+
+    def _dividers(self, index: int) -> Iterator[str]:
+        """Yield what stands above a turn: its day if it is the first of it, and a clean slate."""
+        head = self._heads[index]
+        before = self._heads[index - 1] if index else None
+        day = head.started_at.astimezone().date()
+        if before is None or before.started_at.astimezone().date() != day:
+            yield day_words(day, datetime.now().astimezone().date())
+        if before is not None and before.segment_number != head.segment_number:
+            yield "A clean slate: what stands above is not sent any more"
+
+    # found words
+
+    def _show_marks_in(self, index: int) -> None:
+        widget = self.turn_widget(index)
+        if widget is not None:
+            self._marks.show_in(widget)
+
+    def _go_to_mark(self) -> None:
+        """Once the current mark's turn is drawn, rest on the very line."""
+        index = self._marks.turn_to_show
+        widget = self.turn_widget(index) if index is not None else None
+        if widget is None or widget.content is None:
+            return
+        y = self._marks.y_of_current(widget)
+        if y is not None:
+            self.rest_on(AtPlace(widget.index, y))
+
+    # parts of the view itself
+
+    def _look_of(self, theme: Theme) -> Look:
+        self.set_metrics(round(theme.em(_COLUMN_EM)), round(theme.em(_PADDING_EM)))
+        return Look(theme, self._steps, self._events, self._resolver)
+
+    def _connect_events(self) -> None:
+        events = self._events
+        for name in _FORWARDED:
+            getattr(events, name).connect(getattr(self, name))
+        events.dragged_to.connect(self._on_dragged_to)
+        events.selected.connect(self._on_selected)
+        application = QApplication.instance()
+        if isinstance(application, QApplication):
+            application.focusChanged.connect(self._on_focus_changed)
+
+    def _make_new_text_button(self) -> QPushButton:
+        button = QPushButton("New text below  ↓", self)
+        button.setProperty("kind", "primary")
+        button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        button.clicked.connect(lambda: self.rest_on(AtEnd()))
+        button.hide()
+        return button
+
+    def _place_new_text_button(self) -> None:
+        hint = self._new_text.sizeHint()
+        left = (self.viewport().width() - hint.width()) // 2
+        top = self.viewport().height() - hint.height() - self._padding // 2
+        self._new_text.setGeometry(left, top, hint.width(), hint.height())
+        self._new_text.raise_()
+
+    def _on_dragged_to(self, at: QPoint) -> None:
+        """Scroll along while words are selected beyond the edge."""
+        y = self.viewport().mapFromGlobal(at).y()
+        if y < 0:
+            self.scroll_by(max(y, -2 * self._padding))
+        elif y > self.viewport().height():
+            self.scroll_by(min(y - self.viewport().height(), 2 * self._padding))
+
+    def _on_selected(self, selected: object) -> None:
+        for view in self.viewport().findChildren(DocumentView):
+            if view is not selected:
+                view.clear_selection()
+
+    # focus
+
+    def _on_focus_changed(self, before: QWidget | None, now: QWidget | None) -> None:
+        for widget in (before, now):
+            if widget is not None and self.isAncestorOf(widget):
+                frame = enclosing(widget, MessageFrame)
+                if isinstance(frame, MessageFrame):
+                    frame.update_actions()
+        turn = enclosing(now, TurnWidget) if now is not None and self.isAncestorOf(now) else None
+        if isinstance(turn, TurnWidget) and turn.index != self._current_turn:
+            self._current_turn = turn.index
+            self.current_turn_changed.emit(turn.index)
+
+    # Qt overrides
+
+    def focusNextPrevChild(self, is_next: bool) -> bool:
+        """Tab goes from message to message and through what is in them, however many there are."""
+        return self._walk.step(1 if is_next else -1)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Ctrl with Up or Down goes from message to message; else scroll."""
+        steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier and event.key() in steps:
+            self._walk.to_message(steps[Qt.Key(event.key())])
+            return
+        super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the button in its place."""
+        super().resizeEvent(event)
+        if self._new_text.isVisible():
+            self._place_new_text_button()
