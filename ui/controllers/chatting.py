@@ -13,7 +13,7 @@ from app.chat.library import ConversationView
 from app.chat.places import link_to
 from app.chat.running import Reply
 from app.domain.conversations import Conversation, Exchange, Message, Text
-from app.domain.errors import KnownError
+from app.domain.errors import KnownError, NotFound
 from app.domain.events import Changed
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from ui.bridge import Bridge
@@ -71,9 +71,15 @@ class ChatController(QObject):
         """The open conversation on the path that is shown."""
         return self._view
 
-    async def begin(self) -> None:
-        """Show the first screen."""
-        self._show_new(private=False)
+    async def begin(self, conversation_id: int | None) -> None:
+        """Show the first screen: what was open the last time, if it still is there."""
+        if conversation_id is not None:
+            try:
+                await self._load(ConversationId(conversation_id))
+            except NotFound:
+                self._show_new(private=False)
+        else:
+            self._show_new(private=False)
         await self._show_draft()
 
     def begin_new(self, *, private: bool = False) -> None:

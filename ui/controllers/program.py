@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QInputDialog, QMessageBox
 
 from app.bootstrap import Services
 from app.chat.places import parse_place
+from app.domain.conversations import Conversation
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from ui.bridge import Bridge
@@ -52,6 +53,7 @@ class Program(QObject):
         self.importing = ImportController(services, bridge, window)
         self.workers = WorkersController(services, bridge, window)
         self.chat.opened.connect(self.conversations.show_opened)
+        self.chat.opened.connect(self._on_chat_opened)
         self.links = LinkController(window, self._open_numbered)
         self.chat.link_activated.connect(self.links.follow)
         window.chat.welcome.model_requested.connect(lambda: self.settings.open("Providers"))
@@ -77,11 +79,16 @@ class Program(QObject):
         """Show what there is, then set the workers going."""
         if notices := self._services.store.notices:
             self._window.chat.banner.tell(" ".join(notices), brief=False)
-        await self.chat.begin()
+        await self.chat.begin(self._window.conversation_id)
         await self.conversations.first_list()
         self._window.chat.composer.box.setFocus()
         self.workers.start()
         self.ready.set()
+
+    def _on_chat_opened(self, conversation: Conversation | None) -> None:
+        """Note where the user is: a killed program comes back there too."""
+        self._window.conversation_id = conversation.id if conversation else None
+        self._window.save_state(self._services.paths.window)
 
     def _wire_actions(self) -> None:
         actions = self._window.actions_by_name

@@ -24,6 +24,9 @@ class MainWindow(QMainWindow):
     Signals:
         close_requested: The user wants to leave; whoever listens closes the window in the end.
         files_dropped: list of `Path`, dropped anywhere on the window.
+
+    Attributes:
+        conversation_id: What was open, kept with the geometry for the next start.
     """
 
     close_requested = Signal()
@@ -62,6 +65,7 @@ class MainWindow(QMainWindow):
         for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
             guard.watch(editor)
         self._may_close = False
+        self.conversation_id: int | None = None
 
     def restore_state(self, file: Path) -> None:
         """Take the geometry of the last time; a missing or strange file changes nothing."""
@@ -69,11 +73,13 @@ class MainWindow(QMainWindow):
             kept = json.loads(file.read_text(encoding="utf-8"))
             geometry, layout = (QByteArray.fromBase64(kept[key].encode()) for key in _KEPT)
             sizes = [int(size) for size in kept["split"]]
+            opened = kept.get("conversation")
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return
         self.restoreGeometry(geometry)
         self.restoreState(layout)
         self.split.setSizes(sizes)
+        self.conversation_id = opened if isinstance(opened, int) else None
 
     def save_state(self, file: Path) -> None:
         """Keep the geometry for the next time; a disk that refuses is no reason to fail."""
@@ -83,6 +89,7 @@ class MainWindow(QMainWindow):
             for key, value in zip(_KEPT, layout, strict=True)
         }
         kept["split"] = self.split.sizes()
+        kept["conversation"] = self.conversation_id
         try:
             file.write_text(json.dumps(kept), encoding="utf-8")
         except OSError:
