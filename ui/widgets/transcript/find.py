@@ -1,5 +1,6 @@
 """Found words on screen: from places in the source to places in drawn documents."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QPoint
@@ -20,7 +21,10 @@ class FindMarks:
     def __init__(self, marks: Sequence[FindMark]) -> None:
         self._marks = tuple(marks)
         self._current: int | None = None
-        self.turns = {mark.turn_index for mark in marks}
+        self._by_turn: dict[int, list[int]] = {}
+        for number, mark in enumerate(self._marks):
+            self._by_turn.setdefault(mark.turn_index, []).append(number)
+        self.turns = set(self._by_turn)
         self.turn_to_show: int | None = None
 
     def choose(self, number: int) -> int | None:
@@ -32,8 +36,8 @@ class FindMarks:
         return self.turn_to_show
 
     def show_in(self, widget: TurnWidget) -> None:
-        """Mark the found words in a turn, or take marks away; all its pages are drawn for that."""
-        numbers = self._numbers_in(widget)
+        """Mark the found words in what is drawn of a turn, or take marks away."""
+        numbers = self._by_turn.get(widget.index, []) if widget.content is not None else []
         places = self._places(widget, numbers)
         for text in widget.texts():
             here = [
@@ -46,28 +50,27 @@ class FindMarks:
             text.view.mark_ranges([place for _, place in here], current)
 
     def y_of_current(self, widget: TurnWidget) -> int | None:
-        """Return how far below the turn's top the current mark stands; None if it is not drawn."""
+        """Return how far below the turn's top the current mark stands; None if it is not drawn.
+
+        All words the turn's pages allow are drawn for that.
+        """
         self.turn_to_show = None
         if self._current is None:
             return None
+        for text in widget.texts():
+            text.draw_all()
+        self.show_in(widget)
         place = self._places(widget, [self._current])[0]
         if place is None:
             return None
         view = place[0].view
         return view.mapTo(widget, QPoint(0, view.y_of(place[1]))).y()
 
-    def _numbers_in(self, widget: TurnWidget) -> list[int]:
-        if widget.index not in self.turns or widget.content is None:
-            return []
-        return [at for at, mark in enumerate(self._marks) if mark.turn_index == widget.index]
-
     def _places(
         self, widget: TurnWidget, numbers: Sequence[int]
     ) -> list[tuple[MessageText, int, int] | None]:
         if widget.content is None or not numbers:
             return []
-        for text in widget.texts():
-            text.draw_all()
         source = searchable_text(widget.content.messages)
         return locate(source, [self._marks[number] for number in numbers], widget.texts())
 
@@ -84,6 +87,7 @@ def locate(
     drawn = [_folded(text.composer.document.toPlainText()) for text in texts]
     folded = _folded(source)
     places: dict[str, list[tuple[MessageText, int, int]]] = {}
+    ranks: dict[str, list[int]] = {}
     found: list[tuple[MessageText, int, int] | None] = []
     for mark in marks:
         needle = folded[mark.start : mark.end]
@@ -93,7 +97,8 @@ def locate(
                 for text, words in zip(texts, drawn, strict=True)
                 for at in _occurrences(words, needle)
             ]
-        rank = sum(1 for at in _occurrences(folded[: mark.end], needle) if at < mark.start)
+            ranks[needle] = list(_occurrences(folded, needle))
+        rank = bisect_left(ranks[needle], mark.start)
         found.append(places[needle][rank] if rank < len(places[needle]) else None)
     return found
 

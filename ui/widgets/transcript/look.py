@@ -22,6 +22,7 @@ class TurnEvents(QObject):
         attachment_activated: Content hash.
         dragged_to: Words are being selected, the mouse is there (global coordinates).
         selected: Words are selected now in this view; all others should let go.
+        words_drawn: This text is drawn to its end, or to the end of its page.
     """
 
     edit_requested = Signal(int, object)
@@ -37,6 +38,7 @@ class TurnEvents(QObject):
     attachment_activated = Signal(str)
     dragged_to = Signal(QPoint)
     selected = Signal(object)
+    words_drawn = Signal(object)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,8 @@ class MessageText(QWidget):
     def _draw_next(self) -> bool:
         wants_more = self.composer.step()
         self._note_change()
+        if not wants_more:
+            self._look.events.words_drawn.emit(self)
         return wants_more
 
     def _note_change(self) -> None:

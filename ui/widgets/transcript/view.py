@@ -360,6 +360,7 @@ class TranscriptView(VirtualColumn):
             getattr(events, name).connect(getattr(self, name))
         events.dragged_to.connect(self._on_dragged_to)
         events.selected.connect(self._on_selected)
+        events.words_drawn.connect(self._on_words_drawn)
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.focusChanged.connect(self._on_focus_changed)
@@ -391,6 +392,12 @@ class TranscriptView(VirtualColumn):
         for view in self.viewport().findChildren(DocumentView):
             if view is not selected:
                 view.clear_selection()
+
+    def _on_words_drawn(self, text: object) -> None:
+        """Mark what was found in words that are drawn only now."""
+        turn = enclosing(text, TurnWidget) if isinstance(text, QWidget) else None
+        if isinstance(turn, TurnWidget) and turn.index in self._marks.turns:
+            self._marks.show_in(turn)
 
     # focus
 
