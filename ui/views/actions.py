@@ -35,7 +35,7 @@ _ROWS = (
     ActionRow("import", "&Conversation", "&Import\u2026", "Ctrl+I", separated=True),
     ActionRow("export", "&Conversation", "&Export this conversation\u2026", "Ctrl+E"),
     ActionRow("export_all", "&Conversation", "Export e&verything\u2026"),
-    ActionRow("settings", "&Conversation", "&Settings\u2026", _K.Preferences, separated=True),
+    ActionRow("settings", "&Conversation", "&Settings\u2026", "Ctrl+,", separated=True),
     ActionRow("quit", "&Conversation", "&Quit", "Ctrl+Q"),
     ActionRow("copy_link", "&Edit", "Copy &link to the last turn", "Ctrl+Shift+L"),
     ActionRow("stop", "&Edit", "&Stop the reply", "Ctrl+."),
