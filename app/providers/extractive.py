@@ -8,14 +8,14 @@ embedder where its `SpaceMaker` is given. Titles and tags are `app.providers.ext
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.domain.text import one_line
 from app.providers.extractive_space import Sentence, SentenceSpace, SpaceMaker, TfIdfSpace
 from app.providers.extractive_text import abridged, sentences_of, terms_of
 
 MODEL = "extractive"
-SENTENCE_LIMIT = 400
+SENTENCE_LIMIT = 300
 EXCHANGE_LIMIT_CHARS = 340
 CONVERSATION_LIMIT_CHARS = 540
 _TURN_LIMIT = 60
@@ -27,6 +27,7 @@ _RELEVANCE_SHARE = 0.7  # lambda of MMR
 _FULL_TERMS = 8  # a sentence with fewer terms says less
 _EARLY_BONUS = 0.3
 _DATE = re.compile(r"\d{4}|\d{1,2}[:./-]\d{1,2}|\d+(?:st|nd|rd|th)\b|\d+\s?[%€$£°年月日]|[$€£]\d")
+_DIGIT = re.compile(r"\d")
 _DATE_BONUS = 1.3
 _ASKING_BONUS = 1.25
 _COUNTER_QUESTION = 0.5
@@ -43,12 +44,15 @@ class Turn:
     answered: str
 
 
+_Raw = tuple[str, bool, bool, float]  # text, asks, is_item, depth
+
+
 def summarise_exchange(turn: Turn, space: SpaceMaker = TfIdfSpace) -> str:
     """Return one or two sentences: what was asked, and the heart of the answer; "" without words.
 
     At most `EXCHANGE_LIMIT_CHARS`, in the turn's own language and the same for the same text.
     """
-    sentences = _sampled(_sentences(turn, _EXCHANGE_READS_CHARS))
+    sentences = _understood(_sampled(_raw(turn, _EXCHANGE_READS_CHARS)))
     weights = _weigh(sentences, space(sentences))
     asked, answered = (_best(weights, sentences, asks=side) for side in (True, False))
     parts = [
@@ -64,13 +68,12 @@ def sentences_of_conversation(turns: Sequence[Turn]) -> Sequence[Sentence]:
     Of a long conversation, turns spread evenly over it are read, so that time is bounded.
     """
     read = _spread(turns, _TURN_LIMIT)
-    return _sampled(
-        [
-            replace(each, depth=(number + each.depth) / len(read))
-            for number, turn in enumerate(read)
-            for each in _sentences(turn, _CONVERSATION_READS_CHARS)
-        ]
-    )
+    raw = [
+        (text, asks, is_item, (number + depth) / len(read))
+        for number, turn in enumerate(read)
+        for text, asks, is_item, depth in _raw(turn, _CONVERSATION_READS_CHARS)
+    ]
+    return _understood(_sampled(raw))
 
 
 def summarise_conversation(
@@ -122,17 +125,22 @@ def _note_likeness(likeness: list[float], left: set[int], places: SentenceSpace,
         likeness[each] = max(likeness[each], places.similarity(each, best))
 
 
-def _sentences(turn: Turn, limit_chars: int) -> list[Sentence]:
-    asked = _side(turn.asked, limit_chars, asks=True)
-    return asked + _side(turn.answered, limit_chars, asks=False)
+def _raw(turn: Turn, limit_chars: int) -> list[_Raw]:
+    """Return the sentences of both sides, not yet looked into: most may never be."""
+    raw: list[_Raw] = []
+    for text, asks in ((turn.asked, True), (turn.answered, False)):
+        found = sentences_of(abridged(text, limit_chars))
+        last = max(1, len(found) - 1)
+        raw += [
+            (words, asks, is_item, place / last) for place, (words, is_item) in enumerate(found)
+        ]
+    return raw
 
 
-def _side(text: str, limit_chars: int, *, asks: bool) -> list[Sentence]:
-    found = sentences_of(abridged(text, limit_chars))
-    last = max(1, len(found) - 1)
+def _understood(raw: Sequence[_Raw]) -> list[Sentence]:
     return [
-        Sentence(words, tuple(terms_of(words)), asks, is_item, place / last)
-        for place, (words, is_item) in enumerate(found)
+        Sentence(text, tuple(terms_of(text)), asks, is_item, depth)
+        for text, asks, is_item, depth in raw
     ]
 
 
@@ -160,7 +168,7 @@ def _prior(sentence: Sentence) -> float:
         worth *= _LIST_ITEM
     if text.count("\\") > 1 or text.count("=") > 1 or "{" in text:
         worth *= _FORMULA
-    elif _DATE.search(text):
+    elif _DIGIT.search(text) and _DATE.search(text):
         worth *= _DATE_BONUS
     return worth
 
@@ -172,11 +180,11 @@ def _spread(turns: Sequence[Turn], most: int) -> Sequence[Turn]:
     return [turns[place * (len(turns) - 1) // (most - 1)] for place in range(most)]
 
 
-def _sampled(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
+def _sampled(raw: Sequence[_Raw]) -> Sequence[_Raw]:
     """Return at most `SENTENCE_LIMIT` sentences, evenly spread, in order."""
-    if len(sentences) <= SENTENCE_LIMIT:
-        return sentences
-    return [sentences[place * len(sentences) // SENTENCE_LIMIT] for place in range(SENTENCE_LIMIT)]
+    if len(raw) <= SENTENCE_LIMIT:
+        return raw
+    return [raw[place * len(raw) // SENTENCE_LIMIT] for place in range(SENTENCE_LIMIT)]
 
 
 def _first_line(text: str) -> str:

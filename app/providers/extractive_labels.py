@@ -16,24 +16,25 @@ _TAG_LIMIT_CHARS = 30
 _CLAUSE = re.compile(r"[,;:–—(（，、：；]|\s-\s|\.\s")
 _TOKEN = re.compile(r"\S+")
 _EDGE = " \t.,;:!?…-–—'\"“”„‘’«»()[]{}*_`~#>|/\\。！？、，；：「」『』（）"
-_NAMED = re.compile(r"(?<=[\w,;] )[A-ZÀ-ÖØ-ÞА-Я][\w+#.-]*\w|\b\w*[a-z][A-Z]\w*\b|\b[A-Z]{2,}\b")
 _NAMED_BONUS = 1.5
+_TAG_CANDIDATES = 20
 _LATE_MALUS = 0.12
+_NO_TAGS = FUNCTION_WORDS | COMMON_WORDS
 
 
-def title_of(sentences: Sequence[Sentence]) -> str:
+def title_of(sentences: Sequence[Sentence], space: TfIdfSpace | None = None) -> str:
     """Return what the user first asked about: at most 60 characters, no final mark; "" if nothing.
 
     It is the phrase among their first sentences that says most of what the conversation is about.
     Opening words that only carry grammar ("How do I ...") are left out; case is kept, but for a
-    capital at the start.
+    capital at the start. `space` is that of the sentences, where it is at hand.
     """
     asked = [each for each in sentences if each.asks and not each.is_item]
-    centre = TfIdfSpace(sentences).centre()
+    centre = (space or TfIdfSpace(sentences)).centre()
     best, best_worth = "", 0.0
     for number, sentence in enumerate(asked[:_TITLE_SENTENCES]):
         for place, phrase in enumerate(_phrases(sentence.text)):
-            told = sum(centre.get(term, 0.0) for term in set(terms_of(phrase)))
+            told = sum(centre.get(term, 0.0) for term in dict.fromkeys(terms_of(phrase)))
             worth = told / (1 + _LATE_MALUS * (2 * number + place))
             if worth > best_worth:
                 best, best_worth = phrase, worth
@@ -46,19 +47,25 @@ def tags_of(sentences: Sequence[Sentence], most: int = TAG_LIMIT) -> tuple[str, 
     Only words that occur in three sentences at least, the user's counting twice.
     """
     count: Counter[str] = Counter()
-    named: set[str] = set()
     for sentence in sentences:
-        for word in set(_candidates(sentence.text)):
-            count[word] += 2 if sentence.asks else 1
-        named.update(name.casefold() for name in _NAMED.findall(sentence.text))
+        words = dict.fromkeys(_candidates(sentence.text)).keys()  # a set's order differs by run
+        count.update(words)
+        if sentence.asks:
+            count.update(words)
     _merge_plurals(count)
+    frequent = [word for word, number in count.most_common(_TAG_CANDIDATES) if number >= 3]
+    whole = "\n".join(sentence.text for sentence in sentences)
     worth = {
-        word: number * (_NAMED_BONUS if word in named else 1.0)
-        for word, number in count.items()
-        if number >= 3
+        word: count[word] * (_NAMED_BONUS if _is_name(word, whole) else 1.0) for word in frequent
     }
     ranked = sorted(worth, key=lambda word: (-worth[word], -len(word), word))
     return tuple(_without_parts(ranked)[:most])
+
+
+def _is_name(word: str, whole: str) -> bool:
+    """Return whether a word is mostly written with a capital where no sentence begins."""
+    named = whole.count(f" {word.capitalize()}") + whole.count(word.upper())
+    return named > whole.count(f" {word}")
 
 
 def _phrases(sentence: str) -> Iterator[str]:
@@ -94,15 +101,23 @@ def _is_grammar(word: str) -> bool:
     return not bare or bare in FUNCTION_WORDS
 
 
-def _candidates(sentence: str) -> Iterator[str]:
-    for word in words_of(sentence):
-        if runs := unspaced_runs(word):
-            for run in runs:
-                yield from _pieces(run)
-        elif 3 <= len(word) <= _TAG_LIMIT_CHARS and not word[0].isdigit():
-            bare = word.removesuffix("'s")
-            if "'" not in bare and bare not in FUNCTION_WORDS and bare not in COMMON_WORDS:
-                yield bare
+def _candidates(sentence: str) -> list[str]:
+    """Return the words of a sentence that could be tags."""
+    words = words_of(sentence)
+    if not sentence.isascii() and any(runs := [unspaced_runs(word) for word in words]):
+        pieces = [piece for found in runs for run in found for piece in _pieces(run)]
+        words = [word for word, found in zip(words, runs, strict=True) if not found]
+    else:
+        pieces = []
+    bare = [word.removesuffix("'s") for word in words]
+    return pieces + [
+        word
+        for word in bare
+        if word not in _NO_TAGS
+        and 3 <= len(word) <= _TAG_LIMIT_CHARS
+        and not word[0].isdigit()
+        and "'" not in word
+    ]
 
 
 def _pieces(run: str) -> Iterator[str]:

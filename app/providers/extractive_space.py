@@ -67,7 +67,10 @@ class TfIdfSpace:
 
 
 def _weights(terms: Sequence[str], rarity: Mapping[str, float]) -> dict[str, float]:
-    return {term: (1 + math.log(count)) * rarity[term] for term, count in Counter(terms).items()}
+    counts = Counter(terms)
+    if len(counts) == len(terms):
+        return {term: rarity[term] for term in counts}
+    return {term: (1 + math.log(count)) * rarity[term] for term, count in counts.items()}
 
 
 def _unit(vector: dict[str, float]) -> dict[str, float]:

@@ -13,10 +13,10 @@ from app.providers.extractive_words import FUNCTION_SIGNS, FUNCTION_WORDS
 _LINE_LIMIT_CHARS = 2_000
 _STEM_CHARS = 6  # cutting words there equates most inflections in most alphabets, without a stemmer
 
-_FENCE = re.compile(r"\s{0,3}(?:>\s?)*(```+|~~~+)")
-_TABLE_ROW = re.compile(r"\s*\|.*\||[\s|:+=-]+$")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
-_RULE = re.compile(r"\s{0,3}([-*_=])(?:\s*\1){2,}\s*$")
+_FENCE = re.compile(r"(?:>\s?)*(```+|~~~+)")
+_TABLE_ROW = re.compile(r"\|.*\||[\s|:+=-]+$")
+_HEADING = re.compile(r"#{1,6}\s+")
+_RULE = re.compile(r"([-*_=])(?:\s*\1){2,}$")
 _LEAD = re.compile(r"(?:\s*(?:>|[-*+•‣◦]\s|\(?\d{1,3}[.)]\s|\[[ xX]\]\s))+")
 _LINK = re.compile(r"!?\[([^\[\]]{0,300})\]\([^()\s]{0,500}(?:\([^()\s]{0,200}\))?[^()]{0,100}\)")
 _NOISE = re.compile(
@@ -24,6 +24,8 @@ _NOISE = re.compile(
     r"|\$\$[^$]{0,500}\$\$|\\\(.{0,500}?\\\)|\\\[.{0,500}?\\\]|[\ue000-\uf8ff]+"
 )
 _MARKED = re.compile(r"[*_~`\\\[<【$\ue000-\uf8ff]|://")
+_EMPHASISED = re.compile(r"[*_~`]")
+_NOISY = re.compile(r"[<【\[$\\\ue000-\uf8ff]|://")
 _EMPHASIS = re.compile(
     r"(?<![\w\\])(\*{1,3}|_{1,3}|~~)(?=\S)|(?<=[^\s\\])(\*{1,3}|_{1,3}|~~)(?!\w)|`+"
 )
@@ -121,7 +123,13 @@ def plain_lines(text: str) -> Iterator[tuple[str, bool]]:
     """
     fence = ""
     for raw in text.splitlines():
-        line = raw[:_LINE_LIMIT_CHARS]
+        line = raw[:_LINE_LIMIT_CHARS].strip()
+        if not line:
+            continue
+        if line[0].isalpha():
+            if not fence and (plain := _plain(line)):
+                yield plain, False
+            continue
         mark = _FENCE.match(line)
         if fence:
             if mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
@@ -153,7 +161,14 @@ def sentences_of(text: str) -> list[tuple[str, bool]]:
 def terms_of(sentence: str) -> list[str]:
     """Return what a sentence is about: word stems, and bigrams where words are not spaced."""
     terms: list[str] = []
-    for word in words_of(sentence):
+    words = words_of(sentence)
+    if sentence.isascii():
+        return [
+            word[:_STEM_CHARS]
+            for word in words
+            if word not in FUNCTION_WORDS and (len(word) > 1 or word.isdigit())
+        ]
+    for word in words:
         if word.isascii() or not _UNSPACED.search(word):
             if word not in FUNCTION_WORDS and (len(word) > 1 or word.isdigit()):
                 terms.append(word[:_STEM_CHARS])
@@ -175,17 +190,23 @@ def unspaced_runs(text: str) -> list[str]:
 def _plain(line: str) -> str:
     if not _MARKED.search(line):
         return " ".join(line.split())
-    line = _LINK.sub(r"\1", line)
-    line = _NOISE.sub("", line)
-    line = _EMPHASIS.sub("", line)
-    return " ".join(_ESCAPE.sub(r"\1", line).split())
+    if "](" in line:
+        line = _LINK.sub(r"\1", line)
+    if _NOISY.search(line):
+        line = _NOISE.sub("", line)
+    if _EMPHASISED.search(line):
+        line = _EMPHASIS.sub("", line)
+    if "\\" in line:
+        line = _ESCAPE.sub(r"\1", line)
+    return " ".join(line.split())
 
 
 def _ends(line: str) -> Iterator[int]:
     """Yield where sentences end in a line, the end of the line last."""
     for mark in _BREAK.finditer(line):
-        if line[mark.start()] != "." or not _is_abbreviation(line, mark.start(), mark.end()):
-            yield mark.end()
+        start, end = mark.span()
+        if line[start] != "." or not _is_abbreviation(line, start, end):
+            yield end
     yield len(line)
 
 

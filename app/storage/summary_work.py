@@ -12,7 +12,7 @@ from datetime import datetime
 from app.domain.conversations import Exchange, ExchangeStatus, Role, TitleOrigin
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
-from app.domain.turn_text import turn_text
+from app.domain.turn_text import QUOTING_MODEL, turn_text
 from app.storage.database import Connection
 from app.storage.exchanges import exchanges_where, shown_path
 from app.storage.rows import CONVERSATION_COLUMNS, blocks_of, conversation_of
@@ -84,34 +84,40 @@ class Standing:
     tagged: Collection[int] = ()
 
 
-_EXCHANGE_STAMPS = (
-    "SELECT exchange_id, count(*) AS messages, count(*) || ':' || max(message_id) AS stamp "
-    "FROM exchange_message GROUP BY exchange_id"
-)
 _EXCHANGES = (
-    f"FROM exchange e JOIN conversation c ON c.id = e.conversation_id "
-    f"JOIN ({_EXCHANGE_STAMPS}) t ON t.exchange_id = e.id "
-    "LEFT JOIN summary s ON s.kind = 'exchange' AND s.source_id = e.id AND s.latest "
-    "LEFT JOIN attempt a ON a.worker = 'exchange_summarizer' AND a.item_id = e.id "
-    "WHERE e.status = 'completed' AND NOT c.private AND c.deleted_at IS NULL AND t.messages >= ? "
+    "FROM exchange i JOIN conversation c ON c.id = i.conversation_id "
+    "JOIN (SELECT exchange_id, count(*) AS size, count(*) || ':' || max(message_id) AS stamp "
+    "FROM exchange_message GROUP BY exchange_id) t ON t.exchange_id = i.id "
 )
-_CONVERSATION_STAMPS = (
-    "SELECT conversation_id, count(*) AS exchanges, count(*) || ':' || max(position) AS stamp "
-    "FROM exchange WHERE status = 'completed' GROUP BY conversation_id"
+_EXCHANGES_THAT_SHOULD = (
+    "WHERE i.status = 'completed' AND NOT c.private AND c.deleted_at IS NULL AND t.size >= $size "
 )
 _CONVERSATIONS = (
-    f"FROM conversation c JOIN ({_CONVERSATION_STAMPS}) t ON t.conversation_id = c.id "
-    "LEFT JOIN summary s ON s.kind = 'conversation' AND s.source_id = c.id AND s.latest "
-    "LEFT JOIN attempt a ON a.worker = 'conversation_summarizer' AND a.item_id = c.id "
-    "WHERE NOT c.private AND c.deleted_at IS NULL AND t.exchanges >= ? "
+    "FROM conversation i "
+    "JOIN (SELECT conversation_id, count(*) AS size, count(*) || ':' || max(position) AS stamp "
+    "FROM exchange WHERE status = 'completed' GROUP BY conversation_id) t "
+    "ON t.conversation_id = i.id "
 )
-_WAITS = "AND s.source_hash IS DISTINCT FROM t.stamp AND (a.item_id IS NULL OR a.next_at <= ?) "
+_CONVERSATIONS_THAT_SHOULD = "WHERE NOT i.private AND i.deleted_at IS NULL AND t.size >= $size "
+# WORKAROUND(duckdb 2.0.0): LEFT JOINs here, and the LIMIT is lost when a table is empty.
+_LACKS_IT = (
+    "AND NOT EXISTS (SELECT 1 FROM summary s WHERE s.kind = $kind AND s.source_id = i.id "
+    "AND s.latest AND s.source_hash = t.stamp) "
+    "AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.worker = $worker AND a.item_id = i.id "
+    "AND (a.next_at IS NULL OR (a.next_at > $at AND a.next_at <= $at + INTERVAL 1 DAY))) "
+)
+_JOINS = (
+    "LEFT JOIN summary s ON s.kind = $kind AND s.source_id = i.id AND s.latest "
+    "AND s.source_hash = t.stamp "
+    "LEFT JOIN attempt a ON a.worker = $worker AND a.item_id = i.id AND s.source_id IS NULL "
+)
 _COUNTS = (
-    "SELECT count(*) FILTER (s.source_hash = t.stamp), count(*), "
-    "count(a.next_at) FILTER (s.source_hash IS DISTINCT FROM t.stamp), "
-    "count(a.item_id) FILTER (s.source_hash IS DISTINCT FROM t.stamp AND a.next_at IS NULL), "
-    "min(a.next_at) FILTER (s.source_hash IS DISTINCT FROM t.stamp) "
+    "SELECT count(s.source_id), count(*), count(a.next_at), "
+    "count(a.item_id) - count(a.next_at), min(a.next_at) "
 )
+_EXCHANGE = {"kind": "exchange", "worker": "exchange_summarizer"}
+_CONVERSATION = {"kind": "conversation", "worker": "conversation_summarizer"}
+Found = tuple[int, str]
 
 
 class SummaryWork:
@@ -120,31 +126,47 @@ class SummaryWork:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def exchanges(
+    def exchange_ids(
         self, limit: int, min_messages: int, left_alone: ConversationId | None, at: datetime
-    ) -> tuple[WaitingExchange, ...]:
-        """Return completed exchanges that lack a current summary, newest first.
+    ) -> tuple[Found, ...]:
+        """Return (id, stamp) of completed exchanges that lack a current summary, newest first.
 
         Left out: private conversations and those in the trash, the one `left_alone`, exchanges
         with fewer messages than `min_messages`, those set aside, and those whose next try comes
-        after `at` (UTC).
+        after `at` (UTC), unless by so much that the clock must have been set back.
         """
+        values = _EXCHANGE | {"size": min_messages, "at": to_db(at), "limit": limit}
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                f"SELECT i.id, t.stamp {_EXCHANGES}{_EXCHANGES_THAT_SHOULD}{_LACKS_IT}"
+                "AND i.conversation_id IS DISTINCT FROM $open ORDER BY i.id DESC LIMIT $limit",
+                values | {"open": left_alone},
+            ).fetchall()
+        )
+        return tuple(rows)
+
+    def exchanges(self, found: Sequence[Found]) -> tuple[WaitingExchange, ...]:
+        """Return what was found with its words, in the same order; what is gone is left out."""
 
         def query(cursor: Connection) -> tuple[WaitingExchange, ...]:
+            ids = [each for each, _ in found]
             rows = cursor.execute(
-                # WORKAROUND(duckdb 2.0.0): without MATERIALIZED the LIMIT is lost on the way.
-                f"WITH waiting AS MATERIALIZED (SELECT e.id, e.conversation_id, t.stamp, "
-                f"e.started_at {_EXCHANGES}"
-                f"{_WAITS} AND e.conversation_id IS DISTINCT FROM ?) "
-                "SELECT * FROM waiting ORDER BY id DESC LIMIT ?",
-                [min_messages, to_db(at), left_alone, limit],
+                "SELECT id, conversation_id, started_at FROM exchange "
+                "WHERE id IN (SELECT unnest(?))",
+                [ids],
             ).fetchall()
-            words = _words(cursor, [row[0] for row in rows], _EXCHANGE_READS_CHARS)
+            heads = {row[0]: row for row in rows}
+            words = _words(cursor, ids, _EXCHANGE_READS_CHARS)
             return tuple(
                 WaitingExchange(
-                    row[0], row[1], row[2], from_db(row[3]), words.get(row[0], Words("", ""))
+                    ExchangeId(each),
+                    ConversationId(heads[each][1]),
+                    stamp,
+                    from_db(heads[each][2]),
+                    words.get(each, _SILENCE),
                 )
-                for row in rows
+                for each, stamp in found
+                if each in heads
             )
 
         return self._store.read(query)
@@ -156,14 +178,13 @@ class SummaryWork:
 
         Left out as above, and conversations with fewer completed exchanges than `min_exchanges`.
         """
+        values = _CONVERSATION | {"size": min_exchanges, "at": to_db(at), "limit": limit}
 
         def query(cursor: Connection) -> tuple[WaitingConversation, ...]:
             rows = cursor.execute(
-                f"WITH waiting AS MATERIALIZED (SELECT c.id, t.stamp, s.source_id, c.updated_at "
-                f"{_CONVERSATIONS}{_WAITS} AND c.id IS DISTINCT FROM ?) "
-                "SELECT id, stamp, source_id IS NULL FROM waiting "
-                "ORDER BY updated_at DESC, id DESC LIMIT ?",
-                [min_exchanges, to_db(at), left_alone, limit],
+                f"SELECT i.id, t.stamp {_CONVERSATIONS}{_CONVERSATIONS_THAT_SHOULD}{_LACKS_IT}"
+                "AND i.id IS DISTINCT FROM $open ORDER BY i.updated_at DESC, i.id DESC LIMIT $limit",
+                values | {"open": left_alone},
             ).fetchall()
             return _with_words(cursor, rows)
 
@@ -171,11 +192,13 @@ class SummaryWork:
 
     def exchange_tally(self, min_messages: int) -> Tally:
         """Return how many exchanges should have a summary, how many do, and what keeps the rest."""
-        return self._tally(_EXCHANGES, min_messages)
+        source = f"{_EXCHANGES}{_JOINS}{_EXCHANGES_THAT_SHOULD}"
+        return self._tally(source, _EXCHANGE | {"size": min_messages})
 
     def conversation_tally(self, min_exchanges: int) -> Tally:
         """Return the same of conversations; a summary out of date does not count as done."""
-        return self._tally(_CONVERSATIONS, min_exchanges)
+        source = f"{_CONVERSATIONS}{_JOINS}{_CONVERSATIONS_THAT_SHOULD}"
+        return self._tally(source, _CONVERSATION | {"size": min_exchanges})
 
     def standing_exchanges(self, ids: Iterable[int]) -> Standing:
         """Return which of some exchanges may still be summarised."""
@@ -222,9 +245,9 @@ class SummaryWork:
         last, runs = row or (None, False)
         return None if runs else from_db(last)
 
-    def _tally(self, source: str, minimum: int) -> Tally:
+    def _tally(self, source: str, values: Mapping[str, object]) -> Tally:
         row = self._store.read(
-            lambda cursor: cursor.execute(f"{_COUNTS}{source}", [minimum]).fetchone()
+            lambda cursor: cursor.execute(f"{_COUNTS}{source}", dict(values)).fetchone()
         )
         done, total, waiting, aside, next_at = row or (0, 0, 0, 0, None)
         return Tally(done, total, waiting, aside, from_db(next_at))
@@ -234,11 +257,10 @@ class SummaryWork:
 _EXCHANGE_READS_CHARS = 12_000
 _CONVERSATION_READS_CHARS = 3_000
 _CONVERSATION_READS_TURNS = 60
+_SILENCE = Words("", "")
 
 
-def _with_words(
-    cursor: Connection, waiting: Sequence[tuple[int, str, bool]]
-) -> tuple[WaitingConversation, ...]:
+def _with_words(cursor: Connection, waiting: Sequence[Found]) -> tuple[WaitingConversation, ...]:
     ids = [row[0] for row in waiting]
     condition = "conversation_id IN (SELECT unnest(?))"
     by_conversation: dict[int, list[Exchange]] = {}
@@ -255,13 +277,25 @@ def _with_words(
         turns[conversation_id] = _spread(ended, _CONVERSATION_READS_TURNS)
     wanted = [each for path_ids in turns.values() for each in path_ids]
     words = _words(cursor, wanted, _CONVERSATION_READS_CHARS)
+    rows = cursor.execute(
+        "SELECT DISTINCT source_id FROM summary WHERE kind = 'conversation' "
+        "AND source_id IN (SELECT unnest(?))",
+        [ids],
+    ).fetchall()
+    summarised = {each for (each,) in rows}
     found = []
-    for conversation_id, stamp, is_first in waiting:
+    for conversation_id, stamp in waiting:
         head = heads[ConversationId(conversation_id)]
         said = tuple(words[each] for each in turns.get(conversation_id, ()) if each in words)
         found.append(
             WaitingConversation(
-                head.id, stamp, head.title, head.title_origin, head.updated_at, is_first, said
+                head.id,
+                stamp,
+                head.title,
+                head.title_origin,
+                head.updated_at,
+                conversation_id not in summarised,
+                said,
             )
         )
     return tuple(found)
@@ -282,8 +316,9 @@ def _words(cursor: Connection, exchange_ids: Sequence[int], limit_chars: int) ->
         "ELSE left(m.text, $3) || chr(10) || chr(10) || right(m.text, $3) END "
         "FROM exchange_message l JOIN message m ON m.id = l.message_id "
         "WHERE l.exchange_id IN (SELECT unnest($1)) AND m.role IN ('user', 'assistant') "
+        "AND NOT (m.role = 'assistant' AND m.model IS NOT DISTINCT FROM $4) "
         "ORDER BY l.exchange_id, l.place",
-        [list(exchange_ids), limit_chars, half],
+        [list(exchange_ids), limit_chars, half, QUOTING_MODEL],
     ).fetchall()
     sides: dict[int, tuple[list[str], list[str]]] = {}
     for exchange_id, role, text in rows:
@@ -291,7 +326,7 @@ def _words(cursor: Connection, exchange_ids: Sequence[int], limit_chars: int) ->
         if text:
             (asked if role == Role.USER else answered).append(text)
     words = {each: Words(*("\n\n".join(side) for side in both)) for each, both in sides.items()}
-    mute = [each for each in exchange_ids if words.get(each, Words("", "")) == Words("", "")]
+    mute = [each for each in exchange_ids if words.get(each, _SILENCE) == _SILENCE]
     return words | (_words_of_blocks(cursor, mute, limit_chars) if mute else {})
 
 

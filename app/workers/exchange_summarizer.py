@@ -12,13 +12,14 @@ from app.domain.workers import WorkerName
 from app.providers.extractive import Turn
 from app.storage.settings import Settings
 from app.storage.store import Store
-from app.storage.summary_work import SummaryWork, Tally, WaitingExchange
+from app.storage.summary_work import Found, SummaryWork, Tally, WaitingExchange
 from app.workers.job import IsCancelled, Pace, Saved
 from app.workers.open_conversation import OpenConversation
 from app.workers.summariser import Summariser
 from app.workers.summary_records import Summarised, records_of, saved_of
 
 _AT_ONCE = 100
+_AHEAD = 1_000  # finding looks at every exchange there is: 10 ms of a library of 10,000
 _MINIMUM = "min_messages_for_exchange_summary"
 _CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes"))
 
@@ -42,11 +43,26 @@ class ExchangeSummarizer:
         self._opened = opened
         self._work = SummaryWork(store)
         self.pace = pace or Pace()
+        self._ahead: Sequence[Found] = ()
+        self._news = False
 
     def find(self, at: datetime) -> Sequence[WaitingExchange]:
-        """Return the newest completed exchanges without a current summary, with their words."""
-        minimum = self._settings.number(_MINIMUM)
-        return self._work.exchanges(_AT_ONCE, minimum, self._opened.left_alone(at), at)
+        """Return the newest completed exchanges without a current summary, with their words.
+
+        A list made a moment ago is read on, unless an exchange has ended since; saving looks again
+        whether each may have a summary.
+        """
+        left_alone = self._opened.left_alone(at)
+        if self._news or not self._ahead:
+            self._news = False
+            minimum = self._settings.number(_MINIMUM)
+            self._ahead = self._work.exchange_ids(_AHEAD, minimum, left_alone, at)
+        while self._ahead:
+            found, self._ahead = self._ahead[:_AT_ONCE], self._ahead[_AT_ONCE:]
+            waiting = self._work.exchanges(found)
+            if items := [each for each in waiting if each.conversation_id != left_alone]:
+                return items
+        return ()
 
     def item_id(self, item: WaitingExchange) -> int:
         """Return the exchange's id."""
@@ -98,9 +114,9 @@ class ExchangeSummarizer:
 
     def wakes_for(self, changed: Changed) -> bool:
         """Return whether an exchange ended, or a conversation left the trash or changed."""
-        return bool(
-            changed.turns_completed or changed.conversations or changed.settings & _CONCERNED
-        )
+        if changed.turns_completed or changed.settings & _CONCERNED:
+            self._news = True
+        return self._news or bool(changed.conversations)
 
     def waiting_words(self, count: int) -> str:
         """Return how many exchanges wait, in words."""

@@ -79,7 +79,7 @@ class Worker(Generic[Item, Result]):
         self._settled = 0  # items that came to an end of some kind, for telling progress from none
         self._failures_in_a_row = 0
         self._probes_in_a_row = 0
-        self._resting: _Rest | None = None
+        self._drained = False
         self._published_at = float("-inf")
         self._status = self._made_status()
         self.on_status: StatusListener = lambda _: None
@@ -92,8 +92,7 @@ class Worker(Generic[Item, Result]):
     @property
     def is_drained(self) -> bool:
         """Whether it rests and has nothing left that it could do by itself, now or soon."""
-        rest = self._resting
-        return rest is not None and rest.is_drained and not self._woken.is_set()
+        return self._drained and not self._woken.is_set()
 
     def status(self) -> WorkerStatus:
         """Return the newest status; never waits. A stopped worker's is as of its last `refresh`."""
@@ -136,9 +135,12 @@ class Worker(Generic[Item, Result]):
             self._stop = stop
             if stop.is_set():
                 return
+            self._drained = False
             self._enter(WorkerState.RUNNING)
             while not stop.is_set():
-                self._woken.clear()
+                if self._woken.is_set():
+                    self._drained = False
+                    self._woken.clear()
                 if (rest := self._work()) is not None:
                     self._wait(rest)
             self._end()
@@ -169,6 +171,7 @@ class Worker(Generic[Item, Result]):
         """Work on items; return whether anything came of any of them."""
         if not self._progress.runs:
             self._begin()
+        self._drained = False
         before = self._settled
         together = self._job.pace.together
         self._saved_at = self._clock.monotonic()
@@ -277,7 +280,8 @@ class Worker(Generic[Item, Result]):
 
     def _blocked(self, block: Blocked) -> _Rest:
         self._probes_in_a_row += 1
-        _log.warning("%s is blocked: %s", self.name, block)
+        if self._progress.counts.last_error != str(block):
+            _log.warning("%s is blocked: %s", self.name, block)
         self._progress.counts.blocked_by = str(block)
         self._progress.counts.last_error = str(block)
         wait_s = world_wait_s(self._probes_in_a_row, block, self._jitter)
@@ -301,11 +305,10 @@ class Worker(Generic[Item, Result]):
             None if rest.wait_s is None else self._clock.now() + timedelta(seconds=rest.wait_s)
         )
         self._enter(rest.state)
-        self._resting = rest
+        self._drained = rest.is_drained
         while not self._stop.is_set() and (left := deadline - self._clock.monotonic()) > 0:
             if self._clock.wait(self._woken, min(left, _LOOK_AT_STOP_EVERY_S)):
                 break
-        self._resting = None
         self._progress.counts.blocked_by = ""
         self._progress.counts.next_look_at = None
 

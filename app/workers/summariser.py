@@ -14,6 +14,7 @@ from app.providers.extractive import (
     summarise_exchange,
 )
 from app.providers.extractive_labels import tags_of, title_of
+from app.providers.extractive_space import TfIdfSpace
 from app.workers.job import IsCancelled
 
 
@@ -64,8 +65,9 @@ class ExtractiveSummariser:
         """Return the most telling sentences, what the first question was about, frequent words."""
         _stop_if(is_cancelled)
         sentences = sentences_of_conversation(turns)
-        summary = summarise_conversation(turns, sentences)
-        return Digest(summary, title_of(sentences), tags_of(sentences))
+        space = TfIdfSpace(sentences)
+        summary = summarise_conversation(turns, sentences, lambda _: space)
+        return Digest(summary, title_of(sentences, space), tags_of(sentences))
 
 
 def _stop_if(is_cancelled: IsCancelled) -> None:

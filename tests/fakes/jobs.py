@@ -1,0 +1,139 @@
+"""A worker's job that needs no conversations, a clock that jumps, and waiting for a condition."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from app.domain.changes import SettingPut
+from app.domain.errors import Cancelled
+from app.domain.events import Changed
+from app.domain.workers import Ledger, WorkerName
+from app.storage.store import Store
+from app.storage.summary_work import Tally
+from app.storage.times import from_db, to_db
+from app.workers.job import IsCancelled, Pace, Saved
+
+_WAITS_AT_A_TIME = 20
+
+
+def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    """Return once `condition` holds; fail after `timeout_s`."""
+    glance = threading.Event()
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to be"
+        glance.wait(0.002)
+
+
+class JumpingClock:
+    """Waiting takes no time but moves the clock; `pass_s` moves it too."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._began = datetime.now(UTC)
+        self._passed_s = 0.0
+        self._waits = 0
+
+    def now(self) -> datetime:
+        return self._began + timedelta(seconds=self._passed_s)
+
+    def monotonic(self) -> float:
+        return self._passed_s
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        self._waits += 1
+        really_s = 0.001 if self._waits % _WAITS_AT_A_TIME == 0 else 0.0  # let others run too
+        if not event.wait(really_s):
+            self.pass_s(timeout_s)
+        return event.is_set()
+
+    def pass_s(self, seconds: float) -> None:
+        with self._lock:
+            self._passed_s += seconds
+
+
+class ListJob:
+    """Work on numbers, done when they are in `saved`.
+
+    Attributes:
+        items: All there is to do, the most urgent first.
+        poison: Items that fail, with what they raise.
+        before_make: Called first by every `make`.
+        refusals: What the next saves raise, in order.
+    """
+
+    name = WorkerName.EXCHANGE_SUMMARIZER
+
+    def __init__(self, store: Store, items: Sequence[int], pace: Pace | None = None) -> None:
+        self._store = store
+        self.pace = pace or Pace()
+        self.items = list(items)
+        self.saved: list[int] = []
+        self.made: list[tuple[int, ...]] = []
+        self.poison: dict[int, Exception] = {}
+        self.refusals: list[Exception] = []
+        self.finding: Exception | None = None
+        self.before_make: Callable[[Sequence[int], IsCancelled], None] = lambda _, __: None
+        self.poll_s = 30.0
+
+    def find(self, at: datetime) -> Sequence[int]:
+        if self.finding is not None:
+            raise self.finding
+        held = self._attempts("next_at IS NULL OR next_at > ?", to_db(at))
+        waiting = [each for each in self.items if each not in self.saved and each not in held]
+        return waiting[:100]
+
+    def item_id(self, item: int) -> int:
+        return item
+
+    def describe(self, item: int) -> str:
+        return f"number {item}"
+
+    def make(self, items: Sequence[int], is_cancelled: IsCancelled) -> tuple[int, ...]:
+        self.before_make(items, is_cancelled)
+        self.made.append(tuple(items))
+        for item in items:
+            if item in self.poison:
+                raise self.poison[item]
+        return tuple(items)
+
+    def save(self, results: Sequence[tuple[int, ...]]) -> Saved:
+        if self.refusals:
+            raise self.refusals.pop(0)
+        done = [each for result in results for each in result]
+        self._store.save(SettingPut(f"saved_{done[0]}", "true"))
+        self.saved += done
+        return Saved(len(done), 0, Ledger(len(done), 0.5 * len(done)))
+
+    def tally(self) -> Tally:
+        done = len(set(self.saved))
+        waiting = self._attempts("next_at IS NOT NULL")
+        aside = self._attempts("next_at IS NULL")
+        times = [moment for moment in waiting.values() if moment is not None]
+        next_at = from_db(min(times)) if times else None
+        return Tally(done, len(self.items), len(waiting), len(aside), next_at)
+
+    def poll_interval_s(self) -> float:
+        return self.poll_s
+
+    def wakes_for(self, changed: Changed) -> bool:
+        return bool(changed.turns_completed)
+
+    def waiting_words(self, count: int) -> str:
+        return f"{count} numbers wait"
+
+    def _attempts(self, condition: str, *values: object) -> dict[int, datetime | None]:
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                f"SELECT item_id, next_at FROM attempt WHERE worker = ? AND ({condition})",
+                [self.name, *values],
+            ).fetchall()
+        )
+        return {item: next_at for item, next_at in rows if item not in self.saved}
+
+
+def blocks_until_cancelled(_: Sequence[int], is_cancelled: IsCancelled) -> None:
+    """Be in the middle of an item until the worker is stopped."""
+    until(is_cancelled)
+    raise Cancelled("The worker was stopped")
