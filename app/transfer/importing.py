@@ -24,6 +24,7 @@ from app.transfer.importers import read_export
 
 _BATCH_CONVERSATIONS = 32
 _BATCH_MESSAGES = 2_000
+_CHECKPOINT_MESSAGES = 40_000  # until then they stay in memory: 1.2 MB for each thousand
 
 
 def _never() -> bool:
@@ -86,12 +87,16 @@ def import_files(
         try_backup(store)
     tally = _Tally()
     adoption = Adoption(store, dry_run=dry_run)
+    folded = 0
     try:
         for path in paths:
             for batch in _batches(_read(path, tally, cancelled)):
                 for adopted in adoption.adopt(batch):
                     tally.add(adopted)
                 on_progress(tally.progress())
+                if tally.messages - folded >= _CHECKPOINT_MESSAGES:
+                    store.checkpoint()
+                    folded = tally.messages
     except Cancelled:
         return tally.report(cancelled=True)
     finally:
