@@ -85,15 +85,16 @@ def version_of(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row else 0
 
 
-def migrate(connection: duckdb.DuckDBPyConnection, steps: Sequence[Step] = STEPS) -> None:
+def migrate(connection: duckdb.DuckDBPyConnection) -> None:
     """Bring the schema up to date, each step in a transaction of its own.
 
-    The caller has made a backup and has refused newer versions.
+    The caller has made a backup and has refused newer versions. Raises duckdb.Error; then the
+    steps before the failed one stand.
     """
-    for number in range(version_of(connection), len(steps)):
+    for number in range(version_of(connection), len(STEPS)):
         connection.execute("BEGIN")
         try:
-            steps[number](connection)
+            STEPS[number](connection)
             connection.execute(
                 "INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)", [str(number + 1)]
             )

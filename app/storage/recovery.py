@@ -14,11 +14,12 @@ import logging
 from app.domain.errors import KnownError
 from app.storage import ladder
 from app.storage.apply import read_state
+from app.storage.backup import backups_of, try_backup
 from app.storage.database import Database
 from app.storage.faults import of_system
 from app.storage.ids import IdAllocator
 from app.storage.interrupted import end_running_replies
-from app.storage.journal import Journal
+from app.storage.journal import Journal, first_position
 from app.storage.ladder import Opening
 from app.storage.replay import Replayed, replay, set_foreign_segments_aside
 from app.storage.store import Store
@@ -44,6 +45,7 @@ def open_store(paths: DataPaths) -> Store:
     store.start()
     try:
         _end_running(store, opening)
+        _secure(store)
     except BaseException:
         store.close()
         raise
@@ -71,6 +73,17 @@ def _caught_up(opening: Opening, database: Database, uid: str, generation: str) 
     if replayed.records:
         store.note_write()
     return store
+
+
+def _secure(store: Store) -> None:
+    """Make a backup at once of what neither a backup nor the journal could bring back.
+
+    So it is when the file came from elsewhere, or the journal was lost.
+    """
+    paths, first = store.paths, first_position(store.paths.journal)
+    is_empty = int(store.read(read_state)[0]) == 0
+    if not is_empty and first != 1 and not backups_of(paths.backups, store.uid):
+        try_backup(store)
 
 
 def _told(replayed: Replayed, restored: bool) -> list[str]:

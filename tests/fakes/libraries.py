@@ -1,0 +1,63 @@
+"""A data directory as a kill leaves it, to be damaged in every way."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.domain.changes import SettingPut
+from app.storage.backup import make_backup
+from app.storage.settings import Settings
+from app.system.paths import DataPaths
+from tests.fakes.stored import killed, opened, titles, told
+
+EVERYTHING = {"First", "Second", "Third", "Fourth"}
+
+
+@dataclass(frozen=True)
+class Library:
+    """Two backups, then more, some of it folded into the file and some only in its log."""
+
+    paths: DataPaths
+
+    @property
+    def damaged(self) -> set[str]:
+        """The names of all files set aside."""
+        return {path.name for path in self.paths.damaged.rglob("*") if path.is_file()}
+
+    def opens(self) -> tuple[str, ...]:
+        """Open; everything acknowledged is there, and can be gone on with; return the notices."""
+        with opened(self.paths.root) as store:
+            assert titles(store) == EVERYTHING
+            assert Settings(store).text("theme") == "dark"
+            told(store, "goes on", title="Fifth")
+            notices = store.notices
+        with opened(self.paths.root) as again:
+            assert titles(again) == EVERYTHING | {"Fifth"}
+            assert again.notices == ()
+        return notices
+
+    def tear_metadata(self) -> None:
+        """Zero one sector of what DuckDB rewrites at each checkpoint (reliability F3)."""
+        zero(self.paths.database, 12288)
+
+
+def left_by_a_kill(folder: Path) -> Path:
+    """Return a data directory in `folder` in which everything was acknowledged."""
+    with opened(folder / "live") as store:
+        told(store, "one", title="First")
+        make_backup(store)
+        told(store, "two", title="Second")
+        make_backup(store)
+        told(store, "three", title="Third")
+        store.checkpoint().result()
+        store.save(SettingPut("theme", '"dark"'))
+        told(store, "four", title="Fourth")
+        return killed(store, folder / "killed")
+
+
+def zero(path: Path, offset: int, length: int = 4096) -> None:
+    """Overwrite a stretch of a file with zeros."""
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(offset)
+        file.write(bytes(max(0, min(length, size - offset))))
