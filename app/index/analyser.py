@@ -12,10 +12,10 @@ linear whatever the text; long texts go in slices so that other threads get thei
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from app.index.dates import month_term
 from app.index.languages import COMPOUNDING, DEFAULT_LANGUAGE, is_stop_word, language_of
@@ -29,7 +29,7 @@ from app.index.word_forms import (
 
 SLICE_CHARS = 32_768  # at most 64 KB of Latin, Greek or Cyrillic; some 3 ms
 COMPOUND_CHARS = 9  # words at least this long may be compounds ("Haustüren" is 9)
-_MAX_KNOWN = 50_000
+_MAX_KNOWN = 80_000  # about 20 MB with its surface words
 
 
 UNSPACED = (
@@ -72,8 +72,13 @@ class Analysed:
     surface: str
 
 
+_NOTHING = Analysed("", "")
+
+
 def analyse(text: str, language: str) -> Analysed:
     """Return the terms of `text`; `language` is that of its words in Latin script. Thread-safe."""
+    if not text:
+        return _NOTHING
     term_table, surface_table = _terms_in(language), _surfaces()
     terms, surface = [], []
     for piece in slices(text):
@@ -83,18 +88,23 @@ def analyse(text: str, language: str) -> Analysed:
     return Analysed(" ".join(terms), " ".join(surface))
 
 
-def chunk_spans(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, chunk) for each chunk of `text`, in order."""
-    start = 0
+def chunk_spans(text: str, offset: int = 0) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, end, chunk) for each chunk of `text`, which stands at `offset`; in order."""
+    start = offset
     for piece in slices(text):
         for match in _pattern(piece.isascii()).finditer(piece):
             yield start + match.start(), start + match.end(), match[0]
         start += len(piece)
 
 
-def terms_of(chunk: str, language: str) -> frozenset[str]:
+def terms_of(chunk: str, language: str) -> list[str]:
     """Return the terms of one chunk."""
-    return frozenset(_terms_in(language)[chunk].split())
+    return _terms_in(language)[chunk].split()
+
+
+def surface_of_chunk(chunk: str) -> list[str]:
+    """Return the surface words of one chunk."""
+    return _surfaces()[chunk].split()
 
 
 def surface_of(text: str) -> list[str]:
@@ -103,11 +113,11 @@ def surface_of(text: str) -> list[str]:
     return " ".join(map(_surfaces().__getitem__, chunks)).split()
 
 
-def compounds_in(terms: Iterable[str], language: str) -> set[str]:
-    """Return those of `terms` that may be compounds; none unless the language builds them."""
+def compounds_in(terms: str, language: str) -> set[str]:
+    """Return those of a text's `terms` that may be compounds; none unless the language builds them."""
     if language not in COMPOUNDING:
         return set()
-    return {term for term in terms if len(term) >= COMPOUND_CHARS and term.isalpha()}
+    return {term for term in terms.split() if len(term) >= COMPOUND_CHARS and term.isalpha()}
 
 
 def is_unspaced(chunk: str) -> bool:
@@ -155,7 +165,7 @@ def slices(text: str) -> Iterator[str]:
 
 
 class _Table(dict[str, str]):
-    """Chunks seen before, each with its terms as one string; forgets all when it grows large."""
+    """Chunks seen before, each with its terms as one string; keeps the newer half when it grows large."""
 
     def __init__(self, language: str | None) -> None:
         super().__init__()
@@ -168,9 +178,13 @@ class _Table(dict[str, str]):
             made = " ".join(_terms(chunk, self._language))
         if len(chunk) <= MAX_TERM_CHARS and not is_unspaced(chunk):
             if len(self) >= _MAX_KNOWN:
-                self.clear()
-            self[chunk] = made
+                self._forget_oldest()
+            self[chunk] = chunk if made == chunk else made
         return made
+
+    def _forget_oldest(self) -> None:
+        for chunk in list(islice(self, _MAX_KNOWN // 2)):
+            self.pop(chunk, None)
 
 
 @cache

@@ -33,7 +33,8 @@ _MONTHS = MappingProxyType(
 
 def date_terms(when: datetime) -> str:
     """Return the terms of a date: day, month and year apart and together."""
-    return f"{when.day} month={when.month} {when.year} {when:%Y-%m} {when:%Y-%m-%d}"
+    month = f"{when.year:04}-{when.month:02}"
+    return f"{when.day} month={when.month} {when.year} {month} {month}-{when.day:02}"
 
 
 def month_term(word: str) -> str | None:

@@ -42,7 +42,7 @@ _LETTERS = tuple(
 _LIKELY_VOTE = 0.7
 _LETTER_VOTE = 0.5  # half a small word that no other language has
 _LATIN_END = "\u024f"
-_SAMPLE_CHARS = 600  # as good as 4,000 on ten texts of each language, and 5 times as fast
+_SAMPLE_CHARS = 300  # some 50 words, of which prose has 20 small ones
 _stem_lock = threading.Lock()  # a Stemmer object must not be used by two threads at once
 
 
@@ -93,8 +93,8 @@ def _votes(sample: str) -> dict[str, float]:
     ballots = _ballots()
     if not sample.isascii():
         votes = {language: _LETTER_VOTE for language, found in _LETTERS if found.search(sample)}
-    for word in sample.casefold().split():
-        for language, weight in ballots.get(word, ()):
+    for word in ballots.keys() & set(sample.casefold().split()):
+        for language, weight in ballots[word]:
             votes[language] = votes.get(language, 0.0) + weight
     return votes
 

@@ -5,7 +5,7 @@ cannot hold a word not yet seen is not analysed: 10 MB take about 50 ms.
 """
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.domain.passages import SearchQuery
@@ -17,6 +17,7 @@ from app.index.analyser import (
     query_languages,
     slices,
     surface_of,
+    surface_of_chunk,
     terms_of,
     wanted_words,
 )
@@ -25,8 +26,8 @@ from app.index.languages import COMPOUNDING
 _THOROUGH_CHARS = 262_144
 _MANY_MATCHES = 4_000  # then, too, only what is missing is looked for
 _TOO_MANY_MATCHES = 40_000
-_MIN_PART = 4
-_MIN_PREFIX = 3
+_MIN_COMPONENT = 4
+_MIN_START = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +54,24 @@ class Finder:
         for number, word in enumerate(self._words):
             for term in word.terms:
                 self._by_term.setdefault(term, number)
-        self._known: dict[str, int | None] = {}
+        lone = [term for term in self._by_term if not is_unspaced(term)]
+        self._starts = tuple(term for term in lone if len(term) >= _MIN_START)
+        builds = language in COMPOUNDING
+        self._components = tuple(term for term in lone if builds and len(term) >= _MIN_COMPONENT)
+        self._known: dict[str, _Sign | None] = {}
 
     def matches(self, text: str) -> list[Match]:
-        """Return where words and phrases of the query stand, in order."""
+        """Return where words and phrases of the query stand, in order.
+
+        Where none does, where words stand that begin with one of the query's: it may be half typed.
+        """
         found: list[Match] = []
+        guessed: list[Match] = []
         for start, piece in self._worth_reading(text, found):
-            found += self._in_piece(start, piece)
+            self._read(start, piece, found, guessed)
             if len(found) > _TOO_MANY_MATCHES:
                 break
-        return found or self._prefixes(text[:_THOROUGH_CHARS])
+        return sorted(found or guessed, key=lambda match: (match.start, -match.end))
 
     def _worth_reading(self, text: str, found: list[Match]) -> Iterator[tuple[int, str]]:
         start, seen, missing = 0, 0, self._beginnings(())
@@ -94,64 +103,59 @@ class Finder:
         ]
         return starts
 
-    def _in_piece(self, start: int, piece: str) -> list[Match]:
-        found: list[Match] = []
+    def _read(self, offset: int, piece: str, found: list[Match], guessed: list[Match]) -> None:
+        """Add the matches in one slice, which stands at `offset`."""
         surface: list[tuple[str, int, int]] = []
-        for begin, end, chunk in chunk_spans(piece):
-            found += self._in_chunk(chunk, start + begin, start + end)
+        known = self._known
+        for start, end, chunk in chunk_spans(piece, offset):
+            if chunk not in known:
+                known[chunk] = self._recognised(chunk)
+            if (sign := known[chunk]) is not None:
+                if sign.is_run:
+                    found += self._in_run(chunk, start, end)
+                else:
+                    (guessed if sign.is_guess else found).append(Match(start, end, sign.word))
             if self._phrases:
-                surface += _surface_spans(chunk, start + begin, start + end)
+                surface += _surface_spans(chunk, start, end)
         for number, phrase in enumerate(self._phrases, len(self._words)):
             found += _rows(surface, phrase, number)
-        return sorted(found, key=lambda match: (match.start, -match.end))
 
-    def _in_chunk(self, chunk: str, start: int, end: int) -> Iterator[Match]:
-        if not is_unspaced(chunk):
-            if chunk not in self._known:
-                self._known[chunk] = self._word_of(chunk)
-            if (number := self._known[chunk]) is not None:
-                yield Match(start, end, number)
-            return
+    def _recognised(self, chunk: str) -> "_Sign | None":
+        if is_unspaced(chunk):
+            return _Sign(0, is_run=True)
+        terms = terms_of(chunk, self._language)
+        if numbers := [self._by_term[term] for term in terms if term in self._by_term]:
+            return _Sign(min(numbers))
+        for term in terms:
+            if term.startswith(self._components) and len(term) >= COMPOUND_CHARS:
+                return _Sign(self._word_with(self._components, term.startswith))
+            if term.endswith(self._components) and len(term) >= COMPOUND_CHARS:
+                return _Sign(self._word_with(self._components, term.endswith))
+            if term.startswith(self._starts):
+                return _Sign(self._word_with(self._starts, term.startswith), is_guess=True)
+        return None
+
+    def _word_with(self, pieces: tuple[str, ...], test: Callable[[str], bool]) -> int:
+        return self._by_term[next(piece for piece in pieces if test(piece))]
+
+    def _in_run(self, chunk: str, start: int, end: int) -> Iterator[Match]:
         run = unicodedata.normalize("NFKC", chunk)
         even = len(run) == len(chunk)  # else offsets do not carry over, and all of it is marked
         for width in (1, 2):
             for at in range(len(run) - width + 1):
                 number = self._by_term.get(run[at : at + width])
                 if number is not None:
-                    yield (
-                        Match(start + at, start + at + width, number)
-                        if even
-                        else Match(start, end, number)
-                    )
+                    place = (start + at, start + at + width) if even else (start, end)
+                    yield Match(*place, number)
 
-    def _word_of(self, chunk: str) -> int | None:
-        terms = terms_of(chunk, self._language)
-        numbers = [self._by_term[term] for term in terms if term in self._by_term]
-        if numbers:
-            return min(numbers)
-        if self._language in COMPOUNDING:
-            for number, word in enumerate(self._words):
-                if any(_is_compound_of(term, part) for term in terms for part in word.terms):
-                    return number
-        return None
 
-    def _prefixes(self, text: str) -> list[Match]:
-        """Return words that begin with one of the query's: it may be half typed."""
-        starts = tuple(
-            (term, number)
-            for number, word in enumerate(self._words)
-            for term in word.terms
-            if len(term) >= _MIN_PREFIX and not is_unspaced(term)
-        )
-        found = []
-        for begin, end, chunk in chunk_spans(text) if starts else ():
-            longer = terms_of(chunk, self._language)
-            number = next((at for start, at in starts if _any_begins(longer, start)), None)
-            if number is not None:
-                found.append(Match(begin, end, number))
-            if len(found) > _MANY_MATCHES:
-                break
-        return found
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """What a chunk is to a query: a word of it, perhaps only half typed, or a run to look into."""
+
+    word: int
+    is_guess: bool = False
+    is_run: bool = False
 
 
 def _flat(words: Iterable[Wanted]) -> Iterator[Wanted]:
@@ -160,26 +164,14 @@ def _flat(words: Iterable[Wanted]) -> Iterator[Wanted]:
         yield from _flat(word.parts)
 
 
-def _any_begins(terms: Iterable[str], prefix: str) -> bool:
-    return any(term.startswith(prefix) for term in terms)
-
-
 def _common_start(terms: Sequence[str]) -> str:
     first, last = min(terms), max(terms)
     same = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None)
     return first if same is None else first[:same]
 
 
-def _is_compound_of(term: str, part: str) -> bool:
-    return (
-        len(term) >= COMPOUND_CHARS
-        and len(part) >= _MIN_PART
-        and (term.startswith(part) or term.endswith(part))
-    )
-
-
 def _surface_spans(chunk: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    words = surface_of(chunk)
+    words = surface_of_chunk(chunk)
     if is_unspaced(chunk) and len(words) == end - start:
         yield from ((word, start + at, start + at + 1) for at, word in enumerate(words))
     else:

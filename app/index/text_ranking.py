@@ -19,11 +19,15 @@ _COVERAGE_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A query against one commit. Phrases and exclusions are rows of surface words."""
+    """A query against one commit.
+
+    Phrases and exclusions are rows of surface words; `weight` is that of all words together.
+    """
 
     needs: tuple[Need, ...]
-    phrases: tuple[tuple[str, ...], ...] = ()
-    excluded: tuple[tuple[str, ...], ...] = ()
+    phrases: tuple[tuple[str, ...], ...]
+    excluded: tuple[tuple[str, ...], ...]
+    weight: float
 
     @property
     def is_list(self) -> bool:
@@ -32,8 +36,7 @@ class Ask:
 
     def share(self, held_weight: float) -> float:
         """Return `held_weight` as a share (0-1) of all the query's words; 1 without any."""
-        total = sum(need.weight for need in self.needs)
-        return min(1.0, held_weight / total) if total else 1.0
+        return min(1.0, held_weight / self.weight) if self.weight else 1.0
 
 
 class Commit:
@@ -71,9 +74,9 @@ class Commit:
         """Return what `query` asks of this commit; a plain text is words alone."""
         asked = query if isinstance(query, SearchQuery) else SearchQuery(words=query)
         words = wanted_words(asked.words, query_languages(asked.words, self._likely))
-        return Ask(
-            tuple(self._queries.needs(words)), _surfaces(asked.phrases), _surfaces(asked.excluded)
-        )
+        needs = tuple(self._queries.needs(words))
+        weight = sum(need.weight for need in needs)
+        return Ask(needs, _surfaces(asked.phrases), _surfaces(asked.excluded), weight)
 
     def ranked(
         self,

@@ -22,7 +22,7 @@ ID = "id"
 
 _HEAD_CHARS = 350  # about 60 words of English
 _USER_HEAD_CHARS = 500
-_LANGUAGE_CHARS = 40  # a side shorter than this is taken for the language of the whole
+_LANGUAGE_CHARS = 80  # fewer may hold too few small words to tell
 _SIDE_BREAK = " ¶ "  # no phrase reaches from one side into the other
 
 
@@ -38,11 +38,7 @@ def schema() -> tantivy.Schema:
 
 def document(passage: PassageText) -> tuple[tantivy.Document, str]:
     """Return what the index takes of a passage, and the language of its words."""
-    whole = language_of(f"{passage.assistant[:400]} {passage.user[:400]}")
-    user, assistant, tools = (
-        language_of(side, default=whole) if len(side) > _LANGUAGE_CHARS else whole
-        for side in (passage.user, passage.assistant, passage.tools)
-    )
+    user, assistant = _languages(passage.user, passage.assistant)
     topic, rest = _split(passage.user, _USER_HEAD_CHARS)
     opening, remainder = _split(passage.assistant, max(0, _HEAD_CHARS - len(topic)))
     sides = [
@@ -51,13 +47,13 @@ def document(passage: PassageText) -> tuple[tantivy.Document, str]:
         analyse(opening, assistant),
         analyse(remainder, assistant),
     ]
-    used = analyse(passage.tools, tools)
+    used = analyse(passage.tools, assistant)
     dated = date_terms(passage.created_at)
     made = tantivy.Document()
     made.add_integer(ID, passage.id)
     made.add_text("body", " ".join([*(side.terms for side in sides), dated]))
     made.add_text("head", f"{sides[0].terms} {sides[2].terms} {dated}")
-    made.add_text("title", analyse(passage.title, whole).terms)
+    made.add_text("title", analyse(passage.title, user).terms)
     if passage.tools:
         made.add_text("tools", used.terms)
     made.add_text(SURFACE, _SIDE_BREAK.join(_surfaces(sides, used)))
@@ -66,13 +62,22 @@ def document(passage: PassageText) -> tuple[tantivy.Document, str]:
     return made, assistant if passage.assistant else user
 
 
+def _languages(user: str, assistant: str) -> tuple[str, str]:
+    """Return the languages of both sides; a short one is taken for that of the whole."""
+    if len(user) <= _LANGUAGE_CHARS or len(assistant) <= _LANGUAGE_CHARS:
+        whole = language_of(f"{assistant[:400]} {user}")
+        return whole, whole
+    theirs = language_of(assistant)
+    return language_of(user, theirs), theirs
+
+
 def _surfaces(sides: list[Analysed], used: Analysed) -> list[str]:
     user = f"{sides[0].surface} {sides[1].surface}"
     return [user, f"{sides[2].surface} {sides[3].surface}", used.surface]
 
 
 def _compounds(sides: list[Analysed], language: str) -> set[str]:
-    return {found for side in sides for found in compounds_in(side.terms.split(" "), language)}
+    return {found for side in sides for found in compounds_in(side.terms, language)}
 
 
 def _split(text: str, limit_chars: int) -> tuple[str, str]:

@@ -51,6 +51,8 @@ class Anatomy(NamedTuple):
 
 def anatomy(chunk: str, language: str) -> Anatomy:
     """Return what `chunk` consists of; `language` is that of its words in Latin script."""
+    if chunk.isalpha() and chunk.isascii() and (chunk.islower() or chunk[1:].islower()):
+        return Anatomy(_forms(chunk.lower()[:MAX_TERM_CHARS], language), [], [])  # most words
     plain = compatible(chunk[:_MAX_CHUNK_CHARS])
     whole = _shortened(plain)
     if not _CASE_BREAK.search(plain) and not _COMPOSED.search(plain):
@@ -77,6 +79,8 @@ def anatomy(chunk: str, language: str) -> Anatomy:
 
 def surface_words(chunk: str) -> list[str]:
     """Return the words of a chunk as they stand, for exact phrases."""
+    if chunk.isalpha() and chunk.isascii():
+        return [chunk.lower()[:MAX_TERM_CHARS]]
     plain = compatible(chunk[:_MAX_CHUNK_CHARS])
     words = _ADDRESS_BREAK.sub(" ", _PUNCTUATION.sub(" ", plain)).split()
     return [_shortened(word) for word in words]
