@@ -136,7 +136,7 @@ class WorkerBoard:
     def subscribe(self, listener: StatusListener) -> Callable[[], None]:
         """Tell `listener` every status from now on; return what ends that.
 
-        It is called on the workers' threads and must return at once.
+        It is called on the workers' threads, for `refresh` on the caller's, and must return at once.
         """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None

@@ -80,6 +80,7 @@ class Worker(Generic[Item, Result]):
         self._failures_in_a_row = 0
         self._probes_in_a_row = 0
         self._drained = False
+        self._knows_past = False
         self._published_at = float("-inf")
         self._status = self._made_status()
         self.on_status: StatusListener = lambda _: None
@@ -91,7 +92,7 @@ class Worker(Generic[Item, Result]):
 
     @property
     def is_drained(self) -> bool:
-        """Whether it rests and has nothing left that it could do by itself, now or soon."""
+        """Whether it rests or has ended, with nothing left that it would do by itself soon."""
         return self._drained and not self._woken.is_set()
 
     def status(self) -> WorkerStatus:
@@ -185,11 +186,15 @@ class Worker(Generic[Item, Result]):
         return self._settled > before
 
     def _begin(self) -> None:
-        self._progress.counts.all_time = self._all_time()
-        self._tries = dict(self._attempts.tries())
         self._progress.ask()
         self._progress.begin()
         self._enter(WorkerState.RUNNING)
+        if not self._knows_past:
+            self._progress.counts.all_time = self._all_time()
+            self._knows_past = True
+        tally = self._progress.tally
+        if self._tries or tally.waiting_retry or tally.set_aside:
+            self._tries = dict(self._attempts.tries())
 
     def _make(self, items: Sequence[Item]) -> None:
         """Make some items; when that fails, in halves, so that one bad item stands alone."""
@@ -322,6 +327,7 @@ class Worker(Generic[Item, Result]):
         self._unsaved = []
         self._progress.end()
         self._progress.counts.current_item = ""
+        self._drained = True
         self._enter(WorkerState.STOPPED)
 
     # -- telling

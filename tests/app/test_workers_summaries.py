@@ -40,7 +40,7 @@ from app.workers.exchange_summarizer import ExchangeSummarizer
 from app.workers.job import IsCancelled
 from app.workers.open_conversation import OpenConversation
 from tests.fakes.jobs import JumpingClock
-from tests.fakes.stored import AT, Told, opened, tell, told
+from tests.fakes.stored import AT, Told, killed, opened, tell, told
 from tests.fakes.summarisers import ScriptedSummariser, go_on, said_more
 
 EXCHANGES, CONVERSATIONS = WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER
@@ -160,6 +160,28 @@ def test_a_new_program_goes_on_where_the_last_one_was_killed(tmp_path: Path) -> 
         assert set(before.summariser.read) | set(after.summariser.read) == {
             f"question {number}" for number in range(250)
         }
+
+
+def test_a_kill_in_the_middle_loses_nothing_and_doubles_nothing(
+    tmp_path: Path, bench: Bench
+) -> None:
+    told(bench.store, *(f"question {number}" for number in range(300)))
+    kills = (50, 150, 250)
+    roots = [tmp_path / f"killed at {kill}" for kill in kills]
+
+    def kill(_: str, __: IsCancelled) -> None:
+        if len(bench.summariser.read) in kills:
+            killed(bench.store, roots[kills.index(len(bench.summariser.read))])
+
+    bench.summariser.before = kill
+    bench.run(EXCHANGES)
+    for root, done in zip(roots, (0, 100, 200), strict=True):
+        with opened(root) as store:
+            after = Bench(store)
+            assert after.board.refresh()[0].done >= done
+            assert after.run(EXCHANGES)[EXCHANGES].done == 300
+            assert after.count("summary") == 300
+            assert after.count("passage", "kind = 'exchange_summary'") == 300
 
 
 def test_a_conversation_that_went_on_is_summarised_anew_and_the_old_passage_leaves(
