@@ -15,6 +15,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 from ui.rendering.definitions import Definitions
 from ui.rendering.document import ImageResolver, TranscriptDocument
@@ -124,14 +125,21 @@ class Composer:
         self._learn()
         return self._draw_closed() or self._colour()
 
-    def refresh(self) -> None:
-        """Draw all that has come, up to the last character, as it looks so far."""
+    def refresh(self, budget_s: float = 0.012) -> bool:
+        """Draw what has come, up to the last character, as it looks so far.
+
+        Return False if time was up before all was drawn: then call it again, after other events.
+        """
+        until = perf_counter() + budget_s
         self._learn()
         while self._draw_closed():
-            pass
+            if perf_counter() >= until:
+                return False
         if not self._page_is_full:
             self._draw_tail()
-        self._colour()
+        if perf_counter() < until:
+            self._colour()
+        return True
 
     def finish(self) -> None:
         """Do all steps at once: for tests and short texts."""
@@ -247,8 +255,8 @@ class Composer:
 
     def _colour(self) -> bool:
         """Colour a slice of code; return whether there was any to do."""
-        while self._colouring:
-            for _slice in self._colouring[0]:
-                return True
+        if not self._colouring:
+            return False
+        if next(self._colouring[0], True):  # a slice is None; True is the end of that code
             self._colouring.popleft()
-        return False
+        return True

@@ -41,6 +41,11 @@ _ROLES = (
 )
 
 
+def preload() -> None:
+    """Import Pygments and a common lexer ahead of the first code block; any thread."""
+    _lexer("python")
+
+
 def colour_code(
     document: QTextDocument, formats: Formats, first_block: int, language: str
 ) -> Iterator[None]:

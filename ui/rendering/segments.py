@@ -18,8 +18,8 @@ from ui.rendering.parser import Dialect
 
 STEP_CHARS = 8192
 CHARS_A_LINE = 16
-BLOCKS_IN_STEP = 60
-ROWS_IN_STEP = 60
+BLOCKS_IN_STEP = 16
+ROWS_IN_STEP = 40
 MAX_BLOCK_CHARS = 24_576
 _OPENING = re.compile(r" {0,3}(?P<marks>`{3,}|~{3,})[^\n]*")
 _WORDS = frozenset({"paragraph_open", "heading_open", "plain"})

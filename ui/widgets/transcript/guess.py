@@ -1,4 +1,6 @@
-"""How high a turn will be, guessed from the lengths of its texts alone."""
+"""How high turns will be, guessed from the lengths of their texts alone."""
+
+from collections.abc import Sequence
 
 from ui.theme import Theme
 from ui.widgets.transcript.values import TurnHead
@@ -12,10 +14,24 @@ _DIVIDER_EM = 2.5
 _MOST_CHARS = 100_000  # a page; what is longer is not drawn at once
 
 
-def guess_height(head: TurnHead, theme: Theme, width: int, dividers: int) -> int:
-    """Return the likely height in pixels of a turn that is `width` wide."""
+def guess_heights(heads: Sequence[TurnHead], theme: Theme, width: int) -> list[int]:
+    """Return the likely height in pixels of each turn when it is `width` wide.
+
+    Days are told by UTC here, since local dates would take 10 microseconds each.
+    """
     chars_a_line = max(10.0, width / theme.em(1) * _CHARS_IN_EM)
-    question = min(head.question_chars, _MOST_CHARS) / (chars_a_line * _QUESTION_SHARE) + 0.5
-    answer = min(head.answer_chars, _MOST_CHARS) / chars_a_line * _ANSWER_AIR + 0.5
-    ems = _FIXED_EM + (question + answer) * _LINE_EM + dividers * _DIVIDER_EM
-    return round(theme.em(ems))
+    question_px = theme.em(_LINE_EM) / (chars_a_line * _QUESTION_SHARE)
+    answer_px = theme.em(_LINE_EM) * _ANSWER_AIR / chars_a_line
+    fixed_px, divider_px = theme.em(_FIXED_EM + _LINE_EM), theme.em(_DIVIDER_EM)
+    guesses: list[int] = []
+    before_day, before_segment = -1, 0
+    for head in heads:
+        height = fixed_px + min(head.question_chars, _MOST_CHARS) * question_px
+        height += min(head.answer_chars, _MOST_CHARS) * answer_px
+        if (day := head.started_at.toordinal()) != before_day:
+            height += divider_px
+        if head.segment_number != before_segment:
+            height += divider_px
+        guesses.append(int(height))
+        before_day, before_segment = day, head.segment_number
+    return guesses

@@ -1,6 +1,7 @@
 """The words of one message: drawn in steps, page by page, or while they stream."""
 
 from functools import partial
+from time import perf_counter
 
 from PySide6.QtCore import QPoint, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
@@ -17,6 +18,7 @@ from ui.widgets.transcript.words import number
 _COPIED_FOR_MS = 1400
 _STREAMING_PAGES = 8
 _STEPS_AT_END = 4
+_FIRST_S = 0.016
 
 
 def put_on_clipboard(text: str) -> None:
@@ -58,21 +60,31 @@ class MessageText(QWidget):
         self._connect_view()
         self.composer.feed(text)
         if streams:
-            self.composer.refresh()
+            self.append("")
         else:
             self.composer.end()
             self.draw_first()
 
     def draw_first(self) -> None:
-        """Draw the first step now, and have the rest drawn in steps of their own."""
-        if self.composer.step():
-            self._look.steps.add(self._draw_next)
+        """Draw what 16 ms allow now, most texts whole, and the rest in steps of their own."""
+        until = perf_counter() + _FIRST_S
+        while self.composer.step():
+            if perf_counter() >= until:
+                self._look.steps.add(self._draw_next)
+                return
 
     def append(self, text: str) -> None:
         """Take more of a streaming text and draw it."""
         self.composer.feed(text)
-        self.composer.refresh()
+        if not self.composer.refresh():
+            self._look.steps.add(self._catch_up)
         self._note_change()
+
+    def _catch_up(self) -> bool:
+        """Draw on where a large piece of the stream left something."""
+        is_behind = self._is_streaming and not self.composer.refresh()
+        self._note_change()
+        return is_behind
 
     def finish(self) -> None:
         """The stream has ended: close what was open, and colour what is left."""

@@ -24,7 +24,7 @@ from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.find import FindMarks
 from ui.widgets.transcript.focus import FocusWalk, enclosing
 from ui.widgets.transcript.frames import MessageFrame
-from ui.widgets.transcript.guess import guess_height
+from ui.widgets.transcript.guess import guess_heights
 from ui.widgets.transcript.look import Look, TurnEvents
 from ui.widgets.transcript.reply import LiveReply
 from ui.widgets.transcript.steps import Steps
@@ -105,6 +105,11 @@ class TranscriptView(VirtualColumn):
         """Whether a reply is being written."""
         return self._live is not None
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits to be drawn."""
+        return self._steps.is_idle
+
     def show_conversation(
         self, turns: Sequence[TurnHead], place: tuple[int, int] | None = None
     ) -> None:
@@ -135,7 +140,7 @@ class TranscriptView(VirtualColumn):
         index = len(self._heads)
         self._heads.append(head)
         self._contents.put(index, content)
-        self.append_item(self._guess(index))
+        self.append_item(guess_heights([head], self._look.theme, self.item_width())[0])
         self._mark_last()
         self.rest_on(AtEnd())
         return index
@@ -315,11 +320,7 @@ class TranscriptView(VirtualColumn):
             self._go_to_mark()
 
     def _guesses(self) -> list[int]:
-        return [self._guess(index) for index in range(len(self._heads))]
-
-    def _guess(self, index: int) -> int:
-        dividers = sum(1 for _ in self._dividers(index))
-        return guess_height(self._heads[index], self._look.theme, self.item_width(), dividers)
+        return guess_heights(self._heads, self._look.theme, self.item_width())
 
     def _dividers(self, index: int) -> Iterator[str]:
         """Yield what stands above a turn: its day if it is the first of it, and a clean slate."""
