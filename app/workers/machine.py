@@ -23,6 +23,7 @@ from app.workers.verdicts import (
     full_jitter,
     item_wait,
     public_words,
+    trace_of,
     world_wait_s,
 )
 
@@ -228,7 +229,8 @@ class Worker(Generic[Item, Result]):
         for_good = tries > self._job.pace.retries
         next_at = None if for_good else self._clock.now() + item_wait(tries, error, self._jitter)
         words = public_words(error)
-        _log.warning("%s: item %d failed, try %d", self.name, item_id, tries, exc_info=error)
+        trace = trace_of(error)
+        _log.warning("%s: item %d failed, try %d: %s", self.name, item_id, tries, trace)
         self._attempts.failed(item_id, tries, next_at, words)
         self._tries[item_id] = tries
         self._failures_in_a_row += 1
@@ -295,7 +297,7 @@ class Worker(Generic[Item, Result]):
 
     def _broken(self, error: Exception) -> _Rest:
         self._probes_in_a_row += 1
-        _log.error("%s failed", self.name, exc_info=error)
+        _log.error("%s failed: %s", self.name, trace_of(error))
         self._progress.counts.last_error = public_words(error)
         wait_s = world_wait_s(self._probes_in_a_row, Blocked("", retry_after_s=0.0), self._jitter)
         return _Rest(WorkerState.IDLE, wait_s, self._probes_in_a_row >= _PROBES_OF_A_DRAIN)
@@ -323,7 +325,7 @@ class Worker(Generic[Item, Result]):
             self._save()
             self._progress.ask()
         except Exception as error:  # noqa: BLE001 - what is lost here is found again by query
-            _log.warning("%s stopped with results unsaved: %s", self.name, error)
+            _log.warning("%s stopped with results unsaved: %s", self.name, trace_of(error))
         self._unsaved = []
         self._progress.end()
         self._progress.counts.current_item = ""

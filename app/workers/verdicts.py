@@ -1,6 +1,7 @@
 """Whose fault a failure is, the item's or the world's, and how long to wait before the next try."""
 
 import random
+import traceback
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -23,6 +24,7 @@ from app.workers.job import Blocked
 
 Jitter = Callable[[float], float]
 
+_LONGEST_CHAIN = 5
 _LONGEST_ITEM_WAIT_S = 32.0
 _LONGEST_WORLD_WAIT_S = 60.0  # at most one probe a minute
 _USER_MUST_ACT = (
@@ -84,3 +86,14 @@ def public_words(error: Exception) -> str:
     if isinstance(error, KnownError):
         return str(error)
     return f"An internal error ({type(error).__name__}); the log has the details."
+
+
+def trace_of(error: Exception) -> str:
+    """Return where an error came from, for the log: files, lines and types, and again no messages."""
+    parts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(parts) < _LONGEST_CHAIN:
+        places = "".join(traceback.format_tb(cause.__traceback__))
+        parts.append(f"{type(cause).__name__} at\n{places}")
+        cause = cause.__cause__ or cause.__context__
+    return "caused by ".join(parts)

@@ -256,12 +256,17 @@ def test_a_result_that_cannot_be_saved_is_isolated_too(store: Store) -> None:
     assert job.made.count((1,)) == 2
 
 
-def test_a_bug_is_named_without_quoting_what_it_was_about(store: Store) -> None:
+def test_a_bug_is_named_and_logged_without_quoting_what_it_was_about(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
     watched = Watched(ListJob(store, [1]), store, JumpingClock())
     watched.job.poison[1] = ValueError("the secret of the conversation")
     status = watched.drain()
     assert "ValueError" in status.last_error
     assert "secret" not in status.last_error
+    assert "ValueError at" in caplog.text
+    assert "jobs.py" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_a_bug_in_finding_work_is_shown_and_lived_through(store: Store) -> None:
