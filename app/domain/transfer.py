@@ -84,7 +84,10 @@ class ImportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did. `duplicates` counts messages that were here already."""
+    """What an import did. `duplicates` counts messages that were here already.
+
+    `refused` counts the paths that are no export or broken as a whole; `skipped` names them too.
+    """
 
     conversations: int = 0
     turns: int = 0
@@ -92,3 +95,4 @@ class ImportReport:
     duplicates: int = 0
     skipped: tuple[Skipped, ...] = ()
     cancelled: bool = False
+    refused: int = 0

@@ -56,6 +56,15 @@ class Exchanges:
         )
         return tuple(map(message_of, rows))
 
+    def ids_by_uid(self, conversation_id: int) -> Mapping[str, MessageId]:
+        """Return the ids of all messages of a conversation, by uid."""
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT uid, id FROM message WHERE conversation_id = ?", [conversation_id]
+            ).fetchall()
+        )
+        return dict(rows)
+
     def text_lengths(self, conversation_id: int) -> Mapping[MessageId, int]:
         """Return the length in characters of each message's text, of a whole conversation."""
         rows = self._store.read(

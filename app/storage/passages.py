@@ -183,6 +183,30 @@ class Passages:
         )
         return tuple(each for (each,) in rows)
 
+    def of_conversation(self, conversation_id: ConversationId) -> frozenset[PassageId]:
+        """Return all passages of one conversation."""
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT id FROM passage WHERE conversation_id = ?", [conversation_id]
+            ).fetchall()
+        )
+        return frozenset(each for (each,) in rows)
+
+    def count_at(self, position: int) -> tuple[int, int]:
+        """Return how many passages an index may hold that stands at `position`: least and most.
+
+        They are equal when nothing was written since.
+        """
+        row = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT count(*) FILTER (position <= $1), count(*), "
+                "(SELECT count(*) FROM passage_gone WHERE position > $1) FROM passage",
+                [position],
+            ).fetchone()
+        )
+        least, all_now, gone_since = row or (0, 0, 0)
+        return least, all_now + gone_since
+
     def count_by_kind(self) -> Mapping[PassageKind, int]:
         """Return how many passages there are of each kind; kinds without any are absent."""
         rows = self._store.read(

@@ -2,12 +2,13 @@
 
 Work is found by query: an exchange or a conversation whose latest summary is missing or was made of
 something else, told by a stamp that goes into `SummaryPut.source_hash`. Messages never change, so
-an exchange's stamp is which ones it has; a conversation's, its completed exchanges.
+an exchange's stamp is which ones it has; a conversation's, how many exchanges it has completed and
+when the last one was.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from app.domain.conversations import Exchange, ExchangeStatus, Role, TitleOrigin
 from app.domain.ids import ConversationId, ExchangeId
@@ -94,8 +95,9 @@ _EXCHANGES_THAT_SHOULD = (
 )
 _CONVERSATIONS = (
     "FROM conversation i "
-    "JOIN (SELECT conversation_id, count(*) AS size, count(*) || ':' || max(position) AS stamp "
-    "FROM exchange WHERE status = 'completed' GROUP BY conversation_id) t "
+    "JOIN (SELECT conversation_id, count(*) AS size, "
+    "count(*) || ':' || coalesce(epoch_us(max(completed_at)), 0) AS stamp FROM exchange "
+    "WHERE status = 'completed' GROUP BY conversation_id) t "
     "ON t.conversation_id = i.id "
 )
 _CONVERSATIONS_THAT_SHOULD = "WHERE NOT i.private AND i.deleted_at IS NULL AND t.size >= $size "
@@ -117,7 +119,20 @@ _COUNTS = (
 )
 _EXCHANGE = {"kind": "exchange", "worker": "exchange_summarizer"}
 _CONVERSATION = {"kind": "conversation", "worker": "conversation_summarizer"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Found = tuple[int, str]
+
+
+def exchange_stamp(exchange: Exchange) -> str:
+    """Return the stamp of an exchange as it is to be stored."""
+    return f"{len(exchange.message_ids)}:{max(exchange.message_ids)}"
+
+
+def conversation_stamp(exchanges: Iterable[Exchange]) -> str:
+    """Return the stamp of a conversation that has these exchanges."""
+    completed = [each for each in exchanges if each.status is ExchangeStatus.COMPLETED]
+    last = max((each.completed_at or _EPOCH for each in completed), default=_EPOCH)
+    return f"{len(completed)}:{(last - _EPOCH) // timedelta(microseconds=1)}"
 
 
 class SummaryWork:

@@ -13,7 +13,6 @@ from app.domain.changes import (
     MessagesAdded,
     OriginsAdded,
     PassagesPut,
-    SummaryPut,
     TagsChanged,
 )
 from app.domain.conversations import Conversation, Exchange, Message, TitleOrigin
@@ -24,15 +23,15 @@ from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.domain.turn_text import turn_passage
 from app.domain.turns import calculate_exchanges
-from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges
 from app.storage.passages import Passages
 from app.storage.store import Store
 from app.storage.times import now
+from app.transfer.carrying import summary_changes
+from app.transfer.present import OWN_SOURCE, Present, find_present, key_of, message_key
 
 _TITLE_LIMIT_CHARS = 60
 _UNTITLED = "Untitled conversation"
-OWN_SOURCE = "commonplace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,46 +44,54 @@ class Adopted:
     duplicates: int
 
 
+class Written:
+    """A batch on its way into the store."""
+
+    def __init__(self) -> None:
+        self._keys: set[tuple[str, str]] = set()
+        self._made: list[tuple[Adopted, Future[Changed] | None]] = []
+
+    def add(
+        self, found: ImportedConversation, adopted: Adopted, saved: "Future[Changed] | None"
+    ) -> None:
+        """Note what is being saved of a conversation; None when nothing is."""
+        self._keys.add(key_of(found))
+        self._made.append((adopted, saved))
+
+    def shares_with(self, batch: Iterable[ImportedConversation]) -> bool:
+        """Return whether a conversation of `batch` is among these."""
+        return any(key_of(found) in self._keys for found in batch)
+
+    def results(self) -> Iterator[Adopted]:
+        """Yield what became of each conversation once it is durable; raises StorageError."""
+        for adopted, saved in self._made:
+            if saved is not None:
+                saved.result()
+            yield adopted
+
+
 class Adoption:
     """Stores imported conversations, a batch at a time. Blocking."""
 
     def __init__(self, store: Store, *, dry_run: bool = False) -> None:
         self._store = store
         self._dry_run = dry_run
-        self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
 
-    def adopt(self, batch: Sequence[ImportedConversation]) -> Iterator[Adopted]:
-        """Store what is new of `batch` (no conversation twice in it); yield what became of each.
+    def adopt(self, batch: Sequence[ImportedConversation]) -> Written:
+        """Begin to store what is new of `batch`, in which no conversation stands twice.
 
-        All of them are durable when the first is yielded. Raises StorageError.
+        What the batch before had of them must have been stored. Raises StorageError.
         """
-        known = self._known(batch)
-        written: list[tuple[Adopted, Future[Changed] | None]] = []
+        known = find_present(self._store, batch)
+        written = Written()
         for found in batch:
-            here = known.get(_key(found))
+            here = known.get(key_of(found))
             changes, adopted = self._new(found) if here is None else self._grown(found, here)
             saved = self._store.commit(*changes) if changes and not self._dry_run else None
-            written.append((adopted, saved))
-        for _, saved in written:
-            if saved is not None:
-                saved.result()
-        yield from (adopted for adopted, _ in written)
-
-    def _known(
-        self, batch: Sequence[ImportedConversation]
-    ) -> Mapping[tuple[str, str], ConversationId]:
-        """Return which of the conversations are here already, by source and source id."""
-        known: dict[tuple[str, str], ConversationId] = {}
-        for source in {found.source for found in batch}:
-            ids = [found.source_id for found in batch if found.source == source]
-            of_source = self._conversations.imported_ids(source, "conversation", ids)
-            known |= {(source, each): ConversationId(here) for each, here in of_source.items()}
-            if source == OWN_SOURCE:
-                by_uid = self._conversations.ids_by_uid(ids)
-                known |= {(source, uid): here for uid, here in by_uid.items()}
-        return known
+            written.add(found, adopted, saved)
+        return written
 
     # -- a conversation not seen before
 
@@ -118,40 +125,43 @@ class Adoption:
             MessagesAdded(tuple(messages)),
             *map(ExchangePut, exchanges),
             OriginsAdded(found.source, "conversation", ((found.source_id, conversation_id),)),
-            OriginsAdded(found.source, "message", _origins(found, ids)),
+            OriginsAdded(found.source, "message", _origins(found, ids, found.messages)),
         ]
-        if not found.private:
-            changes.append(self._passages_of(exchanges, messages))
         if found.tags:
             changes.append(TagsChanged(conversation_id, found.tags))
-        changes += _summaries(found, conversation, exchanges, ids)
+        if not found.private:
+            changes.append(self._passages_of(exchanges, messages))
+            changes += summary_changes(
+                found.summaries, conversation, exchanges, ids, self._store.ids.passage
+            )
         return changes, Adopted(True, len(exchanges), len(messages), 0)
 
     # -- one that was imported before
 
-    def _grown(
-        self, found: ImportedConversation, here: ConversationId
-    ) -> tuple[list[Change], Adopted]:
-        ids = self._message_ids(found, here)
-        fresh = [each for each in found.messages if each.source_id not in ids]
+    def _grown(self, found: ImportedConversation, known: Present) -> tuple[list[Change], Adopted]:
+        fresh = [each for each in found.messages if each.source_id not in known.message_ids]
         duplicates = len(found.messages) - len(fresh)
+        changes = _retold(found, known)
         if not fresh:
-            return [], Adopted(False, 0, 0, duplicates)
+            return changes, Adopted(False, 0, 0, duplicates)
+        conversation = known.conversation
+        here = conversation.id
         present = self._exchanges.messages_in(here)
-        conversation = self._conversations.get(here)
-        added = self._messages(found, fresh, here, ids, conversation.created_at)
+        added = self._messages(found, fresh, here, known.message_ids, conversation.created_at)
+        ids = dict(known.message_ids)
         ids |= {each.source_id: message.id for each, message in zip(fresh, added, strict=True)}
-        known = self._exchanges.of(here)
+        before = {exchange.id: exchange for exchange in self._exchanges.of(here)}
         everything = [*present, *added]
-        exchanges = calculate_exchanges(everything, self._store.ids.exchange, known)
-        before = {exchange.id: exchange for exchange in known}
+        exchanges = calculate_exchanges(
+            everything, self._store.ids.exchange, tuple(before.values())
+        )
         changed = [each for each in exchanges if before.get(each.id) != each]
-        changes: list[Change] = [
+        changes += [
             MessagesAdded(tuple(added)),
             *map(ExchangePut, changed),
             ConversationEdited(
                 here,
-                visible_leaf_id=ids.get(found.visible_leaf or "") or added[-1].id,
+                visible_leaf_id=_leaf(found, known, ids) or added[-1].id,
                 updated_at=found.updated_at or added[-1].created_at,
             ),
             OriginsAdded(found.source, "message", _origins(found, ids, fresh)),
@@ -160,17 +170,6 @@ class Adoption:
             changes.append(self._passages_of(changed, everything, grown=True))
         new_turns = sum(each.id not in before for each in exchanges)
         return changes, Adopted(False, new_turns, len(added), duplicates)
-
-    def _message_ids(
-        self, found: ImportedConversation, here: ConversationId
-    ) -> dict[str, MessageId]:
-        """Return our ids of the messages that are here already, by the source's ids."""
-        keys = {_message_key(found, each.source_id): each.source_id for each in found.messages}
-        known = self._conversations.imported_ids(found.source, "message", keys)
-        ids = {keys[key]: MessageId(local) for key, local in known.items()}
-        if found.source == OWN_SOURCE:
-            ids |= {each.uid: each.id for each in self._exchanges.messages_in(here)}
-        return ids
 
     # -- both
 
@@ -220,48 +219,35 @@ class Adoption:
         return PassagesPut(tuple(made), tuple(replaced))
 
 
-def _key(found: ImportedConversation) -> tuple[str, str]:
-    return found.source, found.source_id
-
-
-def _message_key(found: ImportedConversation, message_source_id: str) -> str:
-    """Return what names a message of a source for ever: not every source's ids are unique alone."""
-    return f"{found.source_id}/{message_source_id}"
-
-
 def _origins(
     found: ImportedConversation,
     ids: Mapping[str, MessageId],
-    messages: Sequence[ImportedMessage] | None = None,
+    messages: Sequence[ImportedMessage],
 ) -> tuple[tuple[str, int], ...]:
-    wanted = found.messages if messages is None else messages
-    return tuple((_message_key(found, each.source_id), ids[each.source_id]) for each in wanted)
+    return tuple((message_key(found, each.source_id), ids[each.source_id]) for each in messages)
 
 
-def _summaries(
-    found: ImportedConversation,
-    conversation: Conversation,
-    exchanges: Sequence[Exchange],
-    ids: Mapping[str, MessageId],
-) -> list[SummaryPut]:
-    """Return the summaries that came along, of exchanges whose messages all came too."""
-    by_end = {exchange.message_ids[-1]: exchange for exchange in exchanges}
-    puts = []
-    for carried in found.summaries:
-        if carried.last_message is None:
-            kind, source_id, stamp = "conversation", int(conversation.id), "carried"
-        elif exchange := by_end.get(ids.get(carried.last_message, MessageId(0))):
-            kind, source_id = "exchange", int(exchange.id)
-            stamp = f"{len(exchange.message_ids)}:{max(exchange.message_ids)}"
-        else:
-            continue
-        puts.append(
-            SummaryPut(
-                kind, source_id, conversation.id, carried.text, carried.model, stamp,
-                carried.made_at,
-            )
-        )  # fmt: skip
-    return puts
+def _retold(found: ImportedConversation, known: Present) -> list[Change]:
+    """Return what an export says anew of a conversation itself: a title it lacked, more tags."""
+    here, changes = known.conversation, list[Change]()
+    origins = list(TitleOrigin)
+    if found.title and origins.index(found.title_origin) > origins.index(here.title_origin):
+        changes.append(
+            ConversationEdited(here.id, title=found.title, title_origin=found.title_origin)
+        )
+    if added := tuple(tag for tag in found.tags if tag not in known.tags):
+        changes.append(TagsChanged(here.id, added))
+    return changes
+
+
+def _leaf(
+    found: ImportedConversation, known: Present, ids: Mapping[str, MessageId]
+) -> MessageId | None:
+    """Return the message to be shown last: where the talk went on here since, it stays there."""
+    shown = known.conversation.visible_leaf_id
+    if shown is not None and shown not in known.message_ids.values():
+        return shown
+    return ids.get(found.visible_leaf or "")
 
 
 def _title_from(messages: Sequence[Message]) -> str:

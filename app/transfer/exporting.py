@@ -4,16 +4,18 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+from app.domain.conversations import Conversation
 from app.domain.errors import StorageError
-from app.domain.ids import MessageId
+from app.domain.ids import new_uid
 from app.domain.transfer import CarriedSummary
 from app.storage.conversations import Conversations, ListFilter
 from app.storage.exchanges import Exchanges
 from app.storage.store import Store
-from app.storage.summaries import Summaries
+from app.storage.summaries import Summaries, Summary
 from app.storage.times import now
 from app.transfer.markdown import write_markdown
 from app.transfer.own_format import Exported, write_json, write_jsonl
@@ -32,22 +34,28 @@ def export(
 ) -> int:
     """Write one conversation, or all but those in the trash, to `path`; return how many.
 
-    The file appears whole or not at all. Blocking; raises NotFound, StorageError.
+    The file appears whole or not at all; only a device or a pipe is written as it goes. Blocking;
+    raises NotFound, StorageError.
     """
-    unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as out:
-            count = write_export(store, out, chosen, conversation_id)
-            out.flush()
-            os.fsync(out.fileno())
-        unfinished.replace(path)
+        path = path.resolve()  # what a link points to is written, not the link
+        if path.exists() and not path.is_file():
+            with path.open("w", encoding="utf-8", newline="\n") as out:
+                return write_export(store, out, chosen, conversation_id)
+        unfinished = path.with_name(f".{new_uid()}.unfinished")
+        try:
+            with unfinished.open("w", encoding="utf-8", newline="\n") as out:
+                count = write_export(store, out, chosen, conversation_id)
+                out.flush()
+                os.fsync(out.fileno())
+            unfinished.replace(path)
+        finally:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
-            f"'{path}' cannot be written: {error.strerror}", "Choose another place."
+            f"'{path}' cannot be written: {error.strerror or error}", "Choose another place."
         ) from error
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
     return count
 
 
@@ -69,32 +77,35 @@ def write_export(
 
 
 def _exported(store: Store, conversation_id: int | None) -> Iterator[Exported]:
-    """Yield what is exported, oldest conversation first."""
-    conversations, exchanges, summaries = Conversations(store), Exchanges(store), Summaries(store)
+    """Yield what is exported, oldest conversation first, each from one snapshot."""
+    conversations = Conversations(store)
     chosen = (
         [conversations.get(conversation_id)]
         if conversation_id is not None
         else sorted(conversations.listed(ListFilter(archived=None)), key=lambda each: each.id)
     )
-    tags = conversations.tags_of([each.id for each in chosen])
     for conversation in chosen:
-        turns = exchanges.of(conversation.id)
-        messages = exchanges.messages_in(conversation.id)
-        uids: dict[MessageId, str] = {message.id: message.uid for message in messages}
-        of_turns = summaries.latest("exchange", [turn.id for turn in turns])
-        carried = [
-            CarriedSummary(
-                text=of_turns[turn.id].text,
-                model=of_turns[turn.id].model,
-                made_at=of_turns[turn.id].made_at,
-                last_message=uids[turn.message_ids[-1]],
-            )
-            for turn in turns
-            if turn.id in of_turns
-        ]
-        whole = summaries.latest("conversation", [conversation.id]).get(conversation.id)
-        if whole is not None:
-            carried.append(
-                CarriedSummary(text=whole.text, model=whole.model, made_at=whole.made_at)
-            )
-        yield Exported(conversation, messages, tags.get(conversation.id, ()), tuple(carried))
+        yield store.read(partial(_whole, store, conversation))
+
+
+def _whole(store: Store, conversation: Conversation, _cursor: object) -> Exported:
+    """Return a conversation with all that is exported of it; queries inside `Store.read` agree."""
+    turns = Exchanges(store).of(conversation.id)
+    messages = Exchanges(store).messages_in(conversation.id)
+    tags = Conversations(store).tags_of([conversation.id]).get(conversation.id, ())
+    summaries = Summaries(store)
+    of_turns = summaries.latest("exchange", [turn.id for turn in turns])
+    uids = {message.id: message.uid for message in messages}
+    carried = [
+        _carried(of_turns[turn.id], uids[turn.message_ids[-1]])
+        for turn in turns
+        if turn.id in of_turns and turn.message_ids
+    ]
+    whole = summaries.latest("conversation", [conversation.id]).get(conversation.id)
+    if whole is not None:
+        carried.append(_carried(whole, None))
+    return Exported(conversation, messages, tags, tuple(carried))
+
+
+def _carried(summary: Summary, last_message: str | None) -> CarriedSummary:
+    return CarriedSummary(summary.text, summary.model, summary.made_at, last_message)

@@ -6,20 +6,21 @@ origin: source, kind and the source's own id.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.domain.errors import Cancelled
+from app.domain.errors import Cancelled, ImportRefused, NotFound
 from app.domain.transfer import (
     ImportedConversation,
     ImportProgress,
     ImportReport,
     Skipped,
 )
-from app.storage.backup import try_backup
+from app.storage.backup import back_up_first
 from app.storage.conversations import Conversations
 from app.storage.store import Store
-from app.transfer.adopting import Adopted, Adoption
+from app.transfer.adopting import Adopted, Adoption, Written
 from app.transfer.importers import read_export
 
 _BATCH_CONVERSATIONS = 32
@@ -35,6 +36,58 @@ def _unheard(_progress: ImportProgress) -> None:
     return None
 
 
+def import_files(
+    store: Store,
+    paths: Sequence[Path],
+    *,
+    cancelled: Callable[[], bool] = _never,
+    on_progress: Callable[[ImportProgress], None] = _unheard,
+    dry_run: bool = False,
+) -> ImportReport:
+    """Import exports, one after the other; return what came of it.
+
+    Each conversation is durable once it is counted. `on_progress` is called on this thread, after
+    every batch. A `dry_run` reads and counts, and stores nothing. Blocking. Raises NotFound for a
+    path that is not there, before anything is stored; ImportRefused when nothing could be taken;
+    StorageError, and then what was stored before it stays.
+    """
+    for path in paths:
+        _look_for(path)
+    if not dry_run and Conversations(store).listed():
+        back_up_first(store)
+    run = _Run(store, Adoption(store, dry_run=dry_run), on_progress)
+    refusals: list[ImportRefused] = []
+    is_cancelled = False
+    try:
+        for path in paths:
+            try:
+                for batch in _batches(run.read(path, cancelled)):
+                    run.take(batch)
+            except ImportRefused as refusal:
+                refusals.append(refusal)
+                run.tally.skipped.append(Skipped(str(path), str(refusal)))
+    except Cancelled:
+        is_cancelled = True
+    finally:
+        try:
+            run.settle()
+        finally:
+            store.checkpoint()
+    if refusals and not run.tally.holds_something and not is_cancelled:
+        raise refusals[0]
+    return run.tally.report(is_cancelled, len(refusals))
+
+
+def _look_for(path: Path) -> None:
+    with suppress(PermissionError):  # it is there, then; reading it says the rest
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(
+                f"There is no file or folder '{path}'", "Check how it is spelled."
+            ) from error
+
+
 @dataclass(slots=True)
 class _Tally:
     """What an import has come to so far."""
@@ -47,6 +100,10 @@ class _Tally:
     bytes_total: int = 0
     skipped: list[Skipped] = field(default_factory=list)
 
+    @property
+    def holds_something(self) -> bool:
+        return bool(self.conversations or self.messages or self.duplicates)
+
     def add(self, adopted: Adopted) -> None:
         self.conversations += adopted.is_new
         self.turns += adopted.new_turns
@@ -58,68 +115,71 @@ class _Tally:
             self.conversations, self.messages, self.bytes_read, max(self.bytes_total, 0)
         )
 
-    def report(self, *, cancelled: bool) -> ImportReport:
+    def report(self, is_cancelled: bool, refused: int) -> ImportReport:
         return ImportReport(
             self.conversations,
             self.turns,
             self.messages,
             self.duplicates,
             tuple(self.skipped),
-            cancelled,
+            is_cancelled,
+            refused,
         )
 
 
-def import_files(
-    store: Store,
-    paths: Sequence[Path],
-    *,
-    cancelled: Callable[[], bool] = _never,
-    on_progress: Callable[[ImportProgress], None] = _unheard,
-    dry_run: bool = False,
-) -> ImportReport:
-    """Import exports, one after the other; return what came of it.
+class _Run:
+    """One import under way: while a batch is being stored, the next one is read.
 
-    Each conversation is durable once it is counted. `on_progress` is called on this thread, after
-    every batch. A `dry_run` reads and counts, and stores nothing. Blocking. Raises NotFound and
-    ImportRefused for a path that is no export (what was imported before it stays), StorageError.
+    Attributes:
+        tally: What has been stored so far, and what was skipped.
     """
-    if not dry_run and Conversations(store).listed():
-        try_backup(store)
-    tally = _Tally()
-    adoption = Adoption(store, dry_run=dry_run)
-    folded = 0
-    try:
-        for path in paths:
-            for batch in _batches(_read(path, tally, cancelled)):
-                for adopted in adoption.adopt(batch):
-                    tally.add(adopted)
-                on_progress(tally.progress())
-                if tally.messages - folded >= _CHECKPOINT_MESSAGES:
-                    store.checkpoint()
-                    folded = tally.messages
-    except Cancelled:
-        return tally.report(cancelled=True)
-    finally:
-        store.checkpoint()
-    return tally.report(cancelled=False)
 
+    def __init__(
+        self, store: Store, adoption: Adoption, on_progress: Callable[[ImportProgress], None]
+    ) -> None:
+        self.tally = _Tally()
+        self._store = store
+        self._adoption = adoption
+        self._on_progress = on_progress
+        self._writing: Written | None = None
+        self._folded = 0
 
-def _read(
-    path: Path, tally: _Tally, cancelled: Callable[[], bool]
-) -> Iterator[ImportedConversation]:
-    """Yield the conversations of a path; what was skipped goes into the tally."""
-    before = tally.bytes_read
+    def read(self, path: Path, cancelled: Callable[[], bool]) -> Iterator[ImportedConversation]:
+        """Yield the conversations of a path; what was skipped goes into the tally."""
+        before = self.tally.bytes_read
 
-    def on_bytes(read: int, total: int) -> None:
-        tally.bytes_read, tally.bytes_total = before + read, before + total
+        def on_bytes(read: int, total: int) -> None:
+            self.tally.bytes_read, self.tally.bytes_total = before + read, before + total
 
-    for found in read_export(path, cancelled=cancelled, on_bytes=on_bytes):
-        if isinstance(found, Skipped):
-            tally.skipped.append(found)
-        else:
-            tally.skipped.extend(found.skipped)
-            if found.messages:
-                yield found
+        for found in read_export(path, cancelled=cancelled, on_bytes=on_bytes):
+            if isinstance(found, Skipped):
+                self.tally.skipped.append(found)
+            else:
+                self.tally.skipped.extend(found.skipped)
+                if found.messages:
+                    yield found
+
+    def take(self, batch: Sequence[ImportedConversation]) -> None:
+        """Begin to store a batch, once the one before is stored."""
+        if self._writing is not None and self._writing.shares_with(batch):
+            self.settle()  # what it says is looked up in the database
+        before, self._writing = self._writing, self._adoption.adopt(batch)
+        self._count(before)
+
+    def settle(self) -> None:
+        """Wait for what is being stored."""
+        writing, self._writing = self._writing, None
+        self._count(writing)
+
+    def _count(self, written: Written | None) -> None:
+        if written is None:
+            return
+        for adopted in written.results():
+            self.tally.add(adopted)
+        self._on_progress(self.tally.progress())
+        if self.tally.messages - self._folded >= _CHECKPOINT_MESSAGES:
+            self._store.checkpoint()
+            self._folded = self.tally.messages
 
 
 def _batches(found: Iterator[ImportedConversation]) -> Iterator[list[ImportedConversation]]:
