@@ -19,6 +19,13 @@ _log = logging.getLogger(__name__)
 _BATCH = 500
 _COMMIT_EVERY_S = 1.0
 _RETRY_S = 10.0
+_PATIENCE_S = 1.0
+
+IsCancelled = Callable[[], bool]
+
+
+def _never() -> bool:
+    return False
 
 
 class IndexSync:
@@ -37,7 +44,8 @@ class IndexSync:
         self._busy = threading.Lock()
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
-        self.covered_share = 1.0
+        self._is_counted = False
+        self.covered_share = self._share()
 
     def start(self) -> None:
         """Catch up in the background, now and after every change."""
@@ -55,43 +63,92 @@ class IndexSync:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        self._index.close()
-
-    def catch_up(self) -> None:
-        """Bring the index in step now. Blocking; raises StorageError, IndexUnavailable."""
         with self._busy:
-            self._catch_up()
+            self._index.close()
 
-    def rebuild(self) -> None:
-        """Throw the index away and make it anew. Blocking; search answers partially meanwhile."""
+    def catch_up(self, is_cancelled: IsCancelled = _never) -> None:
+        """Bring the index in step now. Blocking; raises StorageError, IndexUnavailable.
+
+        `is_cancelled` is asked between batches; what is done by then is kept.
+        """
+        with self._busy:
+            self._catch_up(is_cancelled)
+
+    def catch_up_a_little(self, is_cancelled: IsCancelled = _never) -> None:
+        """Like `catch_up`, before a search; while another thread is at it, wait a second at most.
+
+        Search then answers with what it has, and `covered_share` says so. Never raises.
+        """
+        if not self._busy.acquire(timeout=_PATIENCE_S):
+            return
+        try:
+            self._catch_up(is_cancelled)
+        except KnownError as error:
+            _log.warning("the text index waits: %s", error)
+        finally:
+            self._busy.release()
+
+    def wake(self) -> None:
+        """Look at once whether the index is in step, where there is a thread to do it."""
+        self._news.set()
+
+    def rebuild(self, is_cancelled: IsCancelled = _never) -> None:
+        """Throw the index away and make it anew, in the background where there is a thread.
+
+        Then it returns at once, else it blocks; search answers partially meanwhile. Nothing of
+        what the index held stays on the disk. Raises StorageError, IndexUnavailable.
+        """
         with self._busy:
             self._index.start_over()
-            self._catch_up()
+            self.covered_share = self._share()
+        if self._thread is not None:
+            self.wake()
+        else:
+            self.catch_up(is_cancelled)
 
-    def _catch_up(self) -> None:
-        if self._index.needs_rebuild is not None:
-            _log.info("the text index is built anew: %s", self._index.needs_rebuild)
-            self._index.start_over()
-        committed_at = time.monotonic()
+    def _share(self) -> float:
         total = sum(self._passages.count_by_kind().values())
+        if self._index.needs_rebuild is not None and not self._index.passage_count:
+            return 0.0 if total else 1.0
+        return min(1.0, self._index.passage_count / total) if total else 1.0
+
+    def _catch_up(self, is_cancelled: IsCancelled) -> None:
+        reason = self._index.needs_rebuild
+        if reason is None and not self._is_counted and not self._counts_agree():
+            reason = "it does not hold what it should"
+        if reason is not None:
+            _log.info("the text index is built anew: %s", reason)
+            self._index.start_over()
+            self.covered_share = self._share()
+        self._is_counted = True
+        self._follow(is_cancelled)
+
+    def _counts_agree(self) -> bool:
+        """Whether the index holds as many passages as there were at its position."""
+        least, most = self._passages.count_at(self._index.position)
+        return least <= self._index.passage_count <= most
+
+    def _follow(self, is_cancelled: IsCancelled) -> None:
+        committed_at = time.monotonic()
         done, written = self._index.position, 0
-        while not self._stopping.is_set():
-            work = self._passages.work_since(done, _BATCH)
-            if work.removed:
-                self._index.remove(work.removed)
-            if work.added:
-                self._index.put(self._passages.texts(work.added))
-            written += len(work.added) + len(work.removed)
-            done = work.position
-            if written and (work.is_last or time.monotonic() - committed_at > _COMMIT_EVERY_S):
+        while True:
+            is_last = self._stopping.is_set() or is_cancelled()
+            if not is_last:
+                work = self._passages.work_since(done, _BATCH)
+                if work.removed:
+                    self._index.remove(work.removed)
+                if work.added:
+                    self._index.put(self._passages.texts(work.added))
+                written += len(work.added) + len(work.removed)
+                done, is_last = work.position, work.is_last
+            is_due = is_last or time.monotonic() - committed_at > _COMMIT_EVERY_S
+            if is_due and (written or (done and not self._index.position)):
                 self._index.commit(done)
                 committed_at, written = time.monotonic(), 0
-                self.covered_share = min(1.0, self._index.passage_count / total) if total else 1.0
-            if work.is_last:
-                break
-        else:
-            return
-        self.covered_share = 1.0
+            if is_due:
+                self.covered_share = self._share()
+            if is_last:
+                return
 
     def _serve(self) -> None:
         while not self._stopping.is_set():

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Collection, Sequence
 
-from app.domain.errors import InvalidInput
+from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.events import Changed
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import (
@@ -69,27 +69,38 @@ class SearchService:
             query = sentence_query(question.strip()[:_QUESTION_MAX_CHARS], limit)
         except InvalidInput:
             return ()  # nothing in it to look for, such as a single sign
-        hits = self._index.search(query, limit * 3 + _SPARE, excluded=self._left_out())
-        results = self._results(query, hits)
-        return [each for each in results if each.conversation_id != conversation_id][:limit]
+        left_out = self._left_out() | self._passages.of_conversation(conversation_id)
+        hits = self._hits(query, excluded=left_out)
+        return self._results(query, hits)[:limit]
 
     def _ranked(
         self, query: SearchQuery, kinds: Collection[PassageKind] | None
     ) -> Sequence[TextHit]:
         if kinds is None and not _has_filters(query):
-            return self._index.search(query, query.limit + _SPARE, excluded=self._left_out())
-        allowed = frozenset(self._passages.allowed(query, kinds))
-        return self._index.search(query, query.limit + _SPARE, allowed=allowed)
+            return self._hits(query, excluded=self._left_out())
+        return self._hits(query, allowed=frozenset(self._passages.allowed(query, kinds)))
 
     def _listed(
         self, query: SearchQuery, kinds: Collection[PassageKind] | None
     ) -> Sequence[TextHit]:
         """Return the newest passages that the filters leave, when there is nothing to rank by."""
         if query.excluded:
-            allowed = frozenset(self._passages.allowed(query, kinds))
-            return self._index.search(query, query.limit + _SPARE, allowed=allowed)
+            return self._hits(query, allowed=frozenset(self._passages.allowed(query, kinds)))
         newest = self._passages.allowed(query, kinds or (PassageKind.TURN,))
         return [TextHit(each, 0.0, 1.0) for each in newest[: query.limit]]
+
+    def _hits(
+        self,
+        query: SearchQuery,
+        allowed: Collection[PassageId] | None = None,
+        excluded: Collection[PassageId] = (),
+    ) -> Sequence[TextHit]:
+        """Return enough hits for a full list: a turn and its summary will become one result."""
+        try:
+            return self._index.search(query, query.limit * 2 + _SPARE, allowed, excluded)
+        except IndexUnavailable:
+            self._sync.wake()  # it may be for it to build the index anew
+            raise
 
     def _results(self, query: SearchQuery, hits: Sequence[TextHit]) -> list[SearchResult]:
         ids = [hit.passage_id for hit in hits]

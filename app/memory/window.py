@@ -4,8 +4,9 @@ The whole context plan grows from here; recall adds its parts around this window
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
-from app.domain.conversations import Message, Role, ToolCall, ToolResult
+from app.domain.conversations import Attachment, Message, ToolCall, ToolResult
 from app.domain.turn_text import estimate_tokens
 
 _STEP_SHARE = 0.25
@@ -17,35 +18,43 @@ def window_of(
     """Return the end of `messages` (oldest first) that fits `budget_tokens`, estimated.
 
     At least `min_messages` stay, whatever they weigh, and the first one sent is a user message
-    where there is one. When something must go, a quarter of the budget more goes with it, so that
-    the start moves rarely and the provider's prompt cache keeps its prefix.
+    where there is one, so that a tool's result never stands without its call. What goes, goes in
+    steps of a quarter of the budget, counted from the beginning: so the start moves rarely, and
+    the provider's prompt cache keeps its prefix.
     """
     weights = [weight_tokens(message) for message in messages]
-    total = sum(weights)
-    if total <= budget_tokens:
+    excess = sum(weights) - budget_tokens
+    if excess <= 0:
         return tuple(messages)
-    target = budget_tokens * (1 - _STEP_SHARE)
-    start = 0
-    while start < len(messages) - min_messages and total > target:
-        total -= weights[start]
+    step = max(1, int(budget_tokens * _STEP_SHARE))
+    goes = -(-excess // step) * step
+    last_start = max(0, len(messages) - max(1, min_messages))
+    start = gone = 0
+    while start < last_start and gone < goes:
+        gone += weights[start]
         start += 1
-    return tuple(messages[_start_of_turn(messages, start) :])
+    return tuple(messages[_start_of_turn(messages, start, last_start) :])
 
 
 def weight_tokens(message: Message) -> int:
     """Return an estimate of what a message costs in the prompt."""
     words = message.text
     for block in message.blocks:
-        if isinstance(block, ToolCall):
-            words += block.name + block.arguments
-        elif isinstance(block, ToolResult):
-            words += block.text
+        match block:
+            case ToolCall(name=name, arguments=arguments):
+                words += name + arguments
+            case ToolResult(text=text):
+                words += text
+            case Attachment(name=name, text=text):
+                words += name + text
+            case _:
+                pass
     return estimate_tokens(words) + 4
 
 
-def _start_of_turn(messages: Sequence[Message], start: int) -> int:
-    """Return the nearest place at or before `start` where a user speaks."""
-    for index in range(start, -1, -1):
-        if messages[index].role is Role.USER and messages[index].opens_turn:
+def _start_of_turn(messages: Sequence[Message], start: int, last_start: int) -> int:
+    """Return the nearest place where a user speaks: from `start` to `last_start`, else before."""
+    for index in chain(range(start, last_start + 1), range(start - 1, -1, -1)):
+        if index < len(messages) and messages[index].opens_turn:
             return index
     return start
