@@ -101,12 +101,12 @@ def tell(
         )  # fmt: skip
         answered = Message(
             store.ids.message(), new_uid(), conversation_id, asked.id, Role.ASSISTANT,
-            (Text(f"An answer to {text}"),), at + timedelta(minutes=number, seconds=5), "recall:",
+            (Text(f"An answer to {text}"),), at + timedelta(minutes=number, seconds=5), "openai:m",
         )  # fmt: skip
         exchange = Exchange(
             store.ids.exchange(), conversation_id, exchanges[-1].id if exchanges else None,
             number, 0, ExchangeStatus.COMPLETED, (asked.id, answered.id), asked.created_at,
-            answered.created_at, "recall:",
+            answered.created_at, "openai:m",
         )  # fmt: skip
         messages += [asked, answered]
         exchanges.append(exchange)
@@ -151,7 +151,7 @@ def grow(
 ) -> None:
     """Journal more of a running reply, one record for each text."""
     for text in texts:
-        store.journal_only(ReplyGrew(exchange.id, message_id, kind, text, AT, "recall:")).result()
+        store.journal_only(ReplyGrew(exchange.id, message_id, kind, text, AT, "openai:m")).result()
 
 
 def tables(store: Store, *without: str) -> dict[str, list[tuple[object, ...]]]:

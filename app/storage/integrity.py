@@ -1,0 +1,320 @@
+"""What constraints would guard, as queries: every reference, count and order between the tables.
+
+The database has primary keys only (storage rule 1), so nothing but the code keeps the rest true.
+Each rule finds the ids that break it; where what broke is derived from the rest, it can be mended.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.domain.changes import PassagesPut
+from app.domain.conversations import Exchange
+from app.domain.ids import PassageId
+from app.storage.database import Connection
+from app.storage.exchanges import exchanges_where
+from app.storage.store import Store
+
+_SHOWN_OF_A_RULE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that must hold.
+
+    `says` is the problem as a sentence with a place for the id; `finds` a query for the ids that
+    break it; `mends` a statement that takes them as a list and ends the problem. `drops_passages`
+    when the ids are passages that have to go. Without either, what is wrong is not derived from
+    anything that could tell the truth.
+    """
+
+    says: str
+    finds: str
+    mends: str = ""
+    drops_passages: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A rule that does not hold: how often, and the first ids that break it."""
+
+    rule: Rule
+    count: int
+    ids: tuple[object, ...]
+
+
+def _orphans(table: str, key: str, target: str, says: str, mends: str = "", more: str = "") -> Rule:
+    finds = (
+        f"SELECT t.{key} FROM {table} t ANTI JOIN {target} o ON o.id = t.{key} "
+        f"WHERE t.{key} IS NOT NULL {more}"
+    )
+    return Rule(says, finds, mends)
+
+
+def _belongs(table: str, *, drops_passages: bool = False) -> Rule:
+    return Rule(
+        f"The {table} {{}} belongs to a conversation that does not exist.",
+        f"SELECT t.id FROM {table} t ANTI JOIN conversation c ON c.id = t.conversation_id "
+        "WHERE t.conversation_id IS NOT NULL",
+        drops_passages=drops_passages,
+    )
+
+
+RULES: Sequence[Rule] = (
+    # -- messages
+    _belongs("message"),
+    Rule(
+        "The message {} has a parent that does not exist.",
+        "SELECT m.id FROM message m ANTI JOIN message p ON p.id = m.parent_id "
+        "WHERE m.parent_id IS NOT NULL",
+    ),
+    Rule(
+        "The message {} and its parent are of two conversations.",
+        "SELECT m.id FROM message m JOIN message p ON p.id = m.parent_id "
+        "WHERE p.conversation_id <> m.conversation_id",
+    ),
+    Rule(
+        "The message {} is part of no exchange.",
+        "SELECT m.id FROM message m ANTI JOIN exchange_message l ON l.message_id = m.id",
+    ),
+    Rule(
+        "The uid {} is that of two messages.",
+        "SELECT uid FROM message GROUP BY uid HAVING count(*) > 1",
+    ),
+    # -- conversations
+    Rule(
+        "The uid {} is that of two conversations.",
+        "SELECT uid FROM conversation GROUP BY uid HAVING count(*) > 1",
+    ),
+    Rule(
+        "The conversation {} shows a message that is not its own.",
+        "SELECT c.id FROM conversation c ANTI JOIN message m "
+        "ON m.id = c.visible_leaf_id AND m.conversation_id = c.id "
+        "WHERE c.visible_leaf_id IS NOT NULL OR c.id IN (SELECT conversation_id FROM message)",
+        "UPDATE conversation SET visible_leaf_id = (SELECT max(m.id) FROM message m "
+        "WHERE m.conversation_id = conversation.id) WHERE id IN (SELECT unnest($1))",
+    ),
+    # -- exchanges
+    _belongs("exchange"),
+    Rule(
+        "The exchange {} follows one that does not exist.",
+        "SELECT e.id FROM exchange e ANTI JOIN exchange p ON p.id = e.parent_id "
+        "WHERE e.parent_id IS NOT NULL",
+    ),
+    Rule(
+        "The exchange {} and the one it follows are of two conversations.",
+        "SELECT e.id FROM exchange e JOIN exchange p ON p.id = e.parent_id "
+        "WHERE p.conversation_id <> e.conversation_id",
+    ),
+    Rule(
+        "The exchange {} has a turn number that is not its depth.",
+        "SELECT e.id FROM exchange e LEFT JOIN exchange p ON p.id = e.parent_id "
+        "WHERE e.turn_number <> coalesce(p.turn_number + 1, 0) "
+        "AND (e.parent_id IS NULL OR p.id IS NOT NULL)",
+    ),
+    Rule(
+        "The exchange {} has no messages.",
+        "SELECT e.id FROM exchange e ANTI JOIN exchange_message l ON l.exchange_id = e.id",
+    ),
+    Rule(
+        "Messages are listed for the exchange {}, which does not exist.",
+        "SELECT DISTINCT l.exchange_id FROM exchange_message l "
+        "ANTI JOIN exchange e ON e.id = l.exchange_id",
+        "DELETE FROM exchange_message WHERE exchange_id IN (SELECT unnest($1))",
+    ),
+    Rule(
+        "The exchange {} lists a message that does not exist or is of another conversation.",
+        "SELECT DISTINCT l.exchange_id FROM exchange_message l "
+        "JOIN exchange e ON e.id = l.exchange_id ANTI JOIN message m "
+        "ON m.id = l.message_id AND m.conversation_id = e.conversation_id",
+    ),
+    Rule(
+        "The exchange {} has a gap in its list of messages.",
+        "SELECT exchange_id FROM exchange_message GROUP BY exchange_id "
+        "HAVING count(*) <> max(place) + 1 OR min(place) <> 0",
+    ),
+    Rule(
+        "The messages of exchange {} do not follow each other.",
+        "SELECT DISTINCT a.exchange_id FROM exchange_message a JOIN exchange_message b "
+        "ON b.exchange_id = a.exchange_id AND b.place = a.place + 1 "
+        "JOIN message m ON m.id = b.message_id WHERE m.parent_id IS DISTINCT FROM a.message_id",
+    ),
+    Rule(
+        "The exchange {} does not begin where the one before it is.",
+        "SELECT e.id FROM exchange e "
+        "JOIN exchange_message l ON l.exchange_id = e.id AND l.place = 0 "
+        "JOIN message m ON m.id = l.message_id LEFT JOIN exchange_message b "
+        "ON b.exchange_id = e.parent_id AND b.message_id = m.parent_id "
+        "WHERE (e.parent_id IS NULL) <> (m.parent_id IS NULL) "
+        "OR (e.parent_id IS NOT NULL AND b.exchange_id IS NULL)",
+    ),
+    # -- passages
+    _belongs("passage", drops_passages=True),
+    Rule(
+        "The passage {} is of an exchange that does not exist or of another conversation.",
+        "SELECT p.id FROM passage p ANTI JOIN exchange e "
+        "ON e.id = p.source_id AND e.conversation_id = p.conversation_id "
+        "WHERE p.kind IN ('turn', 'exchange_summary')",
+        drops_passages=True,
+    ),
+    Rule(
+        "The passage {} is of a summary that does not exist.",
+        "SELECT p.id FROM passage p ANTI JOIN summary s "
+        "ON s.kind || '_summary' = p.kind AND s.source_id = p.source_id AND s.latest "
+        "WHERE p.kind IN ('exchange_summary', 'conversation_summary')",
+        drops_passages=True,
+    ),
+    Rule(
+        "The passage {} is of a private conversation.",
+        "SELECT p.id FROM passage p JOIN conversation c ON c.id = p.conversation_id "
+        "WHERE c.private",
+        drops_passages=True,
+    ),
+    Rule(
+        "The passage {} says the same as a later one of its source.",
+        "SELECT p.id FROM passage p JOIN passage later ON later.kind = p.kind "
+        "AND later.source_id = p.source_id AND later.id > p.id "
+        "WHERE p.kind IN ('turn', 'exchange_summary', 'conversation_summary')",
+        drops_passages=True,
+    ),
+    Rule(
+        "The passage {} is there and noted as gone.",
+        "SELECT p.id FROM passage p JOIN passage_gone g ON g.id = p.id",
+        "DELETE FROM passage_gone WHERE id IN (SELECT unnest($1))",
+    ),
+    # -- what hangs on conversations
+    _orphans(
+        "tag", "conversation_id", "conversation", "A tag is on conversation {}, which does not exist.",
+        "DELETE FROM tag WHERE conversation_id IN (SELECT unnest($1))",
+    ),
+    _orphans(
+        "draft", "conversation_id", "conversation",
+        "A draft is for conversation {}, which does not exist.",
+        "DELETE FROM draft WHERE conversation_id IN (SELECT unnest($1))", "AND t.conversation_id <> 0",
+    ),
+    _orphans(
+        "summary", "conversation_id", "conversation",
+        "A summary is of conversation {}, which does not exist.",
+        "DELETE FROM summary WHERE conversation_id IN (SELECT unnest($1))",
+    ),
+    Rule(
+        "A summary is of exchange {}, which does not exist.",
+        "SELECT DISTINCT s.source_id FROM summary s ANTI JOIN exchange e ON e.id = s.source_id "
+        "WHERE s.kind = 'exchange'",
+        "DELETE FROM summary WHERE kind = 'exchange' AND source_id IN (SELECT unnest($1))",
+    ),
+    Rule(
+        "The summaries of {} have no latest one, or several.",
+        "SELECT kind || ' ' || source_id FROM summary GROUP BY kind, source_id "
+        "HAVING count(*) FILTER (latest) <> 1",
+        "UPDATE summary SET latest = made_at = (SELECT max(s.made_at) FROM summary s "
+        "WHERE s.kind = summary.kind AND s.source_id = summary.source_id) "
+        "WHERE kind || ' ' || source_id IN (SELECT unnest($1))",
+    ),
+    Rule(
+        "An import names the conversation {}, which does not exist.",
+        "SELECT DISTINCT o.local_id FROM origin o ANTI JOIN conversation c ON c.id = o.local_id "
+        "WHERE o.kind = 'conversation'",
+        "DELETE FROM origin WHERE kind = 'conversation' AND local_id IN (SELECT unnest($1))",
+    ),
+    Rule(
+        "An import names the message {}, which does not exist.",
+        "SELECT DISTINCT o.local_id FROM origin o ANTI JOIN message m ON m.id = o.local_id "
+        "WHERE o.kind = 'message'",
+        "DELETE FROM origin WHERE kind = 'message' AND local_id IN (SELECT unnest($1))",
+    ),
+    _orphans(
+        "spend", "exchange_id", "exchange", "Money was spent on exchange {}, which does not exist.",
+        "UPDATE spend SET exchange_id = NULL WHERE exchange_id IN (SELECT unnest($1))",
+    ),
+    # -- counters
+    *(
+        Rule(
+            f"The counter of {table}s is behind the {table} {{}}.",
+            f"SELECT max(t.id) FROM {table} t HAVING max(t.id) > (SELECT max({table}) FROM state)",
+            f"UPDATE state SET {table} = greatest({table}, list_max($1))",
+        )
+        for table in ("conversation", "exchange", "message", "passage")
+    ),
+    Rule(
+        "The database's position is behind the record {}, which it holds.",
+        "SELECT max(p) FROM (SELECT max(position) AS p FROM exchange UNION ALL "
+        "SELECT max(position) FROM passage UNION ALL SELECT max(position) FROM spend) "
+        "HAVING max(p) > (SELECT max(position) FROM state)",
+    ),
+    Rule("The database has {} rows of state instead of one.",
+         "SELECT count(*) FROM state HAVING count(*) <> 1"),
+)  # fmt: skip
+
+
+class Integrity:
+    """Asks the rules of one store. Blocking."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def broken(self) -> tuple[Broken, ...]:
+        """Return the rules that do not hold, all asked of one moment."""
+        return self._store.read(broken_in)
+
+    def mend(self, rule: Rule) -> bool:
+        """End a problem for every id that has it; return False where it cannot be mended.
+
+        Raises StorageError.
+        """
+        if rule.drops_passages:
+            self._store.save(PassagesPut(replaced=self._ids(rule)))
+        elif rule.mends:
+            ids = list(self._ids(rule))
+            self._store.write_derived(lambda c: c.execute(rule.mends, [ids]) and None).result()
+        else:
+            return False
+        return True
+
+    def _ids(self, rule: Rule) -> tuple[int, ...]:
+        rows = self._store.read(lambda cursor: cursor.execute(rule.finds).fetchall())
+        return tuple(each for (each,) in rows)
+
+    def turns_after(self, exchange_id: int, limit: int) -> list[Exchange]:
+        """Return the next exchanges that belong into the index and are not running, by id."""
+        return self._store.read(
+            lambda cursor: exchanges_where(
+                cursor,
+                "id IN (SELECT e.id FROM exchange e JOIN conversation c ON c.id = e.conversation_id "
+                "WHERE NOT c.private AND e.status <> 'running' AND e.id > ? ORDER BY e.id LIMIT ?)",
+                [exchange_id, limit],
+            )
+        )
+
+    def turn_passages(self) -> Mapping[int, tuple[PassageId, str, int]]:
+        """Return by exchange the passage of its turn: its id, its text's hash, its tokens."""
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT source_id, id, content_hash, tokens FROM passage WHERE kind = 'turn'"
+            ).fetchall()
+        )
+        return {row[0]: (PassageId(row[1]), row[2], row[3]) for row in rows}
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many rows each table holds, by its name."""
+
+        def query(cursor: Connection) -> dict[str, int]:
+            names = cursor.execute(
+                "SELECT table_name FROM duckdb_tables() "
+                "WHERE database_name = current_database() ORDER BY table_name"
+            ).fetchall()
+            return {
+                name: (cursor.execute(f'SELECT count(*) FROM "{name}"').fetchone() or (0,))[0]
+                for (name,) in names
+            }
+
+        return self._store.read(query)
+
+
+def broken_in(cursor: Connection) -> tuple[Broken, ...]:
+    """Return the rules that do not hold as a connection sees the tables."""
+    found: list[Broken] = []
+    for rule in RULES:
+        ids = [each for (each,) in cursor.execute(rule.finds).fetchall()]
+        if ids:
+            found.append(Broken(rule, len(ids), tuple(ids[:_SHOWN_OF_A_RULE])))
+    return tuple(found)
