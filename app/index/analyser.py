@@ -29,6 +29,7 @@ from app.index.word_forms import (
 
 SLICE_CHARS = 32_768  # at most 64 KB of Latin, Greek or Cyrillic; some 3 ms
 COMPOUND_CHARS = 9  # words at least this long may be compounds ("Haustüren" is 9)
+_BLOB_CHARS = 300  # so long a run of base64 is a file, not a word
 _MAX_KNOWN = 80_000  # about 20 MB with its surface words
 
 
@@ -82,7 +83,7 @@ def analyse(text: str, language: str) -> Analysed:
     term_table, surface_table = _terms_in(language), _surfaces()
     terms, surface = [], []
     for piece in slices(text):
-        chunks = _pattern(piece.isascii()).findall(piece)
+        chunks = _pattern_for(piece).findall(piece)
         terms.append(" ".join(map(term_table.__getitem__, chunks)))
         surface.append(" ".join(map(surface_table.__getitem__, chunks)))
     return Analysed(" ".join(terms), " ".join(surface))
@@ -92,7 +93,7 @@ def chunk_spans(text: str, offset: int = 0) -> Iterator[tuple[int, int, str]]:
     """Yield (start, end, chunk) for each chunk of `text`, which stands at `offset`; in order."""
     start = offset
     for piece in slices(text):
-        for match in _pattern(piece.isascii()).finditer(piece):
+        for match in _pattern_for(piece).finditer(piece):
             yield start + match.start(), start + match.end(), match[0]
         start += len(piece)
 
@@ -109,7 +110,7 @@ def surface_of_chunk(chunk: str) -> list[str]:
 
 def surface_of(text: str) -> list[str]:
     """Return the surface words of a short text: what a phrase must find one after the other."""
-    chunks = _pattern(text.isascii()).findall(text)
+    chunks = _pattern_for(text).findall(text)
     return " ".join(map(_surfaces().__getitem__, chunks)).split()
 
 
@@ -136,7 +137,7 @@ def wanted_words(text: str, languages: tuple[str, ...]) -> tuple[Wanted, ...]:
     `languages` are those its Latin words may be in, the likeliest first: stems are of all of them,
     small words of the first alone.
     """
-    chunks = _pattern(text.isascii()).findall(text)
+    chunks = _pattern_for(text).findall(text)
     weighty = [chunk for chunk in chunks if not _is_small(as_written(chunk), languages[0])]
     wanted = [each for chunk in weighty or chunks for each in _wanted(chunk, languages)]
     spoken = [each for each in wanted if not _HIRAGANA_PAIR.fullmatch(each.terms[0])]
@@ -197,14 +198,21 @@ def _surfaces() -> _Table:
     return _Table(None)
 
 
+def _pattern_for(piece: str) -> re.Pattern[str]:
+    """Return what finds chunks; where spaces are rare, looking out for encoded files costs little."""
+    crowded = len(piece) > _BLOB_CHARS and piece.count(" ") * 100 < len(piece)
+    return _pattern(piece.isascii(), crowded)
+
+
 @cache
-def _pattern(ascii_only: bool) -> re.Pattern[str]:
+def _pattern(ascii_only: bool, crowded: bool) -> re.Pattern[str]:
+    blob = f"[A-Za-z0-9+/=]{{{_BLOB_CHARS},}}+|" if crowded else ""
     if ascii_only:
         word = "[A-Za-z0-9_]++"
-        return re.compile(rf"{_URL}|{word}(?:{_GLUE}{word}){{0,30}}+{_TAIL}")
+        return re.compile(rf"{_URL}|{blob}{word}(?:{_GLUE}{word}){{0,30}}+{_TAIL}")
     word = f"(?:[^\\W{UNSPACED}]++[{_marks()}]*+)++"
     run = f"[{UNSPACED}]++"
-    return re.compile(rf"{_URL}|{word}(?:{_GLUE}{word}){{0,30}}+{_TAIL}|{run}|{_EMOJI}")
+    return re.compile(rf"{_URL}|{blob}{word}(?:{_GLUE}{word}){{0,30}}+{_TAIL}|{run}|{_EMOJI}")
 
 
 @cache

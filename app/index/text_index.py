@@ -130,12 +130,11 @@ class TantivyTextIndex:
                 return
             with self._translated("could not be saved"):
                 languages = tuple(self._languages.items())
-                self._seal = replace(
-                    self._seal, position=position, opstamp=opstamp, languages=languages
-                )
-                write_seal(self._folder, self._seal)
+                seal = replace(self._seal, position=position, opstamp=opstamp, languages=languages)
+                write_seal(self._folder, seal)
+                self._seal = seal
                 self._refresh()
-            if position is not None:
+            if position is not None and self.needs_rebuild is RebuildReason.UNFINISHED:
                 self.needs_rebuild = None
 
     def search(

@@ -55,6 +55,8 @@ def anatomy(chunk: str, language: str) -> Anatomy:
         return Anatomy(_forms(chunk.lower()[:MAX_TERM_CHARS], language), [], [])  # most words
     plain = compatible(chunk[:_MAX_CHUNK_CHARS])
     whole = _shortened(plain)
+    if len(chunk) > _MAX_CHUNK_CHARS and not chunk.startswith("http"):
+        return Anatomy([whole], [], [])
     if not _CASE_BREAK.search(plain) and not _COMPOSED.search(plain):
         return Anatomy(_forms(whole, language), [], [])
     components = [each.strip(".'-") for each in _ADDRESS_BREAK.split(plain)]

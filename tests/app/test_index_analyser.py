@@ -1,5 +1,7 @@
 """Words become the same terms in a text and in a query, in any language, in linear time."""
 
+import base64
+import random
 import time
 from datetime import UTC, datetime
 
@@ -169,6 +171,13 @@ def test_long_words_are_cut_and_random_strings_not_taken_apart() -> None:
     assert held
     assert max(map(len, held)) <= MAX_TERM_CHARS
     assert len(terms("aB1cD2eF3gH4iJ5kL6mN7oP8")) == 1
+
+
+def test_an_encoded_file_is_one_word() -> None:
+    encoded = base64.b64encode(random.Random(1).randbytes(100_000)).decode()
+    held = terms(f'{{"name":"chart.png","data":"data:image/png;base64,{encoded}"}}')
+    assert {"chart", "png", "image", "base64"} <= held
+    assert len(held) < 20
 
 
 def test_long_texts_go_in_slices_that_lose_nothing() -> None:

@@ -323,6 +323,22 @@ def test_when_the_disk_refuses_nothing_counts_since_the_last_commit(
     assert found(index, "pear") == [2]
 
 
+def test_a_position_that_could_not_be_saved_is_saved_the_next_time(
+    index: TantivyTextIndex, tmp_path: Path
+) -> None:
+    fill(index, passage(1, "apple"))
+    index.put([passage(2, "pear")])
+    seal_in_the_way = tmp_path / "text" / "seal.json.new"
+    seal_in_the_way.mkdir()
+    with pytest.raises(IndexUnavailable):
+        index.commit(2)
+    assert index.position == 1
+    seal_in_the_way.rmdir()
+    index.commit(2)
+    assert index.position == 2
+    assert found(index, "pear") == [2]
+
+
 def test_a_passage_may_be_ten_megabytes(index: TantivyTextIndex) -> None:
     fill(index, passage(1, "big", "lorem ipsum dolor " * 600_000 + "needle"))
     assert found(index, "needle") == [1]
