@@ -1,5 +1,6 @@
 """Opening a data directory, whatever is found in it: a ladder, each rung only when needed.
 
+0. A restore that the user asked for and a kill broke off is finished.
 1. Open the file. A failure: set its write-ahead log aside, open again.
 2. Refuse a newer schema, untouched. After an unclean end, or once in a while, read every table.
 3. What cannot be used is set aside (never deleted) and the newest verified backup takes its place;
@@ -22,6 +23,7 @@ from app.storage.interrupted import end_running_replies
 from app.storage.journal import Journal, first_position
 from app.storage.ladder import Opening
 from app.storage.replay import Replayed, replay, set_foreign_segments_aside
+from app.storage.restore import finish_restoring
 from app.storage.store import Store
 from app.system.paths import DataPaths, fsync_folder
 
@@ -35,6 +37,8 @@ def open_store(paths: DataPaths) -> Store:
     ReadOnlyStorage, DiskFull, AlreadyOpen, or DatabaseUnreadable when no rung of the ladder holds.
     """
     opening = Opening(paths)
+    if finish_restoring(paths) is not None:
+        opening.notices.append("The backup that was being restored is in place now.")
     opened = ladder.climb(opening)
     database = Database(paths.database, paths.backups, opened.connection)
     try:
