@@ -95,6 +95,7 @@ def _rungs(opening: Opening, failure: list[Exception]) -> Iterator[bool]:
                 "its changes come from the journal."
             )
             yield True
+            opening.notices.pop()  # the log was not to blame, or not alone
         last = failure[-1]
         opening.notices.append(str(last) if isinstance(last, _Unusable) else _UNREADABLE)
     else:
