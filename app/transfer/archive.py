@@ -175,7 +175,7 @@ def _member(
         elif nested:
             yield Skipped(shown, "it is an archive in an archive in an archive")
         else:
-            inner = Rewindable(reopened, entry.size_bytes)
+            inner = Rewindable(reopened)
             left_bytes = entry.packed_bytes - (meter.read_bytes - before_bytes)
             yield from _zip(inner, entry.size_bytes, shown, meter, left_bytes)
     except DamagedArchive as error:

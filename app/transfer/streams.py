@@ -1,5 +1,7 @@
 """Streams that count what is read, stop when asked to, and know when it is too much."""
 
+from __future__ import annotations
+
 import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -69,7 +71,7 @@ class Counted(io.RawIOBase):
         """Return True."""
         return True
 
-    def readinto(self, buffer: "WriteableBuffer") -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """Fill `buffer`; raise Cancelled, ImportRefused past the limit, or what `raw` raises."""
         count_bytes = self._raw.readinto(buffer) or 0
         self._meter.unpacked(count_bytes)
@@ -84,9 +86,8 @@ class Rewindable:
     in the order they lie), never more, because members are taken in that order.
     """
 
-    def __init__(self, reopen: Callable[[], io.RawIOBase], size_bytes: int) -> None:
+    def __init__(self, reopen: Callable[[], io.RawIOBase]) -> None:
         self._reopen = reopen
-        self._size_bytes = size_bytes
         self._stream: io.BufferedReader | None = None
         self._stream_at = 0
         self._at = 0

@@ -7,6 +7,8 @@ between patch releases of Python. Which names are acceptable is `app.transfer.ar
 Source of the layout: PKWARE APPNOTE.TXT 6.3.10, sections 4.3 (records), 4.4 (fields), 4.5 (extra).
 """
 
+from __future__ import annotations
+
 import io
 import stat
 import struct
@@ -259,7 +261,7 @@ class _Member(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: "WriteableBuffer") -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         if self._failure is not None:
             raise self._failure
         view = memoryview(buffer).cast("B")

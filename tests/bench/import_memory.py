@@ -3,8 +3,9 @@
     python tests/bench/import_memory.py [--megabytes 200] [--form chatgpt|claude] [--store]
 
 The export is made up and written to a temporary folder; a child process reads it, so that what
-this process used does not count; with `--store` it is stored too, in an empty data directory. Growth is that of the peak resident set since the imports;
-rates are per second of processor time, since machines are rarely idle.
+this process used does not count; with `--store` it is stored too, in an empty data directory.
+Growth is that of the peak resident set since everything was loaded and open; rates are per second
+of processor time, since machines are rarely idle.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from app.domain.transfer import ImportedConversation
 from app.storage.recovery import open_store
+from app.storage.store import Store
 from app.system.paths import DataPaths
 from app.transfer.importers import read_export
 from app.transfer.importing import import_files
@@ -80,9 +82,21 @@ def _until(size_bytes: int, conversations: Iterable[dict[str, Any]]) -> Iterable
 
 
 def _measured(path: Path, stored: bool) -> dict[str, float]:
+    if not stored:
+        return _figures(path, lambda: _read(path))
+    paths = DataPaths(path.parent / "book")
+    paths.make()
+    store = open_store(paths)
+    try:
+        return _figures(path, lambda: _stored(store, path))
+    finally:
+        store.close()
+
+
+def _figures(path: Path, work: Callable[[], tuple[int, int]]) -> dict[str, float]:
     before_kb = _peak_kb()
     began, began_cpu = time.perf_counter(), time.process_time()
-    conversations, messages = _stored(path) if stored else _read(path)
+    conversations, messages = work()
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
     size_bytes = path.stat().st_size
     return {
@@ -107,14 +121,8 @@ def _read(path: Path) -> tuple[int, int]:
     return conversations, messages
 
 
-def _stored(path: Path) -> tuple[int, int]:
-    paths = DataPaths(path.parent / "book")
-    paths.make()
-    store = open_store(paths)
-    try:
-        report = import_files(store, [path])
-    finally:
-        store.close()
+def _stored(store: Store, path: Path) -> tuple[int, int]:
+    report = import_files(store, [path])
     return report.conversations, report.messages
 
 
