@@ -70,7 +70,6 @@ class Composer:
         self._formats = formats_of(theme)
         self._dialect = dialect
         self._definitions = Definitions()
-        self._segmenter = Segmenter(dialect, self._definitions)
         self._ended = False
         self._return_waits = False
         self._learnt_to = 0
@@ -157,6 +156,7 @@ class Composer:
     def _restart(self) -> None:
         self.document.clear()
         self._writer = Writer(self.document, self._formats, self._definitions)
+        self._segmenter = Segmenter(self._dialect, self._definitions)
         self._closed_to = 0
         self._closed_rows = 0
         self._carry: Carry = NO_CARRY

@@ -174,8 +174,12 @@ def _read_authority(text: str) -> _Authority | None:
             f"What stands before '@' ('{unquote(user)[:60]}') is a name to log in with, not the site."
         )
     if server.startswith("["):
-        host, _, port = server[1:].partition("]")
-        if not re.fullmatch(r"[0-9A-Fa-f:.]+", host) or (port and not re.fullmatch(r":\d*", port)):
+        host, closing, port = server[1:].partition("]")
+        if (
+            not closing
+            or not re.fullmatch(r"[0-9A-Fa-f:.]+", host)
+            or (port and not re.fullmatch(r":\d*", port))
+        ):
             return None
         found.host, found.port = f"[{host.lower()}]", port[1:]
         return found

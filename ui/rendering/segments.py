@@ -8,6 +8,7 @@ streams ends up as one drawn at once.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -92,14 +93,21 @@ class Segmenter:
     def __init__(self, dialect: Dialect, definitions: Definitions) -> None:
         self._dialect = dialect
         self._definitions = definitions
+        self._ready: deque[Segment] = deque()
+        self._ready_from = 0
 
     def next_segment(self, text: str, start: int, carry: Carry, *, ended: bool) -> Segment | None:
         """Return the next closed stretch from `start`; None when more text must be known first.
 
         `ended` says that `text` is all there will be: then None comes only at its end.
         """
-        found = self._find(text, start, carry, ended=ended)
+        if self._ready and self._ready_from == start:
+            found: Segment | None = self._ready.popleft()
+        else:
+            self._ready.clear()
+            found = self._find(text, start, carry, ended=ended)
         if found is not None:
+            self._ready_from = found.end
             self._dialect.words(found.tokens, self._definitions)
         return found
 
@@ -138,12 +146,11 @@ class Segmenter:
         if blocks and (inside := _cut_inside(tokens, blocks[0], len(blocks), chunk)) is not None:
             return inside
         closed = len(blocks) if chunk.is_rest else len(blocks) - 1
-        closed = min(closed, 1 if widened else BLOCKS_IN_STEP)
-        if closed == len(blocks) and chunk.is_rest:
-            return Segment(tokens, chunk.end)
-        if closed > 0:
-            return Segment(tokens[: blocks[closed].first], chunk.offset(blocks[closed].line))
-        return None
+        closed = min(closed, 1) if widened else closed
+        if not blocks:
+            return Segment([], chunk.end) if chunk.is_rest else None
+        self._ready.extend(_segments(tokens, blocks, closed, chunk))
+        return self._ready.popleft() if self._ready else None
 
     def _forced(self, chunk: _Chunk, seen: str, size: int) -> Segment | None:
         """Return a cut inside a block larger than a step can take, or None to look further.
@@ -163,6 +170,17 @@ class Segmenter:
         if not kind or size >= MAX_BLOCK_CHARS or len(chunk.text) == len(seen):
             return Segment(tokens, chunk.end)
         return None
+
+
+def _segments(
+    tokens: list[Token], blocks: Sequence[_Block], closed: int, chunk: _Chunk
+) -> Iterator[Segment]:
+    """Yield the first `closed` blocks in stretches small enough for one step each."""
+    for first in range(0, closed, BLOCKS_IN_STEP):
+        after = min(first + BLOCKS_IN_STEP, closed)
+        last_token = blocks[after].first if after < len(blocks) else len(tokens)
+        end = chunk.offset(blocks[after].line) if after < len(blocks) else chunk.end
+        yield Segment(tokens[blocks[first].first : last_token], end)
 
 
 def closing_of_open_fence(

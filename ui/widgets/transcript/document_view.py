@@ -17,7 +17,7 @@ from PySide6.QtGui import (
     QTextCursor,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QTextBrowser, QTextEdit, QToolTip, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QTextBrowser, QTextEdit, QToolTip, QWidget
 
 from ui.rendering.composer import Composer
 from ui.rendering.decorations import paint_beneath
@@ -195,8 +195,10 @@ class DocumentView(QTextBrowser):
         at = event.position().toPoint()
         if event.button() is not Qt.MouseButton.LeftButton or pressed_at is None:
             return
+        if (at - pressed_at).manhattanLength() >= QApplication.startDragDistance():
+            return
         target = self.anchorAt(at)
-        if target and target == self.anchorAt(pressed_at) and not self.textCursor().hasSelection():
+        if target and target == self.anchorAt(pressed_at):
             self._activate(target, self.cursorForPosition(at).position())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:

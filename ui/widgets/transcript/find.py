@@ -49,10 +49,10 @@ class FindMarks:
             current = shown.index(self._current) if self._current in shown else None
             text.view.mark_ranges([place for _, place in here], current)
 
-    def y_of_current(self, widget: TurnWidget) -> int | None:
+    def y_of_current(self, widget: TurnWidget, width: int) -> int | None:
         """Return how far below the turn's top the current mark stands; None if it is not drawn.
 
-        All words the turn's pages allow are drawn for that.
+        All words the turn's pages allow are drawn and laid out at `width` for that.
         """
         self.turn_to_show = None
         if self._current is None:
@@ -60,6 +60,7 @@ class FindMarks:
         for text in widget.texts():
             text.draw_all()
         self.show_in(widget)
+        widget.height_for(width)
         place = self._places(widget, [self._current])[0]
         if place is None:
             return None

@@ -107,8 +107,8 @@ class TranscriptView(VirtualColumn):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits to be drawn."""
-        return self._steps.is_idle
+        """Whether nothing waits to be drawn or put in its place."""
+        return self._steps.is_idle and self.is_arranged
 
     def show_conversation(
         self, turns: Sequence[TurnHead], place: tuple[int, int] | None = None
@@ -345,7 +345,7 @@ class TranscriptView(VirtualColumn):
         widget = self.turn_widget(index) if index is not None else None
         if widget is None or widget.content is None:
             return
-        y = self._marks.y_of_current(widget)
+        y = self._marks.y_of_current(widget, self.item_width())
         if y is not None:
             self.rest_on(AtPlace(widget.index, y))
 

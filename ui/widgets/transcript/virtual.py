@@ -81,6 +81,11 @@ class VirtualColumn(QAbstractScrollArea):
         """Index of the first and last item on screen; (0, -1) without items."""
         return self._visible
 
+    @property
+    def is_arranged(self) -> bool:
+        """Whether everything is in its place, on screen and just beyond."""
+        return not self._soon.isActive() and not self._prefetch.isActive()
+
     def item(self, index: int) -> QWidget | None:
         """Return the item's widget, if it exists now."""
         return self._items.get(index)
@@ -111,7 +116,7 @@ class VirtualColumn(QAbstractScrollArea):
         self.heights.truncate(count)
         if not isinstance(self._anchor, AtEnd) and self._anchor.index >= count:
             self._anchor = AtEnd()
-        self.arrange_soon()
+        self.arrange()
 
     def drop_items(self, indexes: Iterable[int]) -> None:
         """Delete widgets; they are made again when they are needed."""
