@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from app.chat.plans import Plan
@@ -49,9 +50,11 @@ from app.domain.conversations import (
 )
 from app.domain.errors import KnownError
 from app.domain.ids import MessageId, new_uid
+from app.domain.passages import PassageKind
 from app.domain.ports import ChatModel
 from app.domain.turn_text import estimate_tokens, turn_passage
 from app.domain.usage import Usage
+from app.storage.passages import Passages
 from app.storage.store import Store
 from app.storage.times import now
 
@@ -106,9 +109,10 @@ class Reply:
             self._news.wait_for(lambda: self._events or self.done.done(), timeout_s)
 
     def stop(self) -> None:
-        """Ask for the end; what has arrived is kept, marked interrupted."""
-        self._stop_wanted = True
-        self._stopping()
+        """Ask for the end; what has arrived is kept, marked interrupted. Safe to call again."""
+        if not self._stop_wanted:
+            self._stop_wanted = True
+            self._stopping()
 
     def push(self, event: StreamEvent) -> None:
         """Hand an event to the screen (the exchange thread calls it)."""
@@ -203,7 +207,10 @@ class RunningExchange:
             title = f"The program failed: {type(error).__name__}"
             problem = Problem("bug", title, "Try again; the log tells more.")
         ended = self._ended(problem)
-        await asyncio.shield(asyncio.wrap_future(self._store.commit(*ended)))
+        saving = asyncio.wrap_future(self._store.commit(*ended))
+        with suppress(asyncio.CancelledError):  # a wish to stop that comes when it is over
+            await asyncio.shield(saving)
+        await saving
         return next(change.exchange for change in ended if isinstance(change, ExchangePut))
 
     async def _stream(self, request: ChatRequest) -> None:
@@ -330,7 +337,10 @@ class RunningExchange:
         if self._reply.plan.conversation.private:
             return []
         passage = turn_passage(self._store.ids.passage(), exchange, messages)
-        return [] if passage is None else [PassagesPut((passage,))]
+        # A turn that is answered once more had one before.
+        earlier = Passages(self._store).of_source(PassageKind.TURN, exchange.id)
+        made = () if passage is None else (passage,)
+        return [PassagesPut(made, earlier)] if made or earlier else []
 
 
 def _joined(
