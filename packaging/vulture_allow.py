@@ -28,3 +28,11 @@ _.__suppress_context__
 _.is_cancelled
 _.request
 _.passage_ids
+
+# Colours of code and of the style sheet are asked for by name.
+_.success
+_.syntax_comment
+_.syntax_number
+_.syntax_name
+_.syntax_type
+_.syntax_operator

@@ -5,15 +5,12 @@ Code is first drawn plain; colours come in slices, so that no step takes long.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol, cast
 
 from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument
 
 from ui.rendering.formats import Formats
 from ui.rendering.properties import Property
-
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
 
 MAX_CODE_CHARS = 50_000
 MAX_LINE_CHARS = 1000
@@ -39,6 +36,14 @@ _ROLES = (
     ("Generic.Inserted", "string"),
     ("Generic.Heading", "name"),
 )
+
+
+class _Lexer(Protocol):
+    """The one thing asked of a lexer of Pygments."""
+
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
+        """Yield place, kind and words of each token."""
+        ...
 
 
 def preload() -> None:
@@ -86,15 +91,16 @@ def _text_of(block: QTextBlock) -> str:
 
 
 @lru_cache(maxsize=64)
-def _lexer(language: str) -> "Lexer | None":
+def _lexer(language: str) -> _Lexer | None:
     """Return the lexer of `language`, by one of its names; never one guessed from the code."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
     try:
-        return get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
+        found = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
+    return cast(_Lexer, found)
 
 
 @lru_cache(maxsize=512)

@@ -13,7 +13,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 from PySide6.QtCore import QUrl
 
-OWN_SCHEME = "commonplace"
 _MAX_CHARS = 8000
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _TURN = re.compile(r"commonplace://(\d{1,18})(?:/(\d{1,9}))?/?$", re.IGNORECASE)
