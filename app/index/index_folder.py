@@ -4,7 +4,7 @@
     index/text/words-1f3a.../   tantivy's own files; a fresh name whenever the index starts anew
 
 tantivy ends every segment file with a checksum but does not compare it when it opens one; reading
-all of them here takes 40 ms for 100,000 passages and turns silent nonsense into a rebuild.
+all of them here takes 70 ms for 100,000 passages of 170 words and turns silent nonsense into a rebuild.
 """
 
 import json

@@ -20,6 +20,7 @@ _MIN_COMPOUND_PART = 4
 _MIN_COMPOUND_REST = 3
 _MIN_PREFIX = 3
 _MAX_EXPANSIONS = 16
+_MANY_IDS = 3_000  # from here on a set of terms is faster: 20 ms for 20,000
 _TITLE_SHARE = 0.5  # of a word that only the title holds, for coverage
 
 
@@ -178,7 +179,10 @@ class QueryMaker:
         return query if weight == 1.0 else Query.boost_query(query, weight)
 
     def _ids(self, passage_ids: Collection[int]) -> Query:
-        any_of = Query.boolean_query(
-            [(Occur.Should, Query.term_query(self._schema, ID, each)) for each in passage_ids]
-        )
+        if len(passage_ids) > _MANY_IDS:
+            any_of = Query.term_set_query(self._schema, ID, list(passage_ids))
+        else:
+            any_of = Query.boolean_query(
+                [(Occur.Should, Query.term_query(self._schema, ID, each)) for each in passage_ids]
+            )
         return Query.const_score_query(any_of, 0.0)

@@ -12,7 +12,7 @@ from app.index.analyser import query_languages, surface_of, wanted_words
 from app.index.text_query import Need, QueryMaker
 from app.index.text_schema import ID
 
-_FEW = 300  # up to so many allowed passages are asked for by id: 1 ms; above, filtering is faster
+_COST_BY_ID = 4  # asking for a passage by id takes as long as fetching so many and filtering
 _SPARE = 32
 _COVERAGE_AT_ONCE = 500
 
@@ -91,11 +91,13 @@ class Commit:
         ranking = self._queries.ranking(ask.needs, ask.phrases, ask.excluded)
         kept = allowed if isinstance(allowed, set | frozenset | None) else frozenset(allowed)
         wanted = limit + min(len(excluded), limit + _SPARE)
-        if kept is not None and len(kept) <= _FEW:
-            ranking = self._queries.among(kept, ranking)
-        elif kept is not None:
+        if kept is not None:
             share = min(1.0, len(kept) / max(1, self.passage_count))
-            wanted = int(wanted / share * 1.5) + _SPARE
+            spread = min(int(wanted / share * 1.5) + _SPARE, self.passage_count)
+            if len(kept) * _COST_BY_ID <= spread:
+                ranking = self._queries.among(kept, ranking)
+            else:
+                wanted = spread
         while True:
             fetched = self._fetch(ranking, min(wanted, self.passage_count), ask.is_list)
             found = [
@@ -103,7 +105,7 @@ class Commit:
                 for each in fetched
                 if (kept is None or each[0] in kept) and each[0] not in excluded
             ]
-            if len(found) >= limit or len(fetched) < wanted:
+            if len(found) >= limit or len(fetched) < wanted or wanted >= self.passage_count:
                 return sorted(found, key=lambda each: (-each[1], -each[0]))[:limit]
             wanted *= 8
 

@@ -2,8 +2,9 @@
 
 `body` holds the terms of both sides. `head` holds again those that say what a long exchange is
 about: the user's words and the beginning of the answer. Short passages are all head, so it changes
-nothing among them. On conversations with long answers this found the right exchange first in .43
-of questions instead of .31 (BEAM), with no loss where turns are short (LoCoMo).
+nothing among them. On conversations with long answers it put the right exchange first for .46 of the
+questions instead of .35, among ten for .87 instead of .75 (BEAM), with no loss where turns are short
+(LoCoMo: .38 and .71 either way).
 """
 
 import tantivy
