@@ -195,6 +195,25 @@ def test_pictures_show_small_when_they_are_here(qtbot: QtBot) -> None:
     assert tool(widget, "b.png").icon().isNull()
 
 
+def test_names_and_problems_are_never_taken_for_rich_text(qtbot: QtBot) -> None:
+    evil = "<img src='file:///etc/passwd'> & <b>x</b>"
+    file = Attachment(evil, evil, 1, content_hash="aa")
+    user = message(0, Role.USER, Text("$x^2<b>$"), file)
+    content = TurnContent(
+        (user, message(1, Role.ASSISTANT, Text("ok"), ToolCall("c", evil, evil))),
+        status=ExchangeStatus.INTERRUPTED,
+        footer=Footer(evil, Usage(1, 1)),
+        problem=Problem("x", evil, evil),
+        citations=(Citation(1, 1, evil),),
+    )
+    _, widget = show(qtbot, content)
+    for label in widget.findChildren(QLabel):
+        assert label.textFormat() is Qt.TextFormat.PlainText
+    for each in widget.findChildren(QWidget):
+        assert "<img" not in each.toolTip()
+        assert "<b>" not in each.toolTip()
+
+
 # how it ended
 
 

@@ -319,6 +319,36 @@ def test_a_change_of_look_in_mid_stream_loses_no_word(qtbot: QtBot, shown: Shown
     assert drawn == "Before the change.\nAnd after it."
 
 
+def test_it_loses_none_either_while_the_reader_is_elsewhere(qtbot: QtBot, shown: Shown) -> None:
+    index = begin(shown)
+    stream(qtbot, shown, "Before. ")
+    shown.view.scroll_to_turn(2)
+    shown.view.set_theme(Theme(dark=True, colours=DARK))
+    assert shown.view.turn_widget(index) is None
+    shown.view.append_text("While away. ")
+    qtbot.waitUntil(lambda: shown.view.is_settled)
+    shown.view.scroll_to_turn(index)
+    stream(qtbot, shown, "And back again.")
+    shown.view.finish_reply()
+    widget = shown.view.turn_widget(index)
+    assert widget is not None
+    drawn = widget.texts()[-1].composer.document.toPlainText()
+    assert drawn == "Before. While away. And back again."
+
+
+def test_a_text_may_go_while_it_is_being_drawn(qtbot: QtBot) -> None:
+    made = Shown([turn(at, "Long?", (WORDS + "\n\n") * 900) for at in range(30)])
+    qtbot.addWidget(made.view)
+    for index in (0, 29, 15, 3):
+        made.view.scroll_to_turn(index)
+        assert not made.view.is_settled
+        made.view.drop_items([at for at in range(30) if made.view.turn_widget(at)])
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    made.view.scroll_to_turn(7)
+    settle(qtbot, made.view)
+    assert made.view.turn_widget(7) is not None
+
+
 def test_turns_can_give_way_to_another_branch(qtbot: QtBot, shown: Shown) -> None:
     begin(shown)
     shown.view.truncate(10)

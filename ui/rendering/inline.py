@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from html import escape
 
 from markdown_it.token import Token
 from PySide6.QtGui import QTextCharFormat
@@ -41,6 +42,11 @@ def exposed(target: str) -> str:
     text = _BIDI.sub(lambda match: f"[U+{ord(match[0]):04X}]", drawable(target))
     text = " ".join(text.split())
     return text if len(text) <= _MAX_TARGET_SHOWN else text[: _MAX_TARGET_SHOWN - 1] + "…"
+
+
+def tip_of(text: str) -> str:
+    """Return `text` for a tool tip, where Qt would take it for rich text if it looked like it."""
+    return f"<qt>{escape(drawable(text))}</qt>"
 
 
 def _shown(match: re.Match[str]) -> str:
@@ -103,7 +109,7 @@ class InlineWriter:
                 kind = replace(style, italic_math=run.italic, upright_math=not run.italic)
                 format_ = QTextCharFormat(self._formats.char(kind))
                 format_.setProperty(Property.TEX, source)
-                format_.setToolTip(drawable(source)[:1000])
+                format_.setToolTip(tip_of(source[:1000]))
                 emit(drawable(run.text), format_)
         return len(rows)
 

@@ -155,7 +155,7 @@ class AnswerFrame(MessageFrame):
         self._close_open()
         self._hide_notice()
         self._add_tool(call, None)
-        self._calls[call.call_id][0].show_title(f"{tool_title(call, None)[:-9]}running …")
+        self._calls[call.call_id][0].show_title(tool_title(call, None, is_awaited=True))
 
     def add_result(self, result: ToolResult) -> None:
         """Put a result to its call."""

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QTextBrowser, QTextEdit, QTo
 from ui.rendering.composer import Composer
 from ui.rendering.decorations import paint_beneath
 from ui.rendering.formats import formats_of
-from ui.rendering.inline import exposed
+from ui.rendering.inline import exposed, tip_of
 from ui.rendering.plain import plain_selection
 from ui.rendering.properties import Property
 from ui.theme import Theme
@@ -60,6 +60,7 @@ class DocumentView(QTextBrowser):
         self._formats = formats_of(theme)
         self._colours = theme.colours
         self._pressed_at: QPoint | None = None
+        self._hovered = ""
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -148,7 +149,12 @@ class DocumentView(QTextBrowser):
     def _on_highlighted(self, _url: QUrl) -> None:
         """Show where the keyboard's link leads; Qt tells its resolved form, we want the true one."""
         target = self.textCursor().charFormat().anchorHref() if self.hasFocus() else ""
-        self.link_hovered.emit(exposed(target))
+        self._point_at(exposed(target))
+
+    def _point_at(self, shown: str) -> None:
+        if shown != self._hovered:
+            self._hovered = shown
+            self.link_hovered.emit(shown)
 
     def _activate(self, target: str, at: int) -> None:
         self.link_activated.emit(target, self._label_of(target, at))
@@ -209,9 +215,9 @@ class DocumentView(QTextBrowser):
             return
         at = event.position().toPoint()
         target = self.anchorAt(at)
-        self.link_hovered.emit(exposed(target))
+        self._point_at(exposed(target))
         if target and not target.startswith("#"):
-            QToolTip.showText(event.globalPosition().toPoint(), exposed(target), self)
+            QToolTip.showText(event.globalPosition().toPoint(), tip_of(exposed(target)), self)
             return
         tip = self._char_at(at).toolTip()
         if tip:
@@ -227,7 +233,7 @@ class DocumentView(QTextBrowser):
 
     def leaveEvent(self, event: QEvent) -> None:
         """Nothing is pointed at any more."""
-        self.link_hovered.emit("")
+        self._point_at("")
         super().leaveEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

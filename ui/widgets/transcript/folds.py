@@ -93,7 +93,8 @@ class Fold(QWidget):
         self._label()
 
     def _label(self) -> None:
-        self._head.setText(f"{'▾' if self.is_open else '▸'}  {self._title}")
+        words = self._title.replace("&", "&&")
+        self._head.setText(f"{'▾' if self.is_open else '▸'}  {words}")
         state = "open" if self.is_open else "folded"
         self._head.setAccessibleName(f"{self._title}, {state}")
 
@@ -136,13 +137,15 @@ def tool_fold(look: Look, call: ToolCall | None, result: ToolResult | None) -> F
     return Fold(look, tool_title(call, result), body)
 
 
-def tool_title(call: ToolCall | None, result: ToolResult | None) -> str:
+def tool_title(
+    call: ToolCall | None, result: ToolResult | None, *, is_awaited: bool = False
+) -> str:
     """Return a tool's line: name, arguments cut short, duration, size, or how it failed."""
     name = call.name if call is not None else result.name if result is not None else "tool"
     arguments = one_line(call.arguments, _ARGUMENTS_IN_TITLE) if call is not None else ""
     parts = [f"{name}({arguments})" if arguments not in ("", "{}") else name]
     if result is None:
-        parts.append("no result")
+        parts.append("running …" if is_awaited else "no result")
     else:
         if result.duration_ms is not None:
             parts.append(duration(result.duration_ms))

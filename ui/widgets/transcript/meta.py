@@ -6,11 +6,12 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetrics
-from PySide6.QtWidgets import QLabel, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
+from ui.rendering.inline import tip_of
 from ui.theme import Theme
 from ui.widgets.transcript.look import Look
-from ui.widgets.transcript.parts import FlowRow
+from ui.widgets.transcript.parts import FlowRow, small_label
 from ui.widgets.transcript.values import Branch
 
 
@@ -46,9 +47,8 @@ class MetaRow(QWidget):
         self._look, self._actions, self._right = look, tuple(actions), right
         self._bar: FlowRow | None = None
         self._branches: list[FlowRow] = []
-        self._figures = QLabel(self)
-        self._figures.setProperty("tone", "small")
-        self._figures.setTextFormat(Qt.TextFormat.PlainText)
+        self._figures = small_label("", "small")
+        self._figures.setParent(self)
         self._figures.hide()
         self._words = ""
         self._keeps_actions = False
@@ -64,7 +64,7 @@ class MetaRow(QWidget):
         """Show what the answer cost; empty shows nothing."""
         self._words = words
         self._figures.setVisible(bool(words))
-        self._figures.setToolTip(words)
+        self._figures.setToolTip(tip_of(words))
         self._figures.setAccessibleName(words)
         self.changed.emit()
 
@@ -153,8 +153,7 @@ class MetaRow(QWidget):
         for button, step in ((back, -1), (forward, 1)):
             wanted = branch.position + step
             button.clicked.connect(partial(self.branch_requested.emit, branch.message_id, wanted))
-        place = QLabel(f"{branch.position}/{branch.count}")
-        place.setProperty("tone", "small")
+        place = small_label(f"{branch.position}/{branch.count}", "small")
         place.setAccessibleName(f"Branch {branch.position} of {branch.count}")
         for member in (back, place, forward):
             row.add(member)

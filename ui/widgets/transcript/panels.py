@@ -5,12 +5,13 @@ from functools import partial
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPen, QPixmap
-from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from app.domain.conversations import Attachment, Image, Problem
 from app.domain.text import one_line
+from ui.rendering.inline import tip_of
 from ui.widgets.transcript.look import Look
-from ui.widgets.transcript.parts import FlowRow, Label, Panel
+from ui.widgets.transcript.parts import FlowRow, Label, Panel, small_label
 from ui.widgets.transcript.values import Citation
 from ui.widgets.transcript.words import size
 
@@ -51,9 +52,7 @@ class InterruptedMark(Panel):
         words = problem.title if problem is not None else "This reply was interrupted"
         self.setAccessibleName(words)
         row = FlowRow(gap=look.px(0.8))
-        label = QLabel(words)
-        label.setProperty("tone", "warning")
-        row.add(label)
+        row.add(small_label(words, "warning"))
         row.add(_button("Continue", "Have the reply go on from here", self.continue_clicked.emit))
         self.add(row)
         if problem is not None and problem.hint:
@@ -97,7 +96,7 @@ def file_chips(look: Look, files: list[Image | Attachment]) -> FlowRow:
         chip = _chip(one_line(file.name or "file", _CHIP_CHARS))
         if isinstance(file, Attachment) and file.size_bytes is not None:
             chip.setText(f"{chip.text()}  ·  {size(file.size_bytes)}")
-        chip.setToolTip(f"{file.name}\n{file.media_type}")
+        chip.setToolTip(tip_of(f"{file.name}, {file.media_type}"))
         chip.setEnabled(file.content_hash is not None)
         if file.content_hash is not None:
             activated = look.events.attachment_activated
@@ -120,15 +119,13 @@ def _add_thumbnail(look: Look, chip: QToolButton, content_hash: str) -> None:
 def citation_chips(look: Look, citations: tuple[Citation, ...]) -> FlowRow:
     """Return a row with a chip for each turn that the answer drew on."""
     row = FlowRow(gap=look.px(0.4))
-    label = QLabel("From earlier:")
-    label.setProperty("tone", "small")
-    row.add(label)
+    row.add(small_label("From earlier:", "small"))
     for citation in citations:
         words = one_line(citation.label, _CHIP_CHARS)
         if citation.relevance is not None:
             words += f"  {citation.relevance:.0%}"
         chip = _chip(words)
-        chip.setToolTip(f"{citation.label}\nTurn {citation.turn_number}")
+        chip.setToolTip(tip_of(f"{citation.label}, turn {citation.turn_number}"))
         clicked = look.events.citation_clicked
         chip.clicked.connect(partial(clicked.emit, citation.conversation_id, citation.turn_number))
         row.add(chip)
@@ -137,7 +134,7 @@ def citation_chips(look: Look, citations: tuple[Citation, ...]) -> FlowRow:
 
 def _chip(words: str) -> QToolButton:
     chip = QToolButton()
-    chip.setText(words)
+    chip.setText(words.replace("&", "&&"))
     chip.setAccessibleName(words)
     chip.setProperty("kind", "chip")
     chip.setFocusPolicy(Qt.FocusPolicy.ClickFocus)

@@ -54,6 +54,15 @@ class Label(QLabel):
             self.changed.emit()
 
 
+def small_label(text: str, tone: str) -> QLabel:
+    """Return a label of one line, never taken for rich text."""
+    label = QLabel()
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setProperty("tone", tone)
+    label.setText(text)
+    return label
+
+
 class Column(QWidget):
     """Parts one below the other.
 

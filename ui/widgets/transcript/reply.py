@@ -51,6 +51,10 @@ class LiveReply(QObject):
         for block in self._blocks:
             self._hand_over(block)
 
+    def detach(self) -> None:
+        """Draw nowhere until another frame is attached: the present one is about to go."""
+        self._frame = None
+
     def add(self, block: Text | Thinking | ToolCall | ToolResult) -> None:
         """Take what has come: a piece of text or thinking, a whole call or result."""
         last = self._waiting[-1] if self._waiting else None

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 from PySide6.QtCore import QObject, QTimer
+from shiboken6 import isValid
 
 BUDGET_S = 0.008
 
@@ -12,7 +13,8 @@ BUDGET_S = 0.008
 class Steps(QObject):
     """Runs steps while there are any, for at most 8 ms at a time.
 
-    A step is a callable that returns whether it wants to be called again.
+    A step is a method that returns whether it wants to be called again; when its widget is gone, it
+    is dropped.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -33,18 +35,18 @@ class Steps(QObject):
             self._waiting.append(step)
         self._timer.start()
 
-    def drop(self, step: Callable[[], bool]) -> None:
-        """Forget a step."""
-        if step in self._waiting:
-            self._waiting.remove(step)
-
     def _on_timeout(self) -> None:
         until = perf_counter() + BUDGET_S
         while self._waiting:
             step = self._waiting[0]
-            wants_more = step()
+            wants_more = _is_alive(step) and step()
             if not wants_more and self._waiting and self._waiting[0] is step:
                 self._waiting.popleft()
             if perf_counter() >= until:
                 return
         self._timer.stop()
+
+
+def _is_alive(step: Callable[[], bool]) -> bool:
+    owner = getattr(step, "__self__", None)
+    return not isinstance(owner, QObject) or isValid(owner)

@@ -29,7 +29,7 @@ from ui.widgets.transcript.look import Look, TurnEvents
 from ui.widgets.transcript.reply import LiveReply
 from ui.widgets.transcript.steps import Steps
 from ui.widgets.transcript.turn import TurnWidget
-from ui.widgets.transcript.values import FindMark, Footer, TurnContent, TurnHead
+from ui.widgets.transcript.values import FindMark, Footer, TurnContent, TurnHead, answer_text
 from ui.widgets.transcript.virtual import VirtualColumn
 from ui.widgets.transcript.words import day_words
 
@@ -166,7 +166,8 @@ class TranscriptView(VirtualColumn):
     def set_theme(self, theme: Theme) -> None:
         """Draw everything anew in another look."""
         self._look = self._look_of(theme)
-        self.drop_items(list(self._items))
+        if self._live is not None:
+            self._live.detach()
         anchor = self.anchor
         self.reset(self._guesses(), anchor)
 
@@ -273,7 +274,7 @@ class TranscriptView(VirtualColumn):
             ExchangeStatus.INTERRUPTED: "Reply interrupted",
             ExchangeStatus.FAILED: "Reply failed",
         }.get(content.status, "Reply")
-        said = content.problem.title if content.problem else content.messages[-1].text
+        said = content.problem.title if content.problem else answer_text(content.messages)
         event = QAccessibleAnnouncementEvent(self, f"{words}: {one_line(said, _ANNOUNCED_CHARS)}")
         QAccessible.updateAccessibility(event)
 
