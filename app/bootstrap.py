@@ -5,6 +5,7 @@ Everything below the window is made here, in order, and taken down in reverse by
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from app.storage.backup import Backup, make_backup
 from app.storage.caretaker import Caretaker
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges
+from app.storage.faults import of_system
 from app.storage.forget import forget
 from app.storage.passages import Passages
 from app.storage.recovery import open_store
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from app.check import CheckReport
 
 _log = logging.getLogger(__name__)
-_CLOSE_TIMEOUT_S = 1.0
 
 
 class Role(Enum):
@@ -81,12 +82,8 @@ class Services:
     def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
         """Erase conversations everywhere; return what remains elsewhere, in words. Blocking."""
         left = forget(self.store, conversation_ids)
-        self.index_sync.catch_up()
+        self.index_sync.catch_up_soon()
         return left
-
-    def _close_chat(self) -> None:
-        self.chat.call(self.models.aclose).result(_CLOSE_TIMEOUT_S)
-        self.chat.close()
 
     def close(self) -> None:
         """Stop what runs, drain the writer, checkpoint, let go; at most a few seconds. Blocking.
@@ -94,7 +91,7 @@ class Services:
         Every step is taken even when one fails.
         """
         steps: Sequence[Callable[[], object]] = (
-            self._close_chat,
+            self.chat.close,
             self.workers.stop,
             self.caretaker.stop,
             self.index_sync.stop,
@@ -113,38 +110,53 @@ def build(paths: DataPaths, role: Role) -> Services:
 
     Raises AlreadyOpen, DatabaseTooNew, ReadOnlyStorage, DiskFull, StorageError.
     """
-    paths.make()
-    start_log(paths)
-    lock = InstanceLock(paths)
-    try:
+    with ExitStack() as undo:
+        lock = locked(paths)
+        undo.callback(lock.release)
+        start_log(paths)
         store = open_store(paths)
-    except BaseException:
-        lock.release()
-        raise
-    settings = Settings(store)
-    index = TantivyTextIndex(paths.index / "text", store.generation)
-    index_sync = IndexSync(store, index)
-    search = SearchService(store, index, index_sync)
-    models = ModelDirectory(settings, KeyStore(), search.passages_for_recall)
-    services = Services(
-        paths=paths,
-        store=store,
-        settings=settings,
-        conversations=Conversations(store),
-        exchanges=Exchanges(store),
-        passages=Passages(store),
-        summaries=Summaries(store),
-        library=Library(store),
-        index_sync=index_sync,
-        search=search,
-        overview=OverviewService(store, index_sync),
-        models=models,
-        chat=ExchangeLoop(store, settings, models.for_exchanges()),
-        workers=WorkerBoard(store, settings),
-        caretaker=Caretaker(store),
-        lock=lock,
-    )
-    if role is Role.WINDOW:
-        index_sync.start()
-        services.caretaker.start()
+        undo.callback(store.close)
+        settings = Settings(store)
+        index = TantivyTextIndex(paths.index / "text", store.generation)
+        index_sync = IndexSync(store, index)
+        undo.callback(index_sync.stop)
+        search = SearchService(store, index, index_sync)
+        models = ModelDirectory(settings, KeyStore(), search.passages_for_recall)
+        chat = ExchangeLoop(store, settings, models.for_exchanges())
+        undo.callback(chat.close)
+        services = Services(
+            paths=paths,
+            store=store,
+            settings=settings,
+            conversations=Conversations(store),
+            exchanges=Exchanges(store),
+            passages=Passages(store),
+            summaries=Summaries(store),
+            library=Library(store),
+            index_sync=index_sync,
+            search=search,
+            overview=OverviewService(store, index_sync),
+            models=models,
+            chat=chat,
+            workers=WorkerBoard(store, settings),
+            caretaker=Caretaker(store),
+            lock=lock,
+        )
+        undo.callback(services.caretaker.stop)
+        if role is Role.WINDOW:
+            index_sync.start()
+            services.caretaker.start()
+        undo.pop_all()
     return services
+
+
+def locked(paths: DataPaths) -> InstanceLock:
+    """Return the hold on a data directory, made if there is none; no database is opened.
+
+    Raises AlreadyOpen, ReadOnlyStorage, StorageError.
+    """
+    paths.make()
+    try:
+        return InstanceLock(paths)
+    except OSError as error:
+        raise of_system(error, f"The data directory '{paths.root}'") from error

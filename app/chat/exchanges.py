@@ -9,7 +9,9 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from app.chat.plans import (
@@ -27,18 +29,19 @@ from app.domain.conversations import (
     Block,
     Conversation,
     Exchange,
-    ExchangeStatus,
     Message,
     Role,
     Text,
 )
-from app.domain.errors import InvalidInput
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.errors import InvalidInput, StorageError
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.passages import PassageKind
 from app.domain.ports import ChatModel
 from app.domain.text import clean
 from app.memory.window import window_of
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges, path_to, shown_path
+from app.storage.passages import Passages
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.times import now
@@ -53,11 +56,12 @@ _CONTINUE = "Continue exactly where your last message broke off, without repeati
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """What the loop needs to know of models: who answers, how much it reads, what it costs."""
+    """What the loop needs of models: who answers, how much it reads, what it costs, the goodbye."""
 
     chat_model: Callable[[ModelRef], ChatModel]
     context_tokens: Callable[[ModelRef], int | None]
     price_of: PriceOf
+    aclose: Callable[[], Awaitable[None]]
 
 
 class ExchangeLoop:
@@ -69,10 +73,12 @@ class ExchangeLoop:
         self._models = models
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
+        self._passages = Passages(store)
         self._allocate = Allocator(store.ids.message, store.ids.exchange, now)
         self._running: dict[ConversationId, Reply] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._planning = asyncio.Lock()
+        self._closing = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="exchanges", daemon=True)
         self._thread.start()
@@ -126,6 +132,11 @@ class ExchangeLoop:
             conversation: Conversation, exchange: Exchange, path: Sequence[Message], model: str
         ) -> Plan:
             continues = path[-1].role is not Role.USER
+            if self._goes_on(exchange):
+                raise InvalidInput(
+                    "Only the last turn can be continued or tried again",
+                    "Regenerate it instead: what follows stays on its own branch.",
+                )
             return plan_retry(
                 conversation, exchange, path, model, self._allocate, continues=continues
             )
@@ -172,27 +183,58 @@ class ExchangeLoop:
             self._loop.close()
 
     async def _end_all(self) -> None:
+        """Stop every reply, wait until what arrived is stored, then close the connections."""
+        self._closing = True
         for reply in tuple(self._running.values()):
+            reply.is_abandoned = True
             reply.stop()
         if self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks, timeout=_STOP_TIMEOUT_S - 1)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._models.aclose(), 0.5)
 
     def _wish(self, plan: Callable[[], Plan]) -> "Future[Reply]":
-        return asyncio.run_coroutine_threadsafe(self._begin(plan), self._loop)
+        """Begin an exchange as a task of this loop: giving up the future does not undo it."""
+        future: Future[Reply] = Future()
+        future.set_running_or_notify_cancel()
+        begin = partial(self._spawn_wish, plan, future)
+        try:
+            self._loop.call_soon_threadsafe(begin)
+        except RuntimeError:  # the loop is closed
+            future.set_exception(_leaving())
+        return future
+
+    def _spawn_wish(self, plan: Callable[[], Plan], future: "Future[Reply]") -> None:
+        if self._closing:
+            future.set_exception(_leaving())
+        else:
+            self._spawn(self._fulfil(plan, future))
+
+    async def _fulfil(self, plan: Callable[[], Plan], future: "Future[Reply]") -> None:
+        try:
+            reply = await self._begin(plan)
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever wished
+            future.set_exception(error)
+            return
+        future.set_result(reply)
+        await self._run(reply)
 
     async def _begin(self, make_plan: Callable[[], Plan]) -> Reply:
         # One at a time: a plan made while another one is being stored would branch off by accident.
         async with self._planning:
-            plan = await asyncio.to_thread(make_plan)
+            plan, replaced = await asyncio.to_thread(self._planned, make_plan)
             if plan.conversation.id in self._running:
                 raise InvalidInput(
                     "A reply is still running in this conversation", "Stop it or wait for its end."
                 )
             await asyncio.wrap_future(self._store.commit(*plan.changes))
-            reply = Reply(plan)
+            reply = Reply(plan, replaced)
             self._running[plan.conversation.id] = reply
-        self._spawn(self._run(reply))
         return reply
+
+    def _planned(self, make_plan: Callable[[], Plan]) -> tuple[Plan, tuple[PassageId, ...]]:
+        plan = make_plan()
+        return plan, self._passages.of_source(PassageKind.TURN, plan.exchange.id)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -200,40 +242,26 @@ class ExchangeLoop:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, reply: Reply) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-
-        def stop() -> None:
-            self._loop.call_soon_threadsafe(task.cancel)
-
-        reply.on_stop(stop)
         plan = reply.plan
         ref = ModelRef.parse(plan.exchange.model or "")
+        ended: Exchange | BaseException = _leaving()
         try:
             model = _Deferred(lambda: self._models.chat_model(ref))
             running = RunningExchange(self._store, reply, model, ref, self._models.price_of)
-            ended: Exchange | BaseException = await running.run(self._request(plan, ref))
+            ended = await running.run(await asyncio.to_thread(self._request, plan, ref))
         except Exception as error:  # noqa: BLE001 - the loop must live, the screen gets it
             _log.exception("the end of a reply could not be stored")
             ended = error
-        self._running.pop(plan.conversation.id, None)
-        reply.finish(ended)
+        finally:
+            self._running.pop(plan.conversation.id, None)
+            reply.finish(ended)
 
     def _request(self, plan: Plan, ref: ModelRef) -> ChatRequest:
+        """Return what is sent; blocking, since a model's size is looked up."""
         context = self._models.context_tokens(ref) or _CONTEXT_TOKENS_ASSUMED
         path = plan.path
         if plan.continues:
-            last = path[-1]
-            ask = Message(
-                last.id,
-                last.uid,
-                last.conversation_id,
-                last.id,
-                Role.USER,
-                (Text(_CONTINUE),),
-                now(),
-            )
-            path = (*path, ask)
+            path = (*path, _asking_on(path[-1]))
         sent = window_of(
             path,
             int(context * (1 - _REPLY_SHARE)),
@@ -258,6 +286,8 @@ class ExchangeLoop:
             chosen = self._model_of(conversation, model)
             return plan_send(conversation, (), (), blocks, chosen, self._allocate, is_new=True)
         conversation = self._conversations.get(conversation_id)
+        if model is not None:
+            conversation = replace(conversation, model=model)
         shown = shown_path(conversation, self._exchanges.of(conversation_id))
         path = self._messages(shown)
         chosen = self._model_of(conversation, model)
@@ -269,13 +299,17 @@ class ExchangeLoop:
         plan: Callable[[Conversation, Exchange, Sequence[Message], str], Plan],
     ) -> Plan:
         exchange = self._exchanges.get(exchange_id)
-        if exchange.status is ExchangeStatus.RUNNING:
+        if exchange.conversation_id in self._running:
             raise InvalidInput("This reply is still running", "Stop it or wait for its end.")
         conversation = self._conversations.get(exchange.conversation_id)
         path = path_to(exchange, self._exchanges.of(exchange.conversation_id))
         return plan(
             conversation, exchange, self._messages(path), self._model_of(conversation, None)
         )
+
+    def _goes_on(self, exchange: Exchange) -> bool:
+        siblings = self._exchanges.of(exchange.conversation_id)
+        return any(each.parent_id == exchange.id for each in siblings)
 
     def _messages(self, path: Sequence[Exchange]) -> tuple[Message, ...]:
         ids = [message_id for exchange in path for message_id in exchange.message_ids]
@@ -302,6 +336,16 @@ class _Deferred:
             close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
+
+
+def _asking_on(last: Message) -> Message:
+    """Return the request to go on, as a message that is sent and never stored."""
+    words = (Text(_CONTINUE),)
+    return Message(last.id, last.uid, last.conversation_id, last.id, Role.USER, words, now())
+
+
+def _leaving() -> StorageError:
+    return StorageError("The program is closing", "Start it again to go on.")
 
 
 def _checked(blocks: tuple[Block, ...]) -> tuple[Block, ...]:

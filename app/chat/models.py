@@ -42,7 +42,7 @@ class ModelDirectory:
 
     def for_exchanges(self) -> Models:
         """Return what the exchange loop needs."""
-        return Models(self.chat_model, self.context_tokens, self.price_of)
+        return Models(self.chat_model, self.context_tokens, self.price_of, self.aclose)
 
     def chat_model(self, ref: ModelRef) -> ChatModel:
         """Return the model; raise NotFound or ModelNotFound. May block: the key is looked up later."""

@@ -25,7 +25,7 @@ from app.domain.conversations import (
     TitleOrigin,
     plain_text,
 )
-from app.domain.ids import ExchangeId, MessageId, new_uid
+from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
 from app.domain.text import one_line
 from app.domain.turns import is_reply
 
@@ -71,7 +71,11 @@ def plan_send(
     last = shown[-1] if shown else None
     at = allocate.now()
     message = _user_message(conversation, path[-1].id if path else None, blocks, allocate, at)
-    grouped = last is not None and not _has_reply(last, path)
+    grouped = (
+        last is not None
+        and last.status is not ExchangeStatus.RUNNING
+        and not _has_reply(last, path)
+    )
     exchange = Exchange(
         id=last.id if last and grouped else allocate.exchange(),
         conversation_id=conversation.id,
@@ -86,7 +90,9 @@ def plan_send(
     if is_new:
         conversation = replace(conversation, title=title_from(blocks), visible_leaf_id=message.id)
     changes = (
-        ConversationPut(conversation) if is_new else _shows(conversation, message.id, at),
+        ConversationPut(conversation)
+        if is_new
+        else replace(_shows(conversation, message.id, at), model=conversation.model),
         MessagesAdded((message,)),
         ExchangePut(exchange),
         DraftPut(None if is_new else conversation.id, "", at),
@@ -160,8 +166,6 @@ def new_conversation(
     conversation_id: int, at: datetime, *, private: bool = False, model: str | None = None
 ) -> Conversation:
     """Return a conversation not yet begun."""
-    from app.domain.ids import ConversationId
-
     return Conversation(
         id=ConversationId(conversation_id),
         uid=new_uid(),

@@ -5,13 +5,13 @@ arrived is stored, with the cause.
 """
 
 import asyncio
+import itertools
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from app.chat.plans import Plan
@@ -48,18 +48,17 @@ from app.domain.conversations import (
     Thinking,
     ToolCall,
 )
-from app.domain.errors import KnownError
-from app.domain.ids import MessageId, new_uid
-from app.domain.passages import PassageKind
+from app.domain.errors import KnownError, StorageError
+from app.domain.ids import MessageId, PassageId, new_uid
 from app.domain.ports import ChatModel
 from app.domain.turn_text import estimate_tokens, turn_passage
 from app.domain.usage import Usage
-from app.storage.passages import Passages
 from app.storage.store import Store
 from app.storage.times import now
 
 _log = logging.getLogger(__name__)
 _JOURNAL_EVERY_S = 0.5
+_STORE_RETRY_MAX_S = 5.0
 
 PriceOf = Callable[[ModelRef, TokensReported], tuple[float | None, str]]
 
@@ -84,17 +83,21 @@ class Reply:
 
     Attributes:
         plan: What was stored before it started.
-        done: Resolves to the exchange as it was stored at the end, whatever the end was; it fails
-            only when even that could not be stored.
+        replaced: Passages that an earlier run of the same exchange left; the end replaces them.
+        done: Resolves to the exchange as it was stored at the end, whatever the end was. While the
+            disk refuses it waits; it fails only when the program leaves before that is mended.
+        is_abandoned: Set when the program leaves: then nothing is waited for any more.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, replaced: tuple[PassageId, ...] = ()) -> None:
         self.plan = plan
+        self.replaced = replaced
         self.done: Future[Exchange] = Future()
         self._events: deque[StreamEvent] = deque()
         self._news = threading.Condition()
         self._stopping: Callable[[], None] = lambda: None
         self._stop_wanted = False
+        self.is_abandoned = False
 
     def drain(self) -> list[StreamEvent]:
         """Return what has come since the last call, in order, without waiting."""
@@ -191,27 +194,41 @@ class RunningExchange:
         self._price_of = price_of
         self._arrived = _Arrived(store.ids.message(), time.monotonic(), [])
         self._unjournalled: list[TextDelta | ThinkingDelta] = []
-        self._journalled_at = time.monotonic()
 
     async def run(self, request: ChatRequest) -> Exchange:
-        """Stream to the end, store it, return the exchange as stored. Never raises ProviderError."""
-        problem: Problem | None = None
+        """Stream to the end, store it, return the exchange as stored. Never raises ProviderError.
+
+        Stopping ends the stream alone: storing what arrived cannot be cancelled by it.
+        """
+        stream = asyncio.ensure_future(self._stream(request))
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(stream.cancel)
+
+        self._reply.on_stop(stop)
+        journal = asyncio.ensure_future(self._keep_journal())
         try:
-            await self._stream(request)
+            problem = await self._outcome(stream)
+        finally:
+            journal.cancel()
+        ended = self._ended(problem)
+        await self._store_end(ended)
+        return next(change.exchange for change in ended if isinstance(change, ExchangePut))
+
+    async def _outcome(self, stream: "asyncio.Future[None]") -> Problem | None:
+        """Wait for the stream's end and say what was wrong with it."""
+        try:
+            await stream
         except asyncio.CancelledError:
-            problem = Problem("stopped", "You stopped this reply", "Continue or regenerate it.")
+            return Problem("stopped", "You stopped this reply", "Continue or regenerate it.")
         except KnownError as error:
-            problem = Problem(_kind_of(error), error.title, error.hint)
+            return Problem(_kind_of(error), error.title, error.hint)
         except Exception as error:  # noqa: BLE001 - the edge of a turn: its text must be kept
             _log.exception("a reply failed in a way we did not foresee")
             title = f"The program failed: {type(error).__name__}"
-            problem = Problem("bug", title, "Try again; the log tells more.")
-        ended = self._ended(problem)
-        saving = asyncio.wrap_future(self._store.commit(*ended))
-        with suppress(asyncio.CancelledError):  # a wish to stop that comes when it is over
-            await asyncio.shield(saving)
-        await saving
-        return next(change.exchange for change in ended if isinstance(change, ExchangePut))
+            return Problem("bug", title, "Try again; the log tells more.")
+        return None
 
     async def _stream(self, request: ChatRequest) -> None:
         stream = self._model.stream(request)
@@ -221,30 +238,48 @@ class RunningExchange:
                 self._reply.push(event)
                 if isinstance(event, TextDelta | ThinkingDelta):
                     self._unjournalled.append(event)
-                    self._journal_when_due()
         finally:
             close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
 
-    def _journal_when_due(self) -> None:
-        at = time.monotonic()
-        if at - self._journalled_at < _JOURNAL_EVERY_S:
-            return
-        self._journalled_at = at
-        grown = [
-            ReplyGrew(
-                self._reply.plan.exchange.id,
-                self._arrived.message_id,
-                "text" if isinstance(event, TextDelta) else "thinking",
-                event.text,
-                now(),
-                str(self._ref),
-            )
-            for event in _joined(self._unjournalled)
-        ]
-        self._unjournalled.clear()
-        self._store.journal_only(*grown)
+    async def _keep_journal(self) -> None:
+        """Make durable what arrives, twice a second, also while the stream stalls."""
+        while True:
+            await asyncio.sleep(_JOURNAL_EVERY_S)
+            parts, self._unjournalled = self._unjournalled, []
+            if not parts:
+                continue
+            grown = [self._grown(event) for event in _joined(parts)]
+            try:
+                await asyncio.wrap_future(self._store.journal_only(*grown))
+            except StorageError as error:
+                _log.warning("a running reply cannot be kept at present: %s", error)
+                self._unjournalled = parts + self._unjournalled
+
+    def _grown(self, event: TextDelta | ThinkingDelta) -> ReplyGrew:
+        return ReplyGrew(
+            self._reply.plan.exchange.id,
+            self._arrived.message_id,
+            "text" if isinstance(event, TextDelta) else "thinking",
+            event.text,
+            now(),
+            str(self._ref),
+        )
+
+    async def _store_end(self, ended: list[Change]) -> None:
+        """Store the end; while the disk refuses, wait and try again: the words are only here."""
+        for attempt in itertools.count(1):
+            try:
+                await asyncio.wrap_future(self._store.commit(*ended))
+            except StorageError as error:
+                if self._reply.is_abandoned:
+                    raise
+                wait_s = min(_STORE_RETRY_MAX_S, 2.0 ** (attempt - 1) / 2)
+                self._reply.push(Retrying(attempt + 1, wait_s, error.title))
+                await asyncio.sleep(wait_s)
+            else:
+                return
 
     def _ended(self, problem: Problem | None) -> list[Change]:
         """Return all that the end writes, in one transaction."""
@@ -337,10 +372,8 @@ class RunningExchange:
         if self._reply.plan.conversation.private:
             return []
         passage = turn_passage(self._store.ids.passage(), exchange, messages)
-        # A turn that is answered once more had one before.
-        earlier = Passages(self._store).of_source(PassageKind.TURN, exchange.id)
         made = () if passage is None else (passage,)
-        return [PassagesPut(made, earlier)] if made or earlier else []
+        return [PassagesPut(made, self._reply.replaced)] if made or self._reply.replaced else []
 
 
 def _joined(

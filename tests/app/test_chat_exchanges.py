@@ -64,7 +64,7 @@ def talk_with(tmp_path: Path) -> Iterator[Callable[..., Talk]]:
         paths.make()
         store = open_store(paths)
         model = ScriptedModel(*scripts)  # type: ignore[arg-type]
-        models = Models(lambda ref: model, lambda ref: None, _price)
+        models = Models(lambda ref: model, lambda ref: None, _price, _nothing_to_close)
         loop = ExchangeLoop(store, Settings(store), models)
         opened.append(Talk(store, loop, Library(store), model))
         return opened[-1]
@@ -299,6 +299,10 @@ def test_a_fork_copies_the_path_up_to_a_turn(talk_with: Callable[..., Talk]) -> 
     fork = talk.library.fork(first.id)
     assert talk.texts(fork) == ["Q1", "A1"]
     assert talk.texts(first.conversation_id) == ["Q1", "A1", "Q2", "A2"]
+
+
+async def _nothing_to_close() -> None:
+    """No connections here."""
 
 
 async def _set(event: asyncio.Event) -> None:
