@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from app.domain.errors import InvalidInput
 from app.domain.passages import PassageKind
@@ -25,6 +25,9 @@ class HelpAsked(Exception):
 
 class _Parser(argparse.ArgumentParser):
     """Raises instead of leaving the process: a window parses commands too."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         raise WrongUsage(message[:1].upper() + message[1:], f"See '{self.prog} --help'.")

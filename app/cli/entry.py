@@ -1,115 +1,201 @@
 """The command `commonplace`: without a command the window, else a command, here or in the window."""
 
+import logging
+import runpy
 import signal
 import sys
 import threading
+import time
 from argparse import Namespace
-from types import FrameType
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from app.cli.arguments import HelpAsked, WrongUsage, parse
 from app.cli.terminal import Terminal, own_terminal
-from app.domain.errors import AlreadyOpen, KnownError
+from app.domain.errors import AlreadyOpen, InvalidInput, KnownError
 from app.system.paths import DataPaths
 
 if TYPE_CHECKING:
     from app.bootstrap import Services
 
-DONE, KNOWN_ERROR, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
+_log = logging.getLogger(__name__)
+DONE, KNOWN_ERROR, WRONG_USAGE, BY_SIGNAL = 0, 1, 2, 128
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+_PATIENCE_S = 3.0
+_LOOK_AGAIN_S = 0.05
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the program's command line; return the exit code (spec section 9)."""
+    """Run the program's command line; return the exit code (spec section 9).
+
+    A signal ends it in order, with 128 and the signal's number: a command that listens may finish
+    what it does, any other is broken off, and so is every command by a second signal.
+    """
     words = sys.argv[1:] if argv is None else argv
-    stop = threading.Event()
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    signal.signal(signal.SIGINT, interrupt)
-    terminal = own_terminal("--json" in words, stop.is_set)
-    try:
-        given = parse(words)
-    except HelpAsked as asked:
-        terminal.out(asked.text)
-        return DONE
-    except WrongUsage as error:
-        terminal.err(str(error))
-        return WRONG_USAGE
-    if given.command is None:
-        return _open_window(words)
-    try:
-        return _run(given, words, terminal)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return KNOWN_ERROR
+    with _Signals() as signals:
+        terminal = own_terminal(signals.came)
+        try:
+            code = _told(lambda: _command(words, terminal), terminal)
+        except KeyboardInterrupt:
+            pass
+        except BrokenPipeError:
+            return KNOWN_ERROR  # nobody reads on: nothing to say
+        return code if signals.number is None else BY_SIGNAL + signals.number
 
 
 def execute(services: "Services", argv: list[str], terminal: Terminal) -> int:
     """Run a command for a caller at the other end of the socket; return its exit code."""
+
+    def run() -> int:
+        given = parse(argv)
+        if given.command in (None, "restore"):
+            terminal.err("That cannot be done beside an open window. Close it first.")
+            return KNOWN_ERROR
+        return _dispatch(services, given, _fitted(terminal, given))
+
+    return _told(run, terminal)
+
+
+def _told(run: Callable[[], int], terminal: Terminal) -> int:
+    """Return the exit code of `run`; what it raises is told in a line."""
     try:
-        return _dispatch(services, parse(argv), terminal)
-    except HelpAsked as asked:
-        terminal.out(asked.text)
-        return DONE
+        return _helped(run, terminal)
     except WrongUsage as error:
         terminal.err(str(error))
         return WRONG_USAGE
-
-
-def _run(given: Namespace, words: list[str], terminal: Terminal) -> int:
-    from app.bootstrap import Role, build
-    from app.cli.remote import ask_window
-
-    paths = DataPaths.choose(getattr(given, "data_dir", None))
-    try:
-        if given.command == "restore":
-            from app.cli.commands.upkeep import restore
-
-            return restore(paths, given, terminal)
-        services = build(paths, Role.COMMAND_LINE)
-    except AlreadyOpen as error:
-        needs_input = getattr(given, "text", None) == "-"
-        try:
-            return ask_window(paths, words, terminal, needs_input)
-        except OSError:
-            terminal.err(str(error))
-            return KNOWN_ERROR
     except KnownError as error:
         terminal.err(str(error))
         return KNOWN_ERROR
+    except ConnectionError:
+        raise  # nobody reads on
+    except Exception as error:  # noqa: BLE001 - the edge of the program
+        _log.exception("the command failed")
+        terminal.err(f"The program failed: {type(error).__name__}: {error}. The log tells more.")
+        return KNOWN_ERROR
+
+
+def _helped(run: Callable[[], int], terminal: Terminal) -> int:
     try:
-        for notice in services.store.notices:
+        return run()
+    except HelpAsked as asked:
+        terminal.out(asked.text)
+        return DONE
+
+
+def _command(words: list[str], terminal: Terminal) -> int:
+    given = parse(words)
+    if given.command is None:
+        return _open_window(words, terminal)
+    paths = _paths(given)
+    terminal = _fitted(terminal, given)
+    if given.command == "restore":
+        from app.cli.commands.upkeep import restore
+
+        return restore(paths, given, terminal)
+    opened = _opened(paths, words, given, terminal)
+    if isinstance(opened, int):
+        return opened
+    try:
+        for notice in opened.store.notices:
             terminal.err(notice)
-        return _dispatch(services, given, terminal)
+        return _dispatch(opened, given, terminal)
     finally:
-        services.close()
+        opened.close()
+
+
+def _paths(given: Namespace) -> DataPaths:
+    folder = getattr(given, "data_dir", None)
+    try:
+        return DataPaths.choose(folder)
+    except (RuntimeError, OSError) as error:
+        raise InvalidInput(
+            f"The data directory cannot be found: {error}", "Name one with --data-dir."
+        ) from error
+
+
+def _fitted(terminal: Terminal, given: Namespace) -> Terminal:
+    return replace(terminal, as_json=getattr(given, "json", False))
+
+
+def _opened(
+    paths: DataPaths, words: list[str], given: Namespace, terminal: Terminal
+) -> "Services | int":
+    """Return the opened data directory, or the exit code of the window that has it open.
+
+    Another command may have it for a moment, and a window that starts does not answer yet.
+    """
+    from app.bootstrap import Role, build
+    from app.cli.remote import NobodyAnswers, ask_window
+
+    needs_input = getattr(given, "text", None) == "-"
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return build(paths, Role.COMMAND_LINE)
+        except AlreadyOpen:
+            with suppress(NobodyAnswers):
+                return ask_window(paths, words, terminal, needs_input)
+            if time.monotonic() > until:
+                raise
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def _dispatch(services: "Services", given: Namespace, terminal: Terminal) -> int:
     from app.cli.commands import COMMANDS
 
-    try:
-        return COMMANDS[given.command](services, given, terminal)
-    except WrongUsage as error:
-        terminal.err(str(error))
-        return WRONG_USAGE
-    except KnownError as error:
-        terminal.err(str(error))
-        return KNOWN_ERROR
+    return COMMANDS[given.command](services, given, terminal)
 
 
-def _open_window(words: list[str]) -> int:
+def _open_window(words: list[str], terminal: Terminal) -> int:
     """Start the window in this process, by name: this layer knows nothing of it."""
-    import runpy
-
     sys.argv = ["commonplace", *words]
     try:
         runpy.run_module("ui.main", run_name="__main__", alter_sys=True)
+    except ImportError as error:
+        terminal.err(
+            f"The window cannot be opened: {error}. The commands work without it, see "
+            "'commonplace --help'."
+        )
+        return KNOWN_ERROR
     except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else DONE
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     return DONE
+
+
+class _Signals:
+    """Ctrl-C and its like, while a command runs.
+
+    Attributes:
+        number: The signal that came, if one did.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._is_asked = False
+        self._before: dict[int, Any] = {}
+
+    def came(self) -> bool:
+        """Whether one came. Who asks this is trusted to end by itself after the first."""
+        self._is_asked = True
+        return self.number is not None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
+                    self._before[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _take(self, number: int, _frame: FrameType | None) -> None:
+        is_first, self.number = self.number is None, number
+        if not (is_first and self._is_asked):
+            raise KeyboardInterrupt

@@ -1,11 +1,22 @@
 """Where a command's words go: this process's own streams, or the far end of a socket."""
 
+import io
 import json
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from app.domain.errors import KnownError
+
+_PIECE_CHARS = 65_536
+
+
+class OutputRefused(KnownError):
+    """Standard output cannot be written, for another reason than that nobody reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,12 +24,15 @@ class Terminal:
     """What a command may do to the outside.
 
     Attributes:
-        out: Writes to standard output, as is.
-        err: Writes a message for people to standard error, one line.
+        out: Writes to standard output, as is. Raises BrokenPipeError when nobody reads it any
+            more, and OutputRefused.
+        err: Writes a message for people to standard error, one line; never raises.
         read_input: Returns all of standard input.
         cwd: The folder that relative paths start from.
-        cancelled: Whether the user has asked for the end.
+        cancelled: Whether the user has asked for the end. A command that asks this is trusted to
+            end by itself.
         as_json: Whether standard output carries one JSON document.
+        is_watched: Whether a person looks on, who may be told of progress.
     """
 
     out: Callable[[str], None]
@@ -26,7 +40,8 @@ class Terminal:
     read_input: Callable[[], str]
     cwd: Path
     cancelled: Callable[[], bool]
-    as_json: bool
+    as_json: bool = False
+    is_watched: bool = False
 
     def document(self, document: Any) -> None:
         """Print the one JSON document."""
@@ -37,19 +52,90 @@ class Terminal:
         self.out(text + "\n")
 
     def path(self, given: str) -> Path:
-        """Return a path as the user meant it."""
-        return self.cwd / Path(given).expanduser()
+        """Return a path as the user meant it, absolute."""
+        path = Path(given)
+        with suppress(RuntimeError):  # there is no such user
+            path = path.expanduser()
+        return self.cwd / path
 
 
-def own_terminal(as_json: bool, cancelled: Callable[[], bool]) -> Terminal:
+class OutputFile(io.TextIOBase):
+    """A text file that a terminal's standard output is; `close` writes the rest."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._out = terminal.out
+        self._waiting: list[str] = []
+        self._size_chars = 0
+
+    def write(self, text: str, /) -> int:
+        """Take words; they are passed on in larger pieces."""
+        self._waiting.append(text)
+        self._size_chars += len(text)
+        if self._size_chars >= _PIECE_CHARS:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass on what waits."""
+        words = "".join(self._waiting)
+        self._waiting.clear()
+        self._size_chars = 0
+        if words:
+            self._out(words)
+
+
+def own_terminal(cancelled: Callable[[], bool]) -> Terminal:
     """Return the terminal of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What a terminal's encoding lacks becomes "?"; a file or pipe gets all of it.
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
+    return Terminal(
+        _print, _tell, _standard_input, _here(), cancelled, is_watched=sys.stderr.isatty()
+    )
 
-    def out(text: str) -> None:
+
+def _print(text: str) -> None:
+    try:
         sys.stdout.write(text)
         sys.stdout.flush()
+    except OSError as error:
+        _silence(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise OutputRefused(
+            f"Standard output cannot be written: {error.strerror or error}",
+            "Send it to another place.",
+        ) from error
 
-    def err(text: str) -> None:
+
+def _tell(text: str) -> None:
+    try:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)
 
-    return Terminal(out, err, sys.stdin.read, Path.cwd(), cancelled, as_json)
+
+def _silence(stream: TextIO) -> None:
+    """Let the rest go nowhere: Python writes what is left of a stream once more at its end."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, stream.fileno())
+        finally:
+            os.close(nowhere)
+
+
+def _standard_input() -> str:
+    buffer = getattr(sys.stdin, "buffer", None)
+    if buffer is None:
+        return sys.stdin.read() if sys.stdin is not None else ""
+    return bytes(buffer.read()).decode("utf-8", "replace")
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # the folder was deleted under us
+        return Path(Path.home().anchor)

@@ -45,10 +45,13 @@ class IndexSync:
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         self._is_counted = False
+        self._made_at = 0  # what was forgotten up to this position of the journal is not in it
         self.covered_share = self._share()
 
     def start(self) -> None:
-        """Catch up in the background, now and after every change."""
+        """Catch up in the background, now and after every change; safe to call twice."""
+        if self._thread is not None:
+            return
         self._unsubscribe = self._store.subscribe(self._on_changed)
         self._news.set()
         self._thread = threading.Thread(target=self._serve, name="text-index", daemon=True)
@@ -92,15 +95,21 @@ class IndexSync:
         """Look at once whether the index is in step, where there is a thread to do it."""
         self._news.set()
 
+    def catch_up_soon(self) -> None:
+        """Catch up in the background where there is a thread for it, else now; raises likewise."""
+        if self._thread is not None:
+            self.wake()
+        else:
+            self.catch_up()
+
     def rebuild(self, is_cancelled: IsCancelled = _never) -> None:
         """Throw the index away and make it anew, in the background where there is a thread.
 
-        Then it returns at once, else it blocks; search answers partially meanwhile. Nothing of
-        what the index held stays on the disk. Raises StorageError, IndexUnavailable.
+        Then it returns at once, else it blocks; search answers partially meanwhile. Raises
+        StorageError, IndexUnavailable.
         """
         with self._busy:
-            self._index.start_over()
-            self.covered_share = self._share()
+            self._start_over("someone asked for it")
         if self._thread is not None:
             self.wake()
         else:
@@ -117,24 +126,38 @@ class IndexSync:
         if reason is None and not self._is_counted and not self._counts_agree():
             reason = "it does not hold what it should"
         if reason is not None:
-            _log.info("the text index is built anew: %s", reason)
-            self._index.start_over()
-            self.covered_share = self._share()
+            self._start_over(reason)
         self._is_counted = True
-        self._follow(is_cancelled)
+        while not self._follow(is_cancelled):
+            self._start_over("its files hold words that are forgotten")
+
+    def _start_over(self, reason: str) -> None:
+        _log.info("the text index is built anew: %s", reason)
+        _, self._made_at = self._passages.forgetting()
+        self._index.start_over()
+        self.covered_share = self._share()
 
     def _counts_agree(self) -> bool:
         """Whether the index holds as many passages as there were at its position."""
         least, most = self._passages.count_at(self._index.position)
         return least <= self._index.passage_count <= most
 
-    def _follow(self, is_cancelled: IsCancelled) -> None:
+    def _follow(self, is_cancelled: IsCancelled) -> bool:
+        """Take in what came after the index's position, up to the end or the wish to stop.
+
+        Return False, at once, when something was forgotten that the index may hold: dropping it
+        would leave its words in the files.
+        """
         committed_at = time.monotonic()
         done, written = self._index.position, 0
+        self._made_at = max(self._made_at, done)
         while True:
             is_last = self._stopping.is_set() or is_cancelled()
             if not is_last:
                 work = self._passages.work_since(done, _BATCH)
+                # Asked after the work, so that what is forgotten later lies beyond its position.
+                if self._passages.forgetting()[0] > self._made_at:
+                    return False
                 if work.removed:
                     self._index.remove(work.removed)
                 if work.added:
@@ -148,7 +171,7 @@ class IndexSync:
             if is_due:
                 self.covered_share = self._share()
             if is_last:
-                return
+                return True
 
     def _serve(self) -> None:
         while not self._stopping.is_set():

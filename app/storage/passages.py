@@ -207,6 +207,16 @@ class Passages:
         least, all_now, gone_since = row or (0, 0, 0)
         return least, all_now + gone_since
 
+    def forgetting(self) -> tuple[int, int]:
+        """Return (the journal's position of the last thing forgotten or 0, its position now)."""
+        row = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT (SELECT value FROM meta WHERE key = 'forgotten_at'), position FROM state"
+            ).fetchone()
+        )
+        forgotten_at, position = row or (None, 0)
+        return int(forgotten_at or 0), position
+
     def count_by_kind(self) -> Mapping[PassageKind, int]:
         """Return how many passages there are of each kind; kinds without any are absent."""
         rows = self._store.read(

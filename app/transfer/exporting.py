@@ -1,7 +1,7 @@
 """Writing conversations to a file: from the store through our formats, one conversation in memory."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
@@ -63,7 +63,7 @@ def write_export(
     store: Store, out: TextIO, chosen: ExportFormat, conversation_id: int | None = None
 ) -> int:
     """Like `export`, to an open text file."""
-    found = _exported(store, conversation_id)
+    found = (store.read(partial(_whole, store, each)) for each in _chosen(store, conversation_id))
     if chosen is ExportFormat.JSON:
         return write_json(out, found, now())
     if chosen is ExportFormat.JSONL:
@@ -76,16 +76,12 @@ def write_export(
     return count
 
 
-def _exported(store: Store, conversation_id: int | None) -> Iterator[Exported]:
-    """Yield what is exported, oldest conversation first, each from one snapshot."""
+def _chosen(store: Store, conversation_id: int | None) -> Sequence[Conversation]:
+    """Return what is to be exported, oldest conversation first; raise NotFound."""
     conversations = Conversations(store)
-    chosen = (
-        [conversations.get(conversation_id)]
-        if conversation_id is not None
-        else sorted(conversations.listed(ListFilter(archived=None)), key=lambda each: each.id)
-    )
-    for conversation in chosen:
-        yield store.read(partial(_whole, store, conversation))
+    if conversation_id is not None:
+        return [conversations.get(conversation_id)]
+    return sorted(conversations.listed(ListFilter(archived=None)), key=lambda each: each.id)
 
 
 def _whole(store: Store, conversation: Conversation, _cursor: object) -> Exported:

@@ -1,7 +1,7 @@
 """`list`, `show`, `archive`, `delete`, `forget`, `tag` and their opposites."""
 
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.bootstrap import Services
@@ -58,29 +58,36 @@ def show(services: Services, given: Namespace, terminal: Terminal) -> int:
 
 def archive(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Take conversations out of list and search."""
-    return _each(given, terminal, lambda each: services.library.archive(each, True), "archived")
+    for each in _checked(services, given):
+        services.library.archive(each, True)
+    return _told("archived", given, terminal)
 
 
 def unarchive(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Bring archived conversations back."""
-    return _each(given, terminal, lambda each: services.library.archive(each, False), "unarchived")
+    for each in _checked(services, given):
+        services.library.archive(each, False)
+    return _told("unarchived", given, terminal)
 
 
 def delete(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Move conversations to the trash."""
-    return _each(given, terminal, services.library.delete, "deleted")
+    for each in _checked(services, given):
+        services.library.delete(each)
+    return _told("deleted", given, terminal)
 
 
 def undelete(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Take conversations out of the trash."""
-    return _each(given, terminal, services.library.restore, "restored")
+    for each in _checked(services, given):
+        services.library.restore(each)
+    return _told("restored", given, terminal)
 
 
 def forget(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Erase conversations in every byte that is kept."""
-    for each in given.ids:
-        services.conversations.get(each)
-    left = services.forget([ConversationId(each) for each in given.ids])
+    ids = _checked(services, given)
+    left = services.forget(ids)
     if terminal.as_json:
         terminal.document({"forgotten": given.ids, "remains": list(left)})
     for remark in left:
@@ -102,13 +109,14 @@ def tag(services: Services, given: Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def _each(
-    given: Namespace, terminal: Terminal, act: Callable[[ConversationId], None], word: str
-) -> int:
-    for each in given.ids:
-        act(ConversationId(each))
+def _checked(services: Services, given: Namespace) -> list[ConversationId]:
+    """Return the conversations named; raise NotFound before anything is done if one is not there."""
+    return [services.conversations.get(each).id for each in given.ids]
+
+
+def _told(done: str, given: Namespace, terminal: Terminal) -> int:
     if terminal.as_json:
-        terminal.document({word: given.ids})
+        terminal.document({done: given.ids})
     return 0
 
 

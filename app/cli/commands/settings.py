@@ -11,10 +11,9 @@ from app.providers.configuration import ProviderConfig, ProviderKind
 
 def config(services: Services, given: Namespace, terminal: Terminal) -> int:
     """List, get, set and reset settings."""
+    _check_words(given)
     if given.action == "list":
         return _list(services, terminal)
-    if given.key is None or (given.action == "set" and given.value is None):
-        raise WrongUsage(f"config {given.action} needs a key", "See 'commonplace config --help'.")
     setting = setting_for(given.key)
     if given.action == "set":
         services.settings.set_text(given.key, given.value)
@@ -29,6 +28,19 @@ def config(services: Services, given: Namespace, terminal: Terminal) -> int:
     if variable and given.action != "get":
         terminal.err(f"The environment variable {variable} rules {given.key} at present.")
     return 0
+
+
+def _check_words(given: Namespace) -> None:
+    wanted = {"list": (), "set": ("KEY", "VALUE")}.get(given.action, ("KEY",))
+    if sum(word is not None for word in (given.key, given.value)) != len(wanted):
+        raise _wrong(given, " and ".join(wanted) or "nothing more")
+
+
+def _wrong(given: Namespace, takes: str) -> WrongUsage:
+    command = given.command
+    return WrongUsage(
+        f"'{command} {given.action}' takes {takes}", f"See 'commonplace {command} --help'."
+    )
 
 
 def _list(services: Services, terminal: Terminal) -> int:
@@ -61,27 +73,34 @@ def _default(setting: Setting) -> str:
 def provider(services: Services, given: Namespace, terminal: Terminal) -> int:
     """List, add, test and remove providers."""
     if given.action == "list":
+        if given.name is not None:
+            raise _wrong(given, "nothing more")
         return _list_providers(services, terminal)
     if given.name is None:
-        raise WrongUsage(f"provider {given.action} needs a name")
-    models = services.models
+        raise _wrong(given, "NAME")
+    if given.action == "test":
+        return _test_provider(services, given.name, terminal)
     if given.action == "add":
         if given.kind is None:
-            raise WrongUsage("provider add needs --kind", "One of openai, anthropic, compatible.")
-        models.add_provider(
+            raise _wrong(given, "--kind")
+        services.models.add_provider(
             ProviderConfig(
                 given.name, ProviderKind(given.kind), given.base_url, given.key_env, given.insecure
             )
         )
-        return 0
-    if given.action == "remove":
-        models.remove_provider(given.name)
-        return 0
-    report = services.chat.call(lambda: models.test(given.name)).result()
+    else:
+        services.models.remove_provider(given.name)
+    if terminal.as_json:
+        terminal.document({"added" if given.action == "add" else "removed": given.name})
+    return 0
+
+
+def _test_provider(services: Services, name: str, terminal: Terminal) -> int:
+    report = services.chat.call(lambda: services.models.test(name)).result()
     if terminal.as_json:
         terminal.document(
             {
-                "name": given.name,
+                "name": name,
                 "ok": report.ok,
                 "base_url": report.base_url,
                 "latency_ms": report.latency_ms,
@@ -89,7 +108,7 @@ def provider(services: Services, given: Namespace, terminal: Terminal) -> int:
             }
         )
     elif report.ok:
-        terminal.line(f"{given.name}: connected in {report.latency_ms} ms")
+        terminal.line(f"{name}: connected in {report.latency_ms} ms")
         for card in report.models:
             terminal.line(f"  {card.ref}")
     if report.problem is not None:

@@ -5,40 +5,47 @@ from typing import Any
 
 from app.bootstrap import Services
 from app.chat.running import Reply
+from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
 from app.domain.chat import Retrying, TextDelta
 from app.domain.conversations import Exchange, ExchangeStatus, Text
+from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId
-from app.domain.passages import PassageKind, SearchResult
+from app.domain.passages import PassageKind, SearchAnswer, SearchResult
 
 _POLL_S = 0.2
 
 
 def ask(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Ask, stream the answer, say where it is kept."""
+    if given.private and given.conversation is not None:
+        raise WrongUsage("--private begins a conversation", "Leave out --conversation.")
     text = terminal.read_input() if given.text == "-" else given.text
     conversation_id = None if given.conversation is None else ConversationId(given.conversation)
     model = None if given.model is None else services.models.check_name(given.model)
-    services.index_sync.catch_up()
+    services.index_sync.catch_up_a_little(terminal.cancelled)
     reply = services.chat.send(
         conversation_id, (Text(text),), model=model, private=given.private
     ).result()
-    answer = _follow(reply, terminal)
+    try:
+        answer = _follow(reply, terminal)
+    except BaseException:
+        reply.stop()  # nobody listens any more; what had come is kept
+        raise
     exchange = reply.done.result()
     if terminal.as_json:
         terminal.document(_asked(exchange, answer))
-    else:
+    elif answer and not answer.endswith("\n"):
         terminal.line()
-    if exchange.problem is not None:
-        terminal.err(f"{exchange.problem.title}. {exchange.problem.hint}".strip())
+    terminal.err(_outcome(exchange))
     return 0 if exchange.status is ExchangeStatus.COMPLETED else 1
 
 
 def search(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Search by words, print the results best first."""
-    kinds = {PassageKind(kind) for kind in given.kind} if given.kind else None
-    services.index_sync.catch_up()
-    answer = services.search.search(given.query, limit=given.limit, kinds=kinds)
+    answer = _searched(services, given, terminal)
+    if answer.covered_share < 1:
+        terminal.err(f"{answer.covered_share:.0%} of your history is searchable so far.")
     if terminal.as_json:
         terminal.document(
             {
@@ -62,6 +69,16 @@ def search(services: Services, given: Namespace, terminal: Terminal) -> int:
     return 0
 
 
+def _searched(services: Services, given: Namespace, terminal: Terminal) -> SearchAnswer:
+    kinds = {PassageKind(kind) for kind in given.kind} if given.kind else None
+    services.index_sync.catch_up_a_little(terminal.cancelled)
+    try:
+        return services.search.search(given.query, limit=given.limit, kinds=kinds)
+    except IndexUnavailable:
+        services.index_sync.catch_up(terminal.cancelled)  # damage was found: it is built anew
+        return services.search.search(given.query, limit=given.limit, kinds=kinds)
+
+
 def _follow(reply: Reply, terminal: Terminal) -> str:
     """Print the answer as it grows; return it whole."""
     words: list[str] = []
@@ -79,6 +96,15 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
         if terminal.cancelled():
             reply.stop()
         reply.wait(_POLL_S)
+
+
+def _outcome(exchange: Exchange) -> str:
+    """Return in a line how it ended and where it is kept."""
+    place = f"{exchange.conversation_id}:{exchange.turn_number}"
+    if exchange.problem is None:
+        return f"[{place}]"
+    words = f"{exchange.problem.title}. {exchange.problem.hint}".strip()
+    return f"{words} What was said is kept in [{place}]."
 
 
 def _asked(exchange: Exchange, answer: str) -> dict[str, Any]:

@@ -2,34 +2,43 @@
 
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.bootstrap import Services
+from app.bootstrap import Services, locked
 from app.cli.terminal import Terminal
-from app.domain.errors import NotFound
+from app.domain.errors import IndexUnavailable, NotFound
 from app.domain.workers import WorkerName, WorkerStatus
+from app.memory.overview import Overview
 from app.storage.backup import copy_backup
 from app.storage.restore import restore_backup
-from app.system.lock import InstanceLock
 from app.system.paths import DataPaths
 
 _LOOK_EVERY_S = 5.0
 _NAP_S = 0.1
 
 
+def bring_in_step(services: Services, terminal: Terminal) -> None:
+    """Let search find everything there is; say so when it cannot."""
+    try:
+        services.index_sync.catch_up(terminal.cancelled)
+    except IndexUnavailable as error:
+        terminal.err(f"Search does not find all of it yet: {error}")
+
+
 def work(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Run workers here until nothing is left, or until the user ends it."""
     names = [WorkerName(name) for name in given.only] if given.only else None
-    services.index_sync.catch_up()
-    services.workers.run_until_idle(names, is_cancelled=terminal.cancelled)
-    while not given.until_idle and not terminal.cancelled():
+    while True:
         services.workers.run_until_idle(names, is_cancelled=terminal.cancelled)
+        bring_in_step(services, terminal)
+        if given.until_idle or terminal.cancelled():
+            break
         _wait(_LOOK_EVERY_S, terminal)
-    services.index_sync.catch_up()
     statuses = services.workers.refresh()
     if terminal.as_json:
-        terminal.document({"workers": {each.name.value: _worker(each) for each in statuses}})
+        terminal.document({"workers": _workers(statuses)})
         return 0
     for status in statuses:
         terminal.line(_words(status))
@@ -38,13 +47,13 @@ def work(services: Services, given: Namespace, terminal: Terminal) -> int:
 
 def status(services: Services, _given: Namespace, terminal: Terminal) -> int:
     """Say what the dashboard shows."""
-    services.index_sync.catch_up()
+    services.index_sync.catch_up_a_little(terminal.cancelled)
     overview = services.overview.read()
     statuses = services.workers.refresh()
     if terminal.as_json:
         terminal.document(
             {
-                "workers": {each.name.value: _worker(each) for each in statuses},
+                "workers": _workers(statuses),
                 "passages": {kind.value: count for kind, count in overview.passages.items()},
                 "searchable_percent": round(overview.searchable_share * 100, 1),
                 "database_bytes": overview.database_bytes,
@@ -55,13 +64,8 @@ def status(services: Services, _given: Namespace, terminal: Terminal) -> int:
                 },
             }
         )
-        return 0
-    for each in statuses:
-        terminal.line(_words(each))
-    for kind, count in overview.passages.items():
-        terminal.line(f"{kind.value}: {count:,}")
-    terminal.line(f"searchable: {overview.searchable_share:.0%}")
-    terminal.line(f"database: {overview.database_bytes:,} bytes")
+    else:
+        _print(overview, statuses, terminal)
     for warning in services.workers.warnings():
         terminal.err(warning)
     return 0
@@ -70,7 +74,7 @@ def status(services: Services, _given: Namespace, terminal: Terminal) -> int:
 def check_(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Verify every reference, count and index."""
     report = services.check(repair=given.repair)
-    services.index_sync.catch_up()
+    bring_in_step(services, terminal)
     if terminal.as_json:
         terminal.document(asdict(report) | {"ok": not report.problems})
     elif report.problems:
@@ -87,6 +91,7 @@ def backup(services: Services, given: Namespace, terminal: Terminal) -> int:
     where = made.path
     if given.out is not None:
         where = terminal.path(given.out)
+        where = where / made.path.name if where.is_dir() else where
         copy_backup(made, where)
     if terminal.as_json:
         terminal.document({"backup": str(where), "made_at": made.made_at.isoformat()})
@@ -100,16 +105,18 @@ def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
     chosen = terminal.path(given.file)
     if not chosen.is_file():
         raise NotFound(f"There is no file '{chosen}'", "Name a backup to restore.")
-    paths.make()
-    with InstanceLock(paths):
-        restore_backup(paths, chosen)
-    terminal.err("The backup was restored; the database it replaced is in the folder 'damaged'.")
+    with locked(paths):
+        aside = restore_backup(paths, chosen)
+    if terminal.as_json:
+        terminal.document({"restored": str(chosen), "replaced": str(aside) if aside else None})
+    elif aside is not None:
+        terminal.err(f"The backup was restored; the database it replaced is kept in {aside}")
     return 0
 
 
 def rebuild(services: Services, _given: Namespace, terminal: Terminal) -> int:
     """Make the text index anew."""
-    services.index_sync.rebuild()
+    services.index_sync.rebuild(terminal.cancelled)
     if terminal.as_json:
         terminal.document({"rebuilt": "index"})
     return 0
@@ -120,6 +127,26 @@ def _wait(seconds: float, terminal: Terminal) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until and not terminal.cancelled():
         time.sleep(_NAP_S)
+
+
+def _print(overview: Overview, statuses: Sequence[WorkerStatus], terminal: Terminal) -> None:
+    for each in statuses:
+        terminal.line(_words(each))
+    for kind, count in overview.passages.items():
+        terminal.line(f"{kind.value}: {count:,}")
+    terminal.line(f"searchable: {overview.searchable_share:.0%}")
+    terminal.line(f"conversations: {overview.conversations:,}")
+    terminal.line(f"database: {overview.database_bytes:,} bytes")
+    today, month = _price(overview.spent_today_usd), _price(overview.spent_month_usd)
+    terminal.line(f"spent: {today} today, {month} this month")
+
+
+def _price(usd: float | None) -> str:
+    return "unknown" if usd is None else f"{usd:.2f} USD"
+
+
+def _workers(statuses: Sequence[WorkerStatus]) -> dict[str, Any]:
+    return {each.name.value: _worker(each) for each in statuses}
 
 
 def _worker(status: WorkerStatus) -> dict[str, Any]:

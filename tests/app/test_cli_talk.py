@@ -1,0 +1,301 @@
+"""`ask` and `search`, as a user types them: Recall, and a scripted server behind a real client."""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command_line import CommandLine, typed
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_script import CutAfter, Http, text, usage
+from tests.fakes.stored import made, opened, told
+
+BASIL = "How do I keep basil alive on a windowsill in winter"
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a data directory of three conversations, to be copied."""
+    root = tmp_path_factory.mktemp("book") / "data"
+    with opened(root) as store:
+        told(store, BASIL, "And the mint beside it", title="Herbs")
+        told(store, "Which bolt fits the saddle", title="Bicycle")
+        told(store, "A basil nobody may know of", title="Secret", private=True)
+    return root
+
+
+@pytest.fixture
+def cli(book: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    shutil.copytree(book, data_dir)
+    return CommandLine(data_dir, capsys)
+
+
+# -- search
+
+
+def test_search_shows_the_place_to_go_to(cli: CommandLine) -> None:
+    ran = cli.done("search", "basil windowsill")
+    first, question, snippet = ran.out.splitlines()
+    assert re.fullmatch(r" 1\. 100%  Herbs  \[1:0\]  2026-03-01", first)
+    assert question.strip() == BASIL
+    assert "basil" in snippet
+    assert ran.err == ""
+
+
+def test_search_as_json_has_exactly_the_documented_fields(cli: CommandLine) -> None:
+    document = cli.json("search", "basil windowsill", "--limit", 5)
+    assert document.keys() == {"query", "took_ms", "results"}
+    assert document["query"] == "basil windowsill"
+    assert document["took_ms"] > 0
+    (result,) = document["results"]
+    assert result.keys() == {
+        "kind", "id", "source", "conversation_id", "conversation_title", "turn_number",
+        "exchange_id", "message_id", "relevance", "cosine", "user_question", "snippet",
+        "created_at", "model",
+    }  # fmt: skip
+    assert (result["kind"], result["source"]) == ("turn", "commonplace")
+    assert (result["conversation_id"], result["turn_number"]) == (1, 0)
+    assert (result["relevance"], result["cosine"]) == (1.0, None)
+    assert result["model"] == cli.json("show", 1)["turns"][0]["model"]
+    assert result["created_at"] == "2026-03-01T12:00:00+00:00"
+
+
+def test_a_search_without_results_says_so_and_succeeds(cli: CommandLine) -> None:
+    ran = cli.done("search", "xylophone")
+    assert (ran.out, ran.err) == ("", "Nothing was found. Try other or fewer words.\n")
+    assert cli.json("search", "xylophone")["results"] == []
+
+
+def test_search_can_be_kept_to_a_kind_of_passage(cli: CommandLine) -> None:
+    assert cli.json("search", "basil", "--kind", "exchange_summary")["results"] == []
+    kinds = ("--kind", "exchange_summary", "--kind", "turn")
+    assert len(cli.json("search", "basil", *kinds)["results"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("b",), "The query 'b' is too short. Type 2 to 500 characters."),
+        (("basil", "--limit", "0"), "0 results cannot be asked for."),
+        (("basil", "--limit", "51"), "51 results cannot be asked for."),
+        (("x" * 501,), "The query is 501 characters long."),
+        (("before:yesterday",), "'before:yesterday' names no date."),
+    ],
+)
+def test_a_query_that_cannot_be_taken_is_a_known_error(
+    cli: CommandLine, words: tuple[str, ...], complaint: str
+) -> None:
+    ran = cli("search", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(complaint)
+
+
+def test_search_finds_at_once_what_was_just_asked(cli: CommandLine) -> None:
+    cli.done("ask", "Where does the word serendipity come from")
+    (result,) = cli.json("search", "serendipity")["results"]
+    assert result["conversation_id"] == 4
+
+
+# -- ask
+
+
+def test_recall_quotes_and_links_another_conversation(cli: CommandLine) -> None:
+    ran = cli.done("ask", "What did we say about basil in winter?")
+    assert "From your conversations" in ran.out
+    assert f"[{BASIL}](commonplace://1/0)" in ran.out
+    assert "> " in ran.out
+    assert "No language model is set up" in ran.out
+    assert "nobody may know" not in ran.out
+    assert ran.err == "[4:0]\n"
+
+
+def test_recall_is_honest_when_there_is_nothing(cli: CommandLine) -> None:
+    answer = cli.done("ask", "xylophone quartets").out
+    assert answer.startswith("I found nothing about that in your conversations.")
+    assert "commonplace://" not in answer
+
+
+def test_ask_as_json_has_the_documented_fields(cli: CommandLine) -> None:
+    document = cli.json("ask", "basil")
+    assert document.keys() >= {
+        "conversation_id", "exchange_id", "turn_number", "answer", "model", "usage", "recalled",
+    }  # fmt: skip
+    assert document["usage"].keys() == {
+        "input_tokens", "output_tokens", "cached_tokens", "cost_usd",
+    }  # fmt: skip
+    assert (document["conversation_id"], document["turn_number"]) == (4, 0)
+    assert (document["model"], document["recalled"]) == ("recall:", [])
+    assert cli.json("show", 4)["turns"][0]["messages"][1]["text"] == document["answer"]
+
+
+def test_ask_goes_on_with_a_conversation(cli: CommandLine) -> None:
+    document = cli.json("ask", "And parsley?", "--conversation", 1)
+    assert (document["conversation_id"], document["turn_number"]) == (1, 2)
+    assert cli.json("show", "1:2")["turns"][0]["messages"][0]["text"] == "And parsley?"
+
+
+def test_a_question_may_come_by_standard_input(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", typed("Zwei Zeilen\nmit Größe"))
+    conversation = cli.json("ask", "-")["conversation_id"]
+    (turn,) = cli.json("show", conversation)["turns"]
+    assert turn["messages"][0]["text"] == "Zwei Zeilen\nmit Größe"
+
+
+def test_input_that_is_no_utf_8_is_taken_as_far_as_it_can_be_read(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", typed(b"Gr\xf6\xdfe"))
+    conversation = cli.json("ask", "-")["conversation_id"]
+    (turn,) = cli.json("show", conversation)["turns"]
+    assert turn["messages"][0]["text"] == "Gr\ufffd\ufffde"
+
+
+def test_nothing_to_ask_is_a_known_error(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", typed(" \n"))
+    ran = cli("ask", "-")
+    assert (ran.code, ran.err) == (1, "There is nothing to send. Type a message first.\n")
+    assert len(cli.json("list")["conversations"]) == 3
+
+
+def test_a_private_conversation_is_never_found(cli: CommandLine) -> None:
+    conversation = cli.json("ask", "My heart murmur", "--private")["conversation_id"]
+    assert cli.json("show", conversation)["private"] is True
+    cli.done("ask", "And the murmur again", "--conversation", conversation)
+    assert cli.json("search", "murmur")["results"] == []
+    assert "I found nothing" in cli.done("ask", "What about the murmur?").out
+
+
+def test_a_private_conversation_still_recalls_the_others(cli: CommandLine) -> None:
+    assert "commonplace://1/0" in cli.done("ask", "basil on the windowsill", "--private").out
+
+
+def test_private_means_a_new_conversation(cli: CommandLine) -> None:
+    ran = cli("ask", "Hello", "--private", "--conversation", 1)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "--private begins a conversation. Leave out --conversation.\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        ("nosuch:model", "There is no provider 'nosuch'"),
+        ("openai:", "'openai:' names no model"),
+        ("openai", "'openai' names no model"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused_before_anything_is_stored(
+    cli: CommandLine, model: str, complaint: str
+) -> None:
+    ran = cli("ask", "Hello", "--model", model)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(complaint)
+    assert len(cli.json("list")["conversations"]) == 3
+
+
+# -- ask, with a server
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with Loopback() as running:
+        yield running
+
+
+@pytest.fixture
+def served(cli: CommandLine, server: Loopback) -> CommandLine:
+    cli.done("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
+    cli.done("config", "set", "default_model", "local:test-model")
+    return cli
+
+
+def test_a_model_answers_word_by_word(served: CommandLine, server: Loopback) -> None:
+    server.reply(text("Basil wants light.", chunks=6), usage(21, 7))
+    ran = served.done("ask", "What does basil want?")
+    assert (ran.out, ran.err) == ("Basil wants light.\n", "[4:0]\n")
+    (seen,) = server.posts
+    assert seen.body["model"] == "test-model"
+    assert seen.body["messages"][-1]["content"] == "What does basil want?"
+
+
+def test_what_a_model_used_is_in_the_document(served: CommandLine, server: Loopback) -> None:
+    server.reply(text("Light."), usage(21, 7, 5))
+    document = served.json("ask", "What does basil want?")
+    assert (document["answer"], document["model"]) == ("Light.", "local:test-model")
+    assert document["usage"] == {
+        "input_tokens": 21, "output_tokens": 7, "cached_tokens": 5, "cost_usd": None,
+    }  # fmt: skip
+
+
+def test_the_model_of_a_conversation_is_kept(served: CommandLine, server: Loopback) -> None:
+    server.always(text("Yes."))
+    asked = served.json("ask", "Hello", "--model", "local:test-model-mini")
+    served.done("ask", "Again", "--conversation", asked["conversation_id"])
+    assert [seen.body["model"] for seen in server.posts] == ["test-model-mini"] * 2
+    assert [each["content"] for each in server.posts[1].body["messages"]] == [
+        "Hello",
+        "Yes.",
+        "Again",
+    ]
+
+
+def test_a_failing_server_is_told_in_a_line_and_the_question_kept(
+    served: CommandLine, server: Loopback
+) -> None:
+    server.always(Http(401, error={"type": "invalid_api_key", "message": "Wrong key"}))
+    ran = served("ask", "Are you there?")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.count("\n") == 1
+    assert "key" in ran.err
+    assert ran.err.endswith("What was said is kept in [4:0].\n")
+    (turn,) = served.json("show", 4)["turns"]
+    assert (turn["status"], turn["messages"][0]["text"]) == ("failed", "Are you there?")
+
+
+def test_a_failure_as_json_is_one_document_and_exit_code_1(
+    served: CommandLine, server: Loopback
+) -> None:
+    server.always(Http(404, error={"type": "not_found", "message": "No such model"}))
+    ran = served("ask", "Are you there?", "--json")
+    assert ran.code == 1
+    assert (ran.document["status"], ran.document["answer"]) == ("failed", "")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_broken_stream_keeps_what_had_come(served: CommandLine, server: Loopback) -> None:
+    server.always(text("All that came through", chunks=8), CutAfter(900))
+    ran = served("ask", "Are you there?")
+    assert ran.code == 1
+    words = ran.out.rstrip("\n")
+    assert words
+    assert "All that came through".startswith(words)
+    (turn,) = served.json("show", 4)["turns"]
+    assert (turn["status"], turn["messages"][1]["text"]) == ("interrupted", words)
+
+
+def test_a_server_that_is_gone_is_a_known_error(cli: CommandLine) -> None:
+    with Loopback() as closed:
+        address = closed.v1
+    cli.done("provider", "add", "local", "--kind", "compatible", "--base-url", address)
+    ran = cli("ask", "Are you there?", "--model", "local:any")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.endswith("What was said is kept in [4:0].\n")
+
+
+def test_a_question_without_a_reply_is_found_once(served: CommandLine, server: Loopback) -> None:
+    server.reply(Http(401, error={"message": "Wrong key"})).reply(text("Here I am."))
+    served("ask", "Is anybody out there?")
+    served.done("ask", "Hello?", "--conversation", 4)
+    (result,) = served.json("search", "anybody out there")["results"]
+    assert (result["conversation_id"], result["turn_number"]) == (4, 0)
+    assert served.json("status")["passages"] == {"turn": 4}
+
+
+def test_an_empty_book_can_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path / "empty")
+    ran = CommandLine(tmp_path / "empty", capsys).done("ask", "Hello?")
+    assert "I found nothing" in ran.out
