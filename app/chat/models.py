@@ -28,6 +28,7 @@ class ProviderState:
     config: ProviderConfig
     base_url: str
     key_from: str
+    has_key: bool = False
 
 
 class ModelDirectory:
@@ -154,7 +155,9 @@ class ModelDirectory:
             key = self._registry.find_key(config.name)
         except InvalidInput as error:
             return ProviderState(config, config.base_url or "", error.title)
-        return ProviderState(config, base_url, key.place_text if key else "no key")
+        return ProviderState(
+            config, base_url, key.place_text if key else "no key", has_key=key is not None
+        )
 
     def _configured(self) -> list[ProviderConfig]:
         return [

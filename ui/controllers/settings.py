@@ -80,24 +80,29 @@ class SettingsController(QObject):
         )
 
     def _save(self, key: str, value: SettingValue) -> None:
-        self._bridge.start(f"setting {key}", self._save_value(key, value))
+        self._bridge.carry_out(self._save_value(key, value))
 
     async def _save_value(self, key: str, value: SettingValue) -> None:
         try:
-            await self._bridge.run(lambda: self._services.settings.set(key, value))
+            await self._bridge.write(lambda: self._services.settings.set(key, value))
         except KnownError as error:
-            if self._dialog is not None:
+            if self._dialog is not None and self._dialog.isVisible():
                 self._dialog.show_error(key, str(error))
+            else:
+                self._window.chat.banner.tell(str(error), brief=False)
 
     def _on_reset_requested(self, key: str) -> None:
-        reset = self._bridge.run(lambda: self._services.settings.reset(key))
-        self._bridge.start(f"setting {key}", reset)
+        self._bridge.carry_out(self._bridge.write(lambda: self._services.settings.reset(key)))
 
     def _zoom(self, percent: int) -> None:
-        setting = SETTINGS["text_size"]
-        wanted = self._services.settings.number("text_size") + percent
-        low, high = int(setting.minimum or 0), int(setting.maximum or wanted)
-        self._save("text_size", max(low, min(high, wanted)))
+        settings, setting = self._services.settings, SETTINGS["text_size"]
+
+        def step() -> None:
+            wanted = settings.number("text_size") + percent
+            low, high = int(setting.minimum or 0), int(setting.maximum or wanted)
+            settings.set("text_size", max(low, min(high, wanted)))
+
+        self._bridge.carry_out(self._bridge.write(step))
 
     def _on_changed(self, changed: Changed) -> None:
         if changed.settings & {"theme", "text_size"}:
@@ -129,12 +134,12 @@ class SettingsController(QObject):
             self._dialog.providers.form.prefill(fresh[0].name, fresh[0].base_url)
 
     def _on_key_entered(self, name: str, key: str) -> None:
-        self._bridge.start(f"key {name}", self._keep_key(name, key))
+        self._bridge.carry_out(self._keep_key(name, key))
 
     async def _keep_key(self, name: str, key: str) -> None:
         page = self.open().providers
         try:
-            await self._bridge.run(lambda: self._services.models.save_key(name, key))
+            await self._bridge.write(lambda: self._services.models.save_key(name, key))
         except KnownError as error:
             page.show_outcome(name, str(error), ok=False)
             return
@@ -142,30 +147,28 @@ class SettingsController(QObject):
         await self._test(name)
 
     def _on_key_removed(self, name: str) -> None:
-        self._bridge.start(f"key {name}", self._then_show(
-            lambda: self._services.models.forget_key(name)
-        ))  # fmt: skip
+        self._bridge.carry_out(self._then_show(
+            lambda: self._services.models.forget_key(name)))  # fmt: skip
 
     def _on_removal_requested(self, name: str) -> None:
-        self._bridge.start("providers", self._then_show(
-            lambda: self._services.models.remove_provider(name)
-        ))  # fmt: skip
+        self._bridge.carry_out(self._then_show(
+            lambda: self._services.models.remove_provider(name)))  # fmt: skip
 
     async def _then_show(self, call: Any) -> None:
-        await self._bridge.run(call)
+        await self._bridge.write(call)
         await self._show_providers()
 
     def _on_addition_requested(self, name: str, kind: str, base_url: str, key: str) -> None:
-        self._bridge.start("add provider", self._add(name, kind, base_url, key))
+        self._bridge.carry_out(self._add(name, kind, base_url, key))
 
     async def _add(self, name: str, kind: str, base_url: str, key: str) -> None:
         form = self.open().providers.form
         models = self._services.models
         config = ProviderConfig(name, ProviderKind(kind), base_url or None)
         try:
-            await self._bridge.run(lambda: models.add_provider(config))
+            await self._bridge.write(lambda: models.add_provider(config))
             if key:
-                await self._bridge.run(lambda: models.save_key(name, key))
+                await self._bridge.write(lambda: models.save_key(name, key))
         except KnownError as error:
             form.show_error(str(error))
             return
@@ -195,5 +198,6 @@ def _card(state: ProviderState) -> ProviderCardContent:
         base_url=state.base_url,
         key_words=f"Key: {state.key_from}",
         key_editable=True,
+        has_key=state.has_key,
         removable=config.name not in _VENDORS or not config.is_built_in,
     )
