@@ -27,19 +27,21 @@ class _Work(QRunnable):
 
     def __init__(self, call: Callable[[], Any], future: "Future[Any]") -> None:
         super().__init__()
-        self._call = call
-        self._future = future
+        self._task: tuple[Callable[[], Any], Future[Any]] | None = (call, future)
         self.setAutoDelete(True)
 
     # Qt overrides
 
     def run(self) -> None:
-        if not self._future.set_running_or_notify_cancel():
+        assert self._task is not None
+        call, future = self._task
+        self._task = None  # Qt may let go of this object late, or at the end never
+        if not future.set_running_or_notify_cancel():
             return
         try:
-            self._future.set_result(self._call())
+            future.set_result(call())
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits it
-            self._future.set_exception(error)
+            future.set_exception(error)
 
 
 class Bridge(QObject):
@@ -61,12 +63,16 @@ class Bridge(QObject):
         super().__init__(parent)
         self._pool = QThreadPool(self)
         self._pool.setMaxThreadCount(_POOL_THREADS)
+        self._writes_pool = QThreadPool(self)
+        self._writes_pool.setMaxThreadCount(1)
         self._workers_pool = QThreadPool(self)
         self._workers_pool.setMaxThreadCount(len(WorkerName) + 1)
         self._lock = threading.Lock()
         self._pending_change = Changed()
         self._pending_statuses: dict[WorkerName, WorkerStatus] = {}
         self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._wishes = 0
+        self._is_closing = False
         self._gather = QTimer(self, singleShot=True, interval=_GATHER_MS)
         self._gather.timeout.connect(self._on_gather_timeout)
         self._call_wanted.connect(self._on_call_wanted, Qt.ConnectionType.QueuedConnection)
@@ -80,13 +86,23 @@ class Bridge(QObject):
         self._pool.start(_Work(call, future))
         return await asyncio.wrap_future(future)
 
+    async def write(self, call: Callable[[], T]) -> T:
+        """Like `run`, for what changes something: one after the other, in the order of the calls.
+
+        Once called it is carried out, whatever becomes of the task that waits for it.
+        """
+        future: Future[T] = Future()
+        self._writes_pool.start(_Work(call, future))
+        return await asyncio.shield(asyncio.wrap_future(future))
+
     async def wait(self, future: "Future[T]") -> T:
-        """Return the result of another thread's future."""
-        return await asyncio.wrap_future(future)
+        """Return the result of another thread's future; it goes on if nobody waits any more."""
+        return await asyncio.shield(asyncio.wrap_future(future))
 
     def host_worker(self, loop: Callable[[], None]) -> None:
-        """Run a worker's loop in a QRunnable of its own until it returns."""
-        self._workers_pool.start(_Work(loop, Future()))
+        """Run a worker's loop in a QRunnable of its own until it returns; not after `settle`."""
+        if not self._is_closing:
+            self._workers_pool.start(_Work(loop, Future()))
 
     def on_gui(self, call: Callable[[], object]) -> Callable[[], None]:
         """Return a function that any thread may call to have `call` run on the GUI thread."""
@@ -95,18 +111,35 @@ class Bridge(QObject):
     # -- tasks on the GUI thread's loop
 
     def start(self, name: str, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        """Run a coroutine as the task `name`; one of that name that still runs is cancelled."""
+        """Run a coroutine as the task `name`; one of that name that still runs is cancelled.
+
+        After `settle` it is cancelled before it begins.
+        """
         if (earlier := self._tasks.pop(name, None)) is not None:
             earlier.cancel()
         task = asyncio.get_event_loop().create_task(work, name=name)
+        if self._is_closing:
+            task.cancel()
         self._tasks[name] = task
         task.add_done_callback(self._on_task_done)
         return task
+
+    def carry_out(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Run a coroutine that no other one takes the place of: something the user wished."""
+        self._wishes += 1
+        return self.start(f"wish {self._wishes}", work)
 
     def cancel(self, name: str) -> None:
         """Cancel the task `name`, if it runs."""
         if (task := self._tasks.pop(name, None)) is not None:
             task.cancel()
+
+    async def settle(self, timeout_s: float) -> None:
+        """Begin nothing new, let tasks end, such as a draft being saved, and cancel the late ones."""
+        self._is_closing = True
+        if tasks := tuple(self._tasks.values()):
+            await asyncio.wait(tasks, timeout=timeout_s)
+        self.cancel_all()
 
     def cancel_all(self) -> None:
         """Cancel every task."""
@@ -115,7 +148,8 @@ class Bridge(QObject):
 
     def wait_for_pools(self, timeout_ms: int) -> bool:
         """Wait for the pools to empty; blocking, for the goodbye."""
-        return self._pool.waitForDone(timeout_ms) and self._workers_pool.waitForDone(timeout_ms)
+        pools = (self._pool, self._writes_pool, self._workers_pool)
+        return all(pool.waitForDone(timeout_ms) for pool in pools)
 
     # -- news, from any thread
 

@@ -249,11 +249,14 @@ class ConversationsController(QObject):
         self._window.chat.banner.tell(f"{count:,} {noun} written to {path}.", brief=True)
 
     def _do(self, act: Callable[[], object]) -> None:
-        self._bridge.start(f"wish {id(act)}", self._done(act))
+        self._bridge.carry_out(self._done(act))
 
     async def _done(self, act: Callable[[], object]) -> None:
         try:
-            await self._bridge.run(act)
+            remains = await self._bridge.write(act)
         except KnownError as error:
             title, hint = words_for(error)
             self._window.chat.banner.tell(f"{title}. {hint}", brief=False)
+            return
+        if isinstance(remains, tuple) and remains:
+            self._window.chat.banner.tell(" ".join(map(str, remains)), brief=False)

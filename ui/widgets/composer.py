@@ -73,13 +73,20 @@ class Composer(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._editing)
         column.addLayout(row)
+        self._running = False
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(self._on_draft_timeout)
         self.box.textChanged.connect(self._on_box_text_changed)
         self.box.submitted.connect(self._on_box_submitted)
+        self.box.escaped.connect(self._on_box_escaped)
         self._send.clicked.connect(self._on_box_submitted)
         self._stop.clicked.connect(self.stop_requested)
         self._on_box_text_changed()
+
+    @property
+    def is_editing(self) -> bool:
+        """Whether the words are an earlier message's."""
+        return not self._editing.isHidden()
 
     @property
     def text(self) -> str:
@@ -119,9 +126,6 @@ class Composer(QWidget):
         """Offer Stop while a reply runs, else Send."""
         self._buttons.setCurrentWidget(self._stop if running else self._send)
         self._running = running
-        self._on_box_text_changed()
-
-    _running = False
 
     def _on_box_text_changed(self) -> None:
         self._send.setEnabled(bool(self.text.strip()))
@@ -129,16 +133,28 @@ class Composer(QWidget):
 
     def _on_box_submitted(self) -> None:
         if self.text.strip() and not self._running:
+            self._draft.stop()
             self.send_requested.emit(self.text)
+
+    def _on_box_escaped(self) -> None:
+        if self._running:
+            self.stop_requested.emit()
+        else:
+            self.cancel_edit()
 
     def _on_draft_timeout(self) -> None:
         self.draft_changed.emit(self.text)
 
 
 class _GrowingBox(QPlainTextEdit):
-    """Grows with its text up to a limit; Enter submits, Shift+Enter begins a line."""
+    """Grows with its text up to a limit; Enter submits, Shift+Enter begins a line.
+
+    Signals:
+        submitted: Enter. escaped: Esc.
+    """
 
     submitted = Signal()
+    escaped = Signal()
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -166,5 +182,8 @@ class _GrowingBox(QPlainTextEdit):
             Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier
         ):
             self.submitted.emit()
+            return
+        if event.key() == Qt.Key.Key_Escape:
+            self.escaped.emit()
             return
         super().keyPressEvent(event)
