@@ -245,7 +245,7 @@ def _leaf(
 ) -> MessageId | None:
     """Return the message to be shown last: where the talk went on here since, it stays there."""
     shown = known.conversation.visible_leaf_id
-    if shown is not None and shown not in known.message_ids.values():
+    if shown is not None and all(ids[each.source_id] != shown for each in found.messages):
         return shown
     return ids.get(found.visible_leaf or "")
 

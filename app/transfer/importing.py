@@ -62,9 +62,11 @@ def import_files(
         for path in paths:
             try:
                 for batch in _batches(run.read(path, cancelled)):
+                    if cancelled():
+                        raise Cancelled("The import was stopped")
                     run.take(batch)
             except ImportRefused as refusal:
-                refusals.append(refusal)
+                refusals.append(_naming(path, refusal))
                 run.tally.skipped.append(Skipped(str(path), str(refusal)))
     except Cancelled:
         is_cancelled = True
@@ -86,6 +88,12 @@ def _look_for(path: Path) -> None:
             raise NotFound(
                 f"There is no file or folder '{path}'", "Check how it is spelled."
             ) from error
+
+
+def _naming(path: Path, refusal: ImportRefused) -> ImportRefused:
+    if str(path) in refusal.title:
+        return refusal
+    return ImportRefused(f"'{path}' cannot be imported: {refusal.title}", refusal.hint)
 
 
 @dataclass(slots=True)
