@@ -162,6 +162,15 @@ def test_a_site_is_asked_about_once() -> None:
     assert len(outside.opened) == 3
 
 
+def test_a_deceiving_link_to_a_known_site_is_asked_about_all_the_same() -> None:
+    outside = Outside()
+    gate = outside.gate()
+    gate.follow("https://a.example/")
+    gate.follow("https://mybank.com@a.example/")
+    gate.follow("https://a.example/login", "mybank.com")
+    assert len(outside.asked) == 3
+
+
 def test_another_port_or_scheme_is_another_site() -> None:
     outside = Outside()
     gate = outside.gate()

@@ -1,7 +1,7 @@
 """A text drawn as it streams ends up as one drawn at once."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ui.rendering.segments as segments
@@ -69,6 +69,20 @@ def test_streaming_ends_up_as_drawing_at_once(drawn_lines: list[str], sizes: lis
     assert snapshot(stream(cut(text, sizes)).document) == snapshot(compose(text).document)
 
 
+@example(
+    [
+        "1. one",
+        "plain words with **bold** and `code`",
+        "",
+        "plain words with **bold** and `code`",
+        "see [ref] and [^n]",
+        "1. one",
+    ],
+    1,
+)
+@example(
+    ["> quote"] * 10 + [""] + ["plain words with **bold** and `code`"] * 2 + ["", "# heading"], 1
+)
 @given(st.lists(LINES, max_size=40), st.integers(1, 30))
 @settings(max_examples=100)
 def test_it_does_so_when_every_limit_is_small(drawn_lines: list[str], size: int) -> None:
@@ -79,6 +93,14 @@ def test_it_does_so_when_every_limit_is_small(drawn_lines: list[str], size: int)
         patch.setattr(segments, "MAX_BLOCK_CHARS", 240)
         patch.setattr(segments, "BLOCKS_IN_STEP", 4)
         assert snapshot(stream(cut(text, [size])).document) == snapshot(compose(text).document)
+
+
+@pytest.mark.parametrize("definition", ["[ref]: https://a.example", "[^n]: the note"])
+def test_what_is_defined_late_reaches_back(definition: str) -> None:
+    text = f"see [ref] and[^n]\n\nmore\n\nand more\n\n{definition}\n\nthe end"
+    streamed = stream(cut(text, [5]))
+    assert snapshot(streamed.document) == snapshot(compose(text).document)
+    assert "[ref] and[^n]" not in streamed.document.toPlainText()
 
 
 @given(st.text(alphabet="ab \n\r`*_[]()>-#|~$\\!<&1.^:\t", max_size=120), st.integers(1, 9))

@@ -312,6 +312,23 @@ def test_showing_actions_moves_nothing(qtbot: QtBot) -> None:
     assert (first.height(), first.frames()[0].geometry(), first.frames()[1].geometry()) == before
 
 
+def test_actions_and_figures_never_cover_each_other(qtbot: QtBot) -> None:
+    footer = Footer("anthropic:claude-with-a-long-name", Usage(123456, 7890, 4567, 1.25))
+    view, _ = show(qtbot, turn(0, "A", "B", footer=footer), turn(1, "C", "D"))
+    view.resize(430, 600)
+    qtbot.waitUntil(lambda: all_known(view))
+    first = view.turn_widget(0)
+    assert first is not None
+    meta = first.frames()[1].meta
+    meta.show_actions(True)
+    figures = next(label for label in meta.findChildren(QLabel) if label.isVisible())
+    bar = meta.buttons[0].parentWidget()
+    assert bar is not None
+    assert figures.geometry().intersected(bar.geometry()).isEmpty()
+    meta.show_actions(False)
+    assert figures.width() > bar.width()
+
+
 def test_the_last_answer_keeps_its_actions_in_sight(qtbot: QtBot) -> None:
     view, widget = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"))
     first = view.turn_widget(0)

@@ -157,7 +157,8 @@ class Segmenter:
 
         `seen` is all of the step, of which `chunk` has the whole lines.
         """
-        if not chunk.text:
+        is_inside_line = not chunk.text
+        if is_inside_line:
             cut = seen.rfind(" ", len(seen) // 2) + 1 or len(seen)
             chunk = replace(chunk, text=seen[:cut])
         tokens = self._dialect.blocks(chunk.parsed)
@@ -167,7 +168,7 @@ class Segmenter:
             return Segment(tokens, chunk.end, Carry("fence", prefix))
         if kind in _WORDS:
             return Segment(tokens, chunk.end, Carry("words"))
-        if not kind or size >= MAX_BLOCK_CHARS or len(chunk.text) == len(seen):
+        if not kind or is_inside_line or size >= MAX_BLOCK_CHARS:
             return Segment(tokens, chunk.end)
         return None
 
