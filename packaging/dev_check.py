@@ -51,8 +51,8 @@ def test_command_of_readme() -> str | None:
 
 
 def _dead_code() -> bool:
-    """Look for what nobody uses; what only the missing parts would use is shown, not held."""
-    return _succeeds([_python(), "-m", "vulture"]) or not_there_yet("ui/main.py")
+    """Look for what nobody uses."""
+    return _succeeds([_python(), "-m", "vulture"])
 
 
 def _tests() -> bool:
@@ -81,8 +81,6 @@ def _coverage() -> bool:
 
 def _window() -> bool:
     """Open the window on an empty data directory, wait until it is ready, and close it."""
-    if not_there_yet("ui/main.py"):
-        return True
     with _new_user() as environ:
         directory = str(Path(environ["HOME"]) / "data")
         arguments = ["-m", "ui.main", "--smoke", "--data-dir", directory]
@@ -91,8 +89,6 @@ def _window() -> bool:
 
 def _command_line() -> bool:
     """Import the sample, find one of its words again, and ask for the status, all as JSON."""
-    if not_there_yet("app/cli/entry.py") or not_there_yet("resources/samples"):
-        return True
     sample = min(path for path in SAMPLES.iterdir() if path.suffix in {".json", ".zip"})
     with _new_user() as environ:
         imported = _answer(["import", str(sample)], environ)
@@ -141,14 +137,6 @@ def _new_user() -> Iterator[dict[str, str]]:
             "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
             "PYTHONFAULTHANDLER": "1",
         }
-
-
-def not_there_yet(path: str) -> bool:
-    """Return whether `path` is still to be written, and say so: for the first days only."""
-    missing = not (ROOT / path).exists()
-    if missing:
-        say(f"NOT THERE YET: {path}. This step was not run.")
-    return missing
 
 
 def _succeeds(
