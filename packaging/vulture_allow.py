@@ -24,6 +24,13 @@ _.inter_op_num_threads
 _.log_severity_level
 _.__suppress_context__
 
+# Ports that several classes implement; the first who takes any of them names them here no more.
+_.Provider
+_.Embedder
+
+# Named in annotations that are strings.
+_.Encoding
+
 # Parameters of a Protocol are named for those who implement it.
 _.is_cancelled
 _.request

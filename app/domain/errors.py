@@ -9,6 +9,7 @@ CommonplaceError
     ├── StorageError
     │   ├── AlreadyOpen        another program holds the data directory
     │   ├── DatabaseTooNew     written by a later version; left untouched
+    │   ├── DatabaseDamaged    found while running; the next start mends it
     │   ├── DatabaseUnreadable no readable image and no backup
     │   ├── ReadOnlyStorage    the data directory cannot be written
     │   └── DiskFull           nothing was saved of this change
@@ -68,6 +69,10 @@ class AlreadyOpen(StorageError):
 
 class DatabaseTooNew(StorageError):
     """The database was written by a later version; it was left untouched."""
+
+
+class DatabaseDamaged(StorageError):
+    """A part of the database cannot be read; the next start restores it."""
 
 
 class DatabaseUnreadable(StorageError):

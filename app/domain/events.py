@@ -15,7 +15,6 @@ class Changed:
         messages_in: Conversations whose tree or shown path changed.
         turns_completed: Exchanges that have just become complete: workers wake for these.
         exchanges: Exchanges whose record changed: status, usage, problem.
-        summaries_of: Conversations with a new summary, their own or an exchange's.
         settings: Keys of `appconfig`.
         providers: Names of providers added, changed or removed.
         passages: Whether search has something to add or drop.
@@ -25,7 +24,6 @@ class Changed:
     messages_in: frozenset[ConversationId] = frozenset()
     turns_completed: frozenset[ExchangeId] = frozenset()
     exchanges: frozenset[ExchangeId] = frozenset()
-    summaries_of: frozenset[ConversationId] = frozenset()
     settings: frozenset[str] = frozenset()
     providers: frozenset[str] = frozenset()
     passages: bool = False

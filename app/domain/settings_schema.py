@@ -49,6 +49,11 @@ class Setting:
     optional: bool = False
 
     @property
+    def has_effect(self) -> bool:
+        """Whether anything reads it yet; the dialog shows only those that something reads."""
+        return self.key not in _WITHOUT_EFFECT_YET
+
+    @property
     def allowed(self) -> str:
         """The range in words, for help and errors."""
         words = _RANGE_WORDS[self.kind](self)
@@ -254,6 +259,21 @@ _ALL = (
             "A proxy for all requests; none means what the environment says.", optional=True),
     Setting("ca_bundle", str, None, _P.NETWORK, "Certificates",
             "A file of trusted certificates; none means the system's.", optional=True),
+)  # fmt: skip
+
+# Kept when they are set, and named in the specification; read once recall in conversations, meaning,
+# background models and the other workers are built. A key leaves this set with its first reader.
+_WITHOUT_EFFECT_YET = frozenset(
+    key
+    for key in (each.key for each in _ALL)
+    if key.startswith(("rag_", "auto_rag_", "embedding_", "spend_cap_", "turn_"))
+    or key
+    in {
+        "background_model", "core_memory_max_tokens", "summary_max_tokens",
+        "context_subagent_history", "tool_output_max_chars", "tool_rounds_max",
+        "min_message_tokens", "knowledge_extractor_enabled", "tool_summarizer_enabled",
+        "index_man_enabled",
+    }
 )  # fmt: skip
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.key: setting for setting in _ALL})

@@ -12,7 +12,6 @@ from app.domain.changes import (
     PassagesPut,
     ProviderPut,
     SettingPut,
-    SummaryPut,
     TagsChanged,
 )
 from app.domain.conversations import ExchangeStatus
@@ -26,7 +25,6 @@ def changed_by(changes: Iterable[Change]) -> Changed:
     messages_in: set[ConversationId] = set()
     exchanges: set[ExchangeId] = set()
     completed: set[ExchangeId] = set()
-    summaries: set[ConversationId] = set()
     settings: set[str] = set()
     providers: set[str] = set()
     passages = False
@@ -53,8 +51,6 @@ def changed_by(changes: Iterable[Change]) -> Changed:
                 settings.add(key)
             case ProviderPut(name=name):
                 providers.add(name)
-            case SummaryPut(conversation_id=summarised):
-                summaries.add(summarised)
             case ConversationForgotten(conversation_id=forgotten):
                 conversations.add(forgotten)
                 messages_in.add(forgotten)
@@ -63,6 +59,5 @@ def changed_by(changes: Iterable[Change]) -> Changed:
                 pass
     return Changed(
         frozenset(conversations), frozenset(messages_in), frozenset(completed),
-        frozenset(exchanges), frozenset(summaries), frozenset(settings), frozenset(providers),
-        passages,
+        frozenset(exchanges), frozenset(settings), frozenset(providers), passages,
     )  # fmt: skip

@@ -16,8 +16,8 @@ from app.domain.conversations import (
     Text,
     TitleOrigin,
 )
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.passages import Passage, PassageKind
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.passages import Passage
 from app.domain.usage import Usage
 from app.storage.database import Connection
 from app.storage.times import from_db, to_db
@@ -116,14 +116,6 @@ def passage_row(passage: Passage, position: int) -> Row:
     return (
         p.id, p.kind.value, p.source_id, p.conversation_id, p.exchange_id, p.content_hash,
         to_db(p.created_at), p.tokens, position,
-    )  # fmt: skip
-
-
-def passage_of(row: Row) -> Passage:
-    """Return the passage of a row of PASSAGE_COLUMNS."""
-    return Passage(
-        id=PassageId(row[0]), kind=PassageKind(row[1]), source_id=row[2], conversation_id=row[3],
-        exchange_id=row[4], content_hash=row[5], created_at=from_db(row[6]), tokens=row[7],
     )  # fmt: skip
 
 

@@ -56,11 +56,6 @@ class DataPaths:
         return self.root / "damaged"
 
     @property
-    def attachments(self) -> Path:
-        """Files by content hash."""
-        return self.root / "attachments"
-
-    @property
     def logs(self) -> Path:
         """The program's log."""
         return self.root / "logs"

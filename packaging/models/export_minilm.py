@@ -44,14 +44,6 @@ MAX_TOKENS = 256  # as in the source's sentence_bert_config.json
 TARGET = Path(__file__).resolve().parents[2] / "resources" / "models" / "all-MiniLM-L6-v2"
 CHECKED, CALIBRATED = 1000, 150
 LEAST_MEAN_COSINE = 0.99
-LINEAR = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-    "intermediate.dense",
-    "output.dense",
-)
 
 
 def main() -> None:

@@ -26,7 +26,6 @@ from app.storage.store import Store
 from app.system.paths import DataPaths
 from tests.fakes.models import ScriptedModel, says
 
-Scripts = list[list[object]]
 MakeLoop = Callable[..., ExchangeLoop]
 
 

@@ -16,7 +16,7 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from app.providers.extractive_space import Sentence
 WORD = re.compile(r"[^\W_]+")
 SLACK = 1.15  # a sentence that would pass the budget by more is left out
 METRICS = ("rouge_1", "rouge_2", "rouge_l")
-Order = Callable[[Sequence[Sentence]], Sequence[int]]
 
 
 def main() -> None:

@@ -1,7 +1,5 @@
 """The settings dialog, drawn from the one table of keys, and the page of providers."""
 
-from collections.abc import Mapping
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
@@ -42,8 +40,9 @@ class SettingsDialog(QDialog):
         self._names.setFixedWidth(150)
         self._pages = QStackedWidget(self)
         self._add_page(_PROVIDERS, self.providers)
+        shown = {setting.page for setting in SETTINGS.values() if setting.has_effect}
         for page in SettingPage:
-            if page is not SettingPage.INTERNAL:
+            if page in shown and page is not SettingPage.INTERNAL:
                 self._add_page(page.value, self._page_of(page))
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
         self._names.setCurrentRow(0)
@@ -56,15 +55,11 @@ class SettingsDialog(QDialog):
         column.addLayout(row, 1)
         column.addWidget(buttons)
 
-    def show_values(
-        self,
-        values: Mapping[str, SettingValue],
-        chosen: Mapping[str, SettingValue],
-        ruled_by: Mapping[str, str],
+    def show_value(
+        self, key: str, value: SettingValue, *, is_default: bool, ruled_by: str | None
     ) -> None:
-        """Show what applies now; `chosen` differ from the default, `ruled_by` name variables."""
-        for key, editor in self.editors.items():
-            editor.show_value(values[key], is_default=key not in chosen, ruled_by=ruled_by.get(key))
+        """Show what applies now; `ruled_by` names the environment variable that wins, if one does."""
+        self.editors[key].show_value(value, is_default=is_default, ruled_by=ruled_by)
 
     def show_error(self, key: str, words: str) -> None:
         """Tell beside a setting why its value was not saved."""
@@ -88,7 +83,7 @@ class SettingsDialog(QDialog):
         column = QVBoxLayout(body)
         column.setContentsMargins(16, 8, 16, 16)
         for setting in SETTINGS.values():
-            if setting.page is page:
+            if setting.page is page and setting.has_effect:
                 editor = SettingEditor(setting, body)
                 editor.edited.connect(self.edited)
                 editor.reset_requested.connect(self.reset_requested)
