@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import duckdb
 
-from app.domain.errors import Cancelled, StorageError
-from app.storage.faults import of_duckdb
+from app.domain.errors import Cancelled, DatabaseDamaged, StorageError
+from app.storage.faults import OURS, of_duckdb
 from app.storage.gate import Gate
 
 T = TypeVar("T")
@@ -23,19 +23,13 @@ _MEMORY_LIMIT = "1GB"
 _THREADS = 2
 # A reopening that failed leaves a closed connection, which is found out as the second of these.
 _INVALIDATED = (duckdb.FatalException, duckdb.ConnectionException)
-# What the disk can do; anything else that DuckDB raises is a statement of ours gone wrong.
-_WORLD = (
-    duckdb.IOException,
-    duckdb.TransactionException,
-    duckdb.OutOfMemoryException,
-    duckdb.SerializationException,
-    duckdb.InternalException,
-    *_INVALIDATED,
-)
 
 
 class Database:
     """One open DuckDB file.
+
+    Attributes:
+        is_damaged: Whether a part of it could not be read; for the next start to mend.
 
     `read` may be called from any thread but those named with `forbid_this_thread` (the GUI's).
     """
@@ -47,6 +41,7 @@ class Database:
         self._gate = Gate()
         self._generation = 0
         self._closed = False
+        self.is_damaged = False
         self._local = threading.local()
         # By thread, so that one thread can break off what another one runs.
         self._cursors: weakref.WeakValueDictionary[int, Connection] = weakref.WeakValueDictionary()
@@ -150,14 +145,20 @@ class Database:
                     return work()
             except duckdb.InterruptException as error:
                 raise Cancelled("The query was broken off") from error
+            except OURS:
+                raise
             except _INVALIDATED as error:
                 tries -= 1
                 failure = error
-            except _WORLD as error:
-                raise of_duckdb(error) from error
+            except duckdb.Error as error:
+                raise self._noted(of_duckdb(error)) from error
             self._reopen(generation)
             if not tries:
-                raise of_duckdb(failure) from failure
+                raise self._noted(of_duckdb(failure)) from failure
+
+    def _noted(self, error: StorageError) -> StorageError:
+        self.is_damaged = self.is_damaged or isinstance(error, DatabaseDamaged)
+        return error
 
     def _reopen(self, seen_generation: int) -> None:
         """Close and open again, unless another thread has done so since `seen_generation`."""

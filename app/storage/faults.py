@@ -4,12 +4,22 @@ import errno
 
 import duckdb
 
-from app.domain.errors import DiskFull, ReadOnlyStorage, StorageError
+from app.domain.errors import DatabaseDamaged, DiskFull, ReadOnlyStorage, StorageError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _NO_ROOM_WORDS = ("No space left", "disk full", "File too large", "quota")
 _NOT_WRITABLE_WORDS = ("Read-only file system", "Permission denied", "read-only mode")
+# A statement of ours gone wrong; whatever else DuckDB raises comes from the disk or the machine.
+OURS = (
+    duckdb.DataError,
+    duckdb.IntegrityError,
+    duckdb.ProgrammingError,
+    duckdb.NotSupportedError,
+)
+# A checksum that does not match is raised as the bare Error in 2.0.0, which is no kind of its own.
+_DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException)
+_DAMAGE_WORDS = ("orrupt", "checksum")
 
 
 def of_system(error: OSError, what: str) -> StorageError:
@@ -30,6 +40,12 @@ def of_duckdb(error: duckdb.Error) -> StorageError:
         return _disk_full()
     if any(sign in words for sign in _NOT_WRITABLE_WORDS):
         return _read_only("The database")
+    said_so = any(sign in words for sign in _DAMAGE_WORDS)
+    if said_so or type(error) is duckdb.Error or isinstance(error, _DAMAGE):
+        return DatabaseDamaged(
+            f"The database is damaged: {words.splitlines()[0]}",
+            "Start the program again: it will mend itself.",
+        )
     return StorageError(f"The database failed: {words.splitlines()[0]}", "Restart the program.")
 
 

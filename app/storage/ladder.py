@@ -7,13 +7,15 @@ journal afterwards is `app.storage.replay`.
 import logging
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import duckdb
 
 from app.domain.errors import (
     AlreadyOpen,
+    DatabaseDamaged,
     DatabaseTooNew,
     DatabaseUnreadable,
     DiskFull,
@@ -29,8 +31,12 @@ from app.storage.faults import of_duckdb, of_system
 from app.storage.journal import first_position, journal_owner
 from app.system.paths import DataPaths, fsync_folder
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _FULL_READ_EVERY_S = 7 * 24 * 3600  # the caretaker reads daily, when idle; this is the backstop
+_LOG_ASIDE = (
+    "The database's log did not fit it and was set aside; its changes come from the journal."
+)
 _UNREADABLE = "The database could not be read; the damaged file is kept in the folder 'damaged'."
 
 
@@ -61,17 +67,18 @@ class Opened:
     generation: str
 
 
-def climb(opening: Opening) -> Opened:
-    """Return the database from the first rung that holds. Blocking.
+def climb(opening: Opening, use: Callable[[Opened], T]) -> T:
+    """Return what `use` makes of the database on the first rung that holds. Blocking.
 
-    Raises DatabaseTooNew, ReadOnlyStorage, DiskFull, AlreadyOpen, DatabaseUnreadable.
+    `use` owns the connection, and may find damage too. Raises DatabaseTooNew, ReadOnlyStorage,
+    DiskFull, AlreadyOpen, DatabaseUnreadable.
     """
     paths = opening.paths
     failure: list[Exception] = []
     for full_read in _rungs(opening, failure):
         try:
-            return _look_at(opening, full_read)
-        except (duckdb.Error, _Unusable) as error:
+            return use(_look_at(opening, full_read))
+        except (duckdb.Error, DatabaseDamaged, _Unusable) as error:
             if isinstance(error, duckdb.Error):
                 _refuse_what_is_not_damage(paths, error)
             _log.warning("this database cannot be used: %s", error)
@@ -90,12 +97,9 @@ def _rungs(opening: Opening, failure: list[Exception]) -> Iterator[bool]:
         full_read = paths.unclean.exists() or _full_read_is_due(paths)
         yield full_read
         if set_aside(paths, [paths.wal]):
-            opening.notices.append(
-                "The database's log did not fit it and was set aside; "
-                "its changes come from the journal."
-            )
+            opening.notices.append(_LOG_ASIDE)
             yield True
-            opening.notices.pop()  # the log was not to blame, or not alone
+            opening.notices.remove(_LOG_ASIDE)  # it was not to blame, or not alone
         last = failure[-1]
         opening.notices.append(str(last) if isinstance(last, _Unusable) else _UNREADABLE)
     else:
@@ -104,7 +108,11 @@ def _rungs(opening: Opening, failure: list[Exception]) -> Iterator[bool]:
             opening.notices.append("The database file was missing.")
     for backup in _candidates(paths):
         if _put_in_place(opening, backup):
-            yield False
+            local = f"{backup.made_at.astimezone():%d %B %Y, %H:%M}"
+            notice = f"The backup of {local} was restored."
+            opening.notices.append(notice)
+            yield True
+            opening.notices.remove(notice)
     set_aside(paths, [paths.database, paths.wal])
     if known:
         opening.restored = True
@@ -129,6 +137,7 @@ def _look_at(opening: Opening, full_read: bool) -> Opened:
         behind = found.version < migrations.CURRENT_VERSION
         if full_read or (behind and found.version):
             image.read_everything(connection)
+            image.find_every_key(connection)
         if full_read or is_new:
             paths.checked.touch(0o600)
         if behind:
@@ -252,8 +261,6 @@ def _put_in_place(opening: Opening, backup: Backup) -> bool:
         fsync_folder(paths.root)
     except OSError as error:
         raise of_system(error, "The restored database") from error
-    local = f"{backup.made_at.astimezone():%d %B %Y, %H:%M}"
-    opening.notices.append(f"The backup of {local} was restored.")
     opening.restored = True
     return True
 

@@ -21,7 +21,7 @@ from app.storage.faults import of_system
 from app.storage.ids import IdAllocator
 from app.storage.interrupted import end_running_replies
 from app.storage.journal import Journal, first_position
-from app.storage.ladder import Opening
+from app.storage.ladder import Opened, Opening
 from app.storage.replay import Replayed, replay, set_foreign_segments_aside
 from app.storage.restore import finish_restoring
 from app.storage.store import Store
@@ -39,13 +39,7 @@ def open_store(paths: DataPaths) -> Store:
     opening = Opening(paths)
     if finish_restoring(paths) is not None:
         opening.notices.append("The backup that was being restored is in place now.")
-    opened = ladder.climb(opening)
-    database = Database(paths.database, paths.backups, opened.connection)
-    try:
-        store = _caught_up(opening, database, opened.uid, opened.generation)
-    except BaseException:
-        database.close()
-        raise
+    store = ladder.climb(opening, lambda opened: _caught_up(opening, opened))
     store.start()
     try:
         _end_running(store, opening)
@@ -57,8 +51,18 @@ def open_store(paths: DataPaths) -> Store:
     return store
 
 
-def _caught_up(opening: Opening, database: Database, uid: str, generation: str) -> Store:
-    """Apply what only the journal knows, and mark the database as open."""
+def _caught_up(opening: Opening, opened: Opened) -> Store:
+    """Apply what only the journal knows, and mark the database as open; raises DatabaseDamaged."""
+    paths = opening.paths
+    database = Database(paths.database, paths.backups, opened.connection)
+    try:
+        return _with_journal(opening, database, opened.uid, opened.generation)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _with_journal(opening: Opening, database: Database, uid: str, generation: str) -> Store:
     paths = opening.paths
     if set_foreign_segments_aside(paths, uid):
         opening.notices.append(

@@ -102,7 +102,7 @@ def _apply(database: Database, batch: list[tuple[int, Changes]]) -> int:
     try:
         database.write(lambda connection: apply_records(connection, batch))
     except StorageError:
-        raise
+        raise  # the disk's or the file's fault: no record may be passed over for it
     except Exception:  # noqa: BLE001 - no one record may keep the program from opening
         if len(batch) > 1:
             return sum(_apply(database, [one]) for one in batch)

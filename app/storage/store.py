@@ -167,7 +167,7 @@ class Store:
             self.journal.close_segment()
             self.database.close()
         try:
-            if not self._suspect:
+            if not (self._suspect or self.database.is_damaged):
                 self.paths.unclean.unlink(missing_ok=True)
             fsync_folder(self.paths.root)
         except OSError as error:

@@ -1,0 +1,98 @@
+"""Killed at any moment, the program opens again by itself, with everything it had acknowledged."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.check import check
+from app.domain.errors import DiskFull
+from app.storage.recovery import open_store
+from app.system.paths import DataPaths
+from tests.fakes.crash_rounds import Rounds
+from tests.fakes.damage import KINDS, Damage
+from tests.fakes.libraries import EVERYTHING, Library, left_by_a_kill
+from tests.fakes.small_disk import SmallDisk, small_disk
+from tests.fakes.stored import opened, titles, told
+
+ROUNDS = 30
+TIMES = 2
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return left_by_a_kill(tmp_path_factory.mktemp("original"))
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk", 32) as mounted:
+        yield mounted
+
+
+def test_nothing_acknowledged_is_lost_by_thirty_kills(tmp_path: Path) -> None:
+    rounds = Rounds(tmp_path, seed=1)
+    for _ in range(ROUNDS):
+        rounds.one()
+    acknowledged = sum(ledger.acknowledged for ledger in rounds.ledgers)
+    assert acknowledged > 8 * ROUNDS, "there was hardly anything to lose"
+    assert rounds.figures.restored == 0, "a kill damages nothing"
+
+
+@pytest.mark.parametrize("damage", KINDS.values(), ids=KINDS)
+def test_a_damaged_directory_opens_by_itself_with_everything(
+    original: Path, tmp_path: Path, damage: Damage
+) -> None:
+    for seed in range(TIMES):
+        root = tmp_path / str(seed)
+        shutil.copytree(original, root)
+        damage(DataPaths(root), random.Random(seed))
+        Library(DataPaths(root)).opens()
+        with opened(root) as store:
+            assert check(store).problems == ()
+
+
+def test_a_log_from_before_a_checkpoint_is_not_taken_for_a_new_one(
+    original: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "data"
+    shutil.copytree(original, root)
+    library = Library(DataPaths(root))
+    stale = library.paths.wal.read_bytes()
+    with opened(root):
+        pass
+    library.paths.wal.write_bytes(stale)
+    library.opens()
+
+
+def test_a_disk_that_is_full_from_the_kill_to_the_start_and_beyond(
+    original: Path, disk: SmallDisk
+) -> None:
+    root = disk.root / "data"
+    shutil.copytree(original, root)
+    disk.fill()
+    try:
+        with opened(root) as store:
+            assert titles(store) == EVERYTHING
+            with pytest.raises(DiskFull):
+                told(store, "x" * 100_000)
+    except DiskFull:
+        pass  # a clear message is enough; nothing may be lost by it
+    disk.free()
+    Library(DataPaths(root)).opens()
+
+
+def test_a_damaged_file_on_a_full_disk_waits_for_room_and_loses_nothing(
+    original: Path, disk: SmallDisk
+) -> None:
+    library = Library(DataPaths(disk.root / "data"))
+    shutil.copytree(original, library.paths.root)
+    library.tear_metadata()
+    disk.fill()
+    for _ in range(2):
+        with pytest.raises(DiskFull):
+            open_store(library.paths)
+    disk.free()
+    library.opens()
