@@ -43,9 +43,11 @@ def talk_with(store: Store, *scripts: Sequence[object]) -> Talk:
     def price(_ref: ModelRef, _tokens: TokensReported) -> tuple[float | None, str]:
         return None, ""
 
-    return Talk(
-        store, ExchangeLoop(store, Settings(store), Models(lambda _: model, lambda _: None, price))
-    )
+    async def nothing_to_close() -> None:
+        """No connections here."""
+
+    models = Models(lambda _: model, lambda _: None, price, nothing_to_close)
+    return Talk(store, ExchangeLoop(store, Settings(store), models))
 
 
 def test_a_reply_stopped_again_and_again_is_stored_all_the_same(store: Store) -> None:
