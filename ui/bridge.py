@@ -73,6 +73,7 @@ class Bridge(QObject):
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._wishes = 0
         self._is_closing = False
+        self._is_settled = False
         self._gather = QTimer(self, singleShot=True, interval=_GATHER_MS)
         self._gather.timeout.connect(self._on_gather_timeout)
         self._call_wanted.connect(self._on_call_wanted, Qt.ConnectionType.QueuedConnection)
@@ -101,7 +102,7 @@ class Bridge(QObject):
 
     def host_worker(self, loop: Callable[[], None]) -> None:
         """Run a worker's loop in a QRunnable of its own until it returns; not after `settle`."""
-        if not self._is_closing:
+        if not self._is_settled:
             self._workers_pool.start(_Work(loop, Future()))
 
     def on_gui(self, call: Callable[[], object]) -> Callable[[], None]:
@@ -140,6 +141,7 @@ class Bridge(QObject):
         if tasks := tuple(self._tasks.values()):
             await asyncio.wait(tasks, timeout=timeout_s)
         self.cancel_all()
+        self._is_settled = True
 
     def cancel_all(self) -> None:
         """Cancel every task."""

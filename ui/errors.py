@@ -74,17 +74,20 @@ def catch_the_rest(show: Callable[[BaseException], None]) -> Callable[[], None]:
     Exceptions in Qt slots and overrides come here too.
     """
     earlier = sys.excepthook
+    listeners = [show]
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
             earlier(kind, error, trace)
             return
         _log.critical("an error nobody caught", exc_info=(kind, error, trace))
-        show(error)
+        for listener in listeners:
+            listener(error)
 
     sys.excepthook = hook
 
     def restore() -> None:
         sys.excepthook = earlier
+        listeners.clear()  # threads remember the hook they were born under, for ever
 
     return restore

@@ -10,17 +10,20 @@ import gc
 import logging
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.domain.errors import AlreadyOpen, KnownError
 from app.system.paths import DataPaths
 from ui.bridge import Bridge
 from ui.errors import ReportDialog, catch_the_rest, report_of, words_for
+from ui.rendering.highlight import preload
 from ui.theme import Appearance
-from ui.views.main_window import MainWindow
+from ui.views.main_window import MainWindow, keep_state
 from ui.widgets.transcript.view import TranscriptView
 
 if TYPE_CHECKING:
@@ -31,7 +34,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _SWITCH_INTERVAL_S = 0.0005
 _COLLECT_EVERY_MS = 5_000
+_SETTLE_S = 1.0
 _GOODBYE_MS = 3_000
+_LISTEN_EVERY_MS = 200
+_TRIES = 20
+_TRY_AGAIN_S = 0.25
 
 
 class Commonplace:
@@ -40,7 +47,9 @@ class Commonplace:
     Attributes:
         window: Its window.
         program: The controllers, once the data directory is open.
-        begun: Set when the controllers are there.
+        services: What is below them, from the same moment on.
+        refusal: Why the data directory cannot be opened, if it cannot.
+        begun: Set when the controllers are there, or it is clear that they cannot be.
         finished: Set when everything is closed.
     """
 
@@ -54,9 +63,10 @@ class Commonplace:
         self.bridge = Bridge(self.window)
         self.bridge.task_failed.connect(self.report)
         self.program: Program | None = None
+        self.refusal: KnownError | None = None
         self.begun = asyncio.Event()
         self.finished = asyncio.Event()
-        self._services: Services | None = None
+        self.services: Services | None = None
         self._server: CommandServer | None = None
         self._leaving = False
         self._shown_report: ReportDialog | None = None
@@ -66,7 +76,8 @@ class Commonplace:
 
     def show(self) -> None:
         """Show the window and open the data directory behind it."""
-        self.window.chat.show_message("")
+        self.window.show_usable(False)
+        self.window.chat.show_notice("")
         self.window.show()
         QTimer.singleShot(0, self._open)
 
@@ -92,38 +103,54 @@ class Commonplace:
         self.bridge.start("open", self._open_services())
 
     async def _open_services(self) -> None:
+        self.refusal = None
         try:
-            self._services = await self.bridge.run(self._build)
-        except AlreadyOpen as error:
-            await self._yield_to_the_other(error)
-            return
+            self.services = await self._build_patiently()
         except KnownError as error:
-            title, hint = words_for(error)
-            self.window.chat.show_message(f"{title}.\n\n{hint}")
-            self.window.chat.composer.setEnabled(False)
-            return
-        self._begin(self._services)
+            self._stand_still(error)
+        else:
+            if self.services is not None:
+                self._begin(self.services)
+                await self.bridge.run(preload)
+
+    async def _build_patiently(self) -> "Services | None":
+        """Return the services; None when a window that is open already was raised instead.
+
+        One that is just closing answers no more, but will let go of the directory in a moment.
+        """
+        from app.cli.remote import raise_window
+
+        for _ in range(_TRIES):
+            try:
+                return await self.bridge.run(self._build)
+            except AlreadyOpen:
+                if await self.bridge.run(lambda: raise_window(self._paths)):
+                    self.leave()
+                    return None
+            self.window.chat.show_notice("Waiting for another Commonplace to close\u2026")
+            await asyncio.sleep(_TRY_AGAIN_S)
+        return await self.bridge.run(self._build)
 
     def _build(self) -> "Services":
         from app.bootstrap import Role, build
 
         return build(self._paths, Role.WINDOW)
 
-    async def _yield_to_the_other(self, error: AlreadyOpen) -> None:
-        """Another program is there: bring its window forward and leave, or say what is wrong."""
-        from app.cli.remote import raise_window
-
-        if await self.bridge.run(lambda: raise_window(self._paths)):
-            self.leave()
-        else:
-            self.window.chat.show_message(f"{error.title}.\n\n{error.hint}")
-            self.window.chat.composer.setEnabled(False)
+    def _stand_still(self, error: KnownError) -> None:
+        """Say why the data directory cannot be opened; nothing in it was changed."""
+        self.refusal = error
+        self.window.chat.composer.setEnabled(False)
+        deeds = (("Try again", self._open), ("Quit", self.leave))
+        self.window.chat.show_notice(*words_for(error), deeds)
+        self.begun.set()
 
     def _begin(self, services: "Services") -> None:
         from app.cli.entry import execute
         from app.cli.remote import CommandServer
         from ui.controllers.program import Program
 
+        self.window.show_usable(True)
+        self.window.chat.composer.setEnabled(True)
         services.store.database.forbid_this_thread()
         services.store.subscribe(self.bridge.take_change)
         self.program = Program(services, self.bridge, self.window, self.appearance)
@@ -139,16 +166,20 @@ class Commonplace:
     # -- goodbye
 
     def _on_window_close_requested(self) -> None:
-        self.leave()
+        if self.program is not None and not self._leaving:
+            self.program.ask_to_leave(self.leave)
+        else:
+            self.leave()
 
     async def _say_goodbye(self) -> None:
         self._collect.stop()
         if self.program is not None:
             self.program.flush()
-        self.window.save_state(self._paths.window)
+            keep_state(self._paths.window, self.window.state_to_keep())
         self.window.hide()
-        if self._services is not None:
-            services, server = self._services, self._server
+        await self.bridge.settle(_SETTLE_S)
+        if self.services is not None:
+            services, server = self.services, self._server
 
             def close() -> None:
                 if server is not None:
@@ -159,9 +190,10 @@ class Commonplace:
                 await self.bridge.run(close)
             except Exception:  # noqa: BLE001 - the window must go all the same
                 _log.exception("the goodbye failed")
-        self.bridge.cancel_all()
         self.bridge.wait_for_pools(_GOODBYE_MS)
         self.window.close_for_good()
+        self.window.deleteLater()
+        self.appearance.deleteLater()
         self.finished.set()
 
     def _on_report_finished(self) -> None:
@@ -181,7 +213,9 @@ def main() -> int:
     application.setDesktopFileName("commonplace")
     application.setQuitOnLastWindowClosed(False)
     with asyncio.Runner(loop_factory=lambda: _loop(application)) as runner:
-        return runner.run(_run(application, given))
+        code = runner.run(_run(application, given))
+    gc.unfreeze()  # else what is in cycles outlives the interpreter, and DuckDB complains of it
+    return code
 
 
 async def _run(application: QApplication, given: argparse.Namespace) -> int:
@@ -189,20 +223,24 @@ async def _run(application: QApplication, given: argparse.Namespace) -> int:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _loop, context: _on_loop_error(running, context))
     restore = catch_the_rest(running.report)
-    _leave_on_signals(running, loop)
-    running.show()
-    if given.smoke:
-        running.bridge.start("smoke", _leave_when_ready(running))
-    await running.finished.wait()
+    with _leaving_on_signals(running, loop):
+        running.show()
+        if given.smoke:
+            running.bridge.start("smoke", _leave_when_ready(running))
+        await running.finished.wait()
     restore()
+    application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    if running.refusal is not None and given.smoke:
+        sys.stderr.write(f"{running.refusal}\n")
+        return 1
     return 0
 
 
 async def _leave_when_ready(running: Commonplace) -> None:
-    """For the smoke test: wait until everything is there, then leave."""
+    """For the smoke test: wait until everything is there or cannot be, then leave."""
     await running.begun.wait()
-    assert running.program is not None
-    await running.program.ready.wait()
+    if running.program is not None:
+        await running.program.ready.wait()
     running.leave()
 
 
@@ -213,13 +251,21 @@ def _loop(application: QApplication) -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _leave_on_signals(running: Commonplace, loop: asyncio.AbstractEventLoop) -> None:
+@contextmanager
+def _leaving_on_signals(running: Commonplace, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Say goodbye on SIGINT and SIGTERM; Qt lets Python's handlers run only between its events."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(running.leave))
-    beat = QTimer(running.window, interval=200)
+    before = {
+        number: signal.signal(number, lambda *_: loop.call_soon_threadsafe(running.leave))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    beat = QTimer(running.window, interval=_LISTEN_EVERY_MS)
     beat.timeout.connect(lambda: None)
     beat.start()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _on_loop_error(running: Commonplace, context: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QPoint
+from PySide6.QtCore import QObject, QPoint, QTimer
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu, QMessageBox
 
 from app.bootstrap import Services
@@ -14,7 +14,6 @@ from app.domain.ids import ConversationId
 from app.storage.conversations import ListFilter
 from app.transfer.exporting import ExportFormat, export
 from ui.bridge import Bridge
-from ui.errors import words_for
 from ui.views.main_window import MainWindow
 from ui.views.sidebar import SHELVES, Shelf
 
@@ -23,6 +22,7 @@ _EMPTY = {
     "Archived": "Nothing is archived.",
     "Trash": "The trash is empty.",
 }
+_LIST_EVERY_MS = 250
 _FORMATS = {
     "Markdown (*.md)": ExportFormat.MARKDOWN,
     "JSON (*.json)": ExportFormat.JSON,
@@ -54,6 +54,8 @@ class ConversationsController(QObject):
         self._shelf = SHELVES[0]
         self.opened: Conversation | None = None
         sidebar = window.sidebar
+        self._due = QTimer(self, singleShot=True, interval=_LIST_EVERY_MS)
+        self._due.timeout.connect(self._on_due)
         sidebar.conversation_chosen.connect(self._on_conversation_chosen)
         sidebar.shelf_chosen.connect(self._on_shelf_chosen)
         sidebar.menu_requested.connect(self._on_menu_requested)
@@ -76,8 +78,10 @@ class ConversationsController(QObject):
         self._window.sidebar.select_conversation(conversation.id if conversation else None)
         in_trash = conversation is not None and conversation.deleted_at is not None
         actions = self._window.actions_by_name
-        for name in ("rename", "pin", "archive", "tag", "delete", "forget", "export", "copy_link"):
+        for name in ("forget", "export"):
             actions[name].setEnabled(conversation is not None)
+        for name in ("rename", "pin", "archive", "tag", "delete"):
+            actions[name].setEnabled(conversation is not None and not in_trash)
         actions["restore"].setEnabled(in_trash)
         actions["pin"].setChecked(bool(conversation and conversation.pinned))
         actions["archive"].setChecked(bool(conversation and conversation.archived))
@@ -87,10 +91,17 @@ class ConversationsController(QObject):
         which = ListFilter(archived=shelf.archived, trash=shelf.trash)
         found = await self._bridge.run(lambda: self._services.conversations.listed(which))
         self._window.sidebar.show_conversations(found, _EMPTY[shelf.name])
+        await self._greet(has_some=bool(found))
         if self.opened is not None:
             for conversation in found:
                 if conversation.id == self.opened.id:
                     self.show_opened(conversation)
+
+    async def _greet(self, *, has_some: bool) -> None:
+        """Welcome who has no conversation at all; archived ones and the trash count too."""
+        if not has_some:
+            has_some = bool((await self._bridge.run(self._services.overview.read)).conversations)
+        self._window.chat.welcome.greet(is_newcomer=not has_some)
 
     def _wire_actions(self) -> None:
         wishes: dict[str, Callable[[Conversation], None]] = {
@@ -116,8 +127,11 @@ class ConversationsController(QObject):
     # -- the list
 
     def _on_changed(self, changed: Changed) -> None:
-        if changed.conversations:
-            self.refresh()
+        if changed.conversations and not self._due.isActive():
+            self._due.start()
+
+    def _on_due(self) -> None:
+        self.refresh()
 
     def _on_conversation_chosen(self, conversation: Conversation) -> None:
         self._open(conversation.id)
@@ -179,7 +193,10 @@ class ConversationsController(QObject):
         )
 
     def _restore(self, conversation: Conversation) -> None:
-        self._do(lambda: self._services.library.restore(conversation.id))
+        self._do(
+            lambda: self._services.library.restore(conversation.id),
+            lambda _: self._open(conversation.id),
+        )
 
     def _ask_tags(self, conversation: Conversation) -> None:
         self._bridge.start("tags", self._tags(conversation))
@@ -201,6 +218,7 @@ class ConversationsController(QObject):
             self._do(lambda: self._services.library.tag(conversation.id, added, removed))
 
         dialog.textValueSelected.connect(take)
+        dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
     def _ask_forget(self, conversation: Conversation) -> None:
@@ -218,10 +236,15 @@ class ConversationsController(QObject):
             if box.clickedButton() is yes:
                 if self.opened is not None and self.opened.id == conversation.id:
                     self._close()
-                self._do(lambda: self._services.forget([conversation.id]))
+                self._do(lambda: self._services.forget([conversation.id]), self._tell_what_is_left)
 
         box.finished.connect(done)
+        box.finished.connect(box.deleteLater)
         box.open()
+
+    def _tell_what_is_left(self, left: object) -> None:
+        words = " ".join(left) if isinstance(left, tuple) and left else "It is gone for ever."
+        self._window.chat.banner.tell(words, brief=not left)
 
     def _ask_export(self, conversation_id: ConversationId | None) -> None:
         dialog = QFileDialog(self._window, "Export")
@@ -237,26 +260,32 @@ class ConversationsController(QObject):
             self._bridge.start("export", self._export(path, chosen, conversation_id))
 
         dialog.fileSelected.connect(take)
+        dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
     async def _export(
         self, path: Path, chosen: ExportFormat, conversation_id: ConversationId | None
     ) -> None:
-        count = await self._bridge.run(
-            lambda: export(self._services.store, path, chosen, conversation_id)
-        )
+        try:
+            count = await self._bridge.run(
+                lambda: export(self._services.store, path, chosen, conversation_id)
+            )
+        except KnownError as error:
+            self._window.chat.tell(error)
+            return
         noun = "conversation was" if count == 1 else "conversations were"
         self._window.chat.banner.tell(f"{count:,} {noun} written to {path}.", brief=True)
 
-    def _do(self, act: Callable[[], object]) -> None:
-        self._bridge.carry_out(self._done(act))
+    def _do(
+        self, act: Callable[[], object], then: Callable[[object], object] = lambda _: None
+    ) -> None:
+        """Do something that may block, and `then` something with its outcome."""
+        self._bridge.carry_out(self._done(act, then))
 
-    async def _done(self, act: Callable[[], object]) -> None:
+    async def _done(self, act: Callable[[], object], then: Callable[[object], object]) -> None:
         try:
-            remains = await self._bridge.write(act)
+            outcome = await self._bridge.write(act)
         except KnownError as error:
-            title, hint = words_for(error)
-            self._window.chat.banner.tell(f"{title}. {hint}", brief=False)
-            return
-        if isinstance(remains, tuple) and remains:
-            self._window.chat.banner.tell(" ".join(map(str, remains)), brief=False)
+            self._window.chat.tell(error)
+        else:
+            then(outcome)

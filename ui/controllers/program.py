@@ -1,9 +1,10 @@
 """All controllers of one open data directory, and what needs more than one of them."""
 
 import asyncio
+from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QInputDialog, QMessageBox
 
 from app.bootstrap import Services
@@ -17,13 +18,17 @@ from ui.controllers.conversations import ConversationsController
 from ui.controllers.finding import FindController
 from ui.controllers.importing import ImportController
 from ui.controllers.links import LinkController
+from ui.controllers.model_choice import ModelController
+from ui.controllers.privacy import PrivacyController
+from ui.controllers.replies import RunningReplies
 from ui.controllers.searching import SearchController
 from ui.controllers.settings import SettingsController
+from ui.controllers.talking import TalkController
 from ui.controllers.workers import WorkersController
-from ui.errors import words_for
-from ui.theme import Appearance, Theme
-from ui.views.main_window import MainWindow
+from ui.theme import Appearance
+from ui.views.main_window import MainWindow, keep_state
 from ui.views.palette import CommandPalette
+from ui.widgets.transcript.view import TranscriptView
 
 
 class Program(QObject):
@@ -31,7 +36,8 @@ class Program(QObject):
 
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
-        chat, conversations, find, importing, links, search, settings, workers: The controllers.
+        chat, conversations, find, importing, links, models, privacy, search, settings, talk,
+            workers: The controllers.
     """
 
     def __init__(
@@ -42,8 +48,13 @@ class Program(QObject):
         self._services = services
         self._bridge = bridge
         self._window = window
-        self._appearance = appearance
-        self.chat = ChatController(services, bridge, window, appearance)
+        transcript = window.chat.transcript
+        assert isinstance(transcript, TranscriptView)
+        self._transcript = transcript
+        self._replies = RunningReplies(bridge, self)
+        self.chat = ChatController(services, bridge, window, appearance, self._replies)
+        self.models = ModelController(services, bridge, window, self.chat)
+        self.talk = TalkController(services, bridge, window, self.chat, self.models, self._replies)
         self.conversations = ConversationsController(
             services, bridge, window, self.open_conversation, self.chat.begin_new
         )
@@ -52,13 +63,14 @@ class Program(QObject):
         self.settings = SettingsController(services, bridge, window, appearance)
         self.importing = ImportController(services, bridge, window)
         self.workers = WorkersController(services, bridge, window)
+        self.privacy = PrivacyController(services, bridge, window, self.chat)
+        self.links = LinkController(window, self._open_numbered)
         self.chat.opened.connect(self.conversations.show_opened)
         self.chat.opened.connect(self._on_chat_opened)
-        self.links = LinkController(window, self._open_numbered)
-        self.chat.link_activated.connect(self.links.follow)
         window.chat.welcome.model_requested.connect(lambda: self.settings.open("Providers"))
         window.sidebar.new_requested.connect(self.chat.begin_new)
-        appearance.theme_changed.connect(self._on_theme_changed)
+        appearance.theme_changed.connect(window.sidebar.set_theme)
+        self._wire_transcript()
         self._wire_actions()
         self._bridge.start("begin", self._begin())
 
@@ -70,8 +82,13 @@ class Program(QObject):
         """Show a conversation at an exchange, centred and highlighted, on whatever branch it is."""
         self.chat.open(conversation_id, exchange_id)
 
+    def ask_to_leave(self, leave: Callable[[], None]) -> None:
+        """Call `leave` at once, or after the user has decided what is to be decided before."""
+        self.privacy.ask_before_leaving(leave)
+
     def flush(self) -> None:
         """Before the goodbye: stop what runs, hand over what was typed."""
+        self._window.place = self._transcript.place()
         self.importing.stop()
         self._window.chat.composer.flush_draft()
 
@@ -79,7 +96,7 @@ class Program(QObject):
         """Show what there is, then set the workers going."""
         if notices := self._services.store.notices:
             self._window.chat.banner.tell(" ".join(notices), brief=False)
-        await self.chat.begin(self._window.conversation_id)
+        await self.chat.begin(self._window.conversation_id, self._window.place)
         await self.conversations.first_list()
         self._window.chat.composer.box.setFocus()
         self.workers.start()
@@ -87,8 +104,18 @@ class Program(QObject):
 
     def _on_chat_opened(self, conversation: Conversation | None) -> None:
         """Note where the user is: a killed program comes back there too."""
-        self._window.conversation_id = conversation.id if conversation else None
-        self._window.save_state(self._services.paths.window)
+        window, file = self._window, self._services.paths.window
+        window.conversation_id = conversation.id if conversation else None
+        window.place = None
+        window.setWindowTitle(conversation.title if conversation else "Commonplace")
+        state = window.state_to_keep()
+        self._bridge.start("window state", self._bridge.run(lambda: keep_state(file, state)))
+
+    def _wire_transcript(self) -> None:
+        transcript = self._transcript
+        transcript.link_activated.connect(self.links.follow)
+        transcript.link_hovered.connect(self._window.statusBar().showMessage)
+        transcript.citation_clicked.connect(self._open_numbered)
 
     def _wire_actions(self) -> None:
         actions = self._window.actions_by_name
@@ -109,9 +136,6 @@ class Program(QObject):
     def _start(self, name: str, work: object) -> None:
         self._bridge.start(name, work)  # type: ignore[arg-type]
 
-    def _on_theme_changed(self, theme: Theme) -> None:
-        self._window.sidebar.set_theme(theme)
-
     def _on_palette_triggered(self) -> None:
         palette = CommandPalette(list(self._window.actions_by_name), self._window)
         palette.finished.connect(palette.deleteLater)
@@ -122,13 +146,14 @@ class Program(QObject):
         dialog.setWindowTitle("Open a turn")
         dialog.setLabelText("A link to a turn, or ID:TURN:")
         dialog.textValueSelected.connect(self._on_place_entered)
+        dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
     def _on_place_entered(self, words: str) -> None:
         try:
             conversation_id, turn = parse_place(words)
         except KnownError as error:
-            self._window.chat.banner.tell(str(error), brief=False)
+            self._window.chat.tell(error)
             return
         self._open_numbered(conversation_id, turn)
 
@@ -140,8 +165,7 @@ class Program(QObject):
         try:
             view = await self._bridge.run(lambda: self._services.library.open(conversation_id))
         except KnownError as error:
-            title, hint = words_for(error)
-            self._window.chat.banner.tell(f"{title}. {hint}", brief=False)
+            self._window.chat.tell(error)
             return
         exchange = next((each for each in view.path if each.turn_number == turn), None)
         self.open_turn(conversation_id, exchange.id if exchange else None)
@@ -150,25 +174,37 @@ class Program(QObject):
         backup = await self._bridge.run(self._services.back_up)
         self._window.chat.banner.tell(f"Backed up and verified: {backup.path.name}", brief=True)
 
-    async def _check(self) -> None:
-        report = await self._bridge.run(self._services.check)
+    async def _check(self, *, repair: bool = False) -> None:
+        report = await self._bridge.run(lambda: self._services.check(repair=repair))
         box = QMessageBox(self._window)
         box.setWindowTitle("Check")
+        left, mended = len(report.problems), len(report.repaired)
         box.setText(
-            "Everything is in order."
-            if not report.problems
-            else f"{len(report.problems)} things are not in order."
+            f"{left:,} {'thing is' if left == 1 else 'things are'} not in order."
+            if left
+            else "Everything is in order."
         )
-        box.setDetailedText("\n".join(report.problems))
+        rows = sum(report.counts.values())
+        told = f"{mended:,} mended. " if mended else ""
+        box.setInformativeText(f"{told}{rows:,} records were looked at.")
+        box.setDetailedText("\n".join((*report.problems, *report.repaired)))
+        if left and not repair:
+            mend = box.addButton("Mend what can be mended", QMessageBox.ButtonRole.ActionRole)
+            mend.clicked.connect(lambda: self._start("check", self._check(repair=True)))
+        box.addButton(QMessageBox.StandardButton.Close)
+        box.finished.connect(box.deleteLater)
         box.open()
 
     def _open_folder(self) -> None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._services.paths.root)))
 
     def _about(self) -> None:
-        QMessageBox.about(
-            self._window,
-            "About Commonplace",
-            f"{QGuiApplication.applicationDisplayName()}, a chat program that remembers.\n\n"
-            "Everything is kept on this computer. MIT licence.",
+        box = QMessageBox(self._window)
+        box.setWindowTitle("About Commonplace")
+        box.setIconPixmap(self._window.windowIcon().pixmap(64))
+        box.setText("Commonplace")
+        box.setInformativeText(
+            "A chat program that remembers. Everything is kept on this computer. MIT licence."
         )
+        box.finished.connect(box.deleteLater)
+        box.open()

@@ -12,8 +12,7 @@ from ui.bridge import Bridge
 from ui.views.sidebar import Sidebar
 
 _LIMIT = 20
-_SHORTEST = 2
-_ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.TOOL_SUMMARY)
+_BATCH_TURNS = 500
 
 OpenTurn = Callable[[ConversationId, ExchangeId | None], None]
 
@@ -33,10 +32,10 @@ class SearchController(QObject):
         sidebar.result_chosen.connect(self._on_result_chosen)
 
     def _on_query_changed(self, words: str) -> None:
-        if len(words.strip()) < _SHORTEST:
+        if words.strip():
+            self._bridge.start("search", self._search(words))
+        else:
             self._bridge.cancel("search")
-            return
-        self._bridge.start("search", self._search(words))
 
     async def _search(self, words: str) -> None:
         try:
@@ -49,6 +48,34 @@ class SearchController(QObject):
         self._sidebar.show_answer(answer)
 
     def _on_result_chosen(self, result: SearchResult) -> None:
-        if result.conversation_id is not None:
-            exchange_id = result.exchange_id if result.kind in _ABOUT_EXCHANGES else None
-            self._open_turn(result.conversation_id, exchange_id)
+        if result.conversation_id is None:
+            return
+        if result.kind is PassageKind.CONVERSATION_SUMMARY:
+            self._bridge.start("first match", self._open_first_match(result))
+        else:
+            self._open_turn(result.conversation_id, result.exchange_id)
+
+    async def _open_first_match(self, result: SearchResult) -> None:
+        """Show a conversation at the turn that says most of what its summary was found by."""
+        conversation_id = result.conversation_id
+        assert conversation_id is not None
+        words = {result.snippet[start:end].casefold() for start, end in result.marks}
+        try:
+            best = await self._bridge.run(lambda: self._best_turn(conversation_id, words))
+        except KnownError:
+            best = None
+        self._open_turn(conversation_id, best)
+
+    def _best_turn(self, conversation_id: ConversationId, words: set[str]) -> ExchangeId | None:
+        """Return the first turn of the shown path that holds the most of `words`."""
+        path = self._services.library.open(conversation_id).path
+        best: tuple[int, ExchangeId | None] = (0, None)
+        for start in range(0, len(path), _BATCH_TURNS):
+            exchanges = path[start : start + _BATCH_TURNS]
+            messages = self._services.library.messages(exchanges)
+            for exchange in exchanges:
+                said = " ".join(each.text for each in messages[exchange.id]).casefold()
+                held = sum(word in said for word in words)
+                if held > best[0]:
+                    best = (held, exchange.id)
+        return best[1]

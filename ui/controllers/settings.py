@@ -1,5 +1,6 @@
 """The settings dialog: values saved as they are entered, providers, keys, tests."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import QObject
@@ -68,16 +69,19 @@ class SettingsController(QObject):
 
     # -- values
 
-    def _show_values(self) -> None:
+    def _show_values(self, keys: Iterable[str] = SETTINGS) -> None:
         if self._dialog is None:
             return
         settings = self._services.settings
-        ruled = {key: settings.environment_variable(key) for key in SETTINGS}
-        self._dialog.show_values(
-            {key: settings.get(key) for key in SETTINGS},
-            settings.chosen(),
-            {key: variable for key, variable in ruled.items() if variable},
-        )
+        chosen = settings.chosen()
+        for key in keys:
+            if key in SETTINGS:
+                self._dialog.show_value(
+                    key,
+                    settings.get(key),
+                    is_default=key not in chosen,
+                    ruled_by=settings.environment_variable(key),
+                )
 
     def _save(self, key: str, value: SettingValue) -> None:
         self._bridge.carry_out(self._save_value(key, value))
@@ -107,8 +111,7 @@ class SettingsController(QObject):
     def _on_changed(self, changed: Changed) -> None:
         if changed.settings & {"theme", "text_size"}:
             self._apply_appearance()
-        if changed.settings:
-            self._show_values()
+        self._show_values(changed.settings)
         if changed.providers and self._dialog is not None:
             self._bridge.start("providers", self._show_providers())
 
@@ -181,11 +184,20 @@ class SettingsController(QObject):
 
     async def _test(self, name: str) -> None:
         models = self._services.models
-        report = await self._bridge.wait(self._services.chat.call(lambda: models.test(name)))
+        try:
+            report = await self._bridge.wait(self._services.chat.call(lambda: models.test(name)))
+        except KnownError as error:
+            if self._dialog is not None:
+                self._dialog.providers.show_outcome(name, str(error), ok=False)
+            return
         if report.problem is not None:
             words = f"{report.problem.title}. {report.problem.hint}"
         else:
-            words = f"Connected in {report.latency_ms} ms; {len(report.models)} models."
+            count = len(report.models)
+            words = (
+                f"Connected in {report.latency_ms} ms; {count:,} model{'' if count == 1 else 's'}. "
+                "Choose one over the conversation."
+            )
         if self._dialog is not None:
             self._dialog.providers.show_outcome(name, words, ok=report.ok)
 

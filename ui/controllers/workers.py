@@ -4,9 +4,9 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.bootstrap import Services
 from app.domain.events import Changed
-from app.domain.workers import WorkerName, WorkerState, WorkerStatus
+from app.domain.workers import WorkerName, WorkerStatus
 from ui.bridge import Bridge
-from ui.views.dashboard import Totals, money_words
+from ui.views.dashboard import Totals, activity_words, money_words
 from ui.views.main_window import MainWindow
 
 _TOTALS_EVERY_MS = 2000
@@ -21,6 +21,7 @@ class WorkersController(QObject):
         self._bridge = bridge
         self._window = window
         self._statuses: dict[WorkerName, WorkerStatus] = {}
+        self._share = 1.0
         self._totals_due = QTimer(self, singleShot=True, interval=_TOTALS_EVERY_MS)
         self._totals_due.timeout.connect(self._on_totals_due)
         window.dashboard.switched.connect(self._on_dashboard_switched)
@@ -41,19 +42,19 @@ class WorkersController(QObject):
         self._on_totals_due()
 
     def _on_dashboard_switched(self, name: WorkerName, on: bool) -> None:
-        self._bridge.start(f"switch {name}", self._switch(name, on))
+        self._bridge.carry_out(self._switch(name, on))
 
     async def _switch(self, name: WorkerName, on: bool) -> None:
-        await self._bridge.run(lambda: self._services.workers.set_enabled(name, on))
+        await self._bridge.write(lambda: self._services.workers.set_enabled(name, on))
 
     def _on_worker_changed(self, status: WorkerStatus) -> None:
         self._statuses[status.name] = status
         self._window.dashboard.show_status(status)
-        working = [each for each in self._statuses.values() if each.state is WorkerState.RUNNING]
-        left = sum(max(0, each.total - each.done) for each in working)
-        self._window.worker_status.setText(f"Working: {left:,} left" if working else "")
+        self._window.worker_status.setText(activity_words(tuple(self._statuses.values())))
 
-    def _on_changed(self, _changed: Changed) -> None:
+    def _on_changed(self, changed: Changed) -> None:
+        if "rag_enabled" in changed.settings:
+            self._show_recall()
         if not self._totals_due.isActive():
             self._totals_due.start()
 
@@ -68,11 +69,16 @@ class WorkersController(QObject):
         totals, warnings = await self._bridge.run(self._read_totals)
         self._window.dashboard.show_totals(totals)
         self._window.dashboard.show_warnings(warnings)
-        self._window.spend_status.setText(f"Today {money_words(totals.spent_today_usd)}")
-        share = totals.searchable_share
-        self._window.search_status.setText(
-            "" if share >= 1 else f"{share:.0%} of your history is searchable"
-        )
+        self._window.spend_status.setText(f"Spent today: {money_words(totals.spent_today_usd)}")
+        self._share = totals.searchable_share
+        self._show_recall()
+
+    def _show_recall(self) -> None:
+        is_on = self._services.settings.flag("rag_enabled")
+        words = "Recall on" if is_on else "Recall off"
+        if self._share < 1:
+            words += f", {self._share:.0%} of your history searchable"
+        self._window.search_status.setText(words)
 
     def _read_totals(self) -> tuple[Totals, tuple[str, ...]]:
         overview = self._services.overview.read()

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMainWindow
 
-_Keys = str | QKeySequence.StandardKey
+_Keys = str | QKeySequence.StandardKey | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ActionRow:
-    """An action: `name` is how controllers ask for it, `keys` its shortcut ("" for none)."""
+    """An action: `name` is how controllers ask for it, `keys` its shortcuts ("" for none)."""
 
     name: str
     menu: str
@@ -38,7 +38,7 @@ _ROWS = (
     ActionRow("settings", "&Conversation", "&Settings\u2026", "Ctrl+,", separated=True),
     ActionRow("quit", "&Conversation", "&Quit", "Ctrl+Q"),
     ActionRow("copy_link", "&Edit", "Copy &link to the last turn", "Ctrl+Shift+L"),
-    ActionRow("stop", "&Edit", "&Stop the reply", "Ctrl+."),
+    ActionRow("stop", "&Edit", "&Stop the reply", ("Ctrl+.", "Esc")),
     ActionRow("regenerate", "&Edit", "&Regenerate the last reply", "Ctrl+R"),
     ActionRow("search", "&Find", "&Search everything", "Ctrl+K"),
     ActionRow("find", "&Find", "Find in this &conversation", _K.Find),
@@ -46,7 +46,7 @@ _ROWS = (
     ActionRow("open_link", "&Find", "&Open a turn\u2026", "Ctrl+L"),
     ActionRow("sidebar", "&View", "&Sidebar", "Ctrl+B", checkable=True),
     ActionRow("dashboard", "&View", "&Workers", "Ctrl+Shift+W", checkable=True),
-    ActionRow("larger", "&View", "&Larger text", _K.ZoomIn, separated=True),
+    ActionRow("larger", "&View", "&Larger text", ("Ctrl++", "Ctrl+="), separated=True),
     ActionRow("smaller", "&View", "S&maller text", _K.ZoomOut),
     ActionRow("actual", "&View", "&Normal text", "Ctrl+0"),
     ActionRow("focus_composer", "&View", "&Write a message", "Ctrl+J", separated=True),
@@ -56,6 +56,13 @@ _ROWS = (
     ActionRow("open_folder", "&Help", "Show the data &folder", separated=True),
     ActionRow("about", "&Help", "&About Commonplace"),
 )
+
+
+def _sequences(keys: _Keys) -> list[QKeySequence]:
+    """Return the key sequences; the first one is shown in menus."""
+    if isinstance(keys, QKeySequence.StandardKey):
+        return QKeySequence.keyBindings(keys)
+    return [QKeySequence(each) for each in ((keys,) if isinstance(keys, str) else keys) if each]
 
 
 class Actions:
@@ -70,7 +77,7 @@ class Actions:
                 menu = menus[row.menu] = window.menuBar().addMenu(row.menu)
             action = QAction(row.text, window)
             action.setObjectName(row.name)
-            action.setShortcut(QKeySequence(row.keys))
+            action.setShortcuts(_sequences(row.keys))
             action.setCheckable(row.checkable)
             if row.separated:
                 menu.addSeparator()  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
 """The middle of the window: title and model, the transcript or the welcome, the composer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -13,12 +13,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ui.errors import words_for
+from ui.views.notice import Deed, Notice
 from ui.views.welcome import Welcome
 from ui.widgets.banner import Banner
 from ui.widgets.composer import Composer
 from ui.widgets.find_bar import FindBar
 
-_OTHER = "Other\u2026"
+_DEFAULT = "Use this one for new conversations"
+_OTHER = "Another model\u2026"
 
 
 class ChatPane(QWidget):
@@ -27,13 +30,15 @@ class ChatPane(QWidget):
     Signals:
         renamed: The new title. model_chosen: PROVIDER:MODEL. models_requested: The list of
             models is wanted, because the chooser is about to open. other_model_requested: A
-            model that is not in the list is wanted.
+            model that is not in the list is wanted. default_model_requested: The chosen model
+            should be that of new conversations.
     """
 
     renamed = Signal(str)
     model_chosen = Signal(str)
     models_requested = Signal()
     other_model_requested = Signal()
+    default_model_requested = Signal()
 
     def __init__(self, transcript: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,12 +59,9 @@ class ChatPane(QWidget):
         self.model.activated.connect(self._on_model_activated)
         self.transcript = transcript
         self.welcome = Welcome(self)
-        self.message = QLabel(self)
-        self.message.setWordWrap(True)
-        self.message.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.message.setMargin(48)
+        self.notice = Notice(self)
         self._stack = QStackedWidget(self)
-        for page in (self.message, self.welcome, transcript):
+        for page in (self.notice, self.welcome, transcript):
             self._stack.addWidget(page)
         self.find_bar = FindBar(self)
         self.composer = Composer(self)
@@ -76,10 +78,10 @@ class ChatPane(QWidget):
         """Show what a new user can do."""
         self._stack.setCurrentWidget(self.welcome)
 
-    def show_message(self, words: str) -> None:
-        """Show words in place of everything, such as why the program cannot go on."""
-        self.message.setText(words)
-        self._stack.setCurrentWidget(self.message)
+    def show_notice(self, title: str, words: str = "", deeds: Sequence[Deed] = ()) -> None:
+        """Show words in place of a conversation, such as why the program cannot go on."""
+        self.notice.show_words(title, words, deeds)
+        self._stack.setCurrentWidget(self.notice)
 
     def show_title(self, title: str, *, private: bool, editable: bool) -> None:
         """Show a conversation's title, unless it is being edited."""
@@ -90,19 +92,24 @@ class ChatPane(QWidget):
             self.title.setCursorPosition(0)
             self.title.setModified(False)
 
-    def show_models(self, models: Sequence[tuple[str, str]], chosen: str) -> None:
-        """Fill the chooser with (PROVIDER:MODEL, words); the chosen one is always among them."""
-        rows = list(models)
-        if all(model != chosen for model, _ in rows):
-            rows.insert(0, (chosen, chosen))
+    def show_models(self, models: Mapping[str, str], chosen: str, default: str) -> None:
+        """Fill the chooser with models (PROVIDER:MODEL) by their words; `chosen` is among them."""
         self.model.blockSignals(True)
         self.model.clear()
-        for model, words in rows:
+        for model, words in models.items():
             self.model.addItem(words, model)
         self.model.insertSeparator(self.model.count())
-        self.model.addItem(_OTHER, None)
+        if chosen != default:
+            self.model.addItem(_DEFAULT)
+        self.model.addItem(_OTHER)
         self.model.setCurrentIndex(self.model.findData(chosen))
         self.model.blockSignals(False)
+        self.model.reopen()
+
+    def tell(self, error: BaseException) -> None:
+        """Show what went wrong, and what to do next, until it is dismissed."""
+        title, hint = words_for(error)
+        self.banner.tell(f"{title}. {hint}".strip(), brief=False)
 
     def show_status(self, words: str) -> None:
         """Show a line above the composer, such as a retry under way; "" hides it."""
@@ -135,10 +142,12 @@ class ChatPane(QWidget):
 
     def _on_model_activated(self, number: int) -> None:
         model = self.model.itemData(number)
-        if model is None:
-            self.other_model_requested.emit()
-        else:
+        if model is not None:
             self.model_chosen.emit(str(model))
+        elif self.model.itemText(number) == _DEFAULT:
+            self.default_model_requested.emit()
+        else:
+            self.other_model_requested.emit()
 
 
 class _ModelChooser(QComboBox):
@@ -149,6 +158,12 @@ class _ModelChooser(QComboBox):
     """
 
     opening = Signal()
+
+    def reopen(self) -> None:
+        """Fit an open list to its new rows."""
+        if self.view().isVisible():
+            super().hidePopup()
+            super().showPopup()
 
     # Qt overrides
 

@@ -178,6 +178,17 @@ class _TotalsCard(QFrame):
             self._grid.addWidget(number, row, 1, Qt.AlignmentFlag.AlignRight)
 
 
+def activity_words(statuses: Sequence[WorkerStatus]) -> str:
+    """Return what all workers together are doing, for the status bar."""
+    working = [each for each in statuses if each.state is WorkerState.RUNNING]
+    if working:
+        left = sum(max(0, each.total - each.done) for each in working)
+        return f"Workers: {left:,} left"
+    if any(each.state is WorkerState.BLOCKED for each in statuses):
+        return "Workers wait"
+    return "Workers idle" if any(each.enabled for each in statuses) else "Workers off"
+
+
 def _state_words(status: WorkerStatus) -> str:
     words = {
         WorkerState.STOPPED: "off" if not status.enabled else "stopped",

@@ -54,9 +54,8 @@ class ImportDialog(QDialog):
         if progress.bytes_total:
             self._bar.setRange(0, _STEPS)
             self._bar.setValue(round(progress.bytes_read / progress.bytes_total * _STEPS))
-        self.words.setText(
-            f"{progress.conversations:,} conversations, {progress.messages:,} messages so far"
-        )
+        conversations = counted(progress.conversations, "conversation")
+        self.words.setText(f"{conversations}, {counted(progress.messages, 'message')} so far")
 
     def show_report(self, report: ImportReport) -> None:
         """Show what came of it, and name what was skipped."""
@@ -82,30 +81,39 @@ class ImportDialog(QDialog):
 
     def _end(self) -> None:
         self._running = False
+        self._buttons.setEnabled(True)
         self._buttons.setStandardButtons(QDialogButtonBox.StandardButton.Close)
 
     def _on_buttons_rejected(self) -> None:
-        if self._running:
-            self.cancel_requested.emit()
-        else:
-            self.reject()
+        self.reject()
 
     # Qt overrides
 
     def reject(self) -> None:
         """Close; while it runs, ask for its end instead."""
-        if self._running:
-            self.cancel_requested.emit()
+        if not self._running:
+            super().reject()
             return
-        super().reject()
+        self._headline.setText("Stopping\u2026")
+        self._buttons.setEnabled(False)
+        self.cancel_requested.emit()
 
 
 def _report_words(report: ImportReport) -> str:
-    new = f"{report.conversations:,} conversations with {report.turns:,} turns"
-    parts = [f"{new} and {report.messages:,} messages are new."]
+    parts = ["Nothing is new."]
+    if report.messages or report.conversations:
+        conversations = counted(report.conversations, "conversation")
+        turns, messages = counted(report.turns, "turn"), counted(report.messages, "message")
+        parts = [f"New: {conversations} with {turns}, {messages} in all."]
     if report.duplicates:
-        parts.append(f"{report.duplicates:,} messages were here already.")
+        verb = "was" if report.duplicates == 1 else "were"
+        parts.append(f"{counted(report.duplicates, 'message')} {verb} here already.")
     if report.skipped:
-        count = len(report.skipped)
-        parts.append(f"{count:,} {'thing was' if count == 1 else 'things were'} skipped:")
+        verb = "was" if len(report.skipped) == 1 else "were"
+        parts.append(f"{counted(len(report.skipped), 'thing')} {verb} skipped:")
     return " ".join(parts)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 turn, 2 turns."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,6 +1,7 @@
 """The window: sidebar, conversation, worker dashboard, menus and status bar."""
 
 import json
+import logging
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, Signal
@@ -15,6 +16,7 @@ from ui.views.sidebar import Sidebar
 from ui.views.welcome import local_files
 from ui.widgets.shortcut_guard import ShortcutGuard
 
+_log = logging.getLogger(__name__)
 _SIDEBAR_PX = 320
 
 
@@ -27,6 +29,7 @@ class MainWindow(QMainWindow):
 
     Attributes:
         conversation_id: What was open, kept with the geometry for the next start.
+        place: Where it was scrolled to, as the transcript says it; None is its end.
     """
 
     close_requested = Signal()
@@ -64,8 +67,10 @@ class MainWindow(QMainWindow):
         guard = ShortcutGuard(self.actions_by_name, self)
         for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
             guard.watch(editor)
+            editor.setAcceptDrops(False)  # files are for the window, which imports them
         self._may_close = False
         self.conversation_id: int | None = None
+        self.place: tuple[int, int] | None = None
 
     def restore_state(self, file: Path) -> None:
         """Take the geometry of the last time; a missing or strange file changes nothing."""
@@ -73,16 +78,19 @@ class MainWindow(QMainWindow):
             kept = json.loads(file.read_text(encoding="utf-8"))
             geometry, layout = (QByteArray.fromBase64(kept[key].encode()) for key in _KEPT)
             sizes = [int(size) for size in kept["split"]]
-            opened = kept.get("conversation")
+            opened, place = kept.get("conversation"), kept.get("place")
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return
         self.restoreGeometry(geometry)
         self.restoreState(layout)
         self.split.setSizes(sizes)
         self.conversation_id = opened if isinstance(opened, int) else None
+        match place:
+            case [int(turn), int(offset)] if turn >= 0:
+                self.place = (turn, offset)
 
-    def save_state(self, file: Path) -> None:
-        """Keep the geometry for the next time; a disk that refuses is no reason to fail."""
+    def state_to_keep(self) -> str:
+        """Return the geometry, and what is open, as text for `keep_state`."""
         layout = (self.saveGeometry(), self.saveState())
         kept: dict[str, object] = {
             key: bytes(value.toBase64().data()).decode("ascii")
@@ -90,10 +98,14 @@ class MainWindow(QMainWindow):
         }
         kept["split"] = self.split.sizes()
         kept["conversation"] = self.conversation_id
-        try:
-            file.write_text(json.dumps(kept), encoding="utf-8")
-        except OSError:
-            self.statusBar().showMessage("The window's place could not be kept.")
+        kept["place"] = self.place
+        return json.dumps(kept)
+
+    def show_usable(self, usable: bool) -> None:
+        """Let lists and actions be used, or only looked at, while there is nothing behind them."""
+        self.sidebar.setEnabled(usable)
+        for action in self.actions_by_name:
+            action.setEnabled(usable or action.objectName() in _ALWAYS_USABLE)
 
     def close_for_good(self) -> None:
         """Close, whoever may object."""
@@ -154,3 +166,17 @@ class MainWindow(QMainWindow):
 
 
 _KEPT = ("geometry", "layout")
+_ALWAYS_USABLE = ("quit", "about", "focus_composer", "sidebar")
+
+
+def keep_state(file: Path, state: str) -> None:
+    """Keep a window's state for the next start, whole or not at all; may block.
+
+    A disk that refuses is no reason to fail: then the last state stays.
+    """
+    coming = file.with_suffix(".new")
+    try:
+        coming.write_text(state, encoding="utf-8")
+        coming.replace(file)
+    except OSError as error:
+        _log.warning("the window's place could not be kept: %s", error)

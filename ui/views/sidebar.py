@@ -69,11 +69,11 @@ class Sidebar(QWidget):
         new = QPushButton("New", self)
         new.setToolTip("New conversation (Ctrl+N)")
         new.clicked.connect(self.new_requested)
-        self._shelves = QComboBox(self)
-        self._shelves.setAccessibleName("Which conversations are listed")
+        self.shelves = QComboBox(self)
+        self.shelves.setAccessibleName("Which conversations are listed")
         for shelf in SHELVES:
-            self._shelves.addItem(shelf.name, shelf)
-        self._shelves.activated.connect(self._on_shelves_activated)
+            self.shelves.addItem(shelf.name, shelf)
+        self.shelves.activated.connect(self._on_shelves_activated)
         self.conversations = ConversationListModel(self)
         self.results = ResultListModel(self)
         self._delegate = RowDelegate(theme, self)
@@ -94,6 +94,8 @@ class Sidebar(QWidget):
         self._debounce.timeout.connect(self._on_debounce_timeout)
         self.box.textChanged.connect(self._on_box_text_changed)
         self._empty_words = ""
+        self._answered = ""
+        self._opens_best = False
 
     # -- what is shown
 
@@ -108,14 +110,17 @@ class Sidebar(QWidget):
             self._show_list()
 
     def show_answer(self, answer: SearchAnswer) -> None:
-        """Show results in place of the list."""
+        """Show results in place of the list; open the best if Enter was pressed meanwhile."""
+        self._answered = answer.query
         self.results.show_results(answer.results)
         self._note.setVisible(answer.covered_share < 1)
         self._note.setText(f"{answer.covered_share:.0%} of your history is searchable so far.")
-        if answer.results:
-            self._stack.setCurrentWidget(self.result_list)
-        else:
+        if not answer.results:
             self.show_message("Nothing was found.\nTry other or fewer words.")
+            return
+        self._stack.setCurrentWidget(self.result_list)
+        if self._opens_best:
+            self._open_best()
 
     def show_message(self, words: str) -> None:
         """Show words in place of results, such as why a query cannot be taken."""
@@ -127,14 +132,14 @@ class Sidebar(QWidget):
         index = self.conversations.row_of(conversation_id)
         self.conversation_list.setCurrentIndex(index)
 
-    def show_shelf(self, shelf: Shelf) -> None:
-        """Name the list that is shown."""
-        self._shelves.setCurrentIndex(SHELVES.index(shelf))
-
     def back_to_results(self) -> bool:
-        """Give the focus to the results as they were; False when there are none."""
-        if self._stack.currentWidget() is not self.result_list:
+        """Show the results as they were, with the focus in them; False when there are none."""
+        if not self.results.rowCount():
             return False
+        if self.box.text() != self._answered:
+            self.box.setText(self._answered)
+            self._debounce.stop()
+        self._stack.setCurrentWidget(self.result_list)
         self.result_list.setFocus(Qt.FocusReason.ShortcutFocusReason)
         return True
 
@@ -153,7 +158,7 @@ class Sidebar(QWidget):
 
     def _lay_out(self, new: QPushButton) -> None:
         head = QHBoxLayout()
-        head.addWidget(self._shelves, 1)
+        head.addWidget(self.shelves, 1)
         head.addWidget(new)
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 10, 10, 6)
@@ -192,6 +197,7 @@ class Sidebar(QWidget):
     # -- slots
 
     def _on_box_text_changed(self, _words: str) -> None:
+        self._opens_best = False
         self._debounce.start()
 
     def _on_list_chosen(self, index: QModelIndex) -> None:
@@ -228,22 +234,36 @@ class Sidebar(QWidget):
                     view.setCurrentIndex(model.index(row, 0))
                     return
 
+    def _open_best(self) -> None:
+        """Open the best result of what is typed, now or as soon as it is found."""
+        self._opens_best = self.box.text() != self._answered
+        if self._opens_best:
+            if self._debounce.isActive():
+                self._debounce.stop()
+                self._on_debounce_timeout()
+        elif self._stack.currentWidget() is self.result_list:
+            self._step_into_list()
+            self._on_list_chosen(self.result_list.currentIndex())
+
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Let Down leave the box for the list, Enter open its first row, Esc empty the box."""
-        if watched is self.box and event.type() == QEvent.Type.KeyPress:
-            assert isinstance(event, QKeyEvent)
-            if event.key() == Qt.Key.Key_Down:
-                self._step_into_list()
-                return True
-            if event.key() == Qt.Key.Key_Escape and self.box.text():
-                self.box.clear()
-                return True
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-                self._step_into_list()
-                view = self._stack.currentWidget()
-                if isinstance(view, QListView) and self.box.text().strip():
-                    self._on_list_chosen(view.currentIndex())
-                return True
-        return super().eventFilter(watched, event)
+        if watched is not self.box or not isinstance(event, QKeyEvent):
+            return super().eventFilter(watched, event)
+        empties = event.key() == Qt.Key.Key_Escape and bool(self.box.text())
+        if event.type() == QEvent.Type.ShortcutOverride and empties:
+            event.accept()
+            return True
+        if event.type() != QEvent.Type.KeyPress:
+            return super().eventFilter(watched, event)
+        if empties:
+            self.box.clear()
+        elif event.key() == Qt.Key.Key_Down:
+            self._step_into_list()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if self.box.text().strip():
+                self._open_best()
+        else:
+            return super().eventFilter(watched, event)
+        return True

@@ -6,6 +6,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+_FIRST_WORDS = (
+    "All you say to a model is kept here, on your own disk, and can be found again by what it was "
+    "about. Start by bringing what you already have."
+)
+_LATER_WORDS = "Write below, or press Ctrl+K to find what was said before."
+
 
 class Welcome(QWidget):
     """The first screen.
@@ -24,40 +30,38 @@ class Welcome(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        title = QLabel("A chat that remembers", self)
-        title.setProperty("tone", "title")
-        words = QLabel(
-            "Everything you say to a model is kept here, on your own disk, and can be found again "
-            "by what it was about. Start by bringing what you already have.",
-            self,
-            wordWrap=True,
-        )
-        words.setProperty("tone", "muted")
+        self._title = QLabel(self, wordWrap=True)
+        self._title.setProperty("tone", "title")
+        self._words = QLabel(self, wordWrap=True)
+        self._words.setProperty("tone", "muted")
         zone = DropZone(self)
         zone.files_dropped.connect(self.files_dropped)
         zone.choose_requested.connect(self.import_requested)
         self.drop_zone = zone
         self.sample = QPushButton("Look at a sample archive", self)
         self.sample.clicked.connect(self.sample_requested)
+        self.more = QPushButton("Import conversations\u2026", self)
+        self.more.clicked.connect(self.import_requested)
         self.model = QPushButton("Set up a model", self)
         self.model.clicked.connect(self.model_requested)
         others = QHBoxLayout()
+        others.addWidget(self.more)
         others.addWidget(self.sample)
         others.addWidget(self.model)
         others.addStretch(1)
-        hint = QLabel(
+        self._hint = QLabel(
             "Or just type below: without a model, Recall answers from your own conversations, "
             "quoted and linked. Nothing leaves this computer unless you choose a provider.",
             self,
             wordWrap=True,
         )
-        hint.setProperty("tone", "small")
+        self._hint.setProperty("tone", "small")
         card = QVBoxLayout()
         card.setSpacing(16)
-        for part in (title, words, zone):
+        for part in (self._title, self._words, zone):
             card.addWidget(part)
         card.addLayout(others)
-        card.addWidget(hint)
+        card.addWidget(self._hint)
         holder = QWidget(self)
         holder.setLayout(card)
         holder.setMaximumWidth(620)
@@ -69,6 +73,15 @@ class Welcome(QWidget):
         row.addStretch(1)
         outer.addLayout(row)
         outer.addStretch(2)
+        self.greet(is_newcomer=True)
+
+    def greet(self, *, is_newcomer: bool) -> None:
+        """Explain the program to who has no conversations yet; else be brief."""
+        self._title.setText("A chat that remembers" if is_newcomer else "What is on your mind?")
+        self._words.setText(_FIRST_WORDS if is_newcomer else _LATER_WORDS)
+        for part in (self.drop_zone, self.sample, self._hint):
+            part.setVisible(is_newcomer)
+        self.more.setVisible(not is_newcomer)
 
 
 class DropZone(QFrame):

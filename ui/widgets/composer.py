@@ -110,9 +110,13 @@ class Composer(QWidget):
         self._editing.show()
         self.box.setFocus()
 
+    def end_edit(self) -> None:
+        """Take the words, if there are any, for a message of their own."""
+        self._editing.hide()
+
     def cancel_edit(self) -> None:
         """Give an edit up."""
-        if self._editing.isVisible():
+        if self.is_editing:
             self.clear()
             self.edit_cancelled.emit()
 

@@ -78,13 +78,19 @@ class FindBar(QFrame):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Step with Enter and Shift+Enter, leave with Esc."""
-        if watched is self.box and event.type() == QEvent.Type.KeyPress:
-            assert isinstance(event, QKeyEvent)
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-                back = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-                self.stepped.emit(-1 if back else 1)
-                return True
-            if event.key() == Qt.Key.Key_Escape:
-                self.dismiss()
-                return True
-        return super().eventFilter(watched, event)
+        if watched is not self.box or not isinstance(event, QKeyEvent):
+            return super().eventFilter(watched, event)
+        leaves = event.key() == Qt.Key.Key_Escape
+        if event.type() == QEvent.Type.ShortcutOverride and leaves:
+            event.accept()
+            return True
+        if event.type() != QEvent.Type.KeyPress:
+            return super().eventFilter(watched, event)
+        if leaves:
+            self.dismiss()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            back = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self.stepped.emit(-1 if back else 1)
+        else:
+            return super().eventFilter(watched, event)
+        return True

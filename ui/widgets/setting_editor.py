@@ -57,10 +57,13 @@ class SettingEditor(QWidget):
         self._lay_out()
 
     def show_value(self, value: SettingValue, *, is_default: bool, ruled_by: str | None) -> None:
-        """Show a value; `ruled_by` names the environment variable that wins, which locks it."""
-        self._pause.stop()
-        self.error.hide()
-        self._put(value)
+        """Show a value; `ruled_by` names the environment variable that wins, which locks it.
+
+        What is being typed stays: it will be reported in a moment.
+        """
+        if not self._pause.isActive():
+            self.error.hide()
+            self._put(value)
         self._reset.setVisible(not is_default and ruled_by is None)
         self.control.setEnabled(ruled_by is None)
         if ruled_by is not None:

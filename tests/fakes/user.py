@@ -1,0 +1,296 @@
+"""Someone at the window: keys, clicks and drops go in, what stands on screen comes out.
+
+The program behind it is whole: real window, real database, real threads, one qasync loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from PySide6.QtCore import QMimeData, QObject, QPoint, QPointF, Qt, QTimer, QUrl
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QListView,
+    QPlainTextEdit,
+    QTextEdit,
+    QWidget,
+)
+
+from app.bootstrap import Services
+from app.system.paths import DataPaths
+from ui.controllers.program import Program
+from ui.main import Commonplace
+from ui.views.main_window import MainWindow
+from ui.widgets.transcript.turn import TurnWidget
+from ui.widgets.transcript.view import TranscriptView
+
+T = TypeVar("T")
+W = TypeVar("W", bound=QWidget)
+_LOOK_EVERY_MS = 5
+_PATIENCE_S = 20.0
+_LEFT = Qt.MouseButton.LeftButton
+
+
+class User:
+    """Starts the program, uses it, leaves it; `failures` are the bugs it reported meanwhile."""
+
+    def __init__(self, application: QApplication, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        self.failures: list[BaseException] = []
+        self._application = application
+        self._running: Commonplace | None = None
+
+    # -- coming and going
+
+    async def start(self) -> None:
+        """Start the program and wait until it is ready."""
+        await self.start_only()
+        running = self.running
+        await self.until(lambda: running.program is not None and running.program.ready.is_set())
+
+    async def start_only(self) -> None:
+        """Start the program, whatever comes of it."""
+        self._running = running = Commonplace(self._application, DataPaths(self.data_dir))
+        running.bridge.task_failed.connect(self.failures.append)
+        running.show()
+        self.window.activateWindow()
+        await self.until(self.window.isActiveWindow)
+
+    async def leave(self) -> None:
+        """Close the window by its own means and wait until the program has ended."""
+        self.window.close()
+        await self.gone()
+
+    async def gone(self) -> None:
+        """Wait until the program has ended,"""
+        running, self._running = self.running, None
+        await asyncio.wait_for(running.finished.wait(), _PATIENCE_S)
+        await self.until(lambda: not _is_alive(running.window))
+
+    async def restart(self) -> None:
+        """Leave and come back."""
+        await self.leave()
+        await self.start()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the program runs."""
+        return self._running is not None
+
+    @property
+    def running(self) -> Commonplace:
+        """The program."""
+        assert self._running is not None
+        return self._running
+
+    @property
+    def window(self) -> MainWindow:
+        """Its window."""
+        return self.running.window
+
+    @property
+    def program(self) -> Program:
+        """Its controllers."""
+        assert self.running.program is not None
+        return self.running.program
+
+    @property
+    def transcript(self) -> TranscriptView:
+        """The open conversation."""
+        shown = self.window.chat.transcript
+        assert isinstance(shown, TranscriptView)
+        return shown
+
+    async def ask(self, question: Callable[[Services], T]) -> T:
+        """Return what the program below the window answers, to compare with what is on screen."""
+        services = self.running.services
+        assert services is not None
+        return await self.running.bridge.run(lambda: question(services))
+
+    # -- looking
+
+    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Wait until something is so; the window goes on living meanwhile."""
+        found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = QTimer(interval=_LOOK_EVERY_MS)
+
+        def look() -> None:
+            try:
+                assert not self.failures
+                if condition() and not found.done():
+                    found.set_result(None)
+            except Exception as error:  # noqa: BLE001 - it belongs to the story, not to Qt's slot
+                if not found.done():
+                    found.set_exception(error)
+
+        timer.timeout.connect(look)
+        timer.start()
+        try:
+            await asyncio.wait_for(found, _PATIENCE_S)
+        except TimeoutError:
+            shown = self.screen() if self.is_there else "(nothing)"
+            raise AssertionError(
+                f"waited in vain{what and ' for '}{what}; shown:\n{shown}"
+            ) from None
+        finally:
+            timer.stop()
+
+    async def sees(self, *words: str) -> None:
+        """Wait until all of these words are on screen."""
+        await self.until(lambda: all(each in self.screen() for each in words), repr(words))
+
+    async def sees_no_more(self, words: str) -> None:
+        """Wait until words are gone from the screen."""
+        await self.until(lambda: words not in self.screen(), f"{words!r} to go")
+
+    def screen(self) -> str:
+        """Return every word on screen, one widget a line."""
+        tops = [each for each in QApplication.topLevelWidgets() if each.isVisible()]
+        return "\n".join(words for top in tops for each in _shown(top) if (words := _words(each)))
+
+    def turn(self, index: int) -> TurnWidget:
+        """Return a turn of the transcript that is drawn now."""
+        widget = self.transcript.turn_widget(index)
+        assert widget is not None, f"turn {index} of {self.transcript.turn_count} is not drawn"
+        return widget
+
+    def turn_text(self, index: int) -> str:
+        """Return what is written in a turn, "" while it is not drawn."""
+        widget = self.transcript.turn_widget(index)
+        return "" if widget is None else "\n".join(filter(None, map(_words, _shown(widget))))
+
+    def titles(self) -> list[str]:
+        """Return the rows of the list of conversations, headings left out."""
+        return _rows(self.window.sidebar.conversation_list)
+
+    def results(self) -> list[str]:
+        """Return the rows of the search results, headings left out."""
+        return _rows(self.window.sidebar.result_list)
+
+    def find(self, kind: type[W], name: str, inside: QWidget | None = None) -> W:
+        """Return the visible widget of this accessible name, the frontmost window's first."""
+        for top in [inside] if inside is not None else _front_first(self.window):
+            for each in _shown(top):
+                if isinstance(each, kind) and each.accessibleName() == name:
+                    return each
+        raise AssertionError(f"there is no {kind.__name__} '{name}'; shown:\n{self.screen()}")
+
+    # -- doing
+
+    def press(self, keys: str, times: int = 1) -> None:
+        """Press keys where the focus is, such as "Ctrl+K"."""
+        for _ in range(times):
+            QTest.keySequence(self._focus(), QKeySequence(keys))
+
+    def type(self, words: str) -> None:
+        """Type words where the focus is."""
+        QTest.keyClicks(self._focus(), words)
+
+    def click(self, words: str, inside: QWidget | None = None) -> None:
+        """Click the button that says this, or is named so to screen readers."""
+        QTest.mouseClick(self.button(words, inside), _LEFT)
+
+    def button(self, words: str, inside: QWidget | None = None) -> QAbstractButton:
+        """Return the visible button that says this, the frontmost window's first."""
+        for top in [inside] if inside is not None else _front_first(self.window):
+            for each in _shown(top):
+                if isinstance(each, QAbstractButton) and words in (
+                    each.text(),
+                    each.accessibleName(),
+                ):
+                    return each
+        raise AssertionError(f"there is no button '{words}'; shown:\n{self.screen()}")
+
+    def click_row(self, view: QListView, words: str) -> None:
+        """Click the first row of a list that shows these words."""
+        model = view.model()
+        for number in range(model.rowCount()):
+            index = model.index(number, 0)
+            if words in str(index.data()) and index.flags() & Qt.ItemFlag.ItemIsEnabled:
+                view.scrollTo(index)
+                QTest.mouseClick(
+                    view.viewport(), _LEFT, pos=view.visualRect(index).center() - QPoint(0, 2)
+                )
+                return
+        raise AssertionError(f"there is no row '{words}' in {_rows(view)}")
+
+    def choose(self, box: QComboBox, words: str) -> None:
+        """Choose an entry of a closed box, as the keyboard does."""
+        index = box.findText(words)
+        assert index >= 0, [box.itemText(number) for number in range(box.count())]
+        box.setCurrentIndex(index)
+        box.activated.emit(index)
+
+    def action(self, name: str) -> QAction:
+        """Return an action of the menus."""
+        return self.window.actions_by_name[name]
+
+    def drop(self, target: QWidget, paths: Iterable[Path]) -> None:
+        """Drag files onto a widget and let go."""
+        mime = QMimeData()
+        mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+        at, copy = target.rect().center(), Qt.DropAction.CopyAction
+        none = Qt.KeyboardModifier.NoModifier
+        enter = QDragEnterEvent(at, copy, mime, _LEFT, none)
+        QApplication.sendEvent(target, enter)
+        assert enter.isAccepted()
+        QApplication.sendEvent(target, QDropEvent(QPointF(at), copy, mime, _LEFT, none))
+
+    def say(self, words: str) -> None:
+        """Write a message and send it."""
+        self.press("Ctrl+J")
+        self.type(words)
+        self.press("Return")
+
+    def _focus(self) -> QWidget:
+        return QApplication.focusWidget() or QApplication.activeWindow() or self.window
+
+
+def _is_alive(thing: QObject) -> bool:
+    import shiboken6
+
+    return bool(shiboken6.isValid(thing))
+
+
+def _front_first(window: QWidget) -> list[QWidget]:
+    """Return the windows on screen, dialogs before the main one."""
+    active = QApplication.activeModalWidget() or QApplication.activeWindow() or window
+    others = [
+        top for top in QApplication.topLevelWidgets() if top.isVisible() and top is not active
+    ]
+    return [active, *sorted(others, key=lambda top: top is window)]
+
+
+def _shown(top: QWidget) -> list[QWidget]:
+    inner = (each for each in top.findChildren(QWidget) if not each.isWindow())
+    own = (each for each in inner if each.window() is top.window() and each.isVisibleTo(top))
+    return [top, *own]
+
+
+def _words(widget: QWidget) -> str:
+    if isinstance(widget, QLabel | QAbstractButton):
+        return widget.text()
+    if isinstance(widget, QLineEdit):
+        return widget.text()
+    if isinstance(widget, QPlainTextEdit | QTextEdit):
+        return widget.toPlainText()
+    if isinstance(widget, QComboBox):
+        return widget.currentText()
+    if isinstance(widget, QListView):
+        return "\n".join(_rows(widget))
+    return ""
+
+
+def _rows(view: QListView) -> list[str]:
+    model = view.model()
+    if model is None:
+        return []
+    indexes = (model.index(number, 0) for number in range(model.rowCount()))
+    return [str(each.data()) for each in indexes if each.flags() & Qt.ItemFlag.ItemIsEnabled]
