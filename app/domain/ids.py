@@ -3,6 +3,7 @@
 Who allocates the integers is storage's business (`app.storage.ids`).
 """
 
+import hashlib
 import random
 import time
 import uuid
@@ -22,8 +23,22 @@ def new_uid(at_ms: int | None = None) -> str:
 
     `at_ms` is Unix time in milliseconds; None means now.
     """
-    unix_ms = time.time_ns() // 1_000_000 if at_ms is None else at_ms
-    value = (unix_ms & (1 << 48) - 1) << 80 | _random.getrandbits(80)
+    return _version_7(
+        time.time_ns() // 1_000_000 if at_ms is None else at_ms, _random.getrandbits(80)
+    )
+
+
+def derived_uid(name: str, at_ms: int) -> str:
+    """Return the uid of something that has a name elsewhere: the same wherever it is imported.
+
+    In the form of a UUIDv7 of that time (Unix, milliseconds), the name's SHA-256 in place of chance.
+    """
+    digest = hashlib.sha256(name.encode("utf-8")).digest()
+    return _version_7(at_ms, int.from_bytes(digest[:10], "big"))
+
+
+def _version_7(unix_ms: int, bits: int) -> str:
+    value = (unix_ms & (1 << 48) - 1) << 80 | bits
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return str(uuid.UUID(int=value))

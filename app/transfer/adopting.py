@@ -17,7 +17,7 @@ from app.domain.changes import (
 )
 from app.domain.conversations import Conversation, Exchange, Message, TitleOrigin
 from app.domain.events import Changed
-from app.domain.ids import ConversationId, MessageId, new_uid
+from app.domain.ids import ConversationId, MessageId, derived_uid
 from app.domain.passages import PassageKind
 from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, ImportedMessage
@@ -107,7 +107,7 @@ class Adoption:
         leaf = ids.get(found.visible_leaf or "") or messages[-1].id
         conversation = Conversation(
             id=conversation_id,
-            uid=found.uid or new_uid(_ms(begun)),
+            uid=found.uid or derived_uid(f"{found.source}/{found.source_id}", _ms(begun)),
             title=found.title or _title_from(messages),
             title_origin=found.title_origin if found.title else TitleOrigin.FIRST_WORDS,
             source=found.first_source or found.source,
@@ -191,7 +191,7 @@ class Adoption:
             messages.append(
                 Message(
                     id=message_id,
-                    uid=each.source_id if found.source == OWN_SOURCE else new_uid(_ms(at)),
+                    uid=_uid(found, each, at),
                     conversation_id=conversation_id,
                     parent_id=places.get(each.parent) if each.parent is not None else None,
                     role=each.role,
@@ -253,6 +253,13 @@ def _leaf(
 def _title_from(messages: Sequence[Message]) -> str:
     words = next((message.text for message in messages if message.opens_turn), "")
     return one_line(words, _TITLE_LIMIT_CHARS) or _UNTITLED
+
+
+def _uid(found: ImportedConversation, message: ImportedMessage, at: datetime) -> str:
+    """Return a message's uid: two machines that import the same export agree on it."""
+    if found.source == OWN_SOURCE:
+        return message.source_id
+    return derived_uid(f"{found.source}/{message_key(found, message.source_id)}", _ms(at))
 
 
 def _ms(moment: datetime) -> int:

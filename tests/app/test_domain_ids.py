@@ -5,7 +5,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.ids import new_uid
+from app.domain.ids import derived_uid, new_uid
 
 
 @given(st.integers(0, 2**48 - 1))
@@ -23,3 +23,10 @@ def test_uids_sort_as_their_times_do(one_ms: int, other_ms: int) -> None:
 
 def test_no_two_uids_are_alike() -> None:
     assert len({new_uid(5) for _ in range(1000)}) == 1000
+
+
+def test_what_has_a_name_elsewhere_gets_the_same_uid_everywhere() -> None:
+    once = derived_uid("chatgpt/a/1", 1_700_000_000_000)
+    assert derived_uid("chatgpt/a/1", 1_700_000_000_000) == once
+    assert derived_uid("chatgpt/a/2", 1_700_000_000_000) != once
+    assert uuid.UUID(once).version == 7
