@@ -115,8 +115,8 @@ class TableWriter:
 
     def _cell_format(self, *, is_head: bool) -> QTextTableCellFormat:
         theme, made = self._formats.theme, QTextTableCellFormat()
-        made.setTopPadding(theme.em(0.36))
-        made.setBottomPadding(theme.em(0.36))
+        made.setTopPadding(theme.em(0.28))
+        made.setBottomPadding(theme.em(0.28))
         made.setLeftPadding(theme.em(0.6))
         made.setRightPadding(theme.em(0.9))
         edge = theme.colours.control_border if is_head else theme.colours.border
