@@ -5,5 +5,6 @@ virtual        a scroll area over very many items; anchor, heights: its arithmet
 turn           one turn: frames and answer are its messages, meta the line under each
 message_text   one text; document_view: how a drawn document behaves under mouse and keyboard
 folds, panels  what is folded, and what stands between messages
+find, focus    found words; where Tab goes. contents, reply, pacing: what comes, and when
 parts          stacking and wrapping; look: what all are made with; steps: drawing in small steps
 """

@@ -1,6 +1,7 @@
 """What stands between and beside messages: problems, interruptions, days, clean slates, chips."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -12,8 +13,8 @@ from app.domain.text import one_line
 from ui.rendering.inline import tip_of
 from ui.widgets.transcript.look import Look
 from ui.widgets.transcript.parts import FlowRow, Label, Panel, small_label
-from ui.widgets.transcript.values import Citation
-from ui.widgets.transcript.words import size
+from ui.widgets.transcript.values import Citation, TurnHead
+from ui.widgets.transcript.words import day_words, size
 
 _CHIP_CHARS = 60
 
@@ -87,6 +88,17 @@ class Divider(QWidget):
         middle, half = self.height() // 2, (self.width() - words_width) // 2
         painter.drawLine(0, middle, half, middle)
         painter.drawLine(self.width() - half, middle, self.width(), middle)
+
+
+def dividers_above(heads: Sequence[TurnHead], index: int) -> Iterator[str]:
+    """Yield what stands above a turn: its day if it is the first of it, and a clean slate."""
+    head = heads[index]
+    before = heads[index - 1] if index else None
+    day = head.started_at.astimezone().date()
+    if before is None or before.started_at.astimezone().date() != day:
+        yield day_words(day, datetime.now().astimezone().date())
+    if before is not None and before.segment_number != head.segment_number:
+        yield "A clean slate: what stands above is not sent any more"
 
 
 def file_chips(look: Look, files: list[Image | Attachment]) -> FlowRow:

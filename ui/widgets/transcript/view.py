@@ -1,10 +1,9 @@
 """A conversation on screen: turns near the eye are drawn, all others are only known to be there."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
 from app.domain.conversations import (
@@ -15,7 +14,6 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.text import one_line
 from ui.rendering.document import ImageResolver
 from ui.theme import Theme
 from ui.widgets.transcript.anchor import AtEnd, AtItem, AtPlace, Centred
@@ -26,12 +24,13 @@ from ui.widgets.transcript.focus import FocusWalk, enclosing
 from ui.widgets.transcript.frames import MessageFrame
 from ui.widgets.transcript.guess import guess_heights
 from ui.widgets.transcript.look import Look, TurnEvents
+from ui.widgets.transcript.panels import dividers_above
 from ui.widgets.transcript.reply import LiveReply
+from ui.widgets.transcript.speech import announce_reply
 from ui.widgets.transcript.steps import Steps
 from ui.widgets.transcript.turn import TurnWidget
-from ui.widgets.transcript.values import FindMark, Footer, TurnContent, TurnHead, answer_text
+from ui.widgets.transcript.values import FindMark, Footer, TurnContent, TurnHead
 from ui.widgets.transcript.virtual import VirtualColumn
-from ui.widgets.transcript.words import day_words
 
 _FORWARDED = (
     "edit_requested",
@@ -47,7 +46,6 @@ _FORWARDED = (
     "attachment_activated",
 )
 _COLUMN_EM, _PADDING_EM = 50.0, 1.5
-_ANNOUNCED_CHARS = 160
 
 
 class TranscriptView(VirtualColumn):
@@ -256,7 +254,7 @@ class TranscriptView(VirtualColumn):
             widget.finish_reply(content)
         self._end_live()
         self.arrange_soon()
-        self._announce(content)
+        announce_reply(self, content)
 
     def _add_live(self, block: Text | Thinking | ToolCall | ToolResult) -> None:
         if self._live is not None:
@@ -268,22 +266,16 @@ class TranscriptView(VirtualColumn):
         self._live = None
         self._new_text.hide()
 
-    def _announce(self, content: TurnContent) -> None:
-        words = {
-            ExchangeStatus.COMPLETED: "Reply",
-            ExchangeStatus.INTERRUPTED: "Reply interrupted",
-            ExchangeStatus.FAILED: "Reply failed",
-        }.get(content.status, "Reply")
-        said = content.problem.title if content.problem else answer_text(content.messages)
-        event = QAccessibleAnnouncementEvent(self, f"{words}: {one_line(said, _ANNOUNCED_CHARS)}")
-        QAccessible.updateAccessibility(event)
-
     # items
 
     def make_item(self, index: int) -> TurnWidget:
         """Return a turn's widget, filled if its content is known."""
         widget = TurnWidget(
-            self._look, index, self._heads[index], self._dividers(index), self.heights[index]
+            self._look,
+            index,
+            self._heads[index],
+            dividers_above(self._heads, index),
+            self.heights[index],
         )
         content = self._contents.get(index)
         live = self._live if self._live is not None and self._live.index == index else None
@@ -322,16 +314,6 @@ class TranscriptView(VirtualColumn):
 
     def _guesses(self) -> list[int]:
         return guess_heights(self._heads, self._look.theme, self.item_width())
-
-    def _dividers(self, index: int) -> Iterator[str]:
-        """Yield what stands above a turn: its day if it is the first of it, and a clean slate."""
-        head = self._heads[index]
-        before = self._heads[index - 1] if index else None
-        day = head.started_at.astimezone().date()
-        if before is None or before.started_at.astimezone().date() != day:
-            yield day_words(day, datetime.now().astimezone().date())
-        if before is not None and before.segment_number != head.segment_number:
-            yield "A clean slate: what stands above is not sent any more"
 
     # found words
 
