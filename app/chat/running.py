@@ -339,8 +339,14 @@ class RunningExchange:
         tokens = arrived.tokens
         if tokens is None:
             words = "".join(b.text for b in arrived.blocks if isinstance(b, Text | Thinking))
+            asked = sum(estimate_tokens(each.text) for each in self._reply.plan.path)
+            guess = TokensReported(asked, estimate_tokens(words) if words else 0)
+            cost_usd, price = self._price_of(self._ref, guess)
             return Usage(
-                output_tokens=estimate_tokens(words) if words else 0,
+                guess.input_tokens,
+                guess.output_tokens,
+                cost_usd=None if cost_usd else cost_usd,  # only what is free is known to cost that
+                price="" if cost_usd else price,
                 estimated=True,
                 first_token_ms=arrived.first_token_ms,
                 duration_ms=duration_ms,
