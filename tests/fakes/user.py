@@ -4,6 +4,7 @@ The program behind it is whole: real window, real database, real threads, one qa
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -60,8 +61,7 @@ class User:
         self._running = running = Commonplace(self._application, DataPaths(self.data_dir))
         running.bridge.task_failed.connect(self.failures.append)
         running.show()
-        self.window.activateWindow()
-        await self.until(self.window.isActiveWindow)
+        await self.in_front()
 
     async def leave(self) -> None:
         """Close the window by its own means and wait until the program has ended."""
@@ -113,6 +113,12 @@ class User:
         services = self.running.services
         assert services is not None
         return await self.running.bridge.run(lambda: question(services))
+
+    async def until_so(self, question: Callable[[Services], object]) -> None:
+        """Wait until the program below the window answers yes."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while not await self.ask(question):
+            assert time.monotonic() < deadline, "the program never said yes"
 
     # -- looking
 
@@ -197,6 +203,16 @@ class User:
         """Click the button that says this, or is named so to screen readers."""
         QTest.mouseClick(self.button(words, inside), _LEFT)
 
+    async def dismiss(self, words: str = "Close") -> None:
+        """Click the button that closes a dialog, and wait for the window to be in front again."""
+        self.click(words)
+        await self.in_front()
+
+    async def in_front(self) -> None:
+        """Have the window in front, as a desktop does once a dialog or a list has closed."""
+        self.window.activateWindow()
+        await self.until(self.window.isActiveWindow, "the window in front")
+
     def button(self, words: str, inside: QWidget | None = None) -> QAbstractButton:
         """Return the visible button that says this, the frontmost window's first."""
         for top in [inside] if inside is not None else _front_first(self.window):
@@ -243,8 +259,9 @@ class User:
         assert enter.isAccepted()
         QApplication.sendEvent(target, QDropEvent(QPointF(at), copy, mime, _LEFT, none))
 
-    def say(self, words: str) -> None:
+    async def say(self, words: str) -> None:
         """Write a message and send it."""
+        await self.in_front()
         self.press("Ctrl+J")
         self.type(words)
         self.press("Return")

@@ -20,7 +20,7 @@ async def test_a_newcomer_is_welcomed_and_looks_at_the_sample_archive(user: User
 
     user.click("Look at a sample archive")
     await user.sees("Import finished", f"{LISTED + ARCHIVED} conversations")
-    user.click("Close")
+    await user.dismiss()
     await user.until(lambda: len(user.titles()) == LISTED, "the list")
 
     user.choose(user.window.sidebar.shelves, "Archived")
@@ -55,7 +55,7 @@ async def test_a_file_that_is_no_export_is_refused_with_its_name(
     user.drop(user.window, [letter])
 
     await user.sees("letter.json", "Close")
-    user.click("Close")
+    await user.dismiss()
     await user.sees_no_more("letter.json")
     assert user.titles() == []
 
@@ -64,7 +64,7 @@ async def test_who_has_conversations_is_greeted_in_fewer_words(user: User) -> No
     await user.start()
     user.click("Look at a sample archive")
     await user.sees("Import finished")
-    user.click("Close")
+    await user.dismiss()
 
     await user.sees("What is on your mind?")
     assert "A chat that remembers" not in user.screen()

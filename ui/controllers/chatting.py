@@ -12,7 +12,17 @@ from PySide6.QtCore import QObject, Signal
 from app.bootstrap import Services
 from app.chat.library import ConversationView
 from app.chat.running import Reply
-from app.domain.conversations import Conversation, Exchange, Message
+from app.domain.conversations import (
+    Block,
+    Conversation,
+    Exchange,
+    Message,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from app.domain.errors import KnownError, NotFound
 from app.domain.events import Changed
 from app.domain.ids import ConversationId, ExchangeId, MessageId
@@ -25,6 +35,7 @@ from ui.widgets.transcript.values import Footer
 from ui.widgets.transcript.view import TranscriptView
 
 Place = tuple[int, int]
+_ANSWERING = (Role.ASSISTANT, Role.TOOL)
 
 
 class ChatController(QObject):
@@ -62,6 +73,8 @@ class ChatController(QObject):
         self.view: ConversationView | None = None
         self.is_private = False
         self._loads = 0
+        self._drafts: dict[ConversationId | None, str] = {}
+        self._ending: ExchangeId | None = None
         replies.grew.connect(self._on_reply_grew)
         replies.retrying.connect(self._on_reply_retrying)
         replies.ended.connect(self._on_reply_ended)
@@ -169,9 +182,16 @@ class ChatController(QObject):
     async def show_draft(self) -> None:
         """Show what was typed here and not sent."""
         conversation_id = self.conversation_id
-        draft = await self._bridge.run(lambda: self._services.conversations.draft(conversation_id))
+        draft = self._drafts.get(conversation_id)  # what is on its way into the database
+        if draft is None:
+            read = self._services.conversations.draft
+            draft = await self._bridge.run(lambda: read(conversation_id))
         if self.conversation_id == conversation_id:
             self._pane.composer.show_text("" if self.is_private and self.view is None else draft)
+
+    def forget_draft(self) -> None:
+        """Take note that what was typed here has been sent."""
+        self._drafts[self.conversation_id] = ""
 
     def turn_of(self, exchange_id: ExchangeId) -> int | None:
         """Return the place of an exchange on the path that is shown."""
@@ -241,10 +261,26 @@ class ChatController(QObject):
         messages = await self._bridge.run(lambda: self._services.exchanges.messages_of(exchange))
         if self.view is not view or self._replies.of(exchange.conversation_id) is not reply:
             return
-        self._provide_turn(turn, exchange, messages)
+        asked = [each for each in messages if each.role not in _ANSWERING]
+        self._provide_turn(turn, exchange, asked)
         self._transcript.begin_reply(turn)
+        for message in messages:
+            if message.role in _ANSWERING:  # a reply that is continued
+                self._append_blocks(message.blocks)
         for kind, text in self._replies.so_far(reply):
             self._append(kind, text)
+
+    def _append_blocks(self, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            match block:
+                case Text(text):
+                    self._transcript.append_text(text)
+                case Thinking(text):
+                    self._transcript.append_thinking(text)
+                case ToolCall():
+                    self._transcript.append_tool_call(block)
+                case ToolResult():
+                    self._transcript.append_tool_result(block)
 
     def _append(self, kind: str, text: str) -> None:
         if kind == "thinking":
@@ -268,6 +304,7 @@ class ChatController(QObject):
             return
         self.show_running(False)
         if isinstance(outcome, Exchange):
+            self._ending = outcome.id
             self._bridge.start("reply ended", self._finish_reply(outcome))
 
     async def _finish_reply(self, exchange: Exchange) -> None:
@@ -280,6 +317,7 @@ class ChatController(QObject):
                 self._services.exchanges.messages_of(exchange),
             )
         )
+        self._ending = None
         if self.view is not view or view is None:
             return
         self.view = fresh
@@ -294,6 +332,7 @@ class ChatController(QObject):
         conversation_id = self.conversation_id
         if self._pane.composer.is_editing or (self.is_private and conversation_id is None):
             return
+        self._drafts[conversation_id] = words
         save = partial(self._services.library.save_draft, conversation_id, words)
         self._bridge.carry_out(self._bridge.write(save))
 
@@ -318,7 +357,8 @@ class ChatController(QObject):
         shown, now = _outline(self.view), _outline(fresh)
         has_grown = now[: len(shown)] != shown or len(now) > len(shown)
         is_same_branch = [each[0] for each in now[: len(shown)]] == [each[0] for each in shown]
-        if has_grown and is_same_branch and self._replies.of(conversation_id) is None:
+        is_ours = self._replies.of(conversation_id) is not None or self._ending is not None
+        if has_grown and is_same_branch and not is_ours:
             await self.load(conversation_id, place=self._transcript.place())
 
 

@@ -63,10 +63,16 @@ class TalkController(QObject):
                     model=self._models.model_for_new(),
                     private=chat.is_private,
                 )
-            await self._follow(wish, self._pane.composer.clear)
+            await self._follow(wish, self._forget_words)
         except KnownError as error:
             self._pane.tell(error)
             chat.show_running(False)
+
+    def _forget_words(self) -> None:
+        """Empty the composer: its words are safe in the conversation."""
+        if not self._pane.composer.is_editing:
+            self._chat.forget_draft()
+        self._pane.composer.clear()
 
     async def _show_to_the_program(self, view: ConversationView | None) -> None:
         """Make the branch that is looked at the shown one: what is said is said there."""

@@ -59,7 +59,8 @@ class SettingsDialog(QDialog):
         self, key: str, value: SettingValue, *, is_default: bool, ruled_by: str | None
     ) -> None:
         """Show what applies now; `ruled_by` names the environment variable that wins, if one does."""
-        self.editors[key].show_value(value, is_default=is_default, ruled_by=ruled_by)
+        if (editor := self.editors.get(key)) is not None:
+            editor.show_value(value, is_default=is_default, ruled_by=ruled_by)
 
     def show_error(self, key: str, words: str) -> None:
         """Tell beside a setting why its value was not saved."""
