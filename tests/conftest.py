@@ -6,6 +6,7 @@ something else has loaded Qt.
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +22,10 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 # The same examples on every machine and in every run; an explicit @settings still wins.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, database=None)
 settings.load_profile("ci")
+
+# A shell starts what runs in its background deaf to SIGINT, and children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FOREIGN_PREFIXES = ("OPENAI_", "ANTHROPIC_", "COMMONPLACE_", "OLLAMA_", "XDG_")
 FOREIGN_SUFFIXES = ("_API_KEY", "_PROXY")
