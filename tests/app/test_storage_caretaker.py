@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -270,8 +271,9 @@ def test_the_thread_sleeps_until_something_is_written(
     def counted() -> float:
         looks.append(1)
         outcome = run_due()
-        if looks and not store.paths.wal.exists() and titles(store):
-            folded.set()
+        with suppress(Exception):  # stopping breaks off this query too
+            if not store.paths.wal.exists() and titles(store):
+                folded.set()
         return outcome
 
     monkeypatch.setattr(caretaker, "run_due", counted)
