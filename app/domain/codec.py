@@ -135,13 +135,15 @@ def _union_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
 def _dataclass_decoder(cls: type) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(cls)
     required = {each.name for each in fields(cls) if each.default is MISSING}
+    decoders: dict[str, Callable[[Any], Any]] = {}
 
     def decode(plain: Any) -> Any:
-        _checked((dict,), plain)
+        if not decoders:
+            decoders.update((name, _decoder(hint)) for name, hint in hints.items())
         known = {
-            name: _decoder(hints[name])(held)
-            for name, held in plain.items()
-            if name in hints and name != _TAG
+            name: decoders[name](held)
+            for name, held in _checked((dict,), plain).items()
+            if name in decoders
         }
         if missing := required - known.keys():
             raise ValueError(f"{cls.__name__} lacks {', '.join(sorted(missing))}")

@@ -31,6 +31,40 @@ _PROVIDER_COLUMNS = "name, kind, base_url, key_env, allow_plain_http"
 _SUMMARY_COLUMNS = "kind, source_id, made_at, conversation_id, text, model, source_hash, latest"
 
 
+_EDITED = {
+    "id": "BIGINT", "title": "VARCHAR", "origin": "VARCHAR", "leaf": "BIGINT",
+    "updated": "TIMESTAMP", "pinned": "BOOLEAN", "archived": "BOOLEAN", "private": "BOOLEAN",
+    "model": "VARCHAR", "deleted": "TIMESTAMP", "restored": "BOOLEAN",
+}  # fmt: skip
+_RANKS = "[" + ", ".join(f"'{origin}'" for origin in TitleOrigin) + "]"
+_OUTRANKS = (
+    f"list_position({_RANKS}, {{origin}}) >= list_position({_RANKS}, conversation.title_origin)"
+)
+_EDIT = f"""UPDATE conversation SET
+    title = CASE WHEN {{title}} IS NOT NULL AND {_OUTRANKS} THEN {{title}} ELSE conversation.title END,
+    title_origin = CASE WHEN {{title}} IS NOT NULL AND {_OUTRANKS} THEN {{origin}}
+        ELSE conversation.title_origin END,
+    visible_leaf_id = coalesce({{leaf}}, conversation.visible_leaf_id),
+    updated_at = greatest(conversation.updated_at, coalesce({{updated}}, conversation.updated_at)),
+    pinned = coalesce({{pinned}}, conversation.pinned),
+    archived = coalesce({{archived}}, conversation.archived),
+    private = coalesce({{private}}, conversation.private),
+    model = nullif(coalesce({{model}}, conversation.model, ''), ''),
+    deleted_at = CASE WHEN {{restored}} THEN NULL
+        ELSE coalesce({{deleted}}, conversation.deleted_at) END"""
+# Measured: the first takes 1 ms, the second 4 ms for one and 5 ms for 400.
+_EDIT_ONE = (
+    _EDIT.format(**{name: f"${name}::{kind}" for name, kind in _EDITED.items()})
+    + " WHERE conversation.id = $id"
+)
+_EDIT_MANY = (
+    _EDIT.format(**{name: f"edit.{name}" for name in _EDITED})
+    + " FROM (SELECT "
+    + ", ".join(f"unnest(${name}::{kind}[]) AS {name}" for name, kind in _EDITED.items())
+    + ") AS edit WHERE conversation.id = edit.id"
+)
+
+
 def apply_records(
     connection: Connection, records: Iterable[tuple[int, tuple[Change, ...]]]
 ) -> None:
@@ -80,32 +114,22 @@ def _put(
 
 def _write_conversations(connection: Connection, fold: Fold, seen: Sequence[int]) -> None:
     _put(connection, "conversation", CONVERSATION_COLUMNS, fold.conversations, seen[1])
-    for edit in fold.edits.values():
-        _edit(connection, edit)
+    edits = [_edit_row(edit) for edit in fold.edits.values()]
+    if len(edits) == 1:
+        connection.execute(_EDIT_ONE, edits[0])
+    elif edits:
+        lists = {name: [edit[name] for edit in edits] for name in _EDITED}
+        connection.execute(_EDIT_MANY, lists)
 
 
-def _edit(connection: Connection, edit: ConversationEdited) -> None:
+def _edit_row(edit: ConversationEdited) -> dict[str, Any]:
     origin = edit.title_origin or TitleOrigin.USER
-    outranked = list(TitleOrigin)[: list(TitleOrigin).index(origin) + 1]
-    origins = ", ".join(f"'{each}'" for each in outranked)
-    takes_title = f"$2::VARCHAR IS NOT NULL AND title_origin IN ({origins})"
-    connection.execute(
-        f"""UPDATE conversation SET
-            title = CASE WHEN {takes_title} THEN $2 ELSE title END,
-            title_origin = CASE WHEN {takes_title} THEN $3 ELSE title_origin END,
-            visible_leaf_id = coalesce($4, visible_leaf_id),
-            updated_at = greatest(updated_at, coalesce($5, updated_at)),
-            pinned = coalesce($6, pinned), archived = coalesce($7, archived),
-            private = coalesce($8, private),
-            model = nullif(coalesce($9, model, ''), ''),
-            deleted_at = CASE WHEN $11 THEN NULL ELSE coalesce($10, deleted_at) END
-            WHERE id = $1""",
-        [
-            edit.conversation_id, edit.title, origin.value, edit.visible_leaf_id,
-            to_db(edit.updated_at), edit.pinned, edit.archived, edit.private, edit.model,
-            to_db(edit.deleted_at), edit.restored,
-        ],
-    )  # fmt: skip
+    return {
+        "id": edit.conversation_id, "title": edit.title, "origin": origin.value,
+        "leaf": edit.visible_leaf_id, "updated": to_db(edit.updated_at), "pinned": edit.pinned,
+        "archived": edit.archived, "private": edit.private, "model": edit.model,
+        "deleted": to_db(edit.deleted_at), "restored": edit.restored,
+    }  # fmt: skip
 
 
 def _write_exchanges(connection: Connection, fold: Fold, seen: Sequence[int]) -> None:

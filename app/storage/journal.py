@@ -173,7 +173,7 @@ class JournalReader:
         if named is not None and self._database_uid not in (None, named):
             return {}
         records: dict[int, Record] = {}
-        for found in frames(content):
+        for found in frames(content, self._after):
             if found is None:
                 self.damaged_frames += 1
             else:

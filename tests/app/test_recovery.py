@@ -112,7 +112,7 @@ def test_a_missing_log_is_made_good_by_the_journal(library: Library) -> None:
     assert library.opens() == ()
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
+@pytest.mark.parametrize("share", [0.3, 0.99])
 def test_a_log_cut_anywhere_is_made_good_by_the_journal(library: Library, share: float) -> None:
     size = library.paths.wal.stat().st_size
     os.truncate(library.paths.wal, int(size * share))

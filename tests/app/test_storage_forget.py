@@ -205,9 +205,8 @@ def test_forgetting_nothing_or_the_unknown_is_no_error(store: Store) -> None:
 @pytest.mark.parametrize(
     ("when", "step"),
     [
-        ("before", "_begin_clean_segment"), ("before", "_rewrite"), ("before", "_swap"),
-        ("after", "_swap"), ("before", "_renew_backups"), ("after", "_renew_backups"),
-        ("before", "_settle"),
+        ("before", "_begin_clean_segment"), ("before", "_rewrite"), ("after", "_swap"),
+        ("after", "_renew_backups"), ("before", "_settle"),
     ],
 )  # fmt: skip
 def test_a_kill_at_any_step_leaves_it_gone_and_the_rest_is_done_later(
