@@ -24,6 +24,10 @@ _.inter_op_num_threads
 _.log_severity_level
 _.__suppress_context__
 
+# Asked for by a fixture's name; printed as a whole.
+_.uncompressed
+_.killed_while_opening
+
 # Ports that several classes implement; the first who takes any of them names them here no more.
 _.Provider
 _.Embedder
