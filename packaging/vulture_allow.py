@@ -24,9 +24,8 @@ _.inter_op_num_threads
 _.log_severity_level
 _.__suppress_context__
 
-# Asked for by a fixture's name; printed as a whole.
-_.uncompressed
-_.killed_while_opening
+# hypothesis calls it after every run of a stateful test.
+_.teardown
 
 # Ports that several classes implement; the first who takes any of them names them here no more.
 _.Provider

@@ -29,8 +29,8 @@ CANARY = "canary-7f3a9c-in-the-coal-mine"
 
 
 @pytest.fixture
-def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let DuckDB write text as it is: compressed, it would hide from a search (reliability F6)."""
+def store(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A store that writes text as it is: compressed, it would hide from a search (reliability F6)."""
     connect = duckdb.connect
 
     def plain(path: str, **options: object) -> Connection:
@@ -39,10 +39,6 @@ def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
         return connection
 
     monkeypatch.setattr(duckdb, "connect", plain)
-
-
-@pytest.fixture
-def store(data_dir: Path, uncompressed: None) -> Iterator[Store]:
     with opened(data_dir) as made:
         yield made
 
