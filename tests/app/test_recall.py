@@ -1,0 +1,124 @@
+"""Recall: quoted, dated, linked, grouped; honest when it has little or nothing; harmless."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from app.domain.chat import ChatRequest, Finished, FinishReason, TextDelta
+from app.domain.conversations import Message, Role, Text
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.passages import PassageKind, SearchResult
+from app.providers.recall import RecallModel
+from tests.fakes.stored import AT
+
+RESULT = SearchResult(
+    kind=PassageKind.TURN, passage_id=PassageId(1), source="commonplace",
+    conversation_id=ConversationId(7), conversation_title="Herbs", archived=False, turn_number=3,
+    exchange_id=ExchangeId(5), message_id=MessageId(9), relevance=0.8, cosine=None,
+    user_question="How do I keep basil alive?", snippet="Give it light.", marks=(), created_at=AT,
+    model=None,
+)  # fmt: skip
+
+
+def asking(*texts: str) -> ChatRequest:
+    """Return a request that ends with the last text; user and assistant take turns."""
+    messages = tuple(
+        Message(
+            MessageId(number + 1), str(number), ConversationId(4), None,
+            Role.ASSISTANT if number % 2 else Role.USER, (Text(text),), AT,
+        )
+        for number, text in enumerate(texts)
+    )  # fmt: skip
+    return ChatRequest("", messages)
+
+
+def answer(*found: SearchResult) -> str:
+    async def run() -> list[object]:
+        return [event async for event in RecallModel(lambda *_: found).stream(asking("basil?"))]
+
+    *deltas, last = asyncio.run(run())
+    assert last == Finished(FinishReason.STOP)
+    return "".join(each.text for each in deltas if isinstance(each, TextDelta))
+
+
+def test_a_passage_is_quoted_dated_and_linked() -> None:
+    said = answer(RESULT)
+    assert said.startswith("From your conversations:\n\n**Herbs** · 1 March 2026\n")
+    assert "[How do I keep basil alive?](commonplace://7/3) · 80%\n" in said
+    assert "\n> Give it light.\n" in said
+
+
+def test_it_says_plainly_that_no_model_is_set_up() -> None:
+    for said in (answer(RESULT), answer()):
+        assert "*No language model is set up, so this is not an answer" in said
+
+
+def test_nothing_found_is_said_with_what_to_do() -> None:
+    said = answer()
+    assert said.startswith("I found nothing about that in your conversations.")
+    assert "Import your past chats, or ask with other words." in said
+    assert "commonplace://" not in said
+
+
+def test_what_hardly_fits_is_called_so() -> None:
+    said = answer(replace(RESULT, relevance=0.2))
+    assert said.startswith("Nothing fits well. The nearest in your conversations:")
+
+
+def test_what_hardly_fits_is_left_out_beside_what_does() -> None:
+    weak = replace(RESULT, relevance=0.1, conversation_title="Bicycles")
+    assert "Bicycles" not in answer(RESULT, weak)
+
+
+def test_turns_of_one_conversation_stand_together_the_best_first() -> None:
+    other = replace(RESULT, conversation_id=ConversationId(8), conversation_title="Roots")
+    second = replace(RESULT, turn_number=6, user_question="And mint?")
+    said = answer(RESULT, other, second)
+    assert said.count("**Herbs**") == 1
+    assert said.index("commonplace://7/3") < said.index("commonplace://7/6") < said.index("Roots")
+
+
+def test_the_last_question_is_looked_for_and_its_conversation_left_out() -> None:
+    asked: list[tuple[str, int, int]] = []
+
+    def find(question: str, conversation_id: ConversationId, limit: int) -> Sequence[SearchResult]:
+        asked.append((question, conversation_id, limit))
+        return ()
+
+    async def run() -> None:
+        async for _ in RecallModel(find).stream(asking("first", "an answer", "second")):
+            pass
+
+    asyncio.run(run())
+    assert asked == [("second", 4, 6)]
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("[click](http://evil.example)", r"\[click\](http://evil.example)"),
+        ("<img src=x>", r"\<img src=x\>"),
+        ("**bold** `code`", r"\*\*bold\*\* \`code\`"),
+    ],
+)
+def test_titles_and_questions_are_shown_as_they_are(title: str, shown: str) -> None:
+    assert shown in answer(replace(RESULT, conversation_title=title))
+    assert shown in answer(replace(RESULT, user_question=title))
+
+
+def test_a_turn_without_a_question_still_has_its_link() -> None:
+    said = answer(replace(RESULT, user_question="", turn_number=None))
+    assert "[Open the turn](commonplace://7/0)" in said
+
+
+def test_a_quotation_stays_inside_its_quote() -> None:
+    said = answer(replace(RESULT, snippet="one\ntwo\n```\nthree"))
+    assert "> one\n> two\n> '''\n> three\n" in said
+    assert "```" not in said
+
+
+def test_recall_lists_itself_as_the_one_model() -> None:
+    (card,) = asyncio.run(RecallModel(lambda *_: ()).models())
+    assert (str(card.ref), card.title) == ("recall:", "Recall (built in)")
