@@ -223,7 +223,8 @@ def _refuse_what_is_not_damage(paths: DataPaths, error: duckdb.Error) -> None:
     if isinstance(error, duckdb.ParserException | duckdb.BinderException):
         raise error  # ours, not the file's
     problem = of_duckdb(error)
-    if isinstance(problem, DiskFull | ReadOnlyStorage):
+    is_machine = isinstance(error, duckdb.OutOfMemoryException) or "Too many open files" in words
+    if is_machine or isinstance(problem, DiskFull | ReadOnlyStorage):
         raise problem from error
 
 

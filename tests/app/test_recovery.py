@@ -13,8 +13,15 @@ import duckdb
 import pytest
 
 from app.domain.changes import SettingPut
-from app.domain.errors import AlreadyOpen, DatabaseTooNew, ReadOnlyStorage
+from app.domain.errors import (
+    AlreadyOpen,
+    DatabaseDamaged,
+    DatabaseTooNew,
+    ReadOnlyStorage,
+    StorageError,
+)
 from app.storage import image, migrations
+from app.storage import store as store_module
 from app.storage.backup import backups_of, list_backups, make_backup
 from app.storage.conversations import Conversations
 from app.storage.database import Connection
@@ -422,3 +429,43 @@ def test_nothing_of_the_ladder_is_left_lying_about(library: Library) -> None:
     assert {path.name for path in library.paths.backups.iterdir()} == {
         backup.path.name for backup in list_backups(library.paths.backups)
     }
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate"),
+        duckdb.IOException("IO Error: Cannot open file: Too many open files"),
+        duckdb.IOException("IO Error: Could not write file: No space left on device"),
+    ],
+    ids=["memory", "open files", "room"],
+)
+def test_what_the_machine_lacks_is_no_damage(
+    library: Library, monkeypatch: pytest.MonkeyPatch, error: duckdb.Error
+) -> None:
+    def refuse(*_: object) -> Connection:
+        raise error
+
+    with monkeypatch.context() as poor:
+        poor.setattr(image, "recognised", refuse)
+        with pytest.raises(StorageError):
+            open_store(library.paths)
+    assert library.damaged == set()
+    assert library.opens() == ()
+
+
+def test_damage_that_only_a_write_meets_is_mended_at_the_next_start(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block of an index is read when something is inserted; reading the rows does not meet it."""
+    error = duckdb.Error("Corrupt database file: computed checksum 1 does not match 2")
+
+    def refuse(*_: object) -> None:
+        raise error
+
+    with opened(library.paths.root) as store, monkeypatch.context() as broken:
+        broken.setattr(store_module, "apply_records", refuse)
+        with pytest.raises(DatabaseDamaged, match="mend itself"):
+            told(store, "not saved", title="Not saved")
+    assert library.paths.unclean.exists(), "so the next start reads everything"
+    assert library.opens() == ()
