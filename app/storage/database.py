@@ -100,7 +100,8 @@ class Database:
         for cursors in (self._cursors, self._snapshots):
             cursor = cursors.get(thread_id)
             if cursor is not None:
-                cursor.interrupt()
+                with suppress(duckdb.ConnectionException):  # closed meanwhile: it has ended already
+                    cursor.interrupt()
 
     def replace_file(self, coming: Path) -> None:
         """Put the database file `coming` in this one's place, with nobody inside; raises StorageError.
