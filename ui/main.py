@@ -37,6 +37,7 @@ _COLLECT_EVERY_MS = 5_000
 _SETTLE_S = 1.0
 _GOODBYE_MS = 3_000
 _LISTEN_EVERY_MS = 200
+_OPEN_UNSEEN_MS = 1_000
 _TRIES = 20
 _TRY_AGAIN_S = 0.25
 
@@ -68,6 +69,7 @@ class Commonplace:
         self.finished = asyncio.Event()
         self.services: Services | None = None
         self._server: CommandServer | None = None
+        self._is_opening = False
         self._leaving = False
         self._shown_report: ReportDialog | None = None
         self._collect = QTimer(self.window, interval=_COLLECT_EVERY_MS)
@@ -78,8 +80,9 @@ class Commonplace:
         """Show the window and open the data directory behind it."""
         self.window.show_usable(False)
         self.window.chat.show_notice("")
+        self.window.painted.connect(self._begin_opening)
         self.window.show()
-        QTimer.singleShot(0, self._open)
+        QTimer.singleShot(_OPEN_UNSEEN_MS, self._begin_opening)
 
     def leave(self) -> None:
         """Begin the goodbye; `finished` is set at its end."""
@@ -98,6 +101,12 @@ class Commonplace:
             self._shown_report.open()
 
     # -- beginning
+
+    def _begin_opening(self) -> None:
+        """Open once the window is on screen; one that starts minimised is never painted."""
+        if not self._is_opening:
+            self._is_opening = True
+            self._open()
 
     def _open(self) -> None:
         self.bridge.start("open", self._open_services())

@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     with _Signals() as signals:
         terminal = own_terminal(signals.came)
         try:
-            code = _told(lambda: _command(words, terminal), terminal)
+            code = _told(lambda: _command(words, terminal, signals), terminal)
         except KeyboardInterrupt:
             pass
         except BrokenPipeError:
@@ -85,7 +85,7 @@ def _helped(run: Callable[[], int], terminal: Terminal) -> int:
         return DONE
 
 
-def _command(words: list[str], terminal: Terminal) -> int:
+def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
     given = parse(words)
     if given.command is None:
         return _open_window(words, terminal)
@@ -95,15 +95,16 @@ def _command(words: list[str], terminal: Terminal) -> int:
         from app.cli.commands.upkeep import restore
 
         return restore(paths, given, terminal)
-    opened = _opened(paths, words, given, terminal)
-    if isinstance(opened, int):
-        return opened
+    services = _opened(paths, signals, lambda: _ask_window(paths, words, given, terminal))
+    if isinstance(services, int):
+        return services
     try:
-        for notice in opened.store.notices:
+        for notice in services.store.notices:
             terminal.err(notice)
-        return _dispatch(opened, given, terminal)
+        return _dispatch(services, given, terminal)
     finally:
-        opened.close()
+        with signals.held_back():
+            services.close()
 
 
 def _paths(given: Namespace) -> DataPaths:
@@ -121,26 +122,44 @@ def _fitted(terminal: Terminal, given: Namespace) -> Terminal:
 
 
 def _opened(
-    paths: DataPaths, words: list[str], given: Namespace, terminal: Terminal
+    paths: DataPaths, signals: "_Signals", ask_window: Callable[[], int]
 ) -> "Services | int":
     """Return the opened data directory, or the exit code of the window that has it open.
 
     Another command may have it for a moment, and a window that starts does not answer yet.
     """
-    from app.bootstrap import Role, build
-    from app.cli.remote import NobodyAnswers, ask_window
+    from app.cli.remote import NobodyAnswers
 
-    needs_input = getattr(given, "text", None) == "-"
     until = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            return build(paths, Role.COMMAND_LINE)
+            return _built(paths, signals)
         except AlreadyOpen:
             with suppress(NobodyAnswers):
-                return ask_window(paths, words, terminal, needs_input)
+                return ask_window()
             if time.monotonic() > until:
                 raise
         time.sleep(_LOOK_AGAIN_S)
+
+
+def _ask_window(paths: DataPaths, words: list[str], given: Namespace, terminal: Terminal) -> int:
+    from app.cli.remote import ask_window
+
+    return ask_window(paths, words, terminal, getattr(given, "text", None) == "-")
+
+
+def _built(paths: DataPaths, signals: "_Signals") -> "Services":
+    from app.bootstrap import Role, build
+
+    services = None
+    try:
+        with signals.held_back():
+            services = build(paths, Role.COMMAND_LINE)
+    except KeyboardInterrupt:
+        if services is not None:
+            services.close()
+        raise
+    return services
 
 
 def _dispatch(services: "Services", given: Namespace, terminal: Terminal) -> int:
@@ -181,6 +200,18 @@ class _Signals:
         """Whether one came. Who asks this is trusted to end by itself after the first."""
         self._is_asked = True
         return self.number is not None
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Let the first signal wait for the end of the block: what opens or closes is let do so."""
+        was_asked, before = self._is_asked, self.number
+        self._is_asked = True
+        try:
+            yield
+        finally:
+            self._is_asked = was_asked
+        if self.number != before:
+            raise KeyboardInterrupt
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():

@@ -23,8 +23,8 @@ from app.storage.store import Store
 from app.transfer.adopting import Adopted, Adoption, Written
 from app.transfer.importers import read_export
 
-_BATCH_CONVERSATIONS = 32
-_BATCH_MESSAGES = 2_000
+_BATCH_CONVERSATIONS = 64
+_BATCH_MESSAGES = 3_000
 _CHECKPOINT_MESSAGES = 40_000  # until then they stay in memory: 1.2 MB for each thousand
 
 

@@ -46,6 +46,7 @@ class User:
         self.data_dir = data_dir
         self.failures: list[BaseException] = []
         self._application = application
+        self._font = application.font()
         self._running: Commonplace | None = None
 
     # -- coming and going
@@ -73,6 +74,7 @@ class User:
         running, self._running = self.running, None
         await asyncio.wait_for(running.finished.wait(), _PATIENCE_S)
         await self.until(lambda: not _is_alive(running.window))
+        self._application.setFont(self._font)  # a new process would begin with the system's
 
     async def restart(self) -> None:
         """Leave and come back."""
@@ -258,6 +260,12 @@ class User:
         QApplication.sendEvent(target, enter)
         assert enter.isAccepted()
         QApplication.sendEvent(target, QDropEvent(QPointF(at), copy, mime, _LEFT, none))
+
+    async def bring(self, *paths: Path) -> None:
+        """Import files by dropping them on the window, and close the report."""
+        self.drop(self.window, paths)
+        await self.sees("Import finished", "Close")
+        await self.dismiss()
 
     async def say(self, words: str) -> None:
         """Write a message and send it."""

@@ -49,7 +49,7 @@ async def test_recall_answers_from_the_users_own_past_and_links_to_it(user: User
     await answered(user, 0, "Landlord keeps part of the deposit")
 
     assert "no cost" in user.turn_text(0)
-    assert "What did the landlord say about the deposit?" in user.titles()
+    await user.until(lambda: "What did the landlord say about the deposit?" in user.titles())
     links = user.turn(0).texts()[-1].view.document()
     assert "commonplace://" in links.toHtml()
 

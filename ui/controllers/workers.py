@@ -32,6 +32,8 @@ class WorkersController(QObject):
 
     def start(self) -> None:
         """Show what is there and set the workers going."""
+        for status in self._services.workers.statuses():
+            self._on_worker_changed(status)
         self._bridge.start("workers", self._start())
 
     async def _start(self) -> None:
@@ -66,6 +68,11 @@ class WorkersController(QObject):
         self._bridge.start("totals", self._show_totals())
 
     async def _show_totals(self) -> None:
+        if (
+            self._window.dock.isVisible()
+        ):  # the numbers of a worker that is off are as old as the last question
+            for status in await self._bridge.run(self._services.workers.refresh):
+                self._on_worker_changed(status)
         totals, warnings = await self._bridge.run(self._read_totals)
         self._window.dashboard.show_totals(totals)
         self._window.dashboard.show_warnings(warnings)

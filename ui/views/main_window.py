@@ -4,8 +4,8 @@ import json
 import logging
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QSplitter, QWidget
 
 from ui.theme import Theme
@@ -26,6 +26,7 @@ class MainWindow(QMainWindow):
     Signals:
         close_requested: The user wants to leave; whoever listens closes the window in the end.
         files_dropped: list of `Path`, dropped anywhere on the window.
+        painted: Once, right after the window was drawn for the first time.
 
     Attributes:
         conversation_id: What was open, kept with the geometry for the next start.
@@ -34,6 +35,7 @@ class MainWindow(QMainWindow):
 
     close_requested = Signal()
     files_dropped = Signal(list)
+    painted = Signal()
 
     def __init__(self, theme: Theme, transcript: QWidget) -> None:
         super().__init__()
@@ -69,6 +71,7 @@ class MainWindow(QMainWindow):
             guard.watch(editor)
             editor.setAcceptDrops(False)  # files are for the window, which imports them
         self._may_close = False
+        self._is_painted = False
         self.conversation_id: int | None = None
         self.place: tuple[int, int] | None = None
 
@@ -152,6 +155,13 @@ class MainWindow(QMainWindow):
             return
         event.ignore()
         self.close_requested.emit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Tell of the first time."""
+        super().paintEvent(event)
+        if not self._is_painted:
+            self._is_painted = True
+            QTimer.singleShot(0, self.painted.emit)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files from anywhere."""

@@ -1,0 +1,181 @@
+"""The window's life: quit in the middle, killed, started twice, refused by what it finds on disk."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from PySide6.QtCore import Qt
+
+from app.domain.conversations import ExchangeStatus
+from app.providers.configuration import ProviderConfig, ProviderKind
+from app.system.paths import DataPaths
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_script import slow, stall, text
+from tests.fakes.user import User
+from ui.controllers.importing import SAMPLE
+from ui.widgets.transcript.panels import InterruptedMark
+
+MODEL = "loop:test-model"
+STORY = "Once upon a time there was a book that remembered everything it had ever been told."
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with Loopback() as running:
+        yield running
+
+
+async def with_model(user: User, server: Loopback) -> None:
+    """Start with the loopback server's model as the default one."""
+    await user.start()
+    config = ProviderConfig("loop", ProviderKind.COMPATIBLE, server.v1)
+    await user.ask(lambda services: services.models.add_provider(config))
+    await user.ask(lambda services: services.settings.set("default_model", MODEL))
+    await user.until(lambda: user.window.chat.model.currentText() == MODEL)
+
+
+def program(*arguments: str) -> "subprocess.Popen[str]":
+    """Start a Python program of ours beside the window."""
+    return subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def ended(user: User, process: "subprocess.Popen[str]") -> str:
+    """Wait for a program to end well; return what it printed."""
+    await user.until(lambda: process.poll() is not None, "the other program")
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return out
+
+
+async def test_it_is_left_in_the_middle_of_everything_and_everything_is_there_again(
+    user: User, server: Loopback, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.reply(text(STORY), stall())
+    await with_model(user, server)
+    await user.bring(SAMPLE)
+    await user.say("Tell me a story.")
+    await user.until(lambda: STORY in user.turn_text(0))
+    user.press("Ctrl+J")
+    user.type("And then")
+
+    user.press("Ctrl+Q")
+    await user.gone()
+
+    assert "in time" not in caplog.text
+    await user.start()
+    await user.until(lambda: STORY in user.turn_text(0))
+    assert user.turn(0).findChild(InterruptedMark) is not None
+    await user.until(lambda: user.window.chat.composer.text == "And then")
+
+
+async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
+    user: User, server: Loopback, data_dir: Path
+) -> None:
+    server.reply(text(STORY, chunks=16), slow(15), stall())
+    await with_model(user, server)
+    await user.leave()
+    window = program("tests.fakes.driven_window", str(data_dir), "Tell me a story.")
+    journal = DataPaths(data_dir).journal
+    try:
+        await user.until(lambda: holds(journal, b"ever been told."), "the journal")
+    finally:
+        window.send_signal(signal.SIGKILL)
+        window.communicate()
+
+    await user.start()
+
+    await user.until(lambda: STORY in user.turn_text(0))
+    assert user.turn(0).findChild(InterruptedMark) is not None
+    assert user.window.chat.title.text() == "Tell me a story."
+    assert user.program.chat.view is not None
+    assert user.program.chat.view.path[0].status is ExchangeStatus.INTERRUPTED
+
+
+def holds(journal: Path, words: bytes) -> bool:
+    """Return whether the journal on disk holds these words."""
+    return any(words in segment.read_bytes() for segment in journal.iterdir())
+
+
+async def test_a_second_start_raises_the_first_and_commands_are_answered_by_it(
+    user: User, data_dir: Path
+) -> None:
+    await user.start()
+    await user.bring(SAMPLE)
+    user.window.setWindowState(Qt.WindowState.WindowMinimized)
+    await user.until(user.window.isMinimized)
+
+    await ended(user, program("ui.main", "--data-dir", str(data_dir)))
+    assert not user.window.isMinimized()
+
+    command = ("--data-dir", str(data_dir), "config", "set", "theme", "dark")
+    await ended(user, program("app", *command))
+    await user.until(lambda: user.running.appearance.theme.dark, "the dark theme")
+    said = ("--data-dir", str(data_dir), "ask", "What about the deposit?", "--json")
+    assert "conversation_id" in await ended(user, program("app", *said))
+    await user.until(lambda: "What about the deposit?" in user.titles())
+
+
+async def test_what_a_command_says_in_the_open_conversation_appears_in_it(
+    user: User, data_dir: Path
+) -> None:
+    await user.start()
+    await user.say("First question")
+    await user.until(lambda: user.transcript.turn_count == 1 and not user.transcript.is_streaming)
+    opened = str(user.program.chat.conversation_id)
+
+    said = ("--data-dir", str(data_dir), "ask", "Second question", "--conversation", opened)
+    await ended(user, program("app", *said))
+
+    await user.until(lambda: user.transcript.turn_count == 2)
+    await user.until(lambda: "Second question" in user.turn_text(1))
+
+
+async def test_a_database_from_a_newer_program_is_left_as_it_is(user: User, data_dir: Path) -> None:
+    await user.start()
+    await user.leave()
+    paths = DataPaths(data_dir)
+    with duckdb.connect(str(paths.database)) as connection:
+        connection.execute("UPDATE meta SET value = '9999' WHERE key = 'schema_version'")
+    before = paths.database.read_bytes()
+
+    await user.start_only()
+
+    await user.sees("newer", "Try again", "Quit")
+    assert not user.window.chat.composer.isEnabled()
+    assert not user.action("import").isEnabled()
+    user.click("Quit")
+    await user.gone()
+    assert paths.database.read_bytes() == before
+
+
+async def test_a_folder_that_cannot_be_written_is_named_and_tried_again(
+    user: User, data_dir: Path
+) -> None:
+    put_file(data_dir)
+    await user.start_only()
+    await user.sees(str(data_dir), "Try again")
+
+    put_file(data_dir, gone=True)
+    user.click("Try again")
+
+    await user.until(lambda: user.running.program is not None)
+    await user.sees("A chat that remembers")
+    await user.say("Anybody there?")
+    await user.until(lambda: user.transcript.turn_count == 1)
+
+
+def put_file(path: Path, *, gone: bool = False) -> None:
+    """Put a file where the folder should be, or take it away."""
+    if gone:
+        path.unlink()
+    else:
+        path.write_text("This is no folder.", encoding="utf-8")
