@@ -13,9 +13,27 @@ ConversationId = NewType("ConversationId", int)
 ExchangeId = NewType("ExchangeId", int)
 MessageId = NewType("MessageId", int)
 PassageId = NewType("PassageId", int)
+PartId = NewType("PartId", int)
+
+PARTS_OF_A_PASSAGE = 4096  # no turn has more messages that are told apart in the indexes
 
 # Uids tell things apart, they guard nothing: asking the system for each costs 0.1 ms.
 _random = random.Random()  # noqa: S311
+
+
+def part_id(passage_id: int, number: int) -> PartId:
+    """Return the id of a passage's part: for a turn, the message at that place of its exchange."""
+    return PartId(passage_id * PARTS_OF_A_PASSAGE + min(number, PARTS_OF_A_PASSAGE - 1))
+
+
+def passage_of(part: int) -> PassageId:
+    """Return the passage that a part belongs to."""
+    return PassageId(part // PARTS_OF_A_PASSAGE)
+
+
+def number_of(part: int) -> int:
+    """Return a part's number in its passage: for a turn, the message's place in its exchange."""
+    return part % PARTS_OF_A_PASSAGE
 
 
 def new_uid(at_ms: int | None = None) -> str:

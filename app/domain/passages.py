@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.conversations import Role
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PartId, PassageId
 
 
 class PassageKind(StrEnum):
@@ -41,27 +42,47 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class PassageText:
-    """A passage's words, by field, as the text index takes them.
+class Part:
+    """The words of one message of a turn, or all of another passage.
 
-    `user` and `assistant` are the two sides, `tools` the tool names, arguments and results, which
-    weigh less. `title` is the conversation's. For other kinds than turns all words are in
-    `assistant`.
+    Parts are what ranks; a passage takes the rank of its best. `text` is what was said, `calls` the
+    tools called with their arguments cut, `results` what tools answered (both weigh less). Results
+    stand with the message before them. Passages that are no turns have one part, an assistant's.
+    """
+
+    id: PartId
+    role: Role
+    text: str
+    calls: str = ""
+    results: str = ""
+
+    @property
+    def embedded(self) -> str:
+        """What is embedded: the text and the calls; not thinking, not tool results."""
+        return "\n\n".join(part for part in (self.text, self.calls) if part)
+
+    @property
+    def shown(self) -> str:
+        """All words, for a snippet."""
+        return "\n".join(part for part in (self.text, self.calls, self.results) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageText:
+    """A passage's words by part, as the indexes take them.
+
+    `title` is the conversation's. `before` and `after` are parts of the turns that stand next to it
+    on its path, in reading order: a few, for the context of the first and last parts.
     """
 
     id: PassageId
     kind: PassageKind
     conversation_id: ConversationId | None
     title: str
-    user: str
-    assistant: str
-    tools: str
+    parts: tuple[Part, ...]
     created_at: datetime
-
-    @property
-    def shown(self) -> str:
-        """The words a snippet may be cut from, the question first."""
-        return "\n".join(part for part in (self.user, self.assistant, self.tools) if part)
+    before: tuple[Part, ...] = ()
+    after: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +131,22 @@ class SearchQuery:
 class TextHit:
     """One line of the text index's ranking.
 
-    `coverage` is the idf-weighted share (0-1) of the query's words that the passage holds.
+    `coverage` is the idf-weighted share (0-1) of the query's words that the part holds.
     """
 
-    passage_id: PassageId
+    part_id: PartId
     score: float
     coverage: float
+
+
+@dataclass(frozen=True, slots=True)
+class VectorHit:
+    """One line of the vector index's ranking: a part by its best chunk, which is text[start:end]."""
+
+    part_id: PartId
+    cosine: float
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)

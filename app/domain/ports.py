@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from typing import TYPE_CHECKING, Protocol
 
 from app.domain.chat import ChatRequest, ModelCard, StreamEvent
-from app.domain.ids import PassageId
-from app.domain.passages import PassageText, SearchQuery, Space, TextHit
+from app.domain.ids import PartId, PassageId
+from app.domain.passages import PassageText, SearchQuery, Space, TextHit, VectorHit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,6 +107,51 @@ class TextIndex(Protocol):
         self, query: SearchQuery | str, candidates: Collection[PassageId]
     ) -> Mapping[PassageId, float]:
         """Return the score of each candidate that matches; the others are absent."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """Parts of passages by their meaning, all of one space, in memory: a cache of the database."""
+
+    @property
+    def passage_count(self) -> int:
+        """How many passages it holds."""
+        ...
+
+    def put(
+        self,
+        part_ids: "npt.NDArray[np.int64]",
+        spans: "npt.NDArray[np.int32]",
+        vectors: "npt.NDArray[np.float32]",
+    ) -> None:
+        """Add chunks; those of a passage that is held already replace what it held.
+
+        `part_ids` is (n,), the chunks of one passage together; `spans` (n, 2), the chunk's start and
+        end in its part's text; `vectors` (n, dim), rows of unit length. Visible at once.
+        """
+        ...
+
+    def remove(self, passage_ids: Collection[PassageId]) -> None:
+        """Drop passages; unknown ids are ignored; visible at once."""
+        ...
+
+    def search(
+        self,
+        vector: "npt.NDArray[np.float32]",
+        limit: int,
+        allowed: Collection[PassageId] | None = None,
+        excluded: Collection[PassageId] = (),
+    ) -> Sequence[VectorHit]:
+        """Return the parts nearest to `vector` by their best chunk, best first.
+
+        `allowed` restricts the passages (None: all), `excluded` are left out; both should be sets.
+        """
+        ...
+
+    def cosines(
+        self, vector: "npt.NDArray[np.float32]", parts: Collection[PartId]
+    ) -> Mapping[PartId, float]:
+        """Return the cosine of each part's best chunk; parts that are not held are absent."""
         ...
 
 
