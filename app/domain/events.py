@@ -18,6 +18,7 @@ class Changed:
         settings: Keys of `appconfig`.
         providers: Names of providers added, changed or removed.
         passages: Whether search has something to add or drop.
+        vectors: Names of embedding spaces that got vectors, or lost them all.
     """
 
     conversations: frozenset[ConversationId] = frozenset()
@@ -27,6 +28,7 @@ class Changed:
     settings: frozenset[str] = frozenset()
     providers: frozenset[str] = frozenset()
     passages: bool = False
+    vectors: frozenset[str] = frozenset()
 
     def __or__(self, other: "Changed") -> "Changed":
         return Changed(

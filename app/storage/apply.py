@@ -9,6 +9,7 @@ from typing import Any
 from app.domain.changes import Change, ConversationEdited
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import StorageError
+from app.storage import spaces
 from app.storage.database import Connection
 from app.storage.fold import Fold, folded
 from app.storage.rows import (
@@ -27,6 +28,7 @@ _SPEND_COLUMNS = (
     "position, place, spent_at, purpose, model, input_tokens, output_tokens, cached_tokens, cost_usd, "
     "exchange_id"
 )
+_HASH = PASSAGE_COLUMNS.split(", ").index("content_hash")
 _PROVIDER_COLUMNS = "name, kind, base_url, key_env, allow_plain_http"
 _SUMMARY_COLUMNS = "kind, source_id, made_at, conversation_id, text, model, source_hash, latest"
 
@@ -144,10 +146,24 @@ def _write_exchanges(connection: Connection, fold: Fold, seen: Sequence[int]) ->
 
 
 def _write_passages(connection: Connection, fold: Fold, seen: Sequence[int]) -> None:
+    if stale := _with_other_words(connection, fold, seen[4]):
+        spaces.remove_passages(connection, stale)
     _put(connection, "passage", f"{PASSAGE_COLUMNS}, position", fold.passages, seen[4])
     if fold.gone:
+        spaces.remove_passages(connection, list(fold.gone))
         _delete(connection, "passage", "id", list(fold.gone))
         insert_rows(connection, "passage_gone", "id, position", fold.gone.values(), _REPLACE)
+
+
+def _with_other_words(connection: Connection, fold: Fold, highest: int) -> list[int]:
+    """Return the passages that are there with another hash than they are given now."""
+    given = {key: row[_HASH] for key, row in fold.passages.items() if key <= highest}
+    if not given:
+        return []
+    rows = connection.execute(
+        "SELECT id, content_hash FROM passage WHERE id IN (SELECT unnest(?))", [list(given)]
+    ).fetchall()
+    return [each for each, content_hash in rows if given[each] != content_hash]
 
 
 def _write_rest(connection: Connection, fold: Fold) -> None:
@@ -239,6 +255,7 @@ def _erase(connection: Connection, forgotten: dict[int, int]) -> None:
             "WHERE conversation_id = ?",
             [position, conversation_id],
         )
+    spaces.remove_conversations(connection, ids)
     for table in ("passage", "exchange", "message", "tag", "summary", "draft"):
         _delete(connection, table, "conversation_id", ids)
     _delete(connection, "conversation", "id", ids)

@@ -70,7 +70,14 @@ _FIRST_SCHEMA = _script(
        next_at TIMESTAMP, error VARCHAR NOT NULL, PRIMARY KEY (worker, item_id))""",
 )
 
-STEPS: Sequence[Step] = (_FIRST_SCHEMA,)
+# The embedding spaces; each has a table of its own, made when it is first used (`spaces`).
+_SPACES = _script(
+    """CREATE TABLE space (name VARCHAR PRIMARY KEY, dimension INTEGER NOT NULL,
+       max_tokens INTEGER NOT NULL, model VARCHAR NOT NULL, begun_at TIMESTAMP NOT NULL,
+       background_mean DOUBLE, background_deviation DOUBLE)""",
+)
+
+STEPS: Sequence[Step] = (_FIRST_SCHEMA, _SPACES)
 CURRENT_VERSION = len(STEPS)
 
 

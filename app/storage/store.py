@@ -101,15 +101,21 @@ class Store:
         """Make changes durable that only recovery will read (`ReplyGrew`)."""
         return self._submit(_Write(Future(), changes, codec.dumps(changes), applies=False))
 
-    def write_derived(self, work: Callable[[Connection], T]) -> "Future[T]":
+    def write_derived(
+        self, work: Callable[[Connection], T], news: Changed | None = None
+    ) -> "Future[T]":
         """Run `work` in a transaction of its own, without the journal; see `Database.write`.
 
-        Only for what can be made again from the rest, such as a worker's retry times.
+        Only for what can be made again from the rest, such as a worker's retry times. Listeners are
+        told `news` after the commit.
         """
 
         def write() -> T:
             self._dirty = True
-            return self.database.write(work)
+            outcome = self.database.write(work)
+            if news is not None:
+                self._tell(news)
+            return outcome
 
         return self.on_writer(write)
 

@@ -1,0 +1,66 @@
+"""Which spaces there are, each with a table of vectors of its own, and how passages leave them all.
+
+The statements only, so that `apply` can use them; reading and writing vectors is `vectors`.
+"""
+
+import re
+from collections.abc import Sequence
+
+from app.storage.database import Connection
+
+_NAME = re.compile(r"[a-z0-9_]{1,100}")
+
+
+def table_of(space_name: str) -> str:
+    """Return the name of a space's table; raise ValueError for a name that is not fit for one."""
+    if not _NAME.fullmatch(space_name):
+        raise ValueError(f"'{space_name}' cannot name a table")
+    return f"embedding_{space_name}"
+
+
+def create_table(connection: Connection, space_name: str) -> None:
+    """Make the table of a space unless it is there; in a transaction of its own (storage rule 4).
+
+    `vector` is float16, little-endian: of 100,000 x 384, 100 at a time, written in 4.1 ms each and
+    loaded in 0.19 s, from 81 MB of file. Measured against it: float32 4.6 ms, 0.29 s, 158 MB;
+    FLOAT[384] 45 ms, 0.37 s, 160 MB. Cosines differ by at most 0.00006. A passage without anything
+    to embed has one row whose `vector` is NULL.
+    """
+    connection.execute(
+        f"CREATE TABLE IF NOT EXISTS {table_of(space_name)} (passage_id BIGINT, "
+        "chunk_number INTEGER, part BIGINT NOT NULL, start INTEGER NOT NULL, "
+        '"end" INTEGER NOT NULL, vector BLOB, indexed_at TIMESTAMP NOT NULL, '
+        "PRIMARY KEY (passage_id, chunk_number))"
+    )
+
+
+def drop_table(connection: Connection, space_name: str) -> None:
+    """Drop the table of a space, if it is there; in a transaction of its own."""
+    connection.execute(f"DROP TABLE IF EXISTS {table_of(space_name)}")
+
+
+def space_names(connection: Connection) -> list[str]:
+    """Return the spaces whose tables are there: a kill may have come between table and name."""
+    rows = connection.execute(
+        "SELECT s.name FROM space s JOIN duckdb_tables() t ON t.table_name = 'embedding_' || s.name "
+        "WHERE t.database_name = current_database() ORDER BY s.name"
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+def remove_passages(connection: Connection, passage_ids: Sequence[int]) -> None:
+    """Delete the vectors of passages from every space."""
+    _remove(connection, "SELECT unnest(?)", passage_ids)
+
+
+def remove_conversations(connection: Connection, conversation_ids: Sequence[int]) -> None:
+    """Delete the vectors of conversations' passages, which are there still, from every space."""
+    of_them = "SELECT id FROM passage WHERE conversation_id IN (SELECT unnest(?))"
+    _remove(connection, of_them, conversation_ids)
+
+
+def _remove(connection: Connection, wanted: str, values: Sequence[int]) -> None:
+    for name in space_names(connection):
+        connection.execute(
+            f"DELETE FROM {table_of(name)} WHERE passage_id IN ({wanted})", [list(values)]
+        )
