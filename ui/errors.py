@@ -1,7 +1,6 @@
 """How a failure is shown: the world's fault where it happened, ours in a report and the log."""
 
 import logging
-import platform
 import sys
 import traceback
 from collections.abc import Callable
@@ -63,6 +62,8 @@ class ReportDialog(QDialog):
 
 def report_of(error: BaseException) -> str:
     """Return a bug's report: where it came from, without the values that were at hand."""
+    import platform
+
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     head = f"Python {platform.python_version()} on {platform.platform()}\n\n"
     return head + "".join(lines)

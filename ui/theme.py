@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
+STYLE = "Fusion"
 THEMES_DIR = Path(__file__).resolve().parents[1] / "resources" / "themes"
 _READING_SCALE = 1.2
 _PLACEHOLDER = re.compile(r"@(?:em\((?P<em>[0-9.]+)\)|(?P<role>[a-z_]+))")
@@ -251,6 +252,8 @@ def palette_of(theme: Theme) -> QPalette:
 class Appearance(QObject):
     """The look of the running program, kept in step with the settings and the system.
 
+    The application is one that was made with `STYLE`.
+
     Attributes:
         theme: The theme that applies now.
 
@@ -271,7 +274,6 @@ class Appearance(QObject):
         self._application = application
         self._system_font = QFont(application.font())
         self._choice, self._text_percent = choice, text_percent
-        application.setStyle("Fusion")
         self._force_scheme()
         self.theme = self._current()
         self._apply()

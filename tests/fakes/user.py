@@ -27,7 +27,9 @@ from PySide6.QtWidgets import (
 from app.bootstrap import Services
 from app.system.paths import DataPaths
 from ui.controllers.program import Program
-from ui.main import Commonplace
+from ui.main import first_window
+from ui.main.running import Commonplace
+from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.view import TranscriptView
@@ -59,9 +61,11 @@ class User:
 
     async def start_only(self) -> None:
         """Start the program, whatever comes of it."""
-        self._running = running = Commonplace(self._application, DataPaths(self.data_dir))
+        paths, appearance = DataPaths(self.data_dir), Appearance(self._application)
+        window = first_window(paths)
+        self._running = running = Commonplace(paths, appearance, window)
         running.bridge.task_failed.connect(self.failures.append)
-        running.show()
+        running.open()
         await self.in_front()
 
     async def leave(self) -> None:

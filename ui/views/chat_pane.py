@@ -1,6 +1,7 @@
 """The middle of the window: title and model, the transcript or the welcome, the composer."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
@@ -15,17 +16,22 @@ from PySide6.QtWidgets import (
 
 from ui.errors import words_for
 from ui.views.notice import Deed, Notice
-from ui.views.welcome import Welcome
 from ui.widgets.banner import Banner
 from ui.widgets.composer import Composer
-from ui.widgets.find_bar import FindBar
+
+if TYPE_CHECKING:
+    from ui.views.welcome import Welcome
+    from ui.widgets.find_bar import FindBar
 
 _DEFAULT = "Use this one for new conversations"
 _OTHER = "Another model\u2026"
 
 
 class ChatPane(QWidget):
-    """Header, transcript and composer. The transcript is given by whoever composes the window.
+    """Header, transcript and composer; at first with an empty notice in the transcript's place.
+
+    Attributes:
+        transcript, welcome, find_bar: Once furnished.
 
     Signals:
         renamed: The new title. model_chosen: PROVIDER:MODEL. models_requested: The list of
@@ -40,7 +46,11 @@ class ChatPane(QWidget):
     other_model_requested = Signal()
     default_model_requested = Signal()
 
-    def __init__(self, transcript: QWidget, parent: QWidget | None = None) -> None:
+    transcript: QWidget
+    welcome: "Welcome"
+    find_bar: "FindBar"
+
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.banner = Banner(self)
         self.title = QLineEdit(self)
@@ -57,18 +67,26 @@ class ChatPane(QWidget):
         self.model.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.model.opening.connect(self.models_requested)
         self.model.activated.connect(self._on_model_activated)
-        self.transcript = transcript
-        self.welcome = Welcome(self)
         self.notice = Notice(self)
         self._stack = QStackedWidget(self)
-        for page in (self.notice, self.welcome, transcript):
-            self._stack.addWidget(page)
-        self.find_bar = FindBar(self)
+        self._stack.addWidget(self.notice)
         self.composer = Composer(self)
         self.status = QLabel(self)
         self.status.setProperty("tone", "small")
         self.status.hide()
         self._lay_out()
+
+    def furnish(self, transcript: QWidget) -> None:
+        """Add what the first frame does not show."""
+        from ui.views.welcome import Welcome
+        from ui.widgets.find_bar import FindBar
+
+        self.transcript = transcript
+        self.welcome = Welcome(self)
+        self.find_bar = FindBar(self)
+        for page in (self.welcome, transcript):
+            self._stack.addWidget(page)
+        self._column.insertWidget(self._column.indexOf(self._stack), self.find_bar)
 
     def show_transcript(self) -> None:
         """Show the conversation."""
@@ -126,12 +144,11 @@ class ChatPane(QWidget):
         foot.setContentsMargins(16, 4, 16, 12)
         foot.addWidget(self.status)
         foot.addWidget(self.composer)
-        column = QVBoxLayout(self)
+        self._column = column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.banner)
         column.addLayout(head)
-        column.addWidget(self.find_bar)
         column.addWidget(self._stack, 1)
         column.addLayout(foot)
 

@@ -3,6 +3,7 @@
 import json
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
@@ -11,10 +12,10 @@ from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QSplitter, QWidg
 from ui.theme import Theme
 from ui.views.actions import Actions
 from ui.views.chat_pane import ChatPane
-from ui.views.dashboard import Dashboard
-from ui.views.sidebar import Sidebar
-from ui.views.welcome import local_files
-from ui.widgets.shortcut_guard import ShortcutGuard
+
+if TYPE_CHECKING:
+    from ui.views.dashboard import Dashboard
+    from ui.views.sidebar import Sidebar
 
 _log = logging.getLogger(__name__)
 _SIDEBAR_PX = 320
@@ -23,12 +24,15 @@ _SIDEBAR_PX = 320
 class MainWindow(QMainWindow):
     """Everything the user sees; what it means is the controllers' business.
 
+    Made in two steps: what the first frame shows, then, by `furnish`, all that hides behind it.
+
     Signals:
         close_requested: The user wants to leave; whoever listens closes the window in the end.
         files_dropped: list of `Path`, dropped anywhere on the window.
         painted: Once, right after the window was drawn for the first time.
 
     Attributes:
+        sidebar, dashboard: Once furnished.
         conversation_id: What was open, kept with the geometry for the next start.
         place: Where it was scrolled to, as the transcript says it; None is its end.
     """
@@ -37,26 +41,27 @@ class MainWindow(QMainWindow):
     files_dropped = Signal(list)
     painted = Signal()
 
-    def __init__(self, theme: Theme, transcript: QWidget) -> None:
+    dashboard: "Dashboard"
+    sidebar: "Sidebar"
+
+    def __init__(self) -> None:
         super().__init__()
         self.setWindowTitle("Commonplace")
         self.setObjectName("window")
         self.setAcceptDrops(True)
         self.resize(1180, 780)
         self.setMinimumSize(560, 420)
-        self.sidebar = Sidebar(theme, self)
-        self.chat = ChatPane(transcript, self)
+        self.chat = ChatPane(self)
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
-        self.split.addWidget(self.sidebar)
+        self._left = QWidget(self)  # the sidebar's place, then the sidebar
+        self.split.addWidget(self._left)
         self.split.addWidget(self.chat)
         self.split.setStretchFactor(1, 1)
         self.split.setSizes([_SIDEBAR_PX, 860])
         self.split.setChildrenCollapsible(False)
         self.setCentralWidget(self.split)
-        self.dashboard = Dashboard(self)
         self.dock = QDockWidget("Workers", self)
         self.dock.setObjectName("workers")
-        self.dock.setWidget(self.dashboard)
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.dock)
         self.dock.hide()
         self.search_status = QLabel(self)
@@ -66,14 +71,32 @@ class MainWindow(QMainWindow):
             self.statusBar().addPermanentWidget(label)
         self.actions_by_name = Actions(self)
         self._wire_view_actions()
-        guard = ShortcutGuard(self.actions_by_name, self)
-        for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
-            guard.watch(editor)
-            editor.setAcceptDrops(False)  # files are for the window, which imports them
         self._may_close = False
         self._is_painted = False
         self.conversation_id: int | None = None
         self.place: tuple[int, int] | None = None
+
+    def furnish(self, theme: Theme, transcript: QWidget) -> None:
+        """Add what the first frame does not show; the transcript is made by whoever composes."""
+        from ui.views.dashboard import Dashboard
+        from ui.views.sidebar import Sidebar
+        from ui.widgets.shortcut_guard import ShortcutGuard
+
+        self.sidebar = Sidebar(theme, self)
+        self.sidebar.setEnabled(self._left.isEnabled())
+        self.sidebar.setVisible(self.actions_by_name["sidebar"].isChecked())
+        sizes = self.split.sizes()
+        self.split.replaceWidget(0, self.sidebar)
+        self.split.setSizes(sizes)
+        self._left.deleteLater()
+        self._left = self.sidebar
+        self.chat.furnish(transcript)
+        self.dashboard = Dashboard(self)
+        self.dock.setWidget(self.dashboard)
+        guard = ShortcutGuard(self.actions_by_name, self)
+        for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
+            guard.watch(editor)
+            editor.setAcceptDrops(False)  # files are for the window, which imports them
 
     def restore_state(self, file: Path) -> None:
         """Take the geometry of the last time; a missing or strange file changes nothing."""
@@ -106,7 +129,7 @@ class MainWindow(QMainWindow):
 
     def show_usable(self, usable: bool) -> None:
         """Let lists and actions be used, or only looked at, while there is nothing behind them."""
-        self.sidebar.setEnabled(usable)
+        self._left.setEnabled(usable)
         for action in self.actions_by_name:
             action.setEnabled(usable or action.objectName() in _ALWAYS_USABLE)
 
@@ -132,7 +155,7 @@ class MainWindow(QMainWindow):
         self.actions_by_name["quit"].triggered.connect(self._on_quit_triggered)
 
     def _on_sidebar_toggled(self, on: bool) -> None:
-        self.sidebar.setVisible(on)
+        self._left.setVisible(on)
 
     def _on_dashboard_toggled(self, on: bool) -> None:
         self.dock.setVisible(on)
@@ -165,11 +188,15 @@ class MainWindow(QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files from anywhere."""
+        from ui.views.welcome import local_files
+
         if local_files(event):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Hand files on."""
+        from ui.views.welcome import local_files
+
         if files := local_files(event):
             event.acceptProposedAction()
             self.files_dropped.emit(files)

@@ -1,10 +1,5 @@
-"""The composition root of the window: loop, window, services, and an orderly goodbye in reverse.
+"""The program behind the window: loop, services, controllers, and an orderly goodbye in reverse."""
 
-The window comes first: nothing here imports DuckDB, a vendor's SDK or the indexes before it is on
-screen. `python -m ui.main [--data-dir DIR] [--smoke]`.
-"""
-
-import argparse
 import asyncio
 import gc
 import logging
@@ -32,18 +27,16 @@ if TYPE_CHECKING:
     from ui.controllers.program import Program
 
 _log = logging.getLogger(__name__)
-_SWITCH_INTERVAL_S = 0.0005
 _COLLECT_EVERY_MS = 5_000
 _SETTLE_S = 1.0
 _GOODBYE_MS = 3_000
 _LISTEN_EVERY_MS = 200
-_OPEN_UNSEEN_MS = 1_000
 _TRIES = 20
 _TRY_AGAIN_S = 0.25
 
 
 class Commonplace:
-    """The running program: from an empty window to the goodbye.
+    """The running program: from an empty window on screen to the goodbye.
 
     Attributes:
         window: Its window.
@@ -54,12 +47,11 @@ class Commonplace:
         finished: Set when everything is closed.
     """
 
-    def __init__(self, application: QApplication, paths: DataPaths) -> None:
+    def __init__(self, paths: DataPaths, appearance: Appearance, window: MainWindow) -> None:
         self._paths = paths
-        self.appearance = Appearance(application)
-        transcript = TranscriptView(self.appearance.theme)
-        self.window = MainWindow(self.appearance.theme, transcript)
-        self.window.restore_state(paths.window)
+        self.appearance = appearance
+        self.window = window
+        self.window.furnish(appearance.theme, TranscriptView(appearance.theme))
         self.window.close_requested.connect(self._on_window_close_requested)
         self.bridge = Bridge(self.window)
         self.bridge.task_failed.connect(self.report)
@@ -69,20 +61,15 @@ class Commonplace:
         self.finished = asyncio.Event()
         self.services: Services | None = None
         self._server: CommandServer | None = None
-        self._is_opening = False
         self._leaving = False
         self._shown_report: ReportDialog | None = None
         self._collect = QTimer(self.window, interval=_COLLECT_EVERY_MS)
         self._collect.timeout.connect(_collect_garbage)
         self._collect.start()
 
-    def show(self) -> None:
-        """Show the window and open the data directory behind it."""
-        self.window.show_usable(False)
-        self.window.chat.show_notice("")
-        self.window.painted.connect(self._begin_opening)
-        self.window.show()
-        QTimer.singleShot(_OPEN_UNSEEN_MS, self._begin_opening)
+    def open(self) -> None:
+        """Open the data directory behind the window."""
+        self.bridge.start("open", self._open_services())
 
     def leave(self) -> None:
         """Begin the goodbye; `finished` is set at its end."""
@@ -101,15 +88,6 @@ class Commonplace:
             self._shown_report.open()
 
     # -- beginning
-
-    def _begin_opening(self) -> None:
-        """Open once the window is on screen; one that starts minimised is never painted."""
-        if not self._is_opening:
-            self._is_opening = True
-            self._open()
-
-    def _open(self) -> None:
-        self.bridge.start("open", self._open_services())
 
     async def _open_services(self) -> None:
         self.refusal = None
@@ -149,7 +127,7 @@ class Commonplace:
         """Say why the data directory cannot be opened; nothing in it was changed."""
         self.refusal = error
         self.window.chat.composer.setEnabled(False)
-        deeds = (("Try again", self._open), ("Quit", self.leave))
+        deeds = (("Try again", self.open), ("Quit", self.leave))
         self.window.chat.show_notice(*words_for(error), deeds)
         self.begun.set()
 
@@ -211,38 +189,43 @@ class Commonplace:
             self._shown_report = None
 
 
-def main() -> int:
-    """Run the window; return the exit code."""
-    given = _arguments()
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    gc.disable()  # the cyclic collector may destroy QObjects in a worker's thread: a timer collects
-    application = QApplication(sys.argv[:1])
-    application.setApplicationName("commonplace")
-    application.setApplicationDisplayName("Commonplace")
-    application.setDesktopFileName("commonplace")
-    application.setQuitOnLastWindowClosed(False)
+def run(
+    application: QApplication,
+    paths: DataPaths,
+    appearance: Appearance,
+    window: MainWindow,
+    *,
+    smoke: bool,
+) -> int:
+    """Run the program behind a window that is on screen; return the exit code.
+
+    With `smoke` it leaves as soon as everything is there, or cannot be.
+    """
     with asyncio.Runner(loop_factory=lambda: _loop(application)) as runner:
-        code = runner.run(_run(application, given))
+        running = runner.run(_live(paths, appearance, window, smoke=smoke))
+        application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     gc.unfreeze()  # else what is in cycles outlives the interpreter, and DuckDB complains of it
-    return code
+    if running.refusal is not None and smoke:
+        sys.stderr.write(f"{running.refusal}\n")
+        return 1
+    return 0
 
 
-async def _run(application: QApplication, given: argparse.Namespace) -> int:
-    running = Commonplace(application, DataPaths.choose(given.data_dir))
+async def _live(
+    paths: DataPaths, appearance: Appearance, window: MainWindow, *, smoke: bool
+) -> Commonplace:
+    """Return what ran, once it has ended."""
+    running = Commonplace(paths, appearance, window)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _loop, context: _on_loop_error(running, context))
     restore = catch_the_rest(running.report)
     with _leaving_on_signals(running, loop):
-        running.show()
-        if given.smoke:
+        running.open()
+        if smoke:
             running.bridge.start("smoke", _leave_when_ready(running))
         await running.finished.wait()
     restore()
-    application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    if running.refusal is not None and given.smoke:
-        sys.stderr.write(f"{running.refusal}\n")
-        return 1
-    return 0
+    return running
 
 
 async def _leave_when_ready(running: Commonplace) -> None:
@@ -286,14 +269,3 @@ def _on_loop_error(running: Commonplace, context: dict[str, Any]) -> None:
 
 def _collect_garbage() -> None:
     gc.collect(1)
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="commonplace", description="The window of Commonplace.")
-    parser.add_argument("--data-dir", metavar="DIR", help="the data directory")
-    parser.add_argument("--smoke", action="store_true", help="start, wait until ready, leave")
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
