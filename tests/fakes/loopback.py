@@ -1,7 +1,7 @@
 """A model server on 127.0.0.1 that says what a test tells it to, over the vendors' own wires.
 
-It speaks OpenAI Chat Completions, OpenAI Responses, Anthropic Messages and `/v1/models`, streaming,
-to the real SDKs. Replies are taken from the queue in order (`loopback_script` has the words); with
+It speaks OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, streaming, `/v1/embeddings`
+and `/v1/models`, to the real SDKs. Replies are taken from the queue in order (`loopback_script` has the words); with
 an empty queue it makes conversation. By hand, to try the window against it:
 
     python -m tests.fakes.loopback --port 8123 --slow 30
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tests.fakes import loopback_talk
+from tests.fakes.loopback_embeddings import EMBEDDINGS, embeddings_body
 from tests.fakes.loopback_script import (
     CutAfter,
     Garbage,
@@ -30,10 +31,17 @@ from tests.fakes.loopback_script import (
     Pieces,
     Stall,
     Step,
+    Vectors,
 )
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES, error_body, frames
 
-_WIRES = (("/chat/completions", CHAT), ("/responses", RESPONSES), ("/messages", MESSAGES))
+_WIRES = (
+    ("/chat/completions", CHAT),
+    ("/responses", RESPONSES),
+    ("/messages", MESSAGES),
+    ("/embeddings", EMBEDDINGS),
+)
+_WHOLE = (Http, HangUp, Garbage, Stall)  # what is no stream: also answers to other requests
 _STATUS_WORDS = {200: "OK", 307: "Temporary Redirect", 429: "Too Many Requests"}
 
 
@@ -190,7 +198,9 @@ class Loopback:
     def _answer(self, connection: socket.socket, seen: Seen) -> bool:
         """Answer one request; return whether the connection stays open."""
         if seen.method == "GET" and seen.path.partition("?")[0].endswith("/models"):
-            steps = self._next(only_whole=True) or (self._model_list(seen),)
+            steps = self._next(_WHOLE) or (self._model_list(seen),)
+        elif seen.wire == EMBEDDINGS:
+            steps = self._vectors(seen)
         elif seen.wire:
             steps = self._next() or tuple(loopback_talk.answer(seen.body or {}))
         else:
@@ -213,12 +223,19 @@ class Loopback:
             return True
         return self._stream(connection, seen, steps)
 
-    def _next(self, *, only_whole: bool = False) -> tuple[Step, ...]:
-        """Take the next reply; a list of models takes only whole answers and failures."""
+    def _vectors(self, seen: Seen) -> tuple[Step, ...]:
+        """The next reply with its vectors, where there are any, as a whole answer."""
+        steps = self._next((*_WHOLE, Vectors)) or (Vectors(),)
+        return tuple(
+            Http(200, embeddings_body(seen.body, step)) if isinstance(step, Vectors) else step
+            for step in steps
+        )
+
+    def _next(self, fit: tuple[type, ...] = (object,)) -> tuple[Step, ...]:
+        """Take the next reply, if any of its steps is of a kind that fits what was asked."""
         with self._changed:
             queued = self._queue[0] if self._queue else self._always or ()
-            unfit = not any(isinstance(step, Http | HangUp | Garbage | Stall) for step in queued)
-            if only_whole and unfit:
+            if not any(isinstance(step, fit) for step in queued):
                 return ()
             if self._queue:
                 self._queue.popleft()

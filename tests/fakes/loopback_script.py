@@ -5,6 +5,7 @@ what can go wrong. `server.reply(thinking("hm"), text("Hello", chunks=5), usage(
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,9 +118,22 @@ class Garbage:
     data: bytes
 
 
+@dataclass(frozen=True)
+class Vectors:
+    """A vector for each text of a request for embeddings, of so many numbers.
+
+    `change` gives what is sent in place of the list of entries; `tokens` None reports none, -1
+    eight for each text.
+    """
+
+    dimension: int = 8
+    change: Callable[[list[dict[str, Any]]], object] | None = None
+    tokens: int | None = -1
+
+
 Step = (
     Text | Thinking | Call | UsageSaid | Finish | Raw | ErrorEvent | Stall | Pace | Pieces
-    | CutAfter | NoMarker | Http | HangUp | Garbage
+    | CutAfter | NoMarker | Http | HangUp | Garbage | Vectors
 )  # fmt: skip
 
 
@@ -149,6 +163,15 @@ def usage(input_tokens: int, output_tokens: int, cached: int = 0) -> UsageSaid:
 def finish(reason: str) -> Finish:
     """End for another reason than the obvious one."""
     return Finish(reason)
+
+
+def vectors(
+    dimension: int = 8,
+    change: Callable[[list[dict[str, Any]]], object] | None = None,
+    tokens: int | None = -1,
+) -> Vectors:
+    """Answer a request for embeddings; `change` makes something else of its list of entries."""
+    return Vectors(dimension, change, tokens)
 
 
 # ---- what can go wrong
