@@ -5,6 +5,7 @@ values are kept is `app.storage.settings`; who wins over whom is `Settings` ther
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,8 +33,9 @@ class Setting:
     """One key.
 
     `kind` is the Python type of its value; `minimum` and `maximum` are inclusive and None where
-    open; `optional` keys may be None ("none" as text). `choices` restricts a text. `label` and
-    `help` are for people.
+    open; `optional` keys may be None ("none" as text). `choices` restricts a text, `shape` (a regular
+    expression for all of it) too, and `shape_words` says that to people, whom `label` and `help`
+    are for.
     """
 
     key: str
@@ -47,6 +49,8 @@ class Setting:
     unit: str = ""
     choices: tuple[str, ...] = ()
     optional: bool = False
+    shape: str = ""
+    shape_words: str = ""
 
     @property
     def has_effect(self) -> bool:
@@ -89,6 +93,8 @@ class Setting:
         if isinstance(value, str):
             if self.choices and value not in self.choices:
                 raise self._refusal(value)
+            if self.shape and not re.fullmatch(self.shape, value):
+                raise self._refusal(value)
         elif not self._in_range(value):
             raise self._refusal(value)
         return value
@@ -127,7 +133,8 @@ _BOOLEANS = {"true": True, "on": True, "yes": True, "1": True} | {
 
 
 def _text_range(setting: Setting) -> str:
-    return f"one of {', '.join(setting.choices)}" if setting.choices else "any text"
+    words = f"one of {', '.join(setting.choices)}" if setting.choices else "any text"
+    return setting.shape_words or words
 
 
 def _flag_range(_: Setting) -> str:
@@ -162,6 +169,13 @@ def _share(key: str, default: float, page: SettingPage, label: str, help_text: s
     return Setting(key, float, default, page, label, help_text, minimum=0, maximum=1)
 
 
+# What an embedder is chosen by; what exists of it shows when it is used.
+_EMBEDDER = (
+    r"builtin"
+    r"|onnx:[^\x00-\x1f\x7f\ud800-\udfff]+"
+    r"|(?!onnx:|builtin:)[a-z0-9][a-z0-9._-]{0,39}:[^\s\x00-\x1f\x7f\ud800-\udfff]{1,200}"
+)
+
 _P = SettingPage
 _ALL = (
     Setting("default_model", str, "recall:", _P.MODELS, "Default model",
@@ -169,6 +183,15 @@ _ALL = (
     Setting("background_model", str, None, _P.MODELS, "Model for background work",
             "The model that summarises and extracts facts; none means extractive, on this machine.",
             optional=True),
+    Setting("embedder", str, "builtin", _P.MODELS, "Embedder for search by meaning",
+            "What turns texts into vectors; builtin and onnx: stay on this machine.",
+            shape=_EMBEDDER,
+            shape_words="builtin, onnx:FOLDER, or PROVIDER:MODEL of a provider"),
+    Setting("embedder_before", str, "builtin", _P.INTERNAL, "Embedder that answers",
+            "What search answers from until the chosen embedder has read as much.",
+            shape=_EMBEDDER, shape_words="as embedder"),
+    Setting("embedder_consent", str, "", _P.INTERNAL, "Embedders agreed to",
+            "The choices, and the places they stand for, that history may be sent to."),
     Setting("system_prompt", str, "", _P.MODELS, "System prompt",
             "What every conversation begins with, unless its preset says otherwise."),
     Setting("theme", str, "system", _P.GENERAL, "Appearance", "Light, dark, or as the system.",

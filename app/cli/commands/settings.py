@@ -1,12 +1,26 @@
 """`config` and `provider`."""
 
 from argparse import Namespace
+from contextlib import closing
 
 from app.bootstrap import Services
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
+from app.domain.errors import KnownError
 from app.domain.settings_schema import SETTINGS, Setting, setting_for
+from app.memory.embedders import (
+    ONNX,
+    EmbedderDirectory,
+    Estimate,
+    amount_to_embed,
+    provider_registry,
+)
 from app.providers.configuration import ProviderConfig, ProviderKind
+from app.system.keys import KeyStore
+
+
+class NotAgreed(KnownError):
+    """What was asked for needs a yes that was not given."""
 
 
 def config(services: Services, given: Namespace, terminal: Terminal) -> int:
@@ -15,7 +29,9 @@ def config(services: Services, given: Namespace, terminal: Terminal) -> int:
     if given.action == "list":
         return _list(services, terminal)
     setting = setting_for(given.key)
-    if given.action == "set":
+    if given.action == "set" and given.key == "embedder":
+        _choose_embedder(services, given, terminal)
+    elif given.action == "set":
         services.settings.set_text(given.key, given.value)
     elif given.action == "reset":
         services.settings.reset(given.key)
@@ -30,6 +46,55 @@ def config(services: Services, given: Namespace, terminal: Terminal) -> int:
     if variable and given.action != "get":
         terminal.err(f"The environment variable {variable} rules {given.key} at present.")
     return 0
+
+
+def _choose_embedder(services: Services, given: Namespace, terminal: Terminal) -> None:
+    """Set the embedder; history only leaves this machine after a yes, given in sight of the price."""
+    choice = str(setting_for("embedder").parse(given.value))
+    if choice.startswith(ONNX):
+        choice = f"{ONNX}{terminal.path(choice.removeprefix(ONNX))}"
+    registry = provider_registry(services.settings, KeyStore())
+    with closing(EmbedderDirectory(services.settings, registry)) as embedders:
+        passages, tokens = amount_to_embed(services.store)
+        estimate = embedders.estimate(passages, tokens, choice)
+        if choice != services.settings.text("embedder"):
+            terminal.err(
+                f"Embedding with {embedders.describe(choice)}: {passages:,} passages, about "
+                f"{tokens:,} tokens, {_minutes(estimate.minutes)}."
+            )
+        if not estimate.is_agreed:
+            terminal.err(_sending_words(estimate))
+            if not given.yes and not _says_yes(terminal):
+                raise NotAgreed(
+                    f"The embedder is still {services.settings.text('embedder')}: nobody agreed to "
+                    f"send your history to {estimate.sent_to}",
+                    "Add --yes to agree.",
+                )
+        embedders.choose(choice, agreed=not estimate.is_agreed)
+
+
+def _sending_words(estimate: Estimate) -> str:
+    cost = "at a price that is unknown"
+    if estimate.cost_usd is not None:
+        cost = f"for about ${max(estimate.cost_usd, 0.01):.2f}"
+    return (
+        f"The text of your whole history, and of every later search, would be sent to "
+        f"{estimate.sent_to} {cost}."
+    )
+
+
+def _says_yes(terminal: Terminal) -> bool:
+    """Whether a person who looks on types yes; a script must say --yes."""
+    if not terminal.is_watched:
+        return False
+    terminal.err("Type yes and end the input (Ctrl-D) to agree:")
+    return terminal.read_input().strip().casefold() == "yes"
+
+
+def _minutes(minutes: float) -> str:
+    if minutes < 1.5:
+        return "a minute or less"
+    return f"about {minutes:.0f} minutes" if minutes < 120 else f"about {minutes / 60:.0f} hours"
 
 
 def _check_words(given: Namespace) -> None:

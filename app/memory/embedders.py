@@ -1,0 +1,374 @@
+"""Which embedder makes vectors and which one answers: the setting `embedder`, made into objects.
+
+A choice is written `builtin`, `onnx:FOLDER` or `PROVIDER:MODEL`. The embedders themselves live in
+`app.providers`; what they made, in the tables of their spaces.
+"""
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.domain.chat import ModelRef
+from app.domain.errors import EmbedderUnavailable, KnownError, StorageError
+from app.domain.passages import Space
+from app.domain.ports import Embedder
+from app.providers.base_url import BaseUrl
+from app.providers.configuration import DEFAULT_URLS, ProviderConfig, ProviderKind
+from app.providers.connection import Endpoint
+from app.providers.limits import Network
+from app.providers.local_embedder import LocalEmbedder
+from app.providers.loop_thread import LoopThread
+from app.providers.prices import PriceBook
+from app.providers.registry import ProviderRegistry
+from app.providers.remote_embedder import (
+    BATCH_LIMIT_S,
+    MOST_INPUTS,
+    QUESTION_LIMIT_S,
+    RemoteEmbedder,
+    is_openai_place,
+    remote_model,
+)
+from app.providers.request_pace import RequestPace
+from app.storage.settings import Settings
+from app.storage.store import Store
+from app.system.keys import KeyStore
+
+BUILT_IN = "builtin"
+_BUILT_IN_FOLDER = Path(__file__).resolve().parents[2] / "resources/models/all-MiniLM-L6-v2"
+ONNX = "onnx:"
+_OPENAI_MODELS = ("text-embedding-3-small", "text-embedding-3-large")
+_ENOUGH_SHARE = 0.95  # of the passages, for a newly chosen space to answer
+_LISTING_LIMIT_S = 3.0
+_HOSTED_TOKENS_PER_MINUTE = 1_000_000  # OpenAI's limit for new accounts (rate limits, tier 1)
+_LOCAL_TOKENS_PER_MINUTE = 300_000  # MiniLM reads 480,000 on two busy cores, others fewer
+_REQUEST_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderChoice:
+    """One line of the list to choose from; `leaves_machine` when texts are sent away for it."""
+
+    value: str
+    title: str
+    leaves_machine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What embedding all history would take, roughly.
+
+    `cost_usd` is None when the price is unknown. `sent_to` is the base URL that history would be
+    sent to, "" when it stays on this machine; `is_agreed` whether the user has agreed to that.
+    """
+
+    minutes: float
+    cost_usd: float | None
+    sent_to: str
+    is_agreed: bool
+
+
+class EmbedderDirectory:
+    """Makes the embedders that the settings name, each once. Thread-safe; blocks but for `describe`.
+
+    A change of settings takes effect with the next call.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: ProviderRegistry,
+        *,
+        built_in: Path = _BUILT_IN_FOLDER,
+        batch_limit_s: float = BATCH_LIMIT_S,
+        question_limit_s: float = QUESTION_LIMIT_S,
+    ) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._prices = PriceBook(registry.find_config)
+        self._built_in = built_in
+        self._batch_limit_s = batch_limit_s
+        self._question_limit_s = question_limit_s
+        self._loop = LoopThread("embedders")
+        self._lock = threading.Lock()
+        self._made: dict[str, tuple[object, LocalEmbedder | RemoteEmbedder]] = {}
+
+    def active(self) -> LocalEmbedder | RemoteEmbedder:
+        """Return the chosen embedder, which new vectors are made with.
+
+        A local one loads its model with its first use. Raises EmbedderUnavailable when the choice
+        names nothing usable, and when history would leave the machine and nobody agreed to that.
+        """
+        return self._agreed(self._settings.text("embedder"))
+
+    def answering(self, coverage: Callable[[Space], float]) -> Embedder:
+        """Return the embedder for questions, whose space is the one to search in.
+
+        That is the chosen one as soon as its space covers 95 % of the passages, or as much as the
+        space before; until then the one before. `coverage` gives a space's share, 0-1; it is only
+        asked while the two differ. A server's has a short time limit of its own. Raises as
+        `active`.
+        """
+        chosen = self._settings.text("embedder")
+        before = self._settings.text("embedder_before")
+        if chosen == before:
+            return self._for_questions(chosen)
+        try:
+            new = self._for_questions(chosen)
+            share = coverage(new.space)
+        except KnownError as error:
+            with suppress(KnownError):
+                return self._for_questions(before)
+            raise error from None
+        if share < _ENOUGH_SHARE and (old := self._if_there(before)) is not None:
+            try:
+                if share < coverage(old.space):
+                    return old
+            except KnownError:
+                return new  # perhaps the other's server is only off for now
+        with suppress(StorageError):
+            self._settings.set("embedder_before", chosen)
+        return new
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the chosen embedder is a server, on this machine or elsewhere."""
+        return _is_remote(self._settings.text("embedder"))
+
+    def describe(self, choice: str | None = None) -> str:
+        """Return the choice (None: the one in force) in words for the screen. Never blocks."""
+        value = self._settings.text("embedder") if choice is None else choice
+        if value == BUILT_IN:
+            return f"{self._built_in.name}, built in"
+        if value.startswith(ONNX):
+            return f"the ONNX model in “{value.removeprefix(ONNX)}”"
+        ref = ModelRef.parse(value)
+        return f"{ref.model} at {ref.provider}"
+
+    def choices(self) -> tuple[EmbedderChoice, ...]:
+        """Return what can be chosen: built in, OpenAI's, and what other servers list.
+
+        Servers are asked, all at once and for at most 3 s; those that do not answer are left out.
+        """
+        found = [EmbedderChoice(BUILT_IN, self.describe(BUILT_IN), leaves_machine=False)]
+        usable = [config for config in self._registry.configs() if _may_embed(config)]
+        listed = self._loop.call(lambda: self._list(usable))
+        for config, models in zip(usable, listed, strict=True):
+            for model in models:
+                value = f"{config.name}:{model}"
+                away = not config.url().is_loopback
+                found.append(EmbedderChoice(value, self.describe(value), leaves_machine=away))
+        return tuple(found)
+
+    def estimate(self, passages: int, tokens: int, choice: str | None = None) -> Estimate:
+        """Return what embedding so much with a choice (None: the one in force) would take.
+
+        Raises EmbedderUnavailable when it names nothing.
+        """
+        value = self._settings.text("embedder") if choice is None else choice
+        if not _is_remote(value):
+            self._embedder(value)
+            return Estimate(tokens / _LOCAL_TOKENS_PER_MINUTE, 0.0, "", is_agreed=True)
+        ref = ModelRef.parse(value)
+        base_url = self._config(value).url()
+        model = remote_model(ref.model, base_url)
+        per_request = min(self._settings.number("embedding_batch_size"), MOST_INPUTS)
+        requests = max(math.ceil(passages / per_request), math.ceil(tokens / model.request_tokens))
+        a_minute = _LOCAL_TOKENS_PER_MINUTE if base_url.is_loopback else _HOSTED_TOKENS_PER_MINUTE
+        minutes = max(tokens / a_minute, requests * _REQUEST_S / 60)
+        if (limit := self._requests_per_minute()) is not None:
+            minutes = max(minutes, requests / limit)
+        return Estimate(
+            minutes,
+            self._prices.cost(ref, tokens, 0).cost_usd,
+            "" if base_url.is_loopback else base_url.text,
+            is_agreed=self._is_agreed(value, base_url),
+        )
+
+    def choose(self, choice: str, *, agreed: bool = False) -> None:
+        """Make `choice` the embedder; `agreed` records that history may be sent to its server.
+
+        Raises InvalidSetting for what is no choice, StorageError.
+        """
+        if agreed and _is_remote(choice):
+            consents = self._settings.text("embedder_consent").split()
+            consent = _consent(choice, self._config(choice).url())
+            if consent not in consents:
+                self._settings.set("embedder_consent", " ".join((*consents, consent)))
+        self._settings.set("embedder", choice)
+
+    def close(self) -> None:
+        """End requests and connections; at most 3 s. Blocking."""
+        self._loop.close()
+
+    def _for_questions(self, value: str) -> Embedder:
+        embedder = self._agreed(value)
+        return embedder.for_questions() if isinstance(embedder, RemoteEmbedder) else embedder
+
+    def _if_there(self, value: str) -> Embedder | None:
+        try:
+            return self._for_questions(value)
+        except EmbedderUnavailable:
+            return None
+
+    def _agreed(self, value: str) -> LocalEmbedder | RemoteEmbedder:
+        if _is_remote(value):
+            base_url = self._config(value).url()
+            if not self._is_agreed(value, base_url):
+                raise EmbedderUnavailable(
+                    f"'{value}' would send your history to {base_url.text}",
+                    f"Agree to that in Settings, or with 'commonplace config set embedder {value} "
+                    "--yes', or choose another embedder.",
+                )
+        return self._embedder(value)
+
+    def _is_agreed(self, value: str, base_url: BaseUrl) -> bool:
+        consents = self._settings.text("embedder_consent").split()
+        return base_url.is_loopback or _consent(value, base_url) in consents
+
+    def _embedder(self, value: str) -> LocalEmbedder | RemoteEmbedder:
+        """The embedder, the same one as long as what it was made from stays."""
+        stamp = (self._config(value), self._network()) if _is_remote(value) else None
+        with self._lock:
+            known = self._made.get(value)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            if value == BUILT_IN:
+                made: LocalEmbedder | RemoteEmbedder = LocalEmbedder(self._built_in)
+            elif value.startswith(ONNX):
+                made = LocalEmbedder(_folder(value))
+            else:
+                made = self._remote(value)
+            self._made[value] = (stamp, made)
+            return made
+
+    def _remote(self, value: str) -> RemoteEmbedder:
+        ref = ModelRef.parse(value)
+        config = self._config(value)
+        base_url = config.url()
+        endpoint = Endpoint(
+            provider=config.name,
+            base_url=base_url,
+            # A key belongs to the place it was entered for, also when that is changed meanwhile.
+            find_key=lambda: (
+                self._registry.find_key(config.name)
+                if self._registry.find_config(config.name) == config
+                else None
+            ),
+            needs_key=base_url.text == DEFAULT_URLS.get(config.kind),
+            is_vendors=config.is_built_in,
+            network=self._network(),
+        )
+        return RemoteEmbedder(
+            endpoint,
+            remote_model(ref.model, base_url),
+            self._loop,
+            RequestPace(self._requests_per_minute),
+            cost_of=lambda tokens: self._prices.cost(ref, tokens, 0).cost_usd,
+            batch_limit_s=self._batch_limit_s,
+            question_limit_s=self._question_limit_s,
+        )
+
+    def _config(self, value: str) -> ProviderConfig:
+        """The provider of a choice, its base URL sound; raises EmbedderUnavailable."""
+        name = ModelRef.parse(value).provider
+        try:
+            config = self._registry.config(name)
+            config.url()
+        except KnownError as error:
+            raise EmbedderUnavailable(
+                f"The embedder '{value}' cannot be used: {error.title}", error.hint
+            ) from error
+        if config.kind is ProviderKind.ANTHROPIC:
+            raise EmbedderUnavailable(
+                f"The embedder '{value}' cannot be used: {name} has no embedding models",
+                "Choose builtin, or a model of another provider.",
+            )
+        return config
+
+    async def _list(self, configs: list[ProviderConfig]) -> list[tuple[str, ...]]:
+        return await asyncio.gather(*(self._embedding_models(config) for config in configs))
+
+    async def _embedding_models(self, config: ProviderConfig) -> tuple[str, ...]:
+        if is_openai_place(config.url()):
+            return _OPENAI_MODELS
+        provider = self._registry.build(config.name)
+        try:
+            async with asyncio.timeout(_LISTING_LIMIT_S):
+                cards = await provider.models()
+        except (KnownError, TimeoutError):
+            return ()
+        finally:
+            await provider.aclose()
+        return tuple(card.ref.model for card in cards if card.is_embedding)
+
+    def _requests_per_minute(self) -> int | None:
+        value = self._settings.get("embedding_requests_per_minute")
+        return value if isinstance(value, int) else None
+
+    def _network(self) -> Network:
+        return Network(
+            self._settings.text("proxy_url") or None, self._settings.text("ca_bundle") or None
+        )
+
+
+def provider_registry(settings: Settings, keys: KeyStore) -> ProviderRegistry:
+    """Return the providers that the settings name."""
+
+    def configured() -> list[ProviderConfig]:
+        return [
+            ProviderConfig(
+                row.name, ProviderKind(row.kind), row.base_url, row.key_env, row.allow_plain_http
+            )
+            for row in settings.providers()
+        ]
+
+    def network() -> Network:
+        return Network(settings.text("proxy_url") or None, settings.text("ca_bundle") or None)
+
+    return ProviderRegistry(configured, keys, network=network)
+
+
+def amount_to_embed(store: Store) -> tuple[int, int]:
+    """Return how many passages there are and how many tokens they have, roughly. Blocking."""
+    row = store.read(
+        lambda cursor: cursor.execute(
+            "SELECT count(*), coalesce(sum(tokens), 0) FROM passage"
+        ).fetchone()
+    )
+    passages, tokens = row or (0, 0)
+    return int(passages), int(tokens)
+
+
+def _is_remote(value: str) -> bool:
+    return value != BUILT_IN and not value.startswith(ONNX)
+
+
+def _may_embed(config: ProviderConfig) -> bool:
+    """Whether a provider could have embedding models, and a base URL to ask at."""
+    if config.kind is ProviderKind.ANTHROPIC:
+        return False
+    with suppress(KnownError):
+        return bool(config.url().text)
+    return False
+
+
+def _consent(value: str, base_url: BaseUrl) -> str:
+    """A choice at the place it was agreed to; a changed base URL asks again."""
+    return f"{value}@{base_url.origin}"
+
+
+def _folder(value: str) -> Path:
+    try:
+        folder = Path(value.removeprefix(ONNX)).expanduser()
+    except RuntimeError:  # there is no such user
+        folder = Path(value.removeprefix(ONNX))
+    if not folder.is_absolute():
+        raise EmbedderUnavailable(
+            f"The embedder '{value}' does not name the whole path of its folder",
+            "Write it from the root, as onnx:/home/me/models/my-model.",
+        )
+    return folder
