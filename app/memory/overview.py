@@ -1,6 +1,6 @@
 """What memory holds in all: the numbers of the dashboard and of `status`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,10 +13,19 @@ from app.storage.times import now, to_db
 
 
 @dataclass(frozen=True, slots=True)
+class Embedded:
+    """The share (0-1) of what should be found by its meaning that is, and whose vectors those are."""
+
+    space: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """Totals at one moment.
 
-    `searchable_share` is 0-1. Spend is in USD since local midnight and since the first of the
+    `searchable_share` (0-1) is what is found by its words, `embedded` what is by its meaning, None
+    while there is no embedder. Spend is in USD since local midnight and since the first of the
     month; None when it includes a request whose price is unknown.
     """
 
@@ -26,14 +35,18 @@ class Overview:
     database_bytes: int
     spent_today_usd: float | None
     spent_month_usd: float | None
+    embedded: Embedded | None = None
 
 
 class OverviewService:
     """Counts. Blocking."""
 
-    def __init__(self, store: Store, sync: IndexSync) -> None:
+    def __init__(
+        self, store: Store, sync: IndexSync, embedded: Callable[[], Embedded | None] = lambda: None
+    ) -> None:
         self._store = store
         self._sync = sync
+        self._embedded = embedded
         self._passages = Passages(store)
 
     def read(self) -> Overview:
@@ -48,6 +61,7 @@ class OverviewService:
             database_bytes=sum(each.stat().st_size for each in files if each.exists()),
             spent_today_usd=self._spent(midnight),
             spent_month_usd=self._spent(month),
+            embedded=self._embedded(),
         )
 
     def _spent(self, since: datetime) -> float | None:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from app.domain.changes import PassagesPut
 from app.domain.conversations import Exchange
-from app.domain.ids import PassageId
+from app.domain.ids import PARTS_OF_A_PASSAGE, PassageId
+from app.storage import spaces
 from app.storage.database import Connection
 from app.storage.exchanges import exchanges_where
 from app.storage.store import Store
+from app.storage.vector_rows import bytes_of
 
 _SHOWN_OF_A_RULE = 20
 
@@ -226,6 +228,13 @@ RULES: Sequence[Rule] = (
         "spend", "exchange_id", "exchange", "Money was spent on exchange {}, which does not exist.",
         "UPDATE spend SET exchange_id = NULL WHERE exchange_id IN (SELECT unnest($1))",
     ),
+    # -- what else is derived
+    Rule(
+        "The embedding space {} has no table.",
+        "SELECT s.name FROM space s ANTI JOIN duckdb_tables() t "
+        "ON t.table_name = 'embedding_' || s.name AND t.database_name = current_database()",
+        "DELETE FROM space WHERE name IN (SELECT unnest($1))",
+    ),
     # -- counters
     *(
         Rule(
@@ -244,6 +253,38 @@ RULES: Sequence[Rule] = (
     Rule("The database has {} rows of state instead of one.",
          "SELECT count(*) FROM state HAVING count(*) <> 1"),
 )  # fmt: skip
+
+
+def rules_of_space(name: str, dimension: int) -> tuple[Rule, ...]:
+    """Return what must hold of a space's vectors; those that are dropped are made again."""
+    table = spaces.table_of(name)
+    mends = f"DELETE FROM {table} WHERE passage_id IN (SELECT unnest($1))"
+    return (
+        Rule(
+            f"The space {name} has vectors of passage {{}}, which does not exist.",
+            f"SELECT DISTINCT e.passage_id FROM {table} e ANTI JOIN passage p ON p.id = e.passage_id",
+            mends,
+        ),
+        Rule(
+            f"The space {name} has vectors of passage {{}} that are not of {dimension} numbers.",
+            f"SELECT DISTINCT passage_id FROM {table} "
+            f"WHERE octet_length(vector) <> {bytes_of(dimension)}",
+            mends,
+        ),
+        Rule(
+            f"The space {name} lacks some of the vectors of passage {{}}.",
+            f"SELECT passage_id FROM {table} GROUP BY passage_id "
+            "HAVING count(*) <> max(chunk_number) + 1 OR min(chunk_number) <> 0 "
+            "OR (count(vector) <> count(*) AND count(*) > 1)",
+            mends,
+        ),
+        Rule(
+            f"The space {name} gives vectors of passage {{}} to parts of another.",
+            f"SELECT DISTINCT passage_id FROM {table} "
+            f"WHERE part // {PARTS_OF_A_PASSAGE} <> passage_id",
+            mends,
+        ),
+    )
 
 
 class Integrity:
@@ -313,8 +354,14 @@ class Integrity:
 def broken_in(cursor: Connection) -> tuple[Broken, ...]:
     """Return the rules that do not hold as a connection sees the tables."""
     found: list[Broken] = []
-    for rule in RULES:
+    for rule in (*RULES, *_rules_of_spaces(cursor)):
         ids = [each for (each,) in cursor.execute(rule.finds).fetchall()]
         if ids:
             found.append(Broken(rule, len(ids), tuple(ids[:_SHOWN_OF_A_RULE])))
     return tuple(found)
+
+
+def _rules_of_spaces(cursor: Connection) -> list[Rule]:
+    dimensions = dict(cursor.execute("SELECT name, dimension FROM space").fetchall())
+    names = spaces.space_names(cursor)
+    return [rule for name in names for rule in rules_of_space(name, dimensions[name])]

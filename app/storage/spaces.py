@@ -26,10 +26,11 @@ def create_table(connection: Connection, space_name: str) -> None:
     FLOAT[384] 45 ms, 0.37 s, 160 MB. Cosines differ by at most 0.00006. A passage without anything
     to embed has one row whose `vector` is NULL.
     """
+    # Without NOT NULL, because `image.find_every_key` names such columns, and without quotes.
     connection.execute(
         f"CREATE TABLE IF NOT EXISTS {table_of(space_name)} (passage_id BIGINT, "
         "chunk_number INTEGER, part BIGINT NOT NULL, start INTEGER NOT NULL, "
-        '"end" INTEGER NOT NULL, vector BLOB, indexed_at TIMESTAMP NOT NULL, '
+        '"end" INTEGER, vector BLOB, indexed_at TIMESTAMP NOT NULL, '
         "PRIMARY KEY (passage_id, chunk_number))"
     )
 

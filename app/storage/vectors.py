@@ -66,7 +66,7 @@ class EmbeddedPassage:
 class Unembedded:
     """What there is to know of a passage before it is embedded.
 
-    `twin` is a passage of the same kind and hash that has its vectors already.
+    `twin` is a passage of the same kind and hash that has its vectors; it is itself when it has.
     """
 
     id: PassageId
@@ -142,18 +142,18 @@ class Vectors:
 
         return self._store.read(query)
 
-    def drop(self, space: Space) -> None:
-        """Throw a space away with all its vectors."""
+    def drop(self, space_name: str) -> None:
+        """Throw a space away with all its vectors; one that is not there is none to miss."""
 
         def empty(connection: Connection) -> None:
-            if space.name in spaces.space_names(connection):
-                connection.execute(f"DELETE FROM {spaces.table_of(space.name)}")
-            connection.execute("DELETE FROM space WHERE name = ?", [space.name])
+            if space_name in spaces.space_names(connection):
+                connection.execute(f"DELETE FROM {spaces.table_of(space_name)}")
+            connection.execute("DELETE FROM space WHERE name = ?", [space_name])
 
         # A kill between the two leaves a table that is empty, so nothing of the forgotten in it.
-        self._store.write_derived(empty, Changed(vectors=frozenset((space.name,)))).result()
+        self._store.write_derived(empty, Changed(vectors=frozenset((space_name,)))).result()
         self._store.write_derived(
-            lambda connection: spaces.drop_table(connection, space.name)
+            lambda connection: spaces.drop_table(connection, space_name)
         ).result()
 
     def set_background(self, space: Space, mean: float, deviation: float) -> None:
@@ -192,29 +192,27 @@ class Vectors:
         """Return by id what is known of those passages among `ids` that exist."""
 
         def query(cursor: Connection) -> dict[int, Unembedded]:
-            rows = cursor.execute(
-                "SELECT w.id, w.content_hash, p.id FROM passage w LEFT JOIN passage p "
-                "ON p.content_hash = w.content_hash AND p.kind = w.kind AND p.id <> w.id "
-                "WHERE w.id IN (SELECT unnest(?))",
-                [list(ids)],
-            ).fetchall()
-            # Asked for all together, the table would be read whole: 120 ms of a million.
-            twins = _embedded(cursor, space, [twin for *_, twin in rows if twin is not None])
-            found = {row[0]: Unembedded(row[0], row[1], None) for row in rows}
-            found |= {row[0]: Unembedded(*row) for row in rows if row[2] in twins}
-            return found
+            own = _alike(cursor, "id IN (SELECT unnest(?))", list(ids))
+            hashes = list({said for _, _, said in own})
+            alike = _alike(cursor, "content_hash IN (SELECT unnest(?))", hashes)
+            # Joined to the table, all of that would be read: 120 ms of a million.
+            has = _embedded(cursor, space, [each for each, *_ in alike] if alike != own else [])
+            twins = {(kind, said): each for each, kind, said in alike if each in has}
+            return {
+                each: Unembedded(each, said, twins.get((kind, said))) for each, kind, said in own
+            }
 
         return self._store.read(query)
 
-    def tally(self, space: Space | None, least_tokens: int) -> Tally:
+    def tally(self, space_name: str | None, least_tokens: int) -> Tally:
         """Return how many passages should have vectors, and how many have them in a space.
 
         None is a space that is not known: none have. What keeps the others is in it too.
         """
 
         def query(cursor: Connection) -> Tally:
-            has_table = space is not None and space.name in spaces.space_names(cursor)
-            table = spaces.table_of(space.name) if space and has_table else _NO_TABLE
+            has_table = space_name is not None and space_name in spaces.space_names(cursor)
+            table = spaces.table_of(space_name) if space_name and has_table else _NO_TABLE
             row = cursor.execute(
                 "SELECT count(e.passage_id), count(*), count(a.next_at), "
                 "count(a.item_id) - count(a.next_at), min(a.next_at) "
@@ -273,15 +271,15 @@ class Vectors:
 
     # -- reading
 
-    def count(self, space: Space) -> tuple[int, int]:
+    def count(self, space_name: str) -> tuple[int, int]:
         """Return how many passages have a vector in a space, and how many vectors there are."""
 
         def query(cursor: Connection) -> tuple[int, int]:
-            if space.name not in spaces.space_names(cursor):
+            if space_name not in spaces.space_names(cursor):
                 return 0, 0
             row = cursor.execute(
                 "SELECT count(DISTINCT passage_id), count(*) "
-                f"FROM {spaces.table_of(space.name)} WHERE vector IS NOT NULL"
+                f"FROM {spaces.table_of(space_name)} WHERE vector IS NOT NULL"
             ).fetchone()
             return row or (0, 0)
 
@@ -295,6 +293,15 @@ class Vectors:
         them. It ends early when the space is thrown away. 0.2 s for 100,000 vectors of 384.
         """
         yield from loaded(self._store, space, after)
+
+
+def _alike(
+    cursor: Connection, condition: str, values: list[Any]
+) -> list[tuple[PassageId, str, str]]:
+    """Return (id, kind, content hash) of the passages that meet a condition, by id."""
+    return cursor.execute(
+        f"SELECT id, kind, content_hash FROM passage WHERE {condition} ORDER BY id", [values]
+    ).fetchall()
 
 
 def _embedded(cursor: Connection, space: Space, ids: list[int]) -> set[int]:

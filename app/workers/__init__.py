@@ -8,5 +8,6 @@ verdicts, progress,      whose fault a failure is and when to try again; a worke
 open_conversation        the conversation that summaries leave alone for now
 summariser               the seam behind which a language model may stand
 exchange_summarizer,     the workers there are
-  conversation_summarizer
+  conversation_summarizer,
+  embedding_pipeline
 """

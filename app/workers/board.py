@@ -17,6 +17,7 @@ from app.storage.store import Store
 from app.storage.summary_work import SummaryWork
 from app.workers.clock import Clock, SystemClock
 from app.workers.conversation_summarizer import ConversationSummarizer
+from app.workers.embedding_pipeline import ActiveEmbedder, EmbeddingPipeline
 from app.workers.exchange_summarizer import ExchangeSummarizer
 from app.workers.job import Job
 from app.workers.machine import StatusListener, Worker
@@ -59,6 +60,9 @@ class WorkerBoard:
 
     Built with the workers there are, or with `jobs` of the caller's making. It does nothing until
     `start` gives it a host, or `run_until_idle` a thread.
+
+    Attributes:
+        embedding: The embedding pipeline; None without `embedder`, which says what to embed with.
     """
 
     def __init__(
@@ -68,13 +72,18 @@ class WorkerBoard:
         jobs: Sequence[Job[Any, Any]] | None = None,
         clock: Clock | None = None,
         jitter: Jitter = full_jitter,
+        *,
+        embedder: ActiveEmbedder | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._opened = OpenConversation(SummaryWork(store), settings)
         self._clock = clock or SystemClock()
+        self.embedding = embedder and EmbeddingPipeline(store, settings, embedder)
         if jobs is None:
             jobs = summarisers(store, settings, self._opened)
+        if self.embedding is not None:
+            jobs = (*jobs, self.embedding)
         self._workers = {job.name: self._worker_for(job, jitter) for job in jobs}
         self._lock = threading.Lock()
         self._host: Host | None = None
@@ -303,7 +312,7 @@ class WorkerBoard:
 def summarisers(
     store: Store, settings: Settings, opened: OpenConversation
 ) -> tuple[Job[Any, Any], ...]:
-    """Return the jobs there are so far."""
+    """Return the jobs that write summaries."""
     summariser = ExtractiveSummariser()
     return (
         ExchangeSummarizer(store, settings, summariser, opened),

@@ -62,6 +62,7 @@ WRONGS = [
     ("UPDATE origin SET local_id = 99 WHERE kind = 'conversation'", "An import names the conversation 99", True),
     ("UPDATE origin SET local_id = 99 WHERE kind = 'message'", "An import names the message 99", True),
     ("UPDATE spend SET exchange_id = 99", "Money was spent on exchange 99", True),
+    ("INSERT INTO space VALUES ('lost', 3, 8, 'm', '2026-01-01', NULL, NULL)", "The embedding space lost has no table", True),
     ("UPDATE state SET conversation = 1", "The counter of conversations is behind the conversation 2", True),
     ("UPDATE state SET exchange = 1", "The counter of exchanges is behind the exchange 3", True),
     ("UPDATE state SET message = 1", "The counter of messages is behind the message 6", True),

@@ -1,0 +1,333 @@
+"""The embedding pipeline: every passage gets its vectors in the active space, newest first."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from app.domain.changes import SpendAdded
+from app.domain.errors import Cancelled, EmbedderUnavailable, KnownError
+from app.domain.events import Changed
+from app.domain.ids import PartId, PassageId, number_of
+from app.domain.passages import PassageText, Space
+from app.domain.ports import Embedder
+from app.domain.text import one_line
+from app.domain.workers import Ledger, WorkerName
+from app.memory.overview import Embedded
+from app.storage.attempts import Attempts
+from app.storage.passages import Passages
+from app.storage.settings import Settings
+from app.storage.store import Store
+from app.storage.summary_work import Tally
+from app.storage.times import now
+from app.storage.vector_rows import BadVectors, checked
+from app.storage.vectors import EmbeddedPassage, Unembedded, Vectors
+from app.workers.job import IsCancelled, Pace, Saved
+from app.workers.progress import plus
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+ActiveEmbedder = Callable[[], Embedder]
+
+_MOST_AT_ONCE = 100
+_AHEAD = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
+_WORLD_AFTER = 3  # texts in a row that get no vector are no longer the texts' fault
+_CONCERNED = frozenset(
+    ("embedder", "embedding_batch_size", "embedding_max_retries", "min_message_tokens")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A passage to be embedded; `known.twin` is set when the words of both are the same."""
+
+    text: PassageText
+    known: Unembedded
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    space: Space
+    embedded: tuple[EmbeddedPassage, ...]
+    copies: dict[PassageId, Unembedded]
+
+    @property
+    def count(self) -> int:
+        return len(self.embedded) + len(self.copies)
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """What making a space anew comes to: vectors to delete, passages and tokens to embed again."""
+
+    space: str
+    vectors: int
+    passages: int
+    tokens: int
+
+
+class EmbeddingPipeline:
+    """A `Job`: chunks of passages to vectors, a batch of texts a request, stored whole or not at all.
+
+    `active` gives the embedder to use now; it raises `EmbedderUnavailable`, `Blocked` or a
+    `ProviderError` while there is none. Spaces are left as they are when another becomes active, so
+    going back to one costs nothing. An embedder may have more than the port says: a `space_name`
+    that asks nobody, and a `take_usage`, the `Ledger` of its requests since the last call.
+    """
+
+    name = WorkerName.EMBEDDING_PIPELINE
+
+    def __init__(self, store: Store, settings: Settings, active: ActiveEmbedder) -> None:
+        self._store = store
+        self._settings = settings
+        self._active = active
+        self._passages = Passages(store)
+        self._vectors = Vectors(store)
+        self._embedder: Embedder | None = None
+        self._space: Space | None = None
+        self._ahead: Sequence[PassageId] = ()
+        self._news = False
+        self._known: dict[str, npt.NDArray[np.float32]] = {}
+        self._bad_in_a_row = 0
+        self._spent = Ledger()
+
+    @property
+    def pace(self) -> Pace:
+        """As many passages at once as a batch has texts, each batch stored before the next."""
+        retries = self._settings.number("embedding_max_retries")
+        return Pace(self._batch_size, save_items=1, retries=retries)
+
+    def find(self, at: datetime) -> Sequence[_Waiting]:
+        """Return the newest passages without vectors in the active space, with their words.
+
+        A list made a moment ago is read on, unless passages have come since or another embedder
+        was chosen; saving looks again whether each is still there. Raises what `active` raises.
+        """
+        self._known = {}
+        space = self._turn_to_active()
+        if self._news or not self._ahead:
+            self._news = False
+            self._vectors.ensure(space, self._settings.text("embedder"))
+            least = self._settings.number("min_message_tokens")
+            self._ahead = self._vectors.missing(space, least, _AHEAD, at)
+        while self._ahead:
+            ids, self._ahead = self._ahead[: self._batch_size], self._ahead[self._batch_size :]
+            if items := self._items(space, ids):
+                return items
+        return ()
+
+    def item_id(self, item: _Waiting) -> int:
+        """Return the passage's id."""
+        return item.text.id
+
+    def describe(self, item: _Waiting) -> str:
+        """Return the title of the conversation it is from."""
+        return one_line(item.text.title, 60) or f"passage {item.text.id}"
+
+    def make(self, items: Sequence[_Waiting], is_cancelled: IsCancelled) -> _Made:
+        """Return the vectors of passages; texts that came through before are not embedded again.
+
+        Raises `Cancelled` between two batches of the model and whatever the embedder raises. What
+        it cannot do with a text is `BadVectors`, for the text to be tried alone; three such in a
+        row with nothing between them are the embedder's fault: `EmbedderUnavailable`.
+        """
+        if (embedder := self._embedder) is None or (space := self._space) is None:
+            raise EmbedderUnavailable("There is no embedder")
+        try:
+            return self._made(embedder, space, items, is_cancelled)
+        except (BadVectors, EmbedderUnavailable) as error:
+            self._news = True
+            self._bad_in_a_row += len(items) == 1
+            if self._bad_in_a_row >= _WORLD_AFTER:
+                raise EmbedderUnavailable(error.title, error.hint) from error
+            raise BadVectors(error.title, error.hint) from error
+        except Cancelled:
+            raise
+        except Exception:
+            self._news = True  # what was not made is to be found again, in its order
+            raise
+
+    def save(self, results: Sequence[_Made]) -> Saved:
+        """Store vectors; drop those whose passage is gone or says something else by now."""
+        stored = 0
+        for made in results:
+            stored += self._vectors.put(made.space, made.embedded, made.copies)
+        spent, self._spent = self._spent, Ledger()
+        return Saved(stored, sum(made.count for made in results) - stored, spent)
+
+    def tally(self) -> Tally:
+        """Return how many passages should have vectors, and how many do in the active space."""
+        try:
+            name: str | None = _space_name(self._active())
+        except KnownError:
+            name = self._space.name if self._space else None  # the last one, better than none
+        return self._vectors.tally(name, self._settings.number("min_message_tokens"))
+
+    def poll_interval_s(self) -> float:
+        """Return `embedding_pipeline_poll_interval`."""
+        return float(self._settings.number("embedding_pipeline_poll_interval"))
+
+    def wakes_for(self, changed: Changed) -> bool:
+        """Return whether passages came, a conversation left the trash, or the embedder changed."""
+        if changed.passages or changed.turns_completed or changed.settings & _CONCERNED:
+            self._news = True
+        return self._news or bool(changed.conversations or changed.providers)
+
+    def waiting_words(self, count: int) -> str:
+        """Return how many passages wait, in words."""
+        if count == 1:
+            return "1 passage waits for its embedding"
+        return f"{count:,} passages wait for embeddings"
+
+    def embedded(self) -> Embedded | None:
+        """Return how much is embedded in the active space; None without an embedder. Blocking."""
+        try:
+            name = _space_name(self._active())
+        except KnownError:
+            return None
+        tally = self._vectors.tally(name, self._settings.number("min_message_tokens"))
+        return Embedded(name, tally.done / tally.total if tally.total else 1.0)
+
+    # -- making a space anew
+
+    def redo(self) -> Redo:
+        """Return what `start_over` would delete and do again. Blocking; raises as `active` does."""
+        name = _space_name(self._active())
+        least = self._settings.number("min_message_tokens")
+        _, vectors = self._vectors.count(name)
+        total = self._vectors.tally(name, least).total
+        return Redo(name, vectors, total, self._vectors.tokens(least))
+
+    def start_over(self) -> None:
+        """Throw the active space away; the pipeline, once woken, makes it anew. Blocking.
+
+        Raises as `active` does, and StorageError.
+        """
+        self._vectors.drop(_space_name(self._active()))
+        Attempts(self._store, self.name).forgive()
+        self._news = True
+
+    # -- inside
+
+    @property
+    def _batch_size(self) -> int:
+        return min(_MOST_AT_ONCE, self._settings.number("embedding_batch_size"))
+
+    def _turn_to_active(self) -> Space:
+        embedder = self._active()
+        space = embedder.space
+        if space != self._space:
+            if self._space is not None:
+                # What one model refused another may take.
+                Attempts(self._store, self.name).forgive()
+            self._ahead = ()
+            self._bad_in_a_row = 0
+        self._embedder, self._space = embedder, space
+        return space
+
+    def _items(self, space: Space, ids: Sequence[PassageId]) -> list[_Waiting]:
+        """Return passages with their words, in the order given; what is gone is left out."""
+        known = self._vectors.before_embedding(space, ids)  # the hash first, then what it is of
+        twins = {each.twin for each in known.values() if each.twin is not None}
+        texts = {text.id: text for text in self._passages.texts({*ids, *twins})}
+        items = []
+        for each in ids:
+            if each not in known or each not in texts:
+                continue
+            own, waiting = texts[each], known[each]
+            twin = texts.get(waiting.twin) if waiting.twin is not None else None
+            if twin is None or _said(twin) != _said(own):
+                waiting = Unembedded(waiting.id, waiting.content_hash, None)
+            items.append(_Waiting(own, waiting))
+        return items
+
+    def _made(
+        self, embedder: Embedder, space: Space, items: Sequence[_Waiting], is_cancelled: IsCancelled
+    ) -> _Made:
+        copies = {item.text.id: item.known for item in items if item.known.twin is not None}
+        pieces = [
+            (item, self._pieces(embedder, item.text, is_cancelled))
+            for item in items
+            if item.known.twin is None
+        ]
+        wanted = dict.fromkeys(piece.text for _, own in pieces for piece in own)
+        self._embed(
+            embedder, space, [text for text in wanted if text not in self._known], is_cancelled
+        )
+        embedded = tuple(
+            EmbeddedPassage(
+                item.text.id,
+                item.known.content_hash,
+                [piece.part for piece in own],
+                [piece.span for piece in own],
+                self._vectors_of(space, [piece.text for piece in own]),
+            )
+            for item, own in pieces
+        )
+        return _Made(space, embedded, copies)
+
+    def _pieces(
+        self, embedder: Embedder, text: PassageText, is_cancelled: IsCancelled
+    ) -> "list[_Piece]":
+        """Return what of a passage gets a vector each, in reading order."""
+        most = self._settings.number("turn_max_tokens")
+        overlap = self._settings.number("turn_overlap_tokens")
+        overlap = overlap if overlap < most else most // 10
+        pieces = []
+        for part in text.parts:
+            if is_cancelled():
+                raise Cancelled("The worker was stopped")
+            words = part.embedded
+            for start, end in embedder.chunks(words, most, overlap) if words.strip() else ():
+                pieces.append(_Piece(part.id, (start, end), words[start:end]))
+        return pieces
+
+    def _embed(
+        self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
+    ) -> None:
+        """Embed texts, a batch a request; those of batches that came through are kept."""
+        for first in range(0, len(texts), self._batch_size):
+            batch = texts[first : first + self._batch_size]
+            try:
+                vectors = checked(embedder.embed(batch, is_cancelled), len(batch), space)
+            finally:
+                self._note_usage(embedder)
+            self._bad_in_a_row = 0
+            self._known.update(zip(batch, vectors, strict=True))
+
+    def _vectors_of(self, space: Space, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, space.dimension), np.float32)
+        return np.stack([self._known[text] for text in texts])
+
+    def _note_usage(self, embedder: Embedder) -> None:
+        """Keep what requests have cost, also those that failed."""
+        take_usage: Callable[[], Ledger | None] | Any = getattr(embedder, "take_usage", None)
+        if take_usage is None or (usage := take_usage()) is None:
+            return
+        self._spent = plus(self._spent, usage)
+        model = self._settings.text("embedder")
+        self._store.save(SpendAdded(now(), self.name, model, usage.tokens, 0, 0, usage.cost_usd))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A chunk: where it stands in which part, and what it says."""
+
+    part: PartId
+    span: tuple[int, int]
+    text: str
+
+
+def _said(text: PassageText) -> list[tuple[int, str]]:
+    """Return what is embedded of each part, by its number: equal means equal vectors."""
+    return [(number_of(part.id), part.embedded) for part in text.parts]
+
+
+def _space_name(embedder: Embedder) -> str:
+    """Return the name of an embedder's space; a server's may be unwilling to say more at once."""
+    return str(getattr(embedder, "space_name", "") or embedder.space.name)

@@ -1,0 +1,75 @@
+"""Embedders without a model: near in words is near in place, and some that go wrong."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.errors import Cancelled
+from app.domain.passages import Space
+from app.domain.workers import Ledger
+
+_WORD = re.compile(r"\w+")
+Vectors = npt.NDArray[np.float32]
+
+
+class BagOfWords:
+    """An `Embedder`: each word adds a direction of its own, the same on every machine.
+
+    A token is a word.
+
+    Attributes:
+        read: Every text embedded, in order.
+        batches: How many texts each call had.
+        poison: Called with the texts before they are embedded; may raise.
+        spoil: Makes something else of the vectors before they are returned.
+        usage: What the next `take_usage` gives.
+    """
+
+    def __init__(self, name: str = "bag_of_words", dimension: int = 48, max_tokens: int = 64):
+        self.space = Space(name, dimension, max_tokens)
+        self.read: list[str] = []
+        self.batches: list[int] = []
+        self.poison: Callable[[Sequence[str]], None] = lambda _: None
+        self.spoil: Callable[[Vectors, Sequence[str]], object] = lambda vectors, _: vectors
+        self.usage: Ledger | None = None
+
+    def embed(self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None) -> Vectors:
+        """Return float32, (n, dim), rows of unit length."""
+        if cancelled is not None and cancelled():
+            raise Cancelled("Embedding was stopped")
+        self.batches.append(len(texts))
+        self.poison(texts)
+        self.read += texts
+        rows = [self._vector(text) for text in texts]
+        vectors = np.array(rows, np.float32).reshape(len(texts), self.space.dimension)
+        return self.spoil(vectors, texts)  # type: ignore[return-value]
+
+    def chunks(self, text: str, max_tokens: int, overlap_tokens: int) -> list[tuple[int, int]]:
+        """Return the offsets of runs of words, each sharing some with the one before."""
+        if max_tokens > self.space.max_tokens:
+            max_tokens = self.space.max_tokens
+            overlap_tokens = min(overlap_tokens, max_tokens // 10)
+        words = [match.span() for match in _WORD.finditer(text)]
+        pieces = []
+        for first in range(0, len(words), max_tokens - overlap_tokens):
+            run = words[first : first + max_tokens]
+            pieces.append((run[0][0], run[-1][1]))
+            if first + max_tokens >= len(words):
+                break
+        return pieces
+
+    def take_usage(self) -> Ledger | None:
+        """Return what was used since the last call."""
+        usage, self.usage = self.usage, None
+        return usage
+
+    def _vector(self, text: str) -> Vectors:
+        vector = np.full(self.space.dimension, 1e-3, np.float64)
+        for word in _WORD.findall(text.casefold()):
+            seed = hashlib.sha256(f"{self.space.name} {word}".encode()).digest()
+            vector += np.random.default_rng(list(seed[:8])).standard_normal(self.space.dimension)
+        unit: Vectors = (vector / np.linalg.norm(vector)).astype(np.float32)
+        return unit
