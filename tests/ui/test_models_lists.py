@@ -124,3 +124,19 @@ def test_results_are_grouped_by_kind_with_their_number(qtbot: QtBot, qtmodeltest
     ]
     assert model.data(model.index(1), ListRole.ASIDE) == "75%"
     qtmodeltester.check(model)  # type: ignore[attr-defined]
+
+
+def test_a_long_list_comes_a_page_at_a_time(qtbot: QtBot, qtmodeltester: object) -> None:
+    model = ConversationListModel()
+    model.show_conversations([conversation(number) for number in range(1000)], NOW, grouped=False)
+    assert model.rowCount() == 100
+    model.fetchMore(QModelIndex())
+    assert model.rowCount() == 200
+    assert model.row_of(ConversationId(500)).row() == 500
+    assert model.rowCount() == 501
+    model.show_conversations([conversation(number) for number in range(600)], NOW, grouped=False)
+    assert model.rowCount() == 501  # who has scrolled down stays there
+    qtmodeltester.check(model)  # type: ignore[attr-defined]
+    while model.canFetchMore(QModelIndex()):
+        model.fetchMore(QModelIndex())
+    assert model.rowCount() == 600

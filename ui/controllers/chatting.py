@@ -235,11 +235,12 @@ class ChatController(QObject):
     async def _provide(self, view: ConversationView, turns: Sequence[int]) -> None:
         exchanges = [view.path[turn] for turn in turns]
         messages = await self._bridge.run(lambda: self._services.library.messages(exchanges))
-        if self.view is not view:
-            return
         for turn, exchange in zip(turns, exchanges, strict=True):
+            if self.view is not view:
+                return
             if not self._is_growing(exchange):
                 self._provide_turn(turn, exchange, messages[exchange.id])
+                await asyncio.sleep(0)  # drawing one takes 5 to 20 ms
 
     def _provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> None:
         assert self.view is not None

@@ -11,6 +11,7 @@ from app.domain.conversations import Conversation
 
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
+_PAGE_ROWS = 100
 
 
 class ListRole(IntEnum):
@@ -34,15 +35,21 @@ class Heading:
 
 
 class GroupedListModel(QAbstractListModel):
-    """Rows that are values or headings; replaced as a whole, kept when nothing changed."""
+    """Rows that are values or headings; replaced as a whole, kept when nothing changed.
+
+    A view gets them a page at a time, as it is scrolled: a list view asks for the size of every
+    row it knows whenever one is added, 0.17 ms each.
+    """
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._rows: list[object] = []
+        self._beyond: list[object] = []
 
     def show_rows(self, rows: Sequence[object]) -> None:
         """Replace all rows; equal rows at the start and the end stay as they are."""
-        new = list(rows)
+        count = max(_PAGE_ROWS, len(self._rows))
+        new, self._beyond = list(rows[:count]), list(rows[count:])
         head = 0
         while head < min(len(new), len(self._rows)) and new[head] == self._rows[head]:
             head += 1
@@ -61,8 +68,9 @@ class GroupedListModel(QAbstractListModel):
 
     def row_of(self, wanted: object) -> QModelIndex:
         """Return the index of the row whose identity (`identity_of`) is `wanted`, else none."""
-        for number, row in enumerate(self._rows):
+        for number, row in enumerate((*self._rows, *self._beyond)):
             if not isinstance(row, Heading) and self.identity_of(row) == wanted:
+                self._take_from_beyond(number + 1 - len(self._rows))
                 return self.index(number)
         return QModelIndex()
 
@@ -84,10 +92,23 @@ class GroupedListModel(QAbstractListModel):
             self._rows[start:start] = rows
             self.endInsertRows()
 
+    def _take_from_beyond(self, count: int) -> None:
+        if count > 0:
+            taken, self._beyond = self._beyond[:count], self._beyond[count:]
+            self._replace(len(self._rows), len(self._rows), taken)
+
     # Qt overrides
 
+    def canFetchMore(self, parent: Index) -> bool:
+        """Return whether there are rows the view does not know yet."""
+        return bool(self._beyond) and not parent.isValid()
+
+    def fetchMore(self, _parent: Index) -> None:
+        """Let the view know one more page."""
+        self._take_from_beyond(_PAGE_ROWS)
+
     def rowCount(self, parent: Index = _NOWHERE) -> int:
-        """Return the number of rows, headings among them."""
+        """Return the number of rows a view may know, headings among them."""
         return 0 if parent.isValid() else len(self._rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:

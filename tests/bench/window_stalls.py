@@ -1,0 +1,207 @@
+"""How long the window stops answering while it imports, works, searches and scrolls; prints JSON.
+
+Run: .venv/bin/python -m tests.bench.window_stalls [--messages 20000] [--seconds 10] [--blame]
+
+The real window, offscreen, with its threads as the program sets them. A timer of the GUI thread
+beats every 5 ms; a gap is the time from one beat to the next. With `--blame` a thread looks at
+what the GUI thread does whenever a beat is late: that costs a little, so its gaps are longer.
+"""
+
+import argparse
+import asyncio
+import collections
+import gc
+import itertools
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import qasync
+from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtWidgets import QApplication
+
+from app.domain.workers import WorkerState
+from tests.fakes.exports import Shape, write_chatgpt_export
+from tests.fakes.user import User
+from ui.theme import STYLE
+
+_BEAT_MS = 5
+_TYPE_EVERY_S = 0.1
+_GOAL_MS = 50.0
+_LATE_S = 0.03
+_PATIENCE_S = 600.0
+_TURNS, _WORDS, _MESSAGES_A_CONVERSATION = 12, 60, 26.96
+_SWITCH_INTERVAL_S = 0.0005
+
+Figures = dict[str, object]
+
+
+class Heartbeat(QObject):
+    """Beats on the GUI thread and notes the gaps, a list for each phase, in milliseconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gaps_ms: list[float] = []
+        self.at = time.perf_counter()
+        self._timer = QTimer(self, interval=_BEAT_MS, timerType=Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._on_timeout)
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Beat no more."""
+        self._timer.stop()
+
+    def _on_timeout(self) -> None:
+        now = time.perf_counter()
+        self.gaps_ms.append((now - self.at) * 1000)
+        self.at = now
+
+
+class Blame(threading.Thread):
+    """Notes where the GUI thread is while a beat is late: our innermost lines, counted."""
+
+    def __init__(self, heartbeat: Heartbeat) -> None:
+        super().__init__(daemon=True)
+        self.counts: collections.Counter[str] = collections.Counter()
+        self._heartbeat = heartbeat
+        self._main = threading.main_thread().ident or 0
+        self._over = threading.Event()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over.set()
+        self.join()
+
+    def run(self) -> None:
+        """Look every few milliseconds."""
+        while not self._over.wait(0.004):
+            if time.perf_counter() - self._heartbeat.at > _LATE_S:
+                frame = sys._current_frames().get(self._main)
+                stack = traceback.extract_stack(frame)[-4:]
+                del frame
+                places = (f"{Path(each.filename).name}:{each.lineno}" for each in stack)
+                self.counts[" > ".join(places)] += 1
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Measure stalls of the window.")
+    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of typing, and of scrolling")
+    parser.add_argument("--blame", action="store_true", help="say what the late beats waited for")
+    options = parser.parse_args()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    gc.disable()
+    with tempfile.TemporaryDirectory() as folder:
+        export = Path(folder, "conversations.json")
+        conversations = round(options.messages / _MESSAGES_A_CONVERSATION)
+        write_chatgpt_export(export, Shape(conversations, _TURNS, _WORDS))
+        application = QApplication([sys.argv[0], "-style", STYLE])
+        application.setQuitOnLastWindowClosed(False)
+        with asyncio.Runner(loop_factory=lambda: qasync.QEventLoop(application)) as runner:
+            user = User(application, Path(folder, "data"))
+            figures = runner.run(_measured(user, export, options.seconds, options.blame))
+        gc.unfreeze()
+    print(json.dumps(figures, indent=1))  # noqa: T201
+
+
+async def _measured(user: User, export: Path, seconds: float, blame: bool) -> Figures:
+    await user.start()
+    heartbeat, figures = Heartbeat(), Figures()
+    watcher = Blame(heartbeat) if blame else None
+    if watcher is not None:
+        watcher.start()
+
+    @asynccontextmanager
+    async def phase(name: str) -> AsyncIterator[None]:
+        heartbeat.gaps_ms.clear()
+        began = time.perf_counter()
+        yield
+        figures[name] = _figures(heartbeat.gaps_ms, time.perf_counter() - began)
+        if watcher is not None:
+            figures[f"{name}_blame"] = dict(watcher.counts.most_common(12))
+            watcher.counts.clear()
+
+    async with phase("idle"):
+        await asyncio.sleep(1)
+    async with phase("import"):
+        user.drop(user.window, [export])
+        await _until(lambda: not user.program.importing.running)
+    await user.dismiss()
+    async with phase("workers"):
+        await _until(lambda: _is_idle(user))
+    async with phase("typing"):
+        await _type(user, seconds)
+    async with phase("scrolling"):
+        await _scroll(user, seconds)
+    heartbeat.stop()
+    if watcher is not None:
+        watcher.stop()
+    await user.leave()
+    return figures
+
+
+async def _type(user: User, seconds: float) -> None:
+    """Type words of the export, letter by letter, one query after the other."""
+    words = itertools.cycle("the people of the water and their time ")
+    user.press("Ctrl+K")
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        if len(user.window.sidebar.box.text()) > 30:
+            user.window.sidebar.box.clear()
+        user.type(next(words))
+        await asyncio.sleep(_TYPE_EVERY_S)
+
+
+async def _scroll(user: User, seconds: float) -> None:
+    """Open one conversation after the other and scroll through it by the page."""
+    user.window.sidebar.box.clear()
+    listed = user.window.sidebar.conversations
+    rows = itertools.cycle(range(min(listed.rowCount(), 40)))
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        if (chosen := listed.value_at(listed.index(next(rows), 0))) is None:
+            continue
+        user.window.sidebar.conversation_chosen.emit(chosen)
+        for _ in range(20):
+            await asyncio.sleep(0.03)
+            user.transcript.scroll_by(-300)
+
+
+def _is_idle(user: User) -> bool:
+    services = user.running.services
+    assert services is not None
+    busy = (WorkerState.RUNNING,)
+    return all(each.state not in busy for each in services.workers.statuses())
+
+
+async def _until(condition: collections.abc.Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.2)
+
+
+def _figures(gaps_ms: list[float], seconds: float) -> Figures:
+    ordered = sorted(gaps_ms)
+    return {
+        "seconds": round(seconds, 1),
+        "beats": len(ordered),
+        "p50_ms": round(ordered[len(ordered) // 2], 1),
+        "p99_ms": round(ordered[int(len(ordered) * 0.99)], 1),
+        "worst_ms": round(ordered[-1], 1),
+        "over_50_ms": sum(gap > _GOAL_MS for gap in ordered),
+    }
+
+
+if __name__ == "__main__":
+    main()
