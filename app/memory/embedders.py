@@ -16,6 +16,7 @@ from app.domain.chat import ModelRef
 from app.domain.errors import EmbedderUnavailable, KnownError, StorageError
 from app.domain.passages import Space
 from app.domain.ports import Embedder
+from app.domain.settings_schema import setting_for
 from app.providers.base_url import BaseUrl
 from app.providers.configuration import DEFAULT_URLS, ProviderConfig, ProviderKind
 from app.providers.connection import Endpoint
@@ -94,7 +95,8 @@ class EmbedderDirectory:
         self._question_limit_s = question_limit_s
         self._loop = LoopThread("embedders")
         self._lock = threading.Lock()
-        self._made: dict[str, tuple[object, LocalEmbedder | RemoteEmbedder]] = {}
+        self._local_ones: dict[str, LocalEmbedder] = {}
+        self._remote_ones: dict[str, tuple[object, RemoteEmbedder]] = {}
 
     def active(self) -> LocalEmbedder | RemoteEmbedder:
         """Return the chosen embedder, which new vectors are made with.
@@ -170,7 +172,7 @@ class EmbedderDirectory:
         """
         value = self._settings.text("embedder") if choice is None else choice
         if not _is_remote(value):
-            self._embedder(value)
+            self._local(value)
             return Estimate(tokens / _LOCAL_TOKENS_PER_MINUTE, 0.0, "", is_agreed=True)
         ref = ModelRef.parse(value)
         base_url = self._config(value).url()
@@ -191,8 +193,10 @@ class EmbedderDirectory:
     def choose(self, choice: str, *, agreed: bool = False) -> None:
         """Make `choice` the embedder; `agreed` records that history may be sent to its server.
 
-        Raises InvalidSetting for what is no choice, StorageError.
+        Raises InvalidSetting for what is no choice, EmbedderUnavailable when its provider is none,
+        StorageError.
         """
+        setting_for("embedder").check(choice)
         if agreed and _is_remote(choice):
             consents = self._settings.text("embedder_consent").split()
             consent = _consent(choice, self._config(choice).url())
@@ -215,39 +219,40 @@ class EmbedderDirectory:
             return None
 
     def _agreed(self, value: str) -> LocalEmbedder | RemoteEmbedder:
-        if _is_remote(value):
-            base_url = self._config(value).url()
-            if not self._is_agreed(value, base_url):
-                raise EmbedderUnavailable(
-                    f"'{value}' would send your history to {base_url.text}",
-                    f"Agree to that in Settings, or with 'commonplace config set embedder {value} "
-                    "--yes', or choose another embedder.",
-                )
-        return self._embedder(value)
+        if not _is_remote(value):
+            return self._local(value)
+        config = self._config(value)  # read once: what was agreed to is what is used
+        base_url = config.url()
+        if not self._is_agreed(value, base_url):
+            raise EmbedderUnavailable(
+                f"'{value}' would send your history to {base_url.text}",
+                f"Agree to that in Settings, or with 'commonplace config set embedder {value} "
+                "--yes', or choose another embedder.",
+            )
+        return self._remote(value, config)
 
     def _is_agreed(self, value: str, base_url: BaseUrl) -> bool:
         consents = self._settings.text("embedder_consent").split()
         return base_url.is_loopback or _consent(value, base_url) in consents
 
-    def _embedder(self, value: str) -> LocalEmbedder | RemoteEmbedder:
-        """The embedder, the same one as long as what it was made from stays."""
-        stamp = (self._config(value), self._network()) if _is_remote(value) else None
+    def _local(self, value: str) -> LocalEmbedder:
         with self._lock:
-            known = self._made.get(value)
-            if known is not None and known[0] == stamp:
-                return known[1]
-            if value == BUILT_IN:
-                made: LocalEmbedder | RemoteEmbedder = LocalEmbedder(self._built_in)
-            elif value.startswith(ONNX):
-                made = LocalEmbedder(_folder(value))
-            else:
-                made = self._remote(value)
-            self._made[value] = (stamp, made)
-            return made
+            if (known := self._local_ones.get(value)) is None:
+                folder = self._built_in if value == BUILT_IN else _folder(value)
+                known = self._local_ones[value] = LocalEmbedder(folder)
+            return known
 
-    def _remote(self, value: str) -> RemoteEmbedder:
+    def _remote(self, value: str, config: ProviderConfig) -> RemoteEmbedder:
+        """The embedder, the same one as long as what it was made from stays."""
+        stamp = (config, self._network())
+        with self._lock:
+            known = self._remote_ones.get(value)
+            if known is None or known[0] != stamp:
+                known = self._remote_ones[value] = (stamp, self._new(value, *stamp))
+            return known[1]
+
+    def _new(self, value: str, config: ProviderConfig, network: Network) -> RemoteEmbedder:
         ref = ModelRef.parse(value)
-        config = self._config(value)
         base_url = config.url()
         endpoint = Endpoint(
             provider=config.name,
@@ -260,7 +265,7 @@ class EmbedderDirectory:
             ),
             needs_key=base_url.text == DEFAULT_URLS.get(config.kind),
             is_vendors=config.is_built_in,
-            network=self._network(),
+            network=network,
         )
         return RemoteEmbedder(
             endpoint,

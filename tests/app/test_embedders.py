@@ -213,6 +213,14 @@ def test_consent_is_to_one_model_at_one_place(desk: Desk) -> None:
     assert "further.example" in desk.active_fails().title
 
 
+def test_what_cannot_be_a_choice_is_neither_set_nor_agreed_to(desk: Desk) -> None:
+    for agreed in (True, False):
+        with pytest.raises(InvalidSetting):
+            desk.embedders.choose("far:", agreed=agreed)
+    assert desk.settings.get("embedder") == BUILT_IN
+    assert desk.settings.get("embedder_consent") == ""
+
+
 def test_consent_survives_a_new_start(desk: Desk) -> None:
     desk.embedders.choose(FAR, agreed=True)
     again = Settings(desk.store)
@@ -263,6 +271,12 @@ def test_choices_are_built_in_openais_and_what_servers_list(desk: Desk, server: 
         EmbedderChoice(LOCAL, "nomic-embed-text at local", leaves_machine=False),
     )
     assert [seen.path for seen in server.requests] == ["/v1/models"]
+
+
+def test_a_choice_tells_whether_texts_are_sent_away(desk: Desk) -> None:
+    desk.settings.remove_provider("far")
+    away = [choice.value for choice in desk.embedders.choices() if choice.leaves_machine]
+    assert away == [OPENAI, "openai:text-embedding-3-large"]
 
 
 # -- answering
