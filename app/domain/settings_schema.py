@@ -289,12 +289,12 @@ _ALL = (
 _WITHOUT_EFFECT_YET = frozenset(
     key
     for key in (each.key for each in _ALL)
-    if key.startswith(("rag_", "auto_rag_", "embedding_", "spend_cap_", "turn_"))
+    if key.startswith(("rag_", "auto_rag_", "spend_cap_"))
     or key
     in {
         "background_model", "core_memory_max_tokens", "summary_max_tokens",
         "context_subagent_history", "tool_output_max_chars", "tool_rounds_max",
-        "min_message_tokens", "knowledge_extractor_enabled", "tool_summarizer_enabled",
+        "knowledge_extractor_enabled", "tool_summarizer_enabled",
         "index_man_enabled",
     }
 )  # fmt: skip
