@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, number_of, part_id, passage_of
@@ -81,7 +81,8 @@ def test_a_part_ranks_by_its_best_chunk_and_appears_once() -> None:
     assert (hits[0].start, hits[0].end) == (1, 2)
 
 
-def test_parts_with_many_near_chunks_do_not_crowd_out_others(small_blocks: None) -> None:
+@pytest.mark.usefixtures("small_blocks")
+def test_parts_with_many_near_chunks_do_not_crowd_out_others() -> None:
     index = ExactVectorIndex(DIMENSION)
     question, other = drawn(2)
     near = unit(question + 0.01 * drawn(300, seed=3))
@@ -90,7 +91,8 @@ def test_parts_with_many_near_chunks_do_not_crowd_out_others(small_blocks: None)
     assert passages(index.search(question, 3)) == [1, 2, 3]
 
 
-def test_of_equally_near_parts_the_newer_comes_first(small_blocks: None) -> None:
+@pytest.mark.usefixtures("small_blocks")
+def test_of_equally_near_parts_the_newer_comes_first() -> None:
     index, one = ExactVectorIndex(DIMENSION), drawn(1)
     for number in (5, 40, 2, 39, *range(6, 39)):
         put(index, whole(number), one)
@@ -113,7 +115,8 @@ def test_what_is_removed_is_not_found_and_the_unknown_is_ignored() -> None:
     assert not {3, 4} & set(passages(index.search(vectors[3], 10)))
 
 
-def test_room_of_what_was_removed_is_given_back(small_blocks: None) -> None:
+@pytest.mark.usefixtures("small_blocks")
+def test_room_of_what_was_removed_is_given_back() -> None:
     index, vectors = ExactVectorIndex(DIMENSION), drawn(400)
     put(index, whole(*range(400)), vectors)
     full = index.memory_bytes
@@ -319,10 +322,12 @@ def kept(vectors: Float) -> Float:
     return exact
 
 
-TestAsAPlainList = AsAPlainList.TestCase
+def test_it_answers_as_a_plain_list_would() -> None:
+    run_state_machine_as_test(AsAPlainList)
 
 
-def test_searches_beside_changes_see_whole_passages(small_blocks: None) -> None:
+@pytest.mark.usefixtures("small_blocks")
+def test_searches_beside_changes_see_whole_passages() -> None:
     """Every passage always has two chunks of one kind; a search must never see one without the other.
 
     Passages are replaced, removed and put back by two threads while three search.
