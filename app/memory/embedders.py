@@ -4,9 +4,9 @@ A choice is written `builtin`, `onnx:FOLDER` or `PROVIDER:MODEL`. The embedders 
 `app.providers`; what they made, in the tables of their spaces.
 """
 
-import asyncio
 import math
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from app.domain.settings_schema import setting_for
 from app.providers.base_url import BaseUrl
 from app.providers.configuration import DEFAULT_URLS, ProviderConfig, ProviderKind
 from app.providers.connection import Endpoint
+from app.providers.embedding_models import embedding_models, may_embed
 from app.providers.limits import Network
 from app.providers.local_embedder import LocalEmbedder
 from app.providers.loop_thread import LoopThread
@@ -30,7 +31,6 @@ from app.providers.remote_embedder import (
     MOST_INPUTS,
     QUESTION_LIMIT_S,
     RemoteEmbedder,
-    is_openai_place,
     remote_model,
 )
 from app.providers.request_pace import RequestPace
@@ -41,9 +41,8 @@ from app.system.keys import KeyStore
 BUILT_IN = "builtin"
 _BUILT_IN_FOLDER = Path(__file__).resolve().parents[2] / "resources/models/all-MiniLM-L6-v2"
 ONNX = "onnx:"
-_OPENAI_MODELS = ("text-embedding-3-small", "text-embedding-3-large")
 _ENOUGH_SHARE = 0.95  # of the passages, for a newly chosen space to answer
-_LISTING_LIMIT_S = 3.0
+_DECISION_S = 5.0  # counting takes some 30 ms, asking a server that hangs 2 s: not at each key
 _HOSTED_TOKENS_PER_MINUTE = 1_000_000  # OpenAI's limit for new accounts (rate limits, tier 1)
 _LOCAL_TOKENS_PER_MINUTE = 300_000  # MiniLM reads 480,000 on two busy cores, others fewer
 _REQUEST_S = 1.0
@@ -72,6 +71,19 @@ class Estimate:
     is_agreed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """Which of two choices `answers`, until a moment of the monotonic clock."""
+
+    chosen: str
+    before: str
+    answers: str
+    until_s: float
+
+    def still_holds(self, chosen: str, before: str) -> bool:
+        return (self.chosen, self.before) == (chosen, before) and time.monotonic() < self.until_s
+
+
 class EmbedderDirectory:
     """Makes the embedders that the settings name, each once. Thread-safe; blocks but for `describe`.
 
@@ -86,6 +98,7 @@ class EmbedderDirectory:
         built_in: Path = _BUILT_IN_FOLDER,
         batch_limit_s: float = BATCH_LIMIT_S,
         question_limit_s: float = QUESTION_LIMIT_S,
+        decision_s: float = _DECISION_S,
     ) -> None:
         self._settings = settings
         self._registry = registry
@@ -93,6 +106,8 @@ class EmbedderDirectory:
         self._built_in = built_in
         self._batch_limit_s = batch_limit_s
         self._question_limit_s = question_limit_s
+        self._decision_s = decision_s
+        self._decided: _Decision | None = None
         self._loop = LoopThread("embedders")
         self._lock = threading.Lock()
         self._local_ones: dict[str, LocalEmbedder] = {}
@@ -111,29 +126,18 @@ class EmbedderDirectory:
 
         That is the chosen one as soon as its space covers 95 % of the passages, or as much as the
         space before; until then the one before. `coverage` gives a space's share, 0-1; it is only
-        asked while the two differ. A server's has a short time limit of its own. Raises as
-        `active`.
+        asked while the two differ, every `decision_s`. A server's embedder has a short time limit
+        of its own. Raises as `active`.
         """
         chosen = self._settings.text("embedder")
         before = self._settings.text("embedder_before")
         if chosen == before:
             return self._for_questions(chosen)
-        try:
-            new = self._for_questions(chosen)
-            share = coverage(new.space)
-        except KnownError as error:
-            with suppress(KnownError):
-                return self._for_questions(before)
-            raise error from None
-        if share < _ENOUGH_SHARE and (old := self._if_there(before)) is not None:
-            try:
-                if share < coverage(old.space):
-                    return old
-            except KnownError:
-                return new  # perhaps the other's server is only off for now
-        with suppress(StorageError):
-            self._settings.set("embedder_before", chosen)
-        return new
+        if (kept := self._decided) is not None and kept.still_holds(chosen, before):
+            return self._for_questions(kept.answers)
+        answers = self._decide(chosen, before, coverage)
+        self._decided = _Decision(chosen, before, answers, time.monotonic() + self._decision_s)
+        return self._for_questions(answers)
 
     @property
     def is_remote(self) -> bool:
@@ -156,8 +160,8 @@ class EmbedderDirectory:
         Servers are asked, all at once and for at most 3 s; those that do not answer are left out.
         """
         found = [EmbedderChoice(BUILT_IN, self.describe(BUILT_IN), leaves_machine=False)]
-        usable = [config for config in self._registry.configs() if _may_embed(config)]
-        listed = self._loop.call(lambda: self._list(usable))
+        usable = [config for config in self._registry.configs() if may_embed(config)]
+        listed = self._loop.call(lambda: embedding_models(self._registry, usable))
         for config, models in zip(usable, listed, strict=True):
             for model in models:
                 value = f"{config.name}:{model}"
@@ -211,6 +215,25 @@ class EmbedderDirectory:
     def _for_questions(self, value: str) -> Embedder:
         embedder = self._agreed(value)
         return embedder.for_questions() if isinstance(embedder, RemoteEmbedder) else embedder
+
+    def _decide(self, chosen: str, before: str, coverage: Callable[[Space], float]) -> str:
+        """Which of two choices answers; the new one for good when its space covers enough."""
+        try:
+            share = coverage(self._for_questions(chosen).space)
+        except KnownError as error:
+            with suppress(KnownError):
+                self._for_questions(before)
+                return before
+            raise error from None
+        if share < _ENOUGH_SHARE and (old := self._if_there(before)) is not None:
+            try:
+                if share < coverage(old.space):
+                    return before
+            except KnownError:
+                return chosen  # perhaps the other's server is only off for now
+        with suppress(StorageError):
+            self._settings.set("embedder_before", chosen)
+        return chosen
 
     def _if_there(self, value: str) -> Embedder | None:
         try:
@@ -294,22 +317,6 @@ class EmbedderDirectory:
             )
         return config
 
-    async def _list(self, configs: list[ProviderConfig]) -> list[tuple[str, ...]]:
-        return await asyncio.gather(*(self._embedding_models(config) for config in configs))
-
-    async def _embedding_models(self, config: ProviderConfig) -> tuple[str, ...]:
-        if is_openai_place(config.url()):
-            return _OPENAI_MODELS
-        provider = self._registry.build(config.name)
-        try:
-            async with asyncio.timeout(_LISTING_LIMIT_S):
-                cards = await provider.models()
-        except (KnownError, TimeoutError):
-            return ()
-        finally:
-            await provider.aclose()
-        return tuple(card.ref.model for card in cards if card.is_embedding)
-
     def _requests_per_minute(self) -> int | None:
         value = self._settings.get("embedding_requests_per_minute")
         return value if isinstance(value, int) else None
@@ -350,15 +357,6 @@ def amount_to_embed(store: Store) -> tuple[int, int]:
 
 def _is_remote(value: str) -> bool:
     return value != BUILT_IN and not value.startswith(ONNX)
-
-
-def _may_embed(config: ProviderConfig) -> bool:
-    """Whether a provider could have embedding models, and a base URL to ask at."""
-    if config.kind is ProviderKind.ANTHROPIC:
-        return False
-    with suppress(KnownError):
-        return bool(config.url().text)
-    return False
 
 
 def _consent(value: str, base_url: BaseUrl) -> str:

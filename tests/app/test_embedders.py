@@ -69,7 +69,7 @@ def desk(data_dir: Path, server: Loopback) -> Iterator[Desk]:
         settings.put_provider(ProviderRow("local", "compatible", server.v1, None))
         settings.put_provider(ProviderRow("far", "compatible", "https://far.example/v1", None))
         registry = provider_registry(settings, KeyStore())
-        embedders = EmbedderDirectory(settings, registry, question_limit_s=5.0)
+        embedders = EmbedderDirectory(settings, registry, question_limit_s=5.0, decision_s=0.0)
         yield Desk(store, settings, embedders)
         embedders.close()
 
@@ -297,6 +297,17 @@ def test_the_space_before_answers_until_the_new_one_covers_as_much(desk: Desk) -
     assert isinstance(answering, QuestionEmbedder)
     assert desk.settings.get("embedder_before") == LOCAL
     assert name_of(desk.embedders.answering(never)) == name_of(answering)
+
+
+def test_which_space_answers_is_not_counted_out_at_every_question(desk: Desk) -> None:
+    registry = provider_registry(desk.settings, KeyStore())
+    patient = EmbedderDirectory(desk.settings, registry, question_limit_s=5.0, decision_s=3600.0)
+    desk.settings.set("embedder", LOCAL)
+    assert name_of(patient.answering(covering(all_minilm=1.0))) == "all_minilm_l6_v2"
+    assert name_of(patient.answering(never)) == "all_minilm_l6_v2"
+    desk.settings.set("embedder", "local:other-embed")
+    assert name_of(patient.answering(covering(other=1.0))).startswith("other_embed_")
+    patient.close()
 
 
 def test_a_new_space_answers_as_soon_as_it_covers_as_much_as_a_poor_one(desk: Desk) -> None:
