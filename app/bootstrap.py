@@ -15,9 +15,12 @@ from app.chat.library import Library
 from app.chat.models import ModelDirectory
 from app.domain.ids import ConversationId
 from app.index.text_index import TantivyTextIndex
+from app.memory.embedders import EmbedderDirectory, provider_registry
 from app.memory.index_sync import IndexSync
+from app.memory.meaning import Meaning
 from app.memory.overview import OverviewService
 from app.memory.search import SearchService
+from app.memory.vector_sync import VectorSync
 from app.storage.backup import Backup, make_backup
 from app.storage.caretaker import Caretaker
 from app.storage.conversations import Conversations
@@ -29,6 +32,7 @@ from app.storage.recovery import open_store
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summaries import Summaries
+from app.storage.vectors import Vectors
 from app.system.keys import KeyStore
 from app.system.lock import InstanceLock
 from app.system.logs import start_log
@@ -62,6 +66,8 @@ class Services:
     library: Library
     index_sync: IndexSync
     search: SearchService
+    meaning: Meaning
+    embedders: EmbedderDirectory
     overview: OverviewService
     models: ModelDirectory
     chat: ExchangeLoop
@@ -95,6 +101,8 @@ class Services:
             self.workers.stop,
             self.caretaker.stop,
             self.index_sync.stop,
+            self.meaning.stop,
+            self.embedders.close,
             self.store.close,
             self.lock.release,
         )
@@ -120,8 +128,14 @@ def build(paths: DataPaths, role: Role) -> Services:
         index = TantivyTextIndex(paths.index / "text", store.generation)
         index_sync = IndexSync(store, index)
         undo.callback(index_sync.stop)
-        search = SearchService(store, index, index_sync)
-        models = ModelDirectory(settings, KeyStore(), search.passages_for_recall)
+        keys = KeyStore()
+        embedders = EmbedderDirectory(settings, provider_registry(settings, keys))
+        undo.callback(embedders.close)
+        vectors = Vectors(store)
+        meaning = Meaning(settings, embedders, vectors, VectorSync(store, vectors))
+        undo.callback(meaning.stop)
+        search = SearchService(store, settings, index, index_sync, meaning)
+        models = ModelDirectory(settings, keys, search.passages_for_recall)
         chat = ExchangeLoop(store, settings, models.for_exchanges())
         undo.callback(chat.close)
         services = Services(
@@ -135,16 +149,19 @@ def build(paths: DataPaths, role: Role) -> Services:
             library=Library(store),
             index_sync=index_sync,
             search=search,
-            overview=OverviewService(store, index_sync),
+            meaning=meaning,
+            embedders=embedders,
+            overview=OverviewService(store, index_sync, meaning.embedded),
             models=models,
             chat=chat,
-            workers=WorkerBoard(store, settings),
+            workers=WorkerBoard(store, settings, embedder=embedders.active),
             caretaker=Caretaker(store),
             lock=lock,
         )
         undo.callback(services.caretaker.stop)
         if role is Role.WINDOW:
             index_sync.start()
+            meaning.start()
             services.caretaker.start()
         undo.pop_all()
     return services

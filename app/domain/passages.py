@@ -153,7 +153,8 @@ class VectorHit:
 class SearchResult:
     """One line of a search, ready to be shown.
 
-    `relevance` is 0-1; `cosine` is None where no vector took part. `marks` are (start, end) offsets
+    `relevance` is 0-1, `is_weak` when recall would not take it for an answer; `cosine` is None where
+    no vector took part. `message_id` is the turn's message that was found. `marks` are (start, end) offsets
     of matching words in `snippet`. `turn_number` is the place on the exchange's own path. Times
     are UTC.
     """
@@ -168,6 +169,7 @@ class SearchResult:
     exchange_id: ExchangeId | None
     message_id: MessageId | None
     relevance: float
+    is_weak: bool
     cosine: float | None
     user_question: str
     snippet: str
@@ -178,9 +180,14 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """All a search gives back: results best first, how long it took, what share was searchable."""
+    """All a search gives back: results best first, how long it took, what share was searchable.
+
+    `by_meaning` when vectors took part; if they should have and could not, `notice` says why.
+    """
 
     query: str
     results: tuple[SearchResult, ...]
     took_ms: float
     covered_share: float = 1.0
+    by_meaning: bool = False
+    notice: str = ""

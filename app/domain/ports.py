@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.domain.chat import ChatRequest, ModelCard, StreamEvent
 from app.domain.ids import PartId, PassageId
-from app.domain.passages import PassageText, SearchQuery, Space, TextHit, VectorHit
+from app.domain.passages import PassageText, Space, VectorHit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +46,7 @@ class Provider(Protocol):
 
 
 class TextIndex(Protocol):
-    """Passages by their words: a cache that may be deleted at any time."""
+    """Passages by their words, as who feeds it sees it: a cache that may be deleted at any time."""
 
     @property
     def position(self) -> int:
@@ -87,26 +87,6 @@ class TextIndex(Protocol):
 
         None while the index is being rebuilt.
         """
-        ...
-
-    def search(
-        self,
-        query: SearchQuery | str,
-        limit: int,
-        allowed: Collection[PassageId] | None = None,
-        excluded: Collection[PassageId] = (),
-    ) -> Sequence[TextHit]:
-        """Return the best passages, best first; a plain text is words alone.
-
-        `allowed` restricts them (None: all), `excluded` are left out; both should be sets. Raises
-        IndexUnavailable.
-        """
-        ...
-
-    def scores(
-        self, query: SearchQuery | str, candidates: Collection[PassageId]
-    ) -> Mapping[PassageId, float]:
-        """Return the score of each candidate that matches; the others are absent."""
         ...
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.domain.conversations import (
     Attachment,
@@ -16,8 +16,8 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.ids import PassageId
-from app.domain.passages import Passage, PassageKind
+from app.domain.ids import PassageId, part_id
+from app.domain.passages import Part, Passage, PassageKind
 
 # Recall answers with what stands in other turns: indexed or summarised, it would find itself.
 QUOTING_MODEL = "recall:"
@@ -61,6 +61,40 @@ def turn_text(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnText:
     return TurnText(**{side: "\n\n".join(parts) for side, parts in sides.items()})
 
 
+def turn_parts(
+    passage_id: PassageId, messages: Iterable[tuple[int, Role, str | None, Sequence[Block]]]
+) -> tuple[Part, ...]:
+    """Return the parts of a turn's passage, in path order: one for each message with words.
+
+    `messages` are (place in the exchange, role, model, blocks) in path order. What tools were called
+    with and answered stands with the message before it; what Recall quoted is left out.
+    """
+    parts: list[Part] = []
+    for place, role, model, blocks in messages:
+        if is_quoting(role, model):
+            continue
+        words = turn_text([(role, blocks)])
+        text = words.user or words.assistant
+        if parts and not text:
+            last = parts.pop()
+            calls, results = _joined(last.calls, words.calls), _joined(last.results, words.results)
+            parts.append(replace(last, calls=calls, results=results))
+        elif text or words.calls or words.results:
+            side = Role.USER if role is Role.USER else Role.ASSISTANT
+            own = part_id(passage_id, place)
+            parts.append(Part(own, side, text, words.calls, words.results))
+    return tuple(parts)
+
+
+def is_quoting(role: Role, model: str | None) -> bool:
+    """Return whether a message is one of Recall's answers, which quote other turns."""
+    return role is Role.ASSISTANT and model == QUOTING_MODEL
+
+
+def _joined(*texts: str) -> str:
+    return "\n".join(text for text in texts if text)
+
+
 def turn_passage(
     passage_id: PassageId, exchange: Exchange, messages: Sequence[Message]
 ) -> Passage | None:
@@ -71,7 +105,7 @@ def turn_passage(
     words = turn_text(
         (message.role, message.blocks)
         for message in messages
-        if not (message.role is Role.ASSISTANT and message.model == QUOTING_MODEL)
+        if not is_quoting(message.role, message.model)
     )
     text = words.embedded
     if not text and not words.results:

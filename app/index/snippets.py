@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.domain.passages import PassageText, SearchQuery
+from app.domain.passages import SearchQuery
 from app.index.languages import language_of
 from app.index.markdown import without_marks
 from app.index.matches import Finder, Match
@@ -28,26 +28,27 @@ class Snippet:
     marks: tuple[tuple[int, int], ...] = ()
 
 
-def snippet(passage: PassageText, query: SearchQuery, limit_chars: int = SNIPPET_CHARS) -> Snippet:
-    """Return the best cut of `passage` for `query`, at most `limit_chars` long, on one line.
+def snippet(
+    text: str, query: SearchQuery, start: int = 0, limit_chars: int = SNIPPET_CHARS
+) -> Snippet:
+    """Return the best cut of `text` for `query`, at most `limit_chars` long, on one line.
 
     Best holds the most different words of the query, phrases among them; of equals the first.
-    Without any match it is the beginning of the answer, unmarked. 0.5 ms for an answer of 170
+    Without any match it is what comes from `start` on, unmarked. 0.5 ms for an answer of 170
     words, about 100 ms for 10 MB. Thread-safe.
     """
-    finder = _finder(query, language_of(passage.assistant or passage.user))
-    shown = passage.shown
-    matches = finder.matches(shown)
+    finder = _finder(query, language_of(text))
+    matches = finder.matches(text)
     if not matches:
-        start = max(0, shown.find(passage.assistant)) if passage.assistant else 0
+        begin = start if start < len(text) else 0
         return Snippet(
-            _cut(without_marks(shown[start : start + _ROUND_CHARS * 2]), 0, limit_chars)[0]
+            _cut(without_marks(text[begin : begin + _ROUND_CHARS * 2]), 0, limit_chars)[0]
         )
-    line = without_marks(_region(shown, *_best_window(matches, limit_chars)))
+    line = without_marks(_region(text, *_best_window(matches, limit_chars)))
     marked = finder.matches(line)
     begin = _best_window(marked, limit_chars)[0] if marked else 0
-    text, offset = _cut(line, begin, limit_chars)
-    return Snippet(text, _marks(marked, offset, text))
+    cut, offset = _cut(line, begin, limit_chars)
+    return Snippet(cut, _marks(marked, offset, cut))
 
 
 @lru_cache(maxsize=16)

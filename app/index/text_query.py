@@ -12,7 +12,7 @@ from tantivy import Occur, Query
 
 from app.index.analyser import Wanted
 from app.index.dates import month_term
-from app.index.text_schema import COMPOUNDS, ID, SURFACE, WEIGHTS
+from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, PART, SURFACE, WEIGHTS
 
 _COMPOUND_WEIGHT = 0.5
 _PREFIX_WEIGHT = 0.4
@@ -21,6 +21,7 @@ _MIN_COMPOUND_REST = 3
 _MIN_PREFIX = 3
 _MAX_EXPANSIONS = 16
 _MANY_IDS = 3_000  # from here on a set of terms is faster: 20 ms for 20,000
+_COUNTED = (BODY, "tools", SURFACE)  # the fields that say how rare a word is
 _TITLE_SHARE = 0.5  # of a word that only the title holds, for coverage
 
 
@@ -69,33 +70,44 @@ class QueryMaker:
         self,
         needs: Sequence[Need],
         phrases: Sequence[Sequence[str]],
-        excluded: Sequence[Sequence[str]],
+        *,
+        by_context: bool = False,
     ) -> Query:
-        """Return what finds and ranks: any word, all phrases, nothing excluded (surface words)."""
-        clauses = [(Occur.Should, each) for need in needs for each in self._scored(need)]
+        """Return what finds and ranks: any word, all phrases (surface words).
+
+        By the words of the message itself, or by those of its context.
+        """
+        clauses = [
+            (Occur.Should, each) for need in needs for each in self._scored(need, by_context)
+        ]
         clauses += [(Occur.Must, self._in_a_row(phrase)) for phrase in phrases]
-        if not needs and not phrases and excluded:
-            clauses = [(Occur.Must, Query.all_query())]
-        if not clauses:
-            return Query.empty_query()
-        clauses += [(Occur.MustNot, self._in_a_row(phrase)) for phrase in excluded]
-        return Query.boolean_query(clauses)
+        return Query.boolean_query(clauses) if clauses else Query.empty_query()
 
-    def among(self, passage_ids: Collection[int], query: Query) -> Query:
-        """Return `query` restricted to a few passages."""
-        return Query.boolean_query([(Occur.Must, self._ids(passage_ids)), (Occur.Must, query)])
+    def any_of(self, phrases: Sequence[Sequence[str]]) -> Query:
+        """Return what finds every part that holds one of the phrases, all with the same score."""
+        rows = [(Occur.Should, self._in_a_row(phrase)) for phrase in phrases]
+        return Query.const_score_query(Query.boolean_query(rows), 1.0)
 
-    def coverage(self, needs: Sequence[Need], passage_ids: Collection[int]) -> Query:
-        """Return a query whose score is the weight of the words that each passage holds."""
+    def among(self, field: str, ids: Collection[int], query: Query, *, must: bool = True) -> Query:
+        """Return `query` restricted to a few ids of PART or PASSAGE.
+
+        Those that do not match are found too, with score 0, unless they `must`.
+        """
+        occur = Occur.Must if must else Occur.Should
+        return Query.boolean_query([(Occur.Must, self._ids(field, ids)), (occur, query)])
+
+    def coverage(self, needs: Sequence[Need], part_ids: Collection[int]) -> Query:
+        """Return a query whose score is the weight of the words that each part holds."""
         clauses = [(Occur.Should, self._found(need)) for need in needs if need.weight]
-        return Query.boolean_query([(Occur.Must, self._ids(passage_ids)), *clauses])
+        return Query.boolean_query([(Occur.Must, self._ids(PART, part_ids)), *clauses])
 
     def _need(self, word: Wanted) -> Need:
         if word.is_character:
             return self._looked_up(word.terms[0], [(SURFACE, word.terms[0], 1.0)])
         terms = [(field, term, WEIGHTS[field]) for field in WEIGHTS for term in word.terms]
+        terms += [(CONTEXT, term, 1.0) for term in word.terms]
         if month := month_term(word.terms[0]):
-            terms += [(field, month, WEIGHTS[field]) for field in ("body", "head")]
+            terms += [(field, month, 1.0) for field in (BODY, CONTEXT)]
         need = self._looked_up(word.terms[0], terms + self._compounds_with(word))
         parts = tuple(self._need(part) for part in word.parts)
         if need.alternatives or any(part.alternatives for part in parts):
@@ -107,7 +119,7 @@ class QueryMaker:
             (self._searcher.doc_freq(field, term), field, term, weight)
             for field, term, weight in terms
         ]
-        documents = max((count for count, field, *_ in counted if field != "title"), default=0)
+        documents = max((count for count, field, *_ in counted if field in _COUNTED), default=0)
         alternatives = tuple(
             Alternative(field, term, weight) for count, field, term, weight in counted if count
         )
@@ -126,7 +138,12 @@ class QueryMaker:
                 for each in (*beginning, *ending)
                 if len(each) >= len(term) + _MIN_COMPOUND_REST
             )
-        return [("body", each, _COMPOUND_WEIGHT) for each in found if each not in word.terms]
+        return [
+            (field, each, _COMPOUND_WEIGHT)
+            for each in found
+            if each not in word.terms
+            for field in (BODY, CONTEXT)
+        ]
 
     def _guessed(self, need: Need, word: Wanted) -> Need:
         """Return a need for words that begin with one nobody wrote: it may be half typed."""
@@ -134,9 +151,11 @@ class QueryMaker:
             longer
             for term in word.terms
             if len(term) >= _MIN_PREFIX and term.isalnum()
-            for longer in self._terms_from("body", term)
+            for longer in self._terms_from(BODY, term)
         )
-        guesses = tuple(Alternative("body", term, _PREFIX_WEIGHT) for term in longer)
+        guesses = tuple(
+            Alternative(field, term, _PREFIX_WEIGHT) for term in longer for field in (BODY, CONTEXT)
+        )
         return Need(need.word, guesses, need.documents, need.idf, need.parts, share=0.5)
 
     def _terms_from(self, field: str, prefix: str) -> list[str]:
@@ -148,11 +167,15 @@ class QueryMaker:
         absent = max(0, self._searcher.num_docs - documents)
         return math.log(1 + (absent + 0.5) / (documents + 0.5))
 
-    def _scored(self, need: Need) -> list[Query]:
+    def _scored(self, need: Need, by_context: bool) -> list[Query]:
         """Return the best of a word's forms and fields, and its parts besides."""
-        own = [self._term(each.field, each.term, each.weight) for each in need.alternatives]
+        own = [
+            self._term(each.field, each.term, each.weight)
+            for each in need.alternatives
+            if (each.field == CONTEXT) == by_context or each.field == SURFACE
+        ]
         best = [Query.disjunction_max_query(own)] if len(own) > 1 else own
-        return best + [each for part in need.parts for each in self._scored(part)]
+        return best + [each for part in need.parts for each in self._scored(part, by_context)]
 
     def _found(self, need: Need) -> Query:
         full = need.weight * need.share
@@ -162,7 +185,7 @@ class QueryMaker:
                 full * (_TITLE_SHARE if each.field == "title" else 1.0),
             )
             for each in need.alternatives
-            if each.field != "head"  # which the body holds too
+            if each.field != CONTEXT  # which holds what the others hold
         ]
         if need.parts:
             parts = [(Occur.Should, self._found(part)) for part in need.parts]
@@ -178,11 +201,10 @@ class QueryMaker:
         query = Query.term_query(self._schema, field, term, "freq")
         return query if weight == 1.0 else Query.boost_query(query, weight)
 
-    def _ids(self, passage_ids: Collection[int]) -> Query:
-        if len(passage_ids) > _MANY_IDS:
-            any_of = Query.term_set_query(self._schema, ID, list(passage_ids))
+    def _ids(self, field: str, ids: Collection[int]) -> Query:
+        if len(ids) > _MANY_IDS:
+            any_of = Query.term_set_query(self._schema, field, list(ids))
         else:
-            any_of = Query.boolean_query(
-                [(Occur.Should, Query.term_query(self._schema, ID, each)) for each in passage_ids]
-            )
+            terms = [(Occur.Should, Query.term_query(self._schema, field, each)) for each in ids]
+            any_of = Query.boolean_query(terms)
         return Query.const_score_query(any_of, 0.0)

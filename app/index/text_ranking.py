@@ -1,20 +1,25 @@
 """One commit of the text index as searches see it: what a query means to it, and what it finds."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import tantivy
 from tantivy import Query
 
-from app.domain.ids import PassageId
+from app.domain.ids import PartId, PassageId, passage_of
 from app.domain.passages import SearchQuery
 from app.index.analyser import query_languages, surface_of, wanted_words
 from app.index.text_query import Need, QueryMaker
-from app.index.text_schema import ID
+from app.index.text_schema import AFTER, BEFORE, LEADS, PART, PASSAGE, SPEAKER, TRAITS
 
 _COST_BY_ID = 4  # asking for a passage by id takes as long as fetching so many and filtering
 _SPARE = 32
-_COVERAGE_AT_ONCE = 500
+_AT_ONCE = 500
+
+Ids = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,42 @@ class Ask:
         return min(1.0, held_weight / self.weight) if self.weight else 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the text index knows of the candidates for a query; n rows, in no order.
+
+    `words` and `context` are BM25 scores of the message itself and of its context, `coverage` the
+    idf-weighted share (0-1) of the query's words in the message, `traits` packed `Traits`,
+    `speakers` speakers' numbers (0 without). `before` and `after` (n, NEAR) are the parts of the
+    context, nearest first, 0 where there is none. `asked_words` and `asked_traits` are those of the
+    message just before, if it is part of the context. `weight` is the summed idf of the query.
+    """
+
+    parts: Ids
+    words: Numbers
+    context: Numbers
+    coverage: Numbers
+    traits: Ids
+    speakers: Ids
+    before: Ids
+    after: Ids
+    asked_words: Numbers
+    asked_traits: Ids
+    weight: float
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Scores and numbers of parts, by part id."""
+
+    scores: dict[int, float] = field(default_factory=dict)
+    numbers: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def column(self, name: str, parts: Sequence[int]) -> list[int]:
+        known = self.numbers[name]
+        return [known.get(each, 0) for each in parts]
+
+
 class Commit:
     """What searches see between two commits. Thread-safe.
 
@@ -52,23 +93,25 @@ class Commit:
         likely_languages: tuple[str, ...],
     ) -> None:
         self._searcher = searcher
+        self._schema = schema
         self._queries = QueryMaker(searcher, schema)
         self._likely = likely_languages
 
     @property
     def passage_count(self) -> int:
         """How many passages there are."""
-        return self._searcher.num_docs
+        first = Query.term_query(self._schema, LEADS, 1)
+        return self._searcher.search(first, 1).count or 0  # type: ignore[attr-defined]
 
     def highest_id(self) -> int:
         """Return the largest passage id; 0 without any."""
-        newest = self._fetch(Query.all_query(), 1, newest_first=True)
-        return newest[0][0] if newest else 0
+        newest = self._searcher.search(Query.all_query(), 1, count=False, order_by_field=PASSAGE)
+        return int(newest.hits[0][0]) if newest.hits else 0
 
     def passage_ids(self) -> frozenset[PassageId]:
         """Return all passages."""
-        found = self._fetch(Query.all_query(), self.passage_count)
-        return frozenset(each for each, _ in found)
+        hits = self._searcher.search(Query.all_query(), self._documents, count=False).hits
+        return frozenset(self._values(PASSAGE, hits))  # type: ignore[arg-type]
 
     def understood(self, query: SearchQuery | str) -> Ask:
         """Return what `query` asks of this commit; a plain text is words alone."""
@@ -78,55 +121,129 @@ class Commit:
         weight = sum(need.weight for need in needs)
         return Ask(needs, _surfaces(asked.phrases), _surfaces(asked.excluded), weight)
 
+    def holding(self, ask: Ask) -> frozenset[PassageId]:
+        """Return the passages that hold what the query excludes."""
+        if not ask.excluded:
+            return frozenset()
+        query = self._queries.any_of(ask.excluded)
+        hits = self._searcher.search(query, self._documents, count=False).hits
+        return frozenset(PassageId(each) for each in self._values(PASSAGE, hits))
+
     def ranked(
         self,
         ask: Ask,
         limit: int,
         allowed: Collection[int] | None = None,
         excluded: Collection[int] = (),
-    ) -> list[tuple[PassageId, float]]:
-        """Return (passage, score), best first, filtered; of equals the newer passage first."""
-        if limit < 1 or (allowed is not None and not allowed):
+        *,
+        by_context: bool = False,
+    ) -> list[tuple[PartId, float]]:
+        """Return (part, score), best first, filtered by passage; of equals the newer part first."""
+        if limit < 1 or ask.is_list or (allowed is not None and not allowed):
             return []
-        ranking = self._queries.ranking(ask.needs, ask.phrases, ask.excluded)
+        ranking = self._queries.ranking(ask.needs, ask.phrases, by_context=by_context)
         kept = allowed if isinstance(allowed, set | frozenset | None) else frozenset(allowed)
+        everything = self._documents
         wanted = limit + min(len(excluded), limit + _SPARE)
         if kept is not None:
             share = min(1.0, len(kept) / max(1, self.passage_count))
-            spread = min(int(wanted / share * 1.5) + _SPARE, self.passage_count)
+            spread = min(int(wanted / share * 1.5) + _SPARE, everything)
             if len(kept) * _COST_BY_ID <= spread:
-                ranking = self._queries.among(kept, ranking)
+                ranking = self._queries.among(PASSAGE, kept, ranking)
             else:
                 wanted = spread
         while True:
-            fetched = self._fetch(ranking, min(wanted, self.passage_count), ask.is_list)
+            fetched = self._fetch(ranking, min(wanted, everything))
             found = [
-                each
-                for each in fetched
-                if (kept is None or each[0] in kept) and each[0] not in excluded
+                (part, score)
+                for part, score in fetched
+                if (kept is None or passage_of(part) in kept) and passage_of(part) not in excluded
             ]
-            if len(found) >= limit or len(fetched) < wanted or wanted >= self.passage_count:
+            if len(found) >= limit or len(fetched) < wanted or wanted >= everything:
                 return sorted(found, key=lambda each: (-each[1], -each[0]))[:limit]
             wanted *= 8
 
-    def held_weight(self, ask: Ask, passage_ids: Sequence[PassageId]) -> dict[PassageId, float]:
-        """Return by passage the weight of the words that it holds."""
-        held = dict.fromkeys(passage_ids, 0.0)
-        for start in range(0, len(passage_ids) if ask.needs else 0, _COVERAGE_AT_ONCE):
-            few = passage_ids[start : start + _COVERAGE_AT_ONCE]
-            held.update(self._fetch(self._queries.coverage(ask.needs, few), len(few)))
+    def survey(self, ask: Ask, parts: Collection[PartId]) -> Survey:
+        """Return what is known of some parts; those that the index does not hold are left out.
+
+        Nor are those that lack a phrase of the query.
+        """
+        if ask.phrases:
+            must = self._queries.ranking((), ask.phrases)
+            parts = [each for each, _ in self._fetch_among(parts, must)]
+        by_context = self._queries.ranking(ask.needs, (), by_context=True)
+        near = self._rows(parts, by_context, (TRAITS, SPEAKER, *BEFORE, *AFTER))
+        rows = [each for each in parts if each in near.scores]
+        asked = near.column(BEFORE[0], rows)
+        both = {*rows, *(each for each in asked if each)}
+        own = self._rows(both, self._queries.ranking(ask.needs, ()), (TRAITS,))
+        held = self.held_weight(ask, rows)
+        return Survey(
+            parts=np.array(rows, np.int64),
+            words=_numbers(own.scores, rows),
+            context=_numbers(near.scores, rows),
+            coverage=np.array([ask.share(held[each]) for each in rows]),
+            traits=np.array(near.column(TRAITS, rows), np.int64),
+            speakers=np.array(near.column(SPEAKER, rows), np.int64),
+            before=_columns([near.column(name, rows) for name in BEFORE]),
+            after=_columns([near.column(name, rows) for name in AFTER]),
+            asked_words=_numbers(own.scores, asked),
+            asked_traits=np.array(own.column(TRAITS, asked), np.int64),
+            weight=ask.weight,
+        )
+
+    def held_weight(self, ask: Ask, parts: Collection[PartId]) -> dict[PartId, float]:
+        """Return by part the weight of the words that it holds."""
+        held = dict.fromkeys(parts, 0.0)
+        if ask.needs:
+            for few in _slices(parts):
+                held.update(self._fetch(self._queries.coverage(ask.needs, few), len(few)))
         return held
 
-    def _fetch(
-        self, query: Query, limit: int, newest_first: bool = False
-    ) -> list[tuple[PassageId, float]]:
-        if newest_first:
-            newest = self._searcher.search(query, max(1, limit), count=False, order_by_field=ID)
-            return [(PassageId(each), 0.0) for each, _ in newest.hits]
+    @property
+    def _documents(self) -> int:
+        return max(1, self._searcher.num_docs)
+
+    def _rows(self, parts: Collection[int], ranking: Query, names: Sequence[str]) -> _Rows:
+        """Return the score of each part that the index holds, 0 without a match, and its numbers."""
+        rows = _Rows(numbers={name: {} for name in names})
+        for few in _slices(parts):
+            query = self._queries.among(PART, few, ranking, must=False)
+            hits = self._searcher.search(query, len(few), count=False).hits
+            ids = self._values(PART, hits)
+            rows.scores.update(zip(ids, (score for score, _ in hits), strict=True))
+            for name in names:
+                rows.numbers[name].update(zip(ids, self._values(name, hits), strict=True))
+        return rows
+
+    def _fetch_among(self, parts: Collection[int], query: Query) -> list[tuple[PartId, float]]:
+        return [
+            each
+            for few in _slices(parts)
+            for each in self._fetch(self._queries.among(PART, few, query), len(few))
+        ]
+
+    def _fetch(self, query: Query, limit: int) -> list[tuple[PartId, float]]:
         hits = self._searcher.search(query, max(1, limit), count=False).hits
-        ids = self._searcher.fast_field_values(ID, [address for _, address in hits])
-        pairs = zip(ids, hits, strict=True)
-        return [(PassageId(int(each or 0)), score) for each, (score, _) in pairs]
+        pairs = zip(self._values(PART, hits), hits, strict=True)
+        return [(PartId(each), score) for each, (score, _) in pairs if each]
+
+    def _values(self, name: str, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> list[int]:
+        values = self._searcher.fast_field_values(name, [address for _, address in hits])
+        return [int(each or 0) for each in values]
+
+
+def _slices(parts: Collection[int]) -> list[list[int]]:
+    ids = list(parts)
+    return [ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE)]
+
+
+def _numbers(scores: dict[int, float], parts: Sequence[int]) -> Numbers:
+    return np.array([scores.get(each, 0.0) for each in parts])
+
+
+def _columns(columns: list[list[int]]) -> Ids:
+    return np.array(columns, np.int64).T
 
 
 def _surfaces(texts: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -161,7 +161,8 @@ class IndexSync:
                 if work.removed:
                     self._index.remove(work.removed)
                 if work.added:
-                    self._index.put(self._passages.texts(work.added))
+                    affected = self._passages.with_turns_before(work.added)
+                    self._index.put(self._passages.texts(affected))
                 written += len(work.added) + len(work.removed)
                 done, is_last = work.position, work.is_last
             is_due = is_last or time.monotonic() - committed_at > _COMMIT_EVERY_S

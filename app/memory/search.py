@@ -1,62 +1,103 @@
-"""Search over everything that was said: a query in, results ready to be shown.
+"""Search over everything that was said: a question in, results ready to be shown.
 
-What ranks is `app.index`; where passages stand is `app.storage.passages`. Here they meet, with the
-filters, the places to jump to and the snippets.
+What ranks is `app.index`; where passages stand is `app.storage.passages`; questions find their place
+in a space through `meaning`. Here they meet, with the filters, the places to jump to and the snippets.
 """
 
 import threading
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
+from app.domain.conversations import Role
 from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.events import Changed
-from app.domain.ids import ConversationId, PassageId
+from app.domain.ids import ConversationId, MessageId, PartId, PassageId, part_id, passage_of
 from app.domain.passages import (
+    Part,
     PassageKind,
     PassageText,
     SearchAnswer,
     SearchQuery,
     SearchResult,
-    TextHit,
 )
-from app.domain.ports import TextIndex
 from app.domain.text import one_line
 from app.index.query import parse_query, sentence_query
-from app.index.snippets import snippet
+from app.index.question import read_question
+from app.index.ranking import Ranked, neighbourhood, rank
+from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
+from app.index.text_index import TantivyTextIndex
 from app.memory.index_sync import IndexSync
+from app.memory.meaning import Look, Meaning
 from app.storage.passages import PassagePlace, Passages
+from app.storage.settings import Settings
 from app.storage.store import Store
+
+CANDIDATES = 200  # of each list: by words, by the words around, by meaning
 
 _QUESTION_LIMIT_CHARS = 200
 _QUESTION_MAX_CHARS = 500
-_SPARE = 10
 _ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where to look: passages allowed (None: all) but those left out."""
+
+    allowed: frozenset[PassageId] | None
+    left_out: frozenset[PassageId]
 
 
 class SearchService:
     """Answers searches. Thread-safe; every call blocks."""
 
-    def __init__(self, store: Store, index: TextIndex, sync: IndexSync) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        index: TantivyTextIndex,
+        sync: IndexSync,
+        meaning: Meaning | None = None,
+    ) -> None:
+        """Search in `index`, kept by `sync`; without `meaning` by words alone."""
         self._passages = Passages(store)
+        self._settings = settings
         self._index = index
         self._sync = sync
+        self._meaning = meaning
         self._hidden: frozenset[PassageId] | None = None
+        self._summaries: frozenset[PassageId] = frozenset()
         self._lock = threading.Lock()
         store.subscribe(self._on_changed)
 
     def search(
-        self, text: str, limit: int = 20, kinds: Collection[PassageKind] | None = None
+        self,
+        text: str,
+        limit: int = 20,
+        kinds: Collection[PassageKind] | None = None,
+        *,
+        by_meaning: bool = True,
     ) -> SearchAnswer:
         """Return what the search box's language finds, best first.
 
-        Raises InvalidInput for a query or limit that cannot be taken, IndexUnavailable.
+        Without `by_meaning` words alone rank, which takes no embedding. Exchanges' summaries are
+        found only when `kinds` asks for them: the turns they are made of rank better. Raises
+        InvalidInput for a query or limit that cannot be taken, IndexUnavailable.
         """
         started = time.perf_counter()
         query = parse_query(text, limit)
-        hits = self._listed(query, kinds) if query.is_list else self._ranked(query, kinds)
-        results = self._results(query, hits)[:limit]
+        look: Look | None = None
+        if query.is_list:
+            ranked = self._listed(query, kinds)
+        else:
+            look = self._look(query) if by_meaning else None
+            ranked = self._ranked(query, look, self._scope(query, kinds))
+        results = self._results(query, ranked)
         took_ms = (time.perf_counter() - started) * 1000
-        return SearchAnswer(text, tuple(results), took_ms, self._sync.covered_share)
+        problem = self._meaning.problem if self._meaning and by_meaning else ""
+        return SearchAnswer(
+            text, tuple(results), took_ms, self._sync.covered_share, look is not None, problem
+        )
 
     def passages_for_recall(
         self, question: str, conversation_id: ConversationId, limit: int
@@ -69,70 +110,139 @@ class SearchService:
             query = sentence_query(question.strip()[:_QUESTION_MAX_CHARS], limit)
         except InvalidInput:
             return ()  # nothing in it to look for, such as a single sign
-        left_out = self._left_out() | self._passages.of_conversation(conversation_id)
-        hits = self._hits(query, excluded=left_out)
-        return self._results(query, hits)[:limit]
+        own = self._passages.of_conversations([conversation_id])
+        scope = _Scope(None, self._left_out() | own)
+        return self._results(query, self._ranked(query, self._look(query), scope))
 
-    def _ranked(
-        self, query: SearchQuery, kinds: Collection[PassageKind] | None
-    ) -> Sequence[TextHit]:
-        if kinds is None and not _has_filters(query):
-            return self._hits(query, excluded=self._left_out())
-        return self._hits(query, allowed=frozenset(self._passages.allowed(query, kinds)))
+    def parts_ranked(self, text: str, conversation_ids: Collection[ConversationId]) -> list[PartId]:
+        """Return the parts that a question finds in some conversations (none: in all), best first.
 
-    def _listed(
-        self, query: SearchQuery, kinds: Collection[PassageKind] | None
-    ) -> Sequence[TextHit]:
-        """Return the newest passages that the filters leave, when there is nothing to rank by."""
-        if query.excluded:
-            return self._hits(query, allowed=frozenset(self._passages.allowed(query, kinds)))
-        newest = self._passages.allowed(query, kinds or (PassageKind.TURN,))
-        return [TextHit(each, 0.0, 1.0) for each in newest[: query.limit]]
+        For measuring the ranking: nothing is grouped, cut or shown. Raises like `search`.
+        """
+        query = sentence_query(text)
+        allowed = self._passages.of_conversations(conversation_ids) if conversation_ids else None
+        ranked = self._ranked(query, self._look(query), _Scope(allowed, self._left_out()))
+        return [each.part_id for each in ranked]
 
-    def _hits(
-        self,
-        query: SearchQuery,
-        allowed: Collection[PassageId] | None = None,
-        excluded: Collection[PassageId] = (),
-    ) -> Sequence[TextHit]:
-        """Return enough hits for a full list: a turn and its summary will become one result."""
+    def _look(self, query: SearchQuery) -> Look | None:
+        if self._meaning is None or not query.words:
+            return None
+        return self._meaning.look(read_question(query.words).asked)
+
+    def _ranked(self, query: SearchQuery, look: Look | None, scope: _Scope) -> list[Ranked]:
+        """Return the best parts, best first: the candidates of each list, ranked by everything."""
+        question = read_question(query.words)
+        asked = replace(query, words=question.asked) if question.asked else query
         try:
-            return self._index.search(query, query.limit * 2 + _SPARE, allowed, excluded)
+            found = self._index.candidates(asked, CANDIDATES, scope.allowed, scope.left_out)
+            if look is None:
+                return rank(question, self._index.survey(asked, found))
+            near = look.index.search(look.vector, CANDIDATES, scope.allowed, scope.left_out)
+            survey = self._index.survey(asked, found.union(hit.part_id for hit in near))
         except IndexUnavailable:
             self._sync.wake()  # it may be for it to build the index anew
             raise
+        cosines = look.index.cosines(look.vector, neighbourhood(survey))
+        return rank(question, survey, cosines, look.background)
 
-    def _results(self, query: SearchQuery, hits: Sequence[TextHit]) -> list[SearchResult]:
-        ids = [hit.passage_id for hit in hits]
-        places = self._passages.places(ids)
+    def _scope(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> _Scope:
+        if kinds is None and not _has_filters(query):
+            return _Scope(None, self._left_out())
+        allowed = frozenset(self._passages.allowed(query, kinds))
+        return _Scope(allowed, frozenset() if kinds else self._left_out(only_summaries=True))
+
+    def _listed(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> list[Ranked]:
+        """Return the newest passages that the filters leave, when there is nothing to rank by."""
+        left_out = self._index.holding(query)
+        newest = self._passages.allowed(query, kinds or (PassageKind.TURN,))
+        kept = [each for each in newest if each not in left_out][: query.limit]
+        return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in kept]
+
+    def _results(self, query: SearchQuery, ranked: Sequence[Ranked]) -> list[SearchResult]:
+        """Return the first results of a ranking: each turn once, at its best message."""
+        floor = self._settings.share("rag_min_similarity")
+        results: list[SearchResult] = []
+        shown: set[object] = set()
+        at, step = 0, query.limit * 2
+        while len(results) < query.limit and at < len(ranked):
+            found = self._found(ranked[at : at + step])
+            for each in found:
+                if each.key not in shown and not shown.intersection(each.aliases):
+                    shown.update((each.key, *each.aliases))
+                    results.append(_result(query, each, floor))
+            at += step
+        return results[: query.limit]
+
+    def _found(self, ranked: Sequence[Ranked]) -> list["_Found"]:
+        passages = {passage_of(each.part_id) for each in ranked}
+        places = self._passages.places(passages)
         questions = self._passages.questions(
             place.exchange_id for place in places.values() if place.exchange_id is not None
         )
-        texts = {text.id: text for text in self._passages.texts(ids)}
-        results: list[SearchResult] = []
-        shown: set[object] = set()
-        for hit in hits:
-            place, text = places.get(hit.passage_id), texts.get(hit.passage_id)
-            if place is None or text is None:
-                continue
-            # A turn and its summary are one place to jump to: the better of the two stands for it.
-            key = place.exchange_id if place.kind in _ABOUT_EXCHANGES else (place.kind, place.id)
-            if key not in shown:
-                shown.add(key)
-                question = questions.get(place.exchange_id or 0, "")
-                results.append(_result(query, hit, place, text, question))
-        return results
+        texts = {text.id: text for text in self._passages.texts(passages)}
+        messages = self._passages.messages_of(each.part_id for each in ranked)
+        return [
+            _Found(
+                each,
+                places[passage],
+                texts[passage],
+                messages.get(each.part_id),
+                questions.get(places[passage].exchange_id or 0, ""),
+            )
+            for each in ranked
+            if (passage := passage_of(each.part_id)) in places and passage in texts
+        ]
 
-    def _left_out(self) -> frozenset[PassageId]:
+    def _left_out(self, *, only_summaries: bool = False) -> frozenset[PassageId]:
         with self._lock:
             if self._hidden is None:
-                self._hidden = self._passages.hidden()
-            return self._hidden
+                self._summaries = self._passages.of_kind(PassageKind.EXCHANGE_SUMMARY)
+                self._hidden = self._passages.hidden() | self._summaries
+            return self._summaries if only_summaries else self._hidden
 
     def _on_changed(self, changed: Changed) -> None:
         if changed.conversations or changed.passages:
             with self._lock:
                 self._hidden = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A ranked part with all that a result says of it."""
+
+    ranked: Ranked
+    place: PassagePlace
+    text: PassageText
+    message_id: MessageId | None
+    question: str
+
+    @property
+    def key(self) -> object:
+        """What is shown once: a turn and its summary are one place to jump to."""
+        place = self.place
+        return place.exchange_id if place.kind in _ABOUT_EXCHANGES else (place.kind, place.id)
+
+    @property
+    def aliases(self) -> tuple[object, ...]:
+        """What else it stands for: a message that another answer's branch shares."""
+        return () if self.message_id is None else (("message", self.message_id),)
+
+    def snippet(self, query: SearchQuery) -> Snippet:
+        """Return the cut that shows why it was found.
+
+        A question that the result shows anyway is no news: then the rest of the turn is cut.
+        """
+        parts = list(self.text.parts)
+        best = next((each for each in parts if each.id == self.ranked.part_id), None)
+        rest = [each for each in parts if each is not best]
+        order = [*rest, best] if _is_shown(best) and rest else [best, *rest]
+        texts = [each.shown for each in order if each is not None]
+        cuts = (snippet(text, query) for text in texts)
+        return next((cut for cut in cuts if cut.marks), snippet(texts[0] if texts else "", query))
+
+
+def _is_shown(part: Part | None) -> bool:
+    return part is not None and part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
 
 
 def _has_filters(query: SearchQuery) -> bool:
@@ -147,10 +257,8 @@ def _has_filters(query: SearchQuery) -> bool:
     )
 
 
-def _result(
-    query: SearchQuery, hit: TextHit, place: PassagePlace, text: PassageText, question: str
-) -> SearchResult:
-    cut = snippet(text, query)
+def _result(query: SearchQuery, found: _Found, floor: float) -> SearchResult:
+    cut, place, ranked = found.snippet(query), found.place, found.ranked
     return SearchResult(
         kind=place.kind,
         passage_id=place.id,
@@ -160,10 +268,11 @@ def _result(
         archived=place.archived,
         turn_number=place.turn_number,
         exchange_id=place.exchange_id,
-        message_id=place.first_message_id,
-        relevance=hit.coverage,
-        cosine=None,
-        user_question=one_line(question, _QUESTION_LIMIT_CHARS),
+        message_id=found.message_id or place.first_message_id,
+        relevance=ranked.relevance,
+        is_weak=ranked.relevance < floor,
+        cosine=ranked.cosine,
+        user_question=one_line(found.question, _QUESTION_LIMIT_CHARS),
         snippet=cut.text,
         marks=cut.marks,
         created_at=place.created_at,

@@ -1,17 +1,27 @@
 """Queries about passages: their words for the text index, what an index has yet to take, counts."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from app.domain.conversations import Role
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.passages import PassageKind, PassageText, SearchQuery
-from app.domain.turn_text import QUOTING_MODEL, turn_text
+from app.domain.conversations import Block, Role
+from app.domain.ids import (
+    PARTS_OF_A_PASSAGE,
+    ConversationId,
+    ExchangeId,
+    MessageId,
+    PartId,
+    PassageId,
+    part_id,
+)
+from app.domain.passages import Part, PassageKind, PassageText, SearchQuery
+from app.domain.turn_text import turn_parts
 from app.storage.database import Connection
 from app.storage.rows import blocks_of
 from app.storage.store import Store
 from app.storage.times import from_db, to_db
+
+_NEAR_PARTS = 4  # of the turn before and after: more than a context of 150 words takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,32 @@ class Passages:
         """Return the words of the passages that exist among `ids`, by id."""
         wanted = list(ids)
         return self._store.read(lambda cursor: _texts(cursor, wanted))
+
+    def with_turns_before(self, ids: Iterable[int]) -> list[PassageId]:
+        """Return passages and, of turns, the one before: what comes next is part of its context."""
+        wanted = list(ids)
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT q.id FROM passage p JOIN exchange e ON e.id = p.exchange_id "
+                "JOIN passage q ON q.exchange_id = e.parent_id AND q.kind = 'turn' "
+                "WHERE p.kind = 'turn' AND p.id IN (SELECT unnest(?))",
+                [wanted],
+            ).fetchall()
+        )
+        return sorted({*wanted, *(each for (each,) in rows)})
+
+    def messages_of(self, parts: Iterable[PartId]) -> Mapping[PartId, MessageId]:
+        """Return the messages that parts of turns were made from; other parts are absent."""
+        wanted = list(parts)
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT w.part, l.message_id FROM (SELECT unnest($1) AS part) w "
+                "JOIN passage p ON p.id = w.part // $2 AND p.kind = 'turn' "
+                "JOIN exchange_message l ON l.exchange_id = p.exchange_id AND l.place = w.part % $2",
+                [wanted, PARTS_OF_A_PASSAGE],
+            ).fetchall()
+        )
+        return dict(rows)
 
     def places(self, ids: Iterable[int]) -> Mapping[PassageId, PassagePlace]:
         """Return the places of the passages that exist among `ids`, by id."""
@@ -183,11 +219,21 @@ class Passages:
         )
         return tuple(each for (each,) in rows)
 
-    def of_conversation(self, conversation_id: ConversationId) -> frozenset[PassageId]:
-        """Return all passages of one conversation."""
+    def of_kind(self, kind: PassageKind) -> frozenset[PassageId]:
+        """Return all passages of one kind."""
         rows = self._store.read(
             lambda cursor: cursor.execute(
-                "SELECT id FROM passage WHERE conversation_id = ?", [conversation_id]
+                "SELECT id FROM passage WHERE kind = ?", [kind.value]
+            ).fetchall()
+        )
+        return frozenset(each for (each,) in rows)
+
+    def of_conversations(self, ids: Iterable[ConversationId]) -> frozenset[PassageId]:
+        """Return all passages of some conversations."""
+        wanted = list(ids)
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT id FROM passage WHERE conversation_id IN (SELECT unnest(?))", [wanted]
             ).fetchall()
         )
         return frozenset(each for (each,) in rows)
@@ -234,41 +280,80 @@ def _texts(cursor: Connection, ids: list[int]) -> list[PassageText]:
         "WHERE p.id IN (SELECT unnest(?)) ORDER BY p.id",
         [ids],
     ).fetchall()
-    turns = _turn_words(cursor, [head[4] for head in heads if head[1] == PassageKind.TURN])
+    turns = {head[4]: PassageId(head[0]) for head in heads if head[1] == PassageKind.TURN}
+    around = _neighbours(cursor, list(turns))
+    parts = _parts_by_exchange(cursor, turns | around.passages)
     summaries = _summary_words(cursor, [head[2] for head in heads if "summary" in head[1]])
     texts = []
     for passage_id, kind, source_id, conversation_id, exchange_id, created_at, title in heads:
+        text = PassageText(
+            id=passage_id,
+            kind=PassageKind(kind),
+            conversation_id=conversation_id,
+            title=title or "",
+            parts=(),
+            created_at=from_db(created_at),
+        )
         if kind == PassageKind.TURN:
-            user, assistant, tools = turns.get(exchange_id, ("", "", ""))
-        else:
-            user, assistant, tools = "", summaries.get((kind, source_id), ""), ""
-        texts.append(
-            PassageText(
-                id=passage_id, kind=PassageKind(kind), conversation_id=conversation_id,
-                title=title or "", user=user, assistant=assistant, tools=tools,
-                created_at=from_db(created_at),
+            text = replace(
+                text,
+                parts=parts.get(exchange_id, ()),
+                before=parts.get(around.before.get(exchange_id, 0), ())[-_NEAR_PARTS:],
+                after=parts.get(around.after.get(exchange_id, 0), ())[:_NEAR_PARTS],
             )
-        )  # fmt: skip
+        elif words := summaries.get((kind, source_id)):
+            whole = Part(part_id(passage_id, 0), Role.ASSISTANT, words)
+            text = replace(text, parts=(whole,))
+        texts.append(text)
     return texts
 
 
-def _turn_words(cursor: Connection, exchange_ids: list[int]) -> dict[int, tuple[str, str, str]]:
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """Which exchanges stand next to others on their paths, and their passages."""
+
+    before: dict[int, int]
+    after: dict[int, int]
+    passages: dict[int, PassageId]
+
+
+def _neighbours(cursor: Connection, exchange_ids: list[int]) -> _Around:
+    """Return the exchange before each, and the newest that follows it, within its segment."""
     rows = cursor.execute(
-        "SELECT l.exchange_id, m.role, m.text, m.blocks FROM exchange_message l "
-        "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
-        "AND NOT (m.role = 'assistant' AND m.model IS NOT DISTINCT FROM ?) "
-        "ORDER BY l.exchange_id, l.place",
-        [exchange_ids, QUOTING_MODEL],
+        "SELECT e.id, e.parent_id, pp.id FROM exchange e "
+        "JOIN exchange q ON q.id = e.parent_id AND q.segment_number = e.segment_number "
+        "JOIN passage pp ON pp.exchange_id = q.id AND pp.kind = 'turn' "
+        "WHERE e.id IN (SELECT unnest(?))",
+        [exchange_ids],
     ).fetchall()
-    grouped: dict[int, list[tuple[str, str, str | None]]] = {}
-    for exchange_id, role, text, blocks in rows:
-        grouped.setdefault(exchange_id, []).append((role, text, blocks))
-    words = {}
-    for exchange_id, messages in grouped.items():
-        turn = turn_text((Role(role), blocks_of(text, blocks)) for role, text, blocks in messages)
-        tools = "\n".join(part for part in (turn.calls, turn.results) if part)
-        words[exchange_id] = (turn.user, turn.assistant, tools)
-    return words
+    before = {each: parent for each, parent, _ in rows}
+    passages = {parent: PassageId(passage) for _, parent, passage in rows}
+    rows = cursor.execute(
+        "SELECT q.id, max(e.id), arg_max(p.id, e.id) FROM exchange e "
+        "JOIN exchange q ON q.id = e.parent_id AND q.segment_number = e.segment_number "
+        "JOIN passage p ON p.exchange_id = e.id AND p.kind = 'turn' "
+        "WHERE q.id IN (SELECT unnest(?)) GROUP BY q.id",
+        [exchange_ids],
+    ).fetchall()
+    after = {each: child for each, child, _ in rows}
+    passages |= {child: PassageId(passage) for _, child, passage in rows}
+    return _Around(before, after, passages)
+
+
+def _parts_by_exchange(
+    cursor: Connection, passages: Mapping[int, PassageId]
+) -> dict[int, tuple[Part, ...]]:
+    rows = cursor.execute(
+        "SELECT l.exchange_id, l.place, m.role, m.model, m.text, m.blocks FROM exchange_message l "
+        "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
+        "ORDER BY l.exchange_id, l.place",
+        [list(passages)],
+    ).fetchall()
+    grouped: dict[int, list[tuple[int, Role, str | None, Sequence[Block]]]] = {}
+    for exchange_id, place, role, model, text, blocks in rows:
+        message = (place, Role(role), model, blocks_of(text, blocks))
+        grouped.setdefault(exchange_id, []).append(message)
+    return {each: turn_parts(passages[each], messages) for each, messages in grouped.items()}
 
 
 def _summary_words(cursor: Connection, source_ids: list[int]) -> dict[tuple[str, int], str]:

@@ -57,6 +57,13 @@ class Settings:
             raise TypeError(f"{key} is not a whole number")
         return value
 
+    def share(self, key: str) -> float:
+        """Return a setting that is a number between 0 and 1."""
+        value = self.get(key)
+        if not isinstance(value, int | float):
+            raise TypeError(f"{key} is not a number")
+        return float(value)
+
     def text(self, key: str) -> str:
         """Return a setting that is a text; "" for none."""
         value = self.get(key)

@@ -33,7 +33,7 @@ ActiveEmbedder = Callable[[], Embedder]
 
 _MOST_AT_ONCE = 100
 _AHEAD = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
-_WORLD_AFTER = 3  # texts in a row that get no vector are no longer the texts' fault
+_PROBE = "hello"
 _CONCERNED = frozenset(
     ("embedder", "embedding_batch_size", "embedding_max_retries", "min_message_tokens")
 )
@@ -90,7 +90,6 @@ class EmbeddingPipeline:
         self._ahead: Sequence[PassageId] = ()
         self._news = False
         self._known: dict[str, npt.NDArray[np.float32]] = {}
-        self._bad_in_a_row = 0
         self._spent = Ledger()
 
     @property
@@ -130,8 +129,8 @@ class EmbeddingPipeline:
         """Return the vectors of passages; texts that came through before are not embedded again.
 
         Raises `Cancelled` between two batches of the model and whatever the embedder raises. What
-        it cannot do with a text is `BadVectors`, for the text to be tried alone; three such in a
-        row with nothing between them are the embedder's fault: `EmbedderUnavailable`.
+        it cannot do with a text is `BadVectors`, so that the text is tried alone; when it cannot do
+        even a plain word, `EmbedderUnavailable`.
         """
         if (embedder := self._embedder) is None or (space := self._space) is None:
             raise EmbedderUnavailable("There is no embedder")
@@ -139,9 +138,7 @@ class EmbeddingPipeline:
             return self._made(embedder, space, items, is_cancelled)
         except (BadVectors, EmbedderUnavailable) as error:
             self._news = True
-            self._bad_in_a_row += len(items) == 1
-            if self._bad_in_a_row >= _WORLD_AFTER:
-                raise EmbedderUnavailable(error.title, error.hint) from error
+            self._probe(embedder, space, is_cancelled)
             raise BadVectors(error.title, error.hint) from error
         except Cancelled:
             raise
@@ -223,7 +220,6 @@ class EmbeddingPipeline:
                 # What one model refused another may take.
                 Attempts(self._store, self.name).forgive()
             self._ahead = ()
-            self._bad_in_a_row = 0
         self._embedder, self._space = embedder, space
         return space
 
@@ -290,12 +286,23 @@ class EmbeddingPipeline:
         """Embed texts, a batch a request; those of batches that came through are kept."""
         for first in range(0, len(texts), self._batch_size):
             batch = texts[first : first + self._batch_size]
-            try:
-                vectors = checked(embedder.embed(batch, is_cancelled), len(batch), space)
-            finally:
-                self._note_usage(embedder)
-            self._bad_in_a_row = 0
+            vectors = self._asked(embedder, space, batch, is_cancelled)
             self._known.update(zip(batch, vectors, strict=True))
+
+    def _probe(self, embedder: Embedder, space: Space, is_cancelled: IsCancelled) -> None:
+        """Tell whose fault a failure was: raise EmbedderUnavailable unless the embedder works."""
+        try:
+            self._asked(embedder, space, [_PROBE], is_cancelled)
+        except BadVectors as error:
+            raise EmbedderUnavailable(error.title, error.hint) from error
+
+    def _asked(
+        self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
+    ) -> "npt.NDArray[np.float32]":
+        try:
+            return checked(embedder.embed(texts, is_cancelled), len(texts), space)
+        finally:
+            self._note_usage(embedder)
 
     def _vectors_of(self, space: Space, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         import numpy as np

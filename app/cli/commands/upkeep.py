@@ -3,17 +3,22 @@
 import time
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
 from app.bootstrap import Services, locked
+from app.cli.commands.settings import NotAgreed
 from app.cli.terminal import Terminal
 from app.domain.errors import IndexUnavailable, NotFound
 from app.domain.workers import WorkerName, WorkerStatus
+from app.memory.embedders import EmbedderDirectory, Estimate, provider_registry
 from app.memory.overview import Overview
 from app.storage.backup import copy_backup
 from app.storage.restore import restore_backup
+from app.system.keys import KeyStore
 from app.system.paths import DataPaths
+from app.workers.embedding_pipeline import Redo
 
 _LOOK_EVERY_S = 5.0
 _NAP_S = 0.1
@@ -49,6 +54,7 @@ def status(services: Services, _given: Namespace, terminal: Terminal) -> int:
     """Say what the dashboard shows."""
     services.index_sync.catch_up_a_little(terminal.cancelled)
     overview = services.overview.read()
+    embedded = overview.embedded
     statuses = services.workers.refresh()
     if terminal.as_json:
         terminal.document(
@@ -56,6 +62,8 @@ def status(services: Services, _given: Namespace, terminal: Terminal) -> int:
                 "workers": _workers(statuses),
                 "passages": {kind.value: count for kind, count in overview.passages.items()},
                 "searchable_percent": round(overview.searchable_share * 100, 1),
+                "embedded_percent": round(embedded.share * 100, 1) if embedded else None,
+                "embedding_space": embedded.space if embedded else None,
                 "database_bytes": overview.database_bytes,
                 "conversations": overview.conversations,
                 "spend": {
@@ -114,12 +122,70 @@ def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def rebuild(services: Services, _given: Namespace, terminal: Terminal) -> int:
-    """Make the text index anew."""
+def rebuild(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Make the text index or the vectors of the embedder in force anew."""
+    if given.what == "embeddings":
+        return _rebuild_embeddings(services, given, terminal)
     services.index_sync.rebuild(terminal.cancelled)
     if terminal.as_json:
         terminal.document({"rebuilt": "index"})
     return 0
+
+
+def _rebuild_embeddings(services: Services, given: Namespace, terminal: Terminal) -> int:
+    """Delete and make again, once that was agreed to in sight of what it costs."""
+    pipeline = services.workers.embedding
+    if pipeline is None:
+        raise NotFound("There is no embedder", "Choose one: config set embedder builtin.")
+    redo = pipeline.redo()
+    terminal.err(_redo_words(redo, _estimate(services, redo)))
+    if not given.yes and not _says_yes(terminal):
+        raise NotAgreed("Nothing was deleted: nobody agreed to it", "Add --yes to agree.")
+    pipeline.start_over()
+    name = WorkerName.EMBEDDING_PIPELINE
+    (status,) = services.workers.run_until_idle([name], is_cancelled=terminal.cancelled)
+    is_whole = status.done == status.total
+    if terminal.as_json:
+        terminal.document(
+            {
+                "rebuilt": "embeddings",
+                "space": redo.space,
+                "deleted": redo.vectors,
+                "embedded": status.done,
+                "total": status.total,
+            }
+        )
+    else:
+        terminal.line(f"{status.done:,} of {status.total:,} passages are embedded.")
+    if not is_whole:
+        terminal.err(status.last_error or "The rest is embedded by 'commonplace work'.")
+    return 0 if is_whole else 1
+
+
+def _estimate(services: Services, redo: Redo) -> Estimate:
+    registry = provider_registry(services.settings, KeyStore())
+    with closing(EmbedderDirectory(services.settings, registry)) as embedders:
+        return embedders.estimate(redo.passages, redo.tokens)
+
+
+def _redo_words(redo: Redo, estimate: Estimate) -> str:
+    minutes = max(1, round(estimate.minutes))
+    cost = {None: "at a price that is unknown", 0.0: "at no cost"}.get(
+        estimate.cost_usd, f"for about ${max(estimate.cost_usd or 0.0, 0.01):.2f}"
+    )
+    return (
+        f"This deletes the {redo.vectors:,} vectors of {redo.space} and embeds {redo.passages:,} "
+        f"passages again: about {redo.tokens:,} tokens, {minutes:,} min, {cost}. "
+        "Meanwhile search finds by words."
+    )
+
+
+def _says_yes(terminal: Terminal) -> bool:
+    """Whether a person who looks on types yes; a script must say --yes."""
+    if not terminal.is_watched:
+        return False
+    terminal.err("Type yes and end the input (Ctrl-D) to agree:")
+    return terminal.read_input().strip().casefold() == "yes"
 
 
 def _wait(seconds: float, terminal: Terminal) -> None:
@@ -135,6 +201,8 @@ def _print(overview: Overview, statuses: Sequence[WorkerStatus], terminal: Termi
     for kind, count in overview.passages.items():
         terminal.line(f"{kind.value}: {count:,}")
     terminal.line(f"searchable: {overview.searchable_share:.0%}")
+    if overview.embedded is not None:
+        terminal.line(f"embedded in {overview.embedded.space}: {overview.embedded.share:.0%}")
     terminal.line(f"conversations: {overview.conversations:,}")
     terminal.line(f"database: {overview.database_bytes:,} bytes")
     today, month = _price(overview.spent_today_usd), _price(overview.spent_month_usd)

@@ -1,0 +1,155 @@
+"""The ranking: words and meaning of a message and its context, and what kind of message it is.
+
+A weighted sum of features over the candidates of one query; a passage takes the score of its best
+part. Index scores are standardised over the candidates, so that no scale of an index or a space
+matters; the others enter as they are. Why these features and weights, with the figures:
+`packaging/decisions/0030-ranking.md`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.ids import PartId
+from app.index.calibration import Background, relevance, relevance_by_words
+from app.index.question import Question
+from app.index.text_ranking import Survey
+from app.index.text_schema import speaker_number
+from app.index.traits import Traits
+
+FEATURES = (
+    "words", "context_words", "coverage", "cosine", "context_cosine", "answers_words",
+    "answers_cosine", "speaker_named", "time_told", "asking", "length", "own_side", "instruction",
+    "preference",
+)  # fmt: skip
+WEIGHTS = np.array([0.15, 0.7, 0.7, 0.6, 0.15, 0.1, 0.5, 0.9, 2.4, -0.5, 0.8, 0.8, 5.0, 0.8])
+
+_SHORT_WORDS = 60  # a message is short to the degree that it has fewer
+_LENGTH_WORDS = 40
+_ANSWERS_SHARE = 0.3  # of the words before it stand in questions
+_NEAR = 1.5  # deviations above the mean cosine: a standing order counts when it is about the matter
+
+Numbers = npt.NDArray[np.float64]
+Cosines = Mapping[PartId, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One line of a ranking; `relevance` is 0-1, `cosine` None where no vector took part."""
+
+    part_id: PartId
+    score: float
+    relevance: float
+    cosine: float | None
+    coverage: float
+
+
+def neighbourhood(survey: Survey) -> frozenset[PartId]:
+    """Return the candidates and all that stand in their contexts: whose cosines `rank` needs."""
+    ids = np.concatenate([survey.parts, survey.before.ravel(), survey.after.ravel()])
+    return frozenset(PartId(int(each)) for each in np.unique(ids) if each)
+
+
+def rank(
+    question: Question,
+    survey: Survey,
+    cosines: Cosines | None = None,
+    background: Background | None = None,
+) -> list[Ranked]:
+    """Return the candidates, best first; of equals the newer.
+
+    Without `cosines` (of `neighbourhood`) and the `background` of their space, words alone rank.
+    """
+    if not len(survey.parts):
+        return []
+    table = features(question, survey, cosines)
+    scores = table @ WEIGHTS
+    relevances = _relevance(survey, cosines, background)
+    order = np.lexsort((-survey.parts, -scores))
+    return [
+        Ranked(
+            part_id=(part := PartId(int(survey.parts[row]))),
+            score=float(scores[row]),
+            relevance=float(relevances[row]),
+            cosine=cosines.get(part) if cosines is not None else None,
+            coverage=float(survey.coverage[row]),
+        )
+        for row in order
+    ]
+
+
+def features(question: Question, survey: Survey, cosines: Cosines | None) -> Numbers:
+    """Return the features of the candidates, (n, 14), columns as in FEATURES."""
+    traits = [Traits.unpacked(int(each)) for each in survey.traits]
+    before = [Traits.unpacked(int(each)) for each in survey.asked_traits]
+    words = np.array([each.words for each in traits], float)
+    short = np.clip(1 - words / _SHORT_WORDS, 0, 1)
+    answers = np.array([each.asking > _ANSWERS_SHARE for each in before], float)
+    own, around, asked = _meanings(survey, cosines)
+    near_in_meaning = _standardised(own)
+    columns = [
+        _standardised(survey.words),
+        _standardised(survey.context),
+        survey.coverage,
+        near_in_meaning,
+        _standardised(around),
+        answers * _standardised(survey.asked_words, like=survey.words),
+        answers * _standardised(asked, like=own),
+        _speaker_named(question, survey),
+        short * question.wants_time * np.array([each.tells_time for each in traits]),
+        short * np.array([each.asking for each in traits]),
+        np.log1p(np.minimum(words, _LENGTH_WORDS)),
+        np.array([each.own_side for each in traits], float),
+        np.array([each.instructs for each in traits]) * np.clip(near_in_meaning / _NEAR, 0, 1),
+        np.array([each.prefers for each in traits], float),
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _meanings(survey: Survey, cosines: Cosines | None) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the cosines of each message, the mean of its neighbours' and that of the one before.
+
+    A message without a vector counts as the least of those that have one.
+    """
+    if not cosines:
+        nothing = np.zeros(len(survey.parts))
+        return nothing, nothing, nothing
+    least = min(cosines.values())
+    near = np.concatenate([survey.before, survey.after], axis=1)
+    lookup = np.vectorize(lambda part: cosines.get(part, least), otypes=[float])
+    own = lookup(survey.parts)
+    stands = near != 0
+    total = np.where(stands, lookup(near), 0.0).sum(axis=1)
+    around = np.where(stands.any(axis=1), total / np.maximum(1, stands.sum(axis=1)), own)
+    return own, around, lookup(survey.before[:, 0])
+
+
+def _standardised(values: Numbers, like: Numbers | None = None) -> Numbers:
+    """Return values on the scale of `like` (None: their own): mean 0, deviation 1."""
+    scale = values if like is None else like
+    deviation = float(scale.std())
+    return (values - scale.mean()) / deviation if deviation > 0 else np.zeros(len(values))
+
+
+def _speaker_named(question: Question, survey: Survey) -> Numbers:
+    """Mark whose speaker is among those the question names, unless it names all there are."""
+    speaking = {int(each) for each in survey.speakers if each}
+    named = speaking & {speaker_number(name) for name in question.names}
+    if not named or named == speaking:
+        return np.zeros(len(survey.parts))
+    return np.isin(survey.speakers, list(named)).astype(float)
+
+
+def _relevance(survey: Survey, cosines: Cosines | None, background: Background | None) -> Numbers:
+    """Return how likely each answers the query at all, 0-1, comparable between queries."""
+    if not cosines or background is None:
+        return np.array([relevance_by_words(each) for each in survey.coverage])
+    ids = np.concatenate([survey.parts[:, None], survey.before, survey.after], axis=1)
+    lookup = np.vectorize(lambda part: cosines.get(part, -1.0) if part else -1.0, otypes=[float])
+    best = lookup(ids).max(axis=1)
+    share = survey.context / survey.weight if survey.weight else np.zeros(len(best))
+    return np.array(
+        [relevance(cosine, each, background) for cosine, each in zip(best, share, strict=True)]
+    )

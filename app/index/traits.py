@@ -1,0 +1,128 @@
+"""What a message is like, apart from its words: length, whether it asks, tells a time, instructs.
+
+The ranking weighs these (`ranking`); they are kept in the text index beside the words. The word lists
+are English: messages in other languages have only what signs and numbers give away.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from app.domain.conversations import Role
+from app.domain.passages import Part
+
+CONTEXT_WORDS = 150
+NEAR = 3  # neighbours on either side at most
+_MAX_WORDS = 4_095
+_SAMPLE_CHARS = 6_000  # beyond them a message is long, whatever it says
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
+_LABEL = re.compile(r"([A-Z][\w'’-]{1,20}(?: [A-Z][\w'’-]{1,20})?): (?=\S)")
+_TIME = re.compile(
+    r"""\b(?: yesterday | today | tonight | tomorrow | ago | (?:last|next|this|past)\ (?:
+          night|week|weekend|month|year|summer|winter|spring|fall|autumn|(?:mon|tues|wednes|thurs|
+          fri|satur|sun)day | few\ \w+) | (?:mon|tues|wednes|thurs|fri|satur|sun)day
+        | january | february | march | april | june | july | august | september | october | november
+        | december | (?:in|since|until|by|around|may|of)\ \d{4} | \d{1,2}(?:st|nd|rd|th)
+        | \d{1,2}[/.-]\d{1,2}[/.-]\d{2,4} | \d{4}-\d{2}(?:-\d{2})? | \d{1,2}(?::\d{2})?\ ?[ap]m
+        | (?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|\d+|few|several|couple\ of)\ (?:
+          day|week|month|year|hour)s? | recently | the\ other\ day )\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_INSTRUCTION = re.compile(
+    r"""(?:^|[.!?\n]\s*)(?:please\s+)?(?:always|never|from\ now\ on|in\ (?:the\ )?future
+          |going\ forward|whenever|every\ time|each\ time|remember\ (?:to|that)|keep\ in\ mind)\b
+        | \b(?:whenever|every\ time|each\ time|when|if)\ i\ (?:ask|request|mention|want\ you)\b
+        | \b(?:you\ should|i(?:['’]d|\ would)?\ (?:like|want|need)\ you\ to)\ (?:always|never)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_PREFERENCE = re.compile(
+    r"""\bi(?:['’]d|\ would)?\ (?:(?:really|much|always|usually|generally|also)\ )?(?:prefer|love|enjoy
+          |hate|dislike|favou?r|rather|avoid) | \bmy\ (?:\w+\ )?(?:favou?rite|preference)
+        | \bi(?:['’]ve|\ have)?\ (?:chosen|chose|decided)\b | \bi\ (?:do\ not|don['’]t)\ like\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Properties of a message.
+
+    `asking` is the share (0-1) of its words that stand in questions. `instructs` marks a
+    standing order ("Always ..."), `prefers` a stated preference or choice. `own_side` marks what the user
+    said to an assistant, as against one of several people whose names stand before their words
+    (`speaker`, case folded, else empty).
+    """
+
+    words: int
+    asking: float = 0.0
+    tells_time: bool = False
+    instructs: bool = False
+    prefers: bool = False
+    own_side: bool = False
+    speaker: str = ""
+
+    def packed(self) -> int:
+        """Return everything but the speaker as one integer."""
+        flags = self.tells_time | self.instructs << 1 | self.own_side << 2 | self.prefers << 3
+        return flags | round(self.asking * 100) << 4 | self.words << 11
+
+    @classmethod
+    def unpacked(cls, value: int) -> Self:
+        """Return what `packed` was made from."""
+        return cls(
+            words=value >> 11,
+            asking=(value >> 4 & 127) / 100,
+            tells_time=bool(value & 1),
+            instructs=bool(value & 2),
+            own_side=bool(value & 4),
+            prefers=bool(value & 8),
+        )
+
+
+def traits_of(part: Part) -> Traits:
+    """Return the traits of a message."""
+    text = part.text[:_SAMPLE_CHARS]
+    label = _LABEL.match(text)
+    said = text[label.end() :] if label else text
+    sentences = [(count_words(each[0]), each[0]) for each in _SENTENCE.finditer(said)]
+    words = sum(count for count, _ in sentences)
+    asked = sum(count for count, each in sentences if each.rstrip().endswith(("?", "？")))
+    is_user = part.role is Role.USER
+    return Traits(
+        words=min(words, _MAX_WORDS),
+        asking=asked / words if words else 0.0,
+        tells_time=_TIME.search(said) is not None,
+        instructs=is_user and label is None and _INSTRUCTION.search(said) is not None,
+        prefers=is_user and label is None and _PREFERENCE.search(said) is not None,
+        own_side=is_user and label is None,
+        speaker=label[1].casefold() if label else "",
+    )
+
+
+def count_words(text: str) -> int:
+    """Return how many words there are; of a script without spaces, two characters are a word."""
+    count = 0
+    for match in _WORD.finditer(text):
+        word = match[0]
+        count += 1 if word.isascii() or word[0] < "\u2e80" else max(1, len(word) // 2)
+    return count
+
+
+def context_of(words: Sequence[int], at: int) -> range:
+    """Return which messages in a row are the context of the one at `at`, itself included.
+
+    `words` are the lengths of all. Whole neighbours are taken in turn from before and after, up to
+    CONTEXT_WORDS in all and NEAR on either side.
+    """
+    first, last, total = at, at, words[at]
+    for _ in range(NEAR):
+        if first > 0 and total + words[first - 1] <= CONTEXT_WORDS and at - first < NEAR:
+            first -= 1
+            total += words[first]
+        if last + 1 < len(words) and total + words[last + 1] <= CONTEXT_WORDS:
+            last += 1
+            total += words[last]
+    return range(first, last + 1)
