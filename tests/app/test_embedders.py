@@ -69,7 +69,7 @@ def desk(data_dir: Path, server: Loopback) -> Iterator[Desk]:
         settings.put_provider(ProviderRow("local", "compatible", server.v1, None))
         settings.put_provider(ProviderRow("far", "compatible", "https://far.example/v1", None))
         registry = provider_registry(settings, KeyStore())
-        embedders = EmbedderDirectory(settings, registry, question_limit_s=5.0, decision_s=0.0)
+        embedders = EmbedderDirectory(settings, registry, question_limit_s=30.0, decision_s=0.0)
         yield Desk(store, settings, embedders)
         embedders.close()
 
@@ -301,7 +301,7 @@ def test_the_space_before_answers_until_the_new_one_covers_as_much(desk: Desk) -
 
 def test_which_space_answers_is_not_counted_out_at_every_question(desk: Desk) -> None:
     registry = provider_registry(desk.settings, KeyStore())
-    patient = EmbedderDirectory(desk.settings, registry, question_limit_s=5.0, decision_s=3600.0)
+    patient = EmbedderDirectory(desk.settings, registry, question_limit_s=30.0, decision_s=3600.0)
     desk.settings.set("embedder", LOCAL)
     assert name_of(patient.answering(covering(all_minilm=1.0))) == "all_minilm_l6_v2"
     assert name_of(patient.answering(never)) == "all_minilm_l6_v2"

@@ -81,6 +81,7 @@ def build(server: Loopback, loop: LoopThread) -> Build:
         **limits: Any,
     ) -> RemoteEmbedder:
         found = FoundKey(Secret(key), KeyPlace.KEYRING) if key else None
+        limits.setdefault("question_limit_s", 30.0)  # a busy machine may need more than 2
         endpoint = Endpoint("testing", check_base_url(url), lambda: found, needs_key=needs_key)
         return RemoteEmbedder(endpoint, model, loop, pace or RequestPace(lambda: None), **limits)
 
