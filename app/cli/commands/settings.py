@@ -1,22 +1,14 @@
 """`config` and `provider`."""
 
 from argparse import Namespace
-from contextlib import closing
 
 from app.bootstrap import Services
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
 from app.domain.errors import KnownError
 from app.domain.settings_schema import SETTINGS, Setting, setting_for
-from app.memory.embedders import (
-    ONNX,
-    EmbedderDirectory,
-    Estimate,
-    amount_to_embed,
-    provider_registry,
-)
+from app.memory.embedders import ONNX, Estimate, amount_to_embed
 from app.providers.configuration import ProviderConfig, ProviderKind
-from app.system.keys import KeyStore
 
 
 class NotAgreed(KnownError):
@@ -53,24 +45,22 @@ def _choose_embedder(services: Services, given: Namespace, terminal: Terminal) -
     choice = str(setting_for("embedder").parse(given.value))
     if choice.startswith(ONNX):
         choice = f"{ONNX}{terminal.path(choice.removeprefix(ONNX))}"
-    registry = provider_registry(services.settings, KeyStore())
-    with closing(EmbedderDirectory(services.settings, registry)) as embedders:
-        passages, tokens = amount_to_embed(services.store)
-        estimate = embedders.estimate(passages, tokens, choice)
-        if choice != services.settings.text("embedder"):
-            terminal.err(
-                f"Embedding with {embedders.describe(choice)}: {passages:,} passages, about "
-                f"{tokens:,} tokens, {_minutes(estimate.minutes)}."
+    passages, tokens = amount_to_embed(services.store)
+    estimate = services.embedders.estimate(passages, tokens, choice)
+    if choice != services.settings.text("embedder"):
+        terminal.err(
+            f"Embedding with {services.embedders.describe(choice)}: {passages:,} passages, about "
+            f"{tokens:,} tokens, {_minutes(estimate.minutes)}."
+        )
+    if not estimate.is_agreed:
+        terminal.err(_sending_words(estimate))
+        if not given.yes and not _says_yes(terminal):
+            raise NotAgreed(
+                f"The embedder is still {services.settings.text('embedder')}: nobody agreed to "
+                f"send your history to {estimate.sent_to}",
+                "Add --yes to agree.",
             )
-        if not estimate.is_agreed:
-            terminal.err(_sending_words(estimate))
-            if not given.yes and not _says_yes(terminal):
-                raise NotAgreed(
-                    f"The embedder is still {services.settings.text('embedder')}: nobody agreed to "
-                    f"send your history to {estimate.sent_to}",
-                    "Add --yes to agree.",
-                )
-        embedders.choose(choice, agreed=not estimate.is_agreed)
+    services.embedders.choose(choice, agreed=not estimate.is_agreed)
 
 
 def _sending_words(estimate: Estimate) -> str:
