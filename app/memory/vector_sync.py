@@ -81,7 +81,7 @@ class VectorSync:
         if held is not None and held.space == space:
             return held.index if held.is_loaded else None
         with self._naming:
-            self._in_use[space.name] = space
+            self._in_use = {**self._in_use, space.name: space}  # others iterate without a lock
         self._news.set()
         return None
 
