@@ -12,7 +12,7 @@ from datetime import datetime
 
 import numpy as np
 
-from app.domain.errors import IndexUnavailable, KnownError
+from app.domain.errors import IndexUnavailable, KnownError, StorageError
 from app.domain.events import Changed
 from app.domain.ids import PARTS_OF_A_PASSAGE
 from app.domain.passages import Space
@@ -53,17 +53,10 @@ class VectorSync:
     What it answers may be asked from any thread, takes no time and never raises.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        vectors: Vectors,
-        new_index: Callable[[int], VectorIndex] = ExactVectorIndex,
-    ) -> None:
-        """Hold nothing yet; `new_index` makes an empty index of so many dimensions."""
+    def __init__(self, store: Store, vectors: Vectors) -> None:
         self._store = store
         self._passages = Passages(store)
         self._vectors = vectors
-        self._new_index = new_index
         self._in_use: dict[str, Space] = {}
         self._held: dict[str, _Held] = {}
         self._naming = threading.Lock()
@@ -129,12 +122,15 @@ class VectorSync:
     def catch_up(self, is_cancelled: IsCancelled = lambda: False) -> None:
         """Bring the indexes in use in step now. Blocking; raises StorageError, IndexUnavailable.
 
-        `is_cancelled` is asked between batches. What failed is dropped, to be loaded anew.
+        `is_cancelled` is asked between batches. An index that cannot take its rows is dropped, to
+        be loaded anew; while the database cannot be read, it answers with what it has.
         """
         with self._busy:
             for space in tuple(self._in_use.values()):
                 try:
                     self._follow(space, is_cancelled)
+                except StorageError:
+                    raise  # what was taken in is right, and will be taken in again
                 except Exception:
                     with self._naming:
                         self._held.pop(space.name, None)
@@ -163,7 +159,7 @@ class VectorSync:
         if held is None or held.begun_at != begun_at or held.space != space:
             # The position comes before the rows: what leaves while they are read is looked for.
             _, position = self._passages.forgetting()
-            held = _Held(space, begun_at, self._new_index(space.dimension), position)
+            held = _Held(space, begun_at, ExactVectorIndex(space.dimension), position)
             with self._naming:
                 if space.name in self._in_use:
                     self._held[space.name] = held

@@ -262,6 +262,45 @@ def test_when_loading_fails_search_goes_on_without_and_it_is_tried_again(
     assert vectors.loads == 3
 
 
+def test_while_the_database_cannot_be_read_what_is_loaded_answers(
+    store: Store, vectors: Spied, sync: VectorSync
+) -> None:
+    told(store, "one", "two")
+    first, second = passages(store)
+    embed(store, vectors, [first])
+    sync.catch_up()
+    embed(store, vectors, [second])
+    vectors.failures = 1
+    with pytest.raises(StorageError):
+        sync.catch_up()
+    assert held(sync) == [first]
+    sync.catch_up()
+    assert held(sync) == [first, second]
+
+
+def test_an_index_that_stumbles_is_loaded_anew(
+    store: Store, vectors: Spied, sync: VectorSync
+) -> None:
+    told(store, "one", "two")
+    first, second = passages(store)
+    embed(store, vectors, [first])
+    sync.catch_up()
+    stumbled = sync.index_for(SPACE)
+    embed(store, vectors, [second])
+
+    def stumble() -> None:
+        raise ZeroDivisionError
+
+    vectors.before_rows = stumble
+    with pytest.raises(ZeroDivisionError):
+        sync.catch_up()
+    assert held(sync) is None
+    vectors.before_rows = lambda: None
+    sync.catch_up()
+    assert held(sync) == [first, second]
+    assert sync.index_for(SPACE) is not stumbled
+
+
 def test_a_bug_in_loading_does_not_end_the_thread(
     store: Store, vectors: Spied, sync: VectorSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
