@@ -47,6 +47,9 @@ class _Work(QRunnable):
 class Bridge(QObject):
     """Between the GUI thread, where it lives, and every other.
 
+    Attributes:
+        is_settled: Whether `settle` has ended: no task is waited for any more.
+
     Signals, all emitted on the GUI thread:
         changed: A `Changed`, the union of what was written since the last one.
         worker_changed: A `WorkerStatus`, the newest of each worker that changed.
@@ -73,7 +76,7 @@ class Bridge(QObject):
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._wishes = 0
         self._is_closing = False
-        self._is_settled = False
+        self.is_settled = False
         self._gather = QTimer(self, singleShot=True, interval=_GATHER_MS)
         self._gather.timeout.connect(self._on_gather_timeout)
         self._call_wanted.connect(self._on_call_wanted, Qt.ConnectionType.QueuedConnection)
@@ -102,7 +105,7 @@ class Bridge(QObject):
 
     def host_worker(self, loop: Callable[[], None]) -> None:
         """Run a worker's loop in a QRunnable of its own until it returns; not after `settle`."""
-        if not self._is_settled:
+        if not self.is_settled:
             self._workers_pool.start(_Work(loop, Future()))
 
     def on_gui(self, call: Callable[[], object]) -> Callable[[], None]:
@@ -141,7 +144,7 @@ class Bridge(QObject):
         if tasks := tuple(self._tasks.values()):
             await asyncio.wait(tasks, timeout=timeout_s)
         self.cancel_all()
-        self._is_settled = True
+        self.is_settled = True
 
     def cancel_all(self) -> None:
         """Cancel every task."""

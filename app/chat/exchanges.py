@@ -7,8 +7,8 @@ the user's words are safe; the reply then grows by itself.
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -146,6 +146,16 @@ class ExchangeLoop:
     def running(self, conversation_id: ConversationId) -> Reply | None:
         """Return the reply under way in a conversation."""
         return self._running.get(conversation_id)
+
+    def stop(self, conversation_ids: Iterable[ConversationId]) -> None:
+        """Stop the replies of conversations; return once what had come is stored. Blocking.
+
+        A disk that refuses is waited for no longer than a goodbye waits.
+        """
+        running = [reply for each in conversation_ids if (reply := self._running.get(each))]
+        for reply in running:
+            reply.stop()
+        wait([reply.done for reply in running], _STOP_TIMEOUT_S)
 
     @property
     def busy(self) -> bool:

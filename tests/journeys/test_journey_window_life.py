@@ -3,13 +3,16 @@
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from PySide6.QtCore import Qt
 
+from app.bootstrap import Role, Services, build
 from app.domain.conversations import ExchangeStatus
 from app.providers.configuration import ProviderConfig, ProviderKind
 from app.system.paths import DataPaths
@@ -17,6 +20,7 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import slow, stall, text
 from tests.fakes.user import User
 from ui.controllers.importing import SAMPLE
+from ui.widgets.transcript.frames import UserFrame
 from ui.widgets.transcript.panels import InterruptedMark
 
 MODEL = "loop:test-model"
@@ -179,3 +183,58 @@ def put_file(path: Path, *, gone: bool = False) -> None:
         path.unlink()
     else:
         path.write_text("This is no folder.", encoding="utf-8")
+
+
+async def test_who_leaves_while_the_folder_is_being_opened_leaves_nothing_open(
+    user: User, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, go_on = threading.Event(), threading.Event()
+    opened: list[Services] = []
+
+    def slowly(*given: Any) -> Services:
+        opening.set()
+        assert go_on.wait(20)
+        opened.append(build(*given))
+        return opened[-1]
+
+    monkeypatch.setattr("app.bootstrap.build", slowly)
+    await user.start_only()
+    await user.until(opening.is_set)
+    user.window.close()
+    await user.until(lambda: user.running.bridge.is_settled, "the goodbye to go on without it")
+
+    go_on.set()
+    await user.gone()
+
+    assert opened
+    build(DataPaths(data_dir), Role.COMMAND_LINE).close()  # raises if somebody has it open
+
+
+async def test_what_comes_from_elsewhere_takes_neither_the_place_nor_the_words(
+    user: User, data_dir: Path
+) -> None:
+    await user.start()
+    await user.say("First question")
+    await user.until(lambda: user.transcript.turn_count == 1 and not user.transcript.is_streaming)
+    opened = str(user.program.chat.conversation_id)
+    long = "\n\n".join(f"Line {number}" for number in range(60))
+    said = ("--data-dir", str(data_dir), "ask", long, "--conversation", opened)
+    await ended(user, program("app", *said))
+    await user.until(lambda: user.transcript.turn_count == 2)
+    await user.until(lambda: "Line 59" in user.turn_text(1) and user.transcript.is_settled)
+    frame = user.turn(0).findChild(UserFrame)
+    assert frame is not None
+    user.transcript.scroll_to_turn(0, centred=False, highlight=False)
+    frame.setFocus()
+    user.click("Edit", frame)
+    await user.until(lambda: user.window.chat.composer.is_editing)
+    user.type(", said differently")
+    place = user.transcript.place()
+
+    said = ("--data-dir", str(data_dir), "ask", "Third question", "--conversation", opened)
+    await ended(user, program("app", *said))
+
+    await user.until(lambda: user.transcript.turn_count == 3 and user.transcript.is_settled)
+    assert user.transcript.place() == place
+    assert user.window.chat.composer.is_editing
+    assert user.window.chat.composer.text == "First question, said differently"

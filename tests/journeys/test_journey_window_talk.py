@@ -245,3 +245,80 @@ def begin_edit(user: User) -> None:
     assert frame is not None
     frame.setFocus()
     user.click("Edit", frame)
+
+
+async def test_a_regeneration_that_fails_leaves_the_earlier_answer_within_reach(
+    user: User, server: Loopback
+) -> None:
+    server.reply(text("Heads.")).reply(error(404, code="model_not_found", message="no such model"))
+    await started_with(user, server)
+    await user.say("Throw a coin.")
+    await answered(user, 0, "Heads.")
+    user.press("Ctrl+R")
+    await found(user, 0, ProblemPanel)
+    await user.until(lambda: "2/2" in user.turn_text(0))
+
+    user.click("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", user.turn(0))
+
+    await answered(user, 0, "Heads.")
+    assert "1/2" in user.turn_text(0)
+    await user.restart()
+    await answered(user, 0, "Heads.")
+
+
+async def test_what_had_come_stays_in_sight_while_a_reply_is_continued(
+    user: User, server: Loopback
+) -> None:
+    server.reply(text("The first half", chunks=3), Stall()).reply(text(", and"), Stall())
+    await started_with(user, server)
+    await user.say("Tell me a story.")
+    await user.until(lambda: "The first half" in user.turn_text(0))
+    user.press("Esc")
+    mark = await found(user, 0, InterruptedMark)
+    await user.until(lambda: not user.action("stop").isEnabled())
+
+    user.click("Continue", mark)
+
+    await user.until(lambda: len(server.posts) == 2 and user.transcript.is_streaming)
+    await user.until(lambda: ", and" in user.turn_text(0))
+    assert "The first half" in user.turn_text(0)
+    user.press("Ctrl+N")
+    await user.sees("What is on your mind?")
+    user.click_row(user.window.sidebar.conversation_list, "Tell me a story.")
+    await user.until(lambda: ", and" in user.turn_text(0))
+    assert "The first half" in user.turn_text(0)
+    user.press("Ctrl+.")
+    await found(user, 0, InterruptedMark)
+    assert "The first half" in user.turn_text(0)
+
+
+async def test_deleting_a_conversation_stops_its_reply(user: User, server: Loopback) -> None:
+    server.reply(text("Slowly", chunks=2), stall())
+    await started_with(user, server)
+    await user.say("Take your time.")
+    await user.until(lambda: "Slowly" in user.turn_text(0))
+
+    user.action("delete").trigger()
+
+    await user.until_so(lambda services: not services.chat.busy)
+    await user.until(lambda: "Take your time." not in user.titles())
+    user.click("Undo")
+    await found(user, 0, InterruptedMark)
+    assert "Slowly" in user.turn_text(0)
+
+
+async def test_forgetting_a_conversation_stops_its_reply_and_leaves_nothing_of_it(
+    user: User, server: Loopback
+) -> None:
+    server.reply(text("Slowly", chunks=2), stall())
+    await started_with(user, server)
+    await user.say("Take your time.")
+    await user.until(lambda: "Slowly" in user.turn_text(0))
+
+    user.action("forget").trigger()
+    user.click("Forget")
+
+    await user.sees("Exports and backups that you copied elsewhere were not touched.")
+    assert not await user.ask(lambda services: services.chat.busy)
+    assert not user.titles()
+    assert await user.ask(lambda services: services.overview.read().conversations) == 0

@@ -236,11 +236,14 @@ class ChatController(QObject):
         exchanges = [view.path[turn] for turn in turns]
         messages = await self._bridge.run(lambda: self._services.library.messages(exchanges))
         for turn, exchange in zip(turns, exchanges, strict=True):
-            if self.view is not view:
-                return
-            if not self._is_growing(exchange):
+            if self._shows(turn, exchange) and not self._is_growing(exchange):
                 self._provide_turn(turn, exchange, messages[exchange.id])
                 await asyncio.sleep(0)  # drawing one takes 5 to 20 ms
+
+    def _shows(self, turn: int, exchange: Exchange) -> bool:
+        """Return whether an exchange still is what it was, and where."""
+        path = self.view.path if self.view is not None else ()
+        return turn < len(path) and path[turn] == exchange
 
     def _provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> None:
         assert self.view is not None
@@ -345,9 +348,17 @@ class ChatController(QObject):
             self._bridge.start("follow", self._follow(conversation_id))
 
     async def _follow(self, conversation_id: ConversationId) -> None:
-        """Show what was done to the open conversation from elsewhere, such as a command line."""
+        """Show what was done to the open conversation from elsewhere, such as a command line.
+
+        Who reads at the end sees it come; nobody is moved, and what is being written stays.
+        """
+        library, exchanges = self._services.library, self._services.exchanges
+
+        def read() -> tuple[ConversationView, dict[MessageId, int]]:
+            return library.open(conversation_id), dict(exchanges.text_lengths(conversation_id))
+
         try:
-            fresh = await self._bridge.run(lambda: self._services.library.open(conversation_id))
+            fresh, lengths = await self._bridge.run(read)
         except KnownError:
             if self.conversation_id == conversation_id:
                 self.begin_new()
@@ -356,11 +367,15 @@ class ChatController(QObject):
             return
         self._show_head(fresh.conversation)
         shown, now = _outline(self.view), _outline(fresh)
-        has_grown = now[: len(shown)] != shown or len(now) > len(shown)
         is_same_branch = [each[0] for each in now[: len(shown)]] == [each[0] for each in shown]
         is_ours = self._replies.of(conversation_id) is not None or self._ending is not None
-        if has_grown and is_same_branch and not is_ours:
-            await self.load(conversation_id, place=self._transcript.place())
+        if now == shown or not is_same_branch or is_ours:
+            return
+        self.view = fresh
+        self._transcript.extend(heads_of(fresh.path, lengths)[len(shown) :])
+        self.show_running(False)
+        changed = [turn for turn, before in enumerate(shown) if now[turn] != before]
+        await self._provide(fresh, changed)
 
 
 def _outline(view: ConversationView) -> list[tuple[ExchangeId, object, tuple[MessageId, ...]]]:

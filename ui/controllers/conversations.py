@@ -182,7 +182,7 @@ class ConversationsController(QObject):
         )
 
     def _delete(self, conversation: Conversation) -> None:
-        self._do(lambda: self._services.library.delete(conversation.id))
+        self._do(lambda: self._deleted(conversation.id))
         if self.opened is not None and self.opened.id == conversation.id:
             self._close()
         self._window.chat.banner.tell(
@@ -236,11 +236,19 @@ class ConversationsController(QObject):
             if box.clickedButton() is yes:
                 if self.opened is not None and self.opened.id == conversation.id:
                     self._close()
-                self._do(lambda: self._services.forget([conversation.id]), self._tell_what_is_left)
+                self._do(lambda: self._forgotten(conversation.id), self._tell_what_is_left)
 
         box.finished.connect(done)
         box.finished.connect(box.deleteLater)
         box.open()
+
+    def _deleted(self, conversation_id: ConversationId) -> None:
+        self._services.chat.stop([conversation_id])
+        self._services.library.delete(conversation_id)
+
+    def _forgotten(self, conversation_id: ConversationId) -> tuple[str, ...]:
+        self._services.chat.stop([conversation_id])
+        return self._services.forget([conversation_id])
 
     def _tell_what_is_left(self, left: object) -> None:
         words = " ".join(left) if isinstance(left, tuple) and left else "It is gone for ever."

@@ -80,8 +80,12 @@ class PrivacyController(QObject):
     async def _discard(self, conversation: Conversation, then: Callable[[], None]) -> None:
         self._decided.add(conversation.id)
         try:
-            await self._bridge.write(lambda: self._services.forget([conversation.id]))
+            await self._bridge.write(lambda: self._forgotten(conversation))
         except KnownError as error:
             self._window.chat.tell(error)
             return
         then()
+
+    def _forgotten(self, conversation: Conversation) -> None:
+        self._services.chat.stop([conversation.id])
+        self._services.forget([conversation.id])

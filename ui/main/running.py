@@ -5,6 +5,7 @@ import gc
 import logging
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,7 @@ class Commonplace:
         self.services: Services | None = None
         self._server: CommandServer | None = None
         self._leaving = False
+        self._door = threading.Lock()  # opening and closing, one after the other
         self._shown_report: ReportDialog | None = None
         self._collect = QTimer(self.window, interval=_COLLECT_EVERY_MS)
         self._collect.timeout.connect(_collect_garbage)
@@ -92,12 +94,12 @@ class Commonplace:
     async def _open_services(self) -> None:
         self.refusal = None
         try:
-            self.services = await self._build_patiently()
+            services = await self._build_patiently()
         except KnownError as error:
             self._stand_still(error)
         else:
-            if self.services is not None:
-                self._begin(self.services)
+            if services is not None:
+                self._begin(services)
                 await self.bridge.run(preload)
 
     async def _build_patiently(self) -> "Services | None":
@@ -118,10 +120,17 @@ class Commonplace:
             await asyncio.sleep(_TRY_AGAIN_S)
         return await self.bridge.run(self._build)
 
-    def _build(self) -> "Services":
+    def _build(self) -> "Services | None":
+        """Open the directory, unless the goodbye has begun; blocking, on the pool.
+
+        What is open is noted here: nobody may be waiting for it any more.
+        """
         from app.bootstrap import Role, build
 
-        return build(self._paths, Role.WINDOW)
+        with self._door:
+            if not self._leaving:
+                self.services = build(self._paths, Role.WINDOW)
+            return self.services
 
     def _stand_still(self, error: KnownError) -> None:
         """Say why the data directory cannot be opened; nothing in it was changed."""
@@ -165,23 +174,23 @@ class Commonplace:
             keep_state(self._paths.window, self.window.state_to_keep())
         self.window.hide()
         await self.bridge.settle(_SETTLE_S)
-        if self.services is not None:
-            services, server = self.services, self._server
-
-            def close() -> None:
-                if server is not None:
-                    server.close()
-                services.close()
-
-            try:
-                await self.bridge.run(close)
-            except Exception:  # noqa: BLE001 - the window must go all the same
-                _log.exception("the goodbye failed")
+        try:
+            await self.bridge.run(self._close)
+        except Exception:  # noqa: BLE001 - the window must go all the same
+            _log.exception("the goodbye failed")
         self.bridge.wait_for_pools(_GOODBYE_MS)
         self.window.close_for_good()
         self.window.deleteLater()
         self.appearance.deleteLater()
         self.finished.set()
+
+    def _close(self) -> None:
+        """Let go of the directory, once an opening that is under way is over; blocking."""
+        with self._door:
+            if self._server is not None:
+                self._server.close()
+            if self.services is not None:
+                self.services.close()
 
     def _on_report_finished(self) -> None:
         if self._shown_report is not None:

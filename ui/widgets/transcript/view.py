@@ -143,6 +143,13 @@ class TranscriptView(VirtualColumn):
         self.rest_on(AtEnd())
         return index
 
+    def extend(self, heads: Sequence[TurnHead]) -> None:
+        """Add turns at the end, whose content is asked for; who reads elsewhere is not moved."""
+        self._heads.extend(heads)
+        for height in guess_heights(heads, self._look.theme, self.item_width()):
+            self.append_item(height)
+        self._mark_last()
+
     def truncate(self, count: int) -> None:
         """Drop all turns but the first `count`: another branch takes their place."""
         if self._live is not None and self._live.index >= count:
