@@ -248,10 +248,9 @@ class EmbeddingPipeline:
             for item in items
             if item.known.twin is None
         ]
-        wanted = dict.fromkeys(piece.text for _, own in pieces for piece in own)
-        self._embed(
-            embedder, space, [text for text in wanted if text not in self._known], is_cancelled
-        )
+        wanted = {piece.text for _, own in pieces for piece in own} - self._known.keys()
+        # Short ones together: a model pads each of a batch to the longest.
+        self._embed(embedder, space, sorted(wanted, key=_by_length), is_cancelled)
         embedded = tuple(
             EmbeddedPassage(
                 item.text.id,
@@ -328,6 +327,10 @@ class _Piece:
     part: PartId
     span: tuple[int, int]
     text: str
+
+
+def _by_length(text: str) -> tuple[int, str]:
+    return len(text), text
 
 
 def _said(text: PassageText) -> list[tuple[int, str]]:
