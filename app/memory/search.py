@@ -22,11 +22,13 @@ from app.domain.passages import (
     SearchResult,
 )
 from app.domain.text import one_line
+from app.index.calibration import Background
 from app.index.query import parse_query, sentence_query
-from app.index.question import read_question
-from app.index.ranking import Ranked, neighbourhood, rank
+from app.index.question import Question, read_question
+from app.index.ranking import Cosines, Ranked, neighbourhood, rank
 from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
 from app.index.text_index import TantivyTextIndex
+from app.index.text_ranking import Survey
 from app.memory.index_sync import IndexSync
 from app.memory.meaning import Look, Meaning
 from app.storage.passages import PassagePlace, Passages
@@ -37,6 +39,7 @@ CANDIDATES = 200  # of each list: by words, by the words around, by meaning
 
 _QUESTION_LIMIT_CHARS = 200
 _QUESTION_MAX_CHARS = 500
+_ALL = 1_000_000
 _ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
 
 
@@ -46,6 +49,29 @@ class _Scope:
 
     allowed: frozenset[PassageId] | None
     left_out: frozenset[PassageId]
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """What ranks, before it is ranked; `cosines` and `background` None where words alone do."""
+
+    question: Question
+    survey: Survey
+    cosines: Cosines | None
+    background: Background | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """All that decides a search: the parts ranked, best first, and why.
+
+    `considered` may hold more parts than are ranked; None when nothing ranks, because filters alone
+    list what there is by date.
+    """
+
+    query: SearchQuery
+    ranked: tuple[Ranked, ...]
+    considered: Considered | None
 
 
 class SearchService:
@@ -114,15 +140,39 @@ class SearchService:
         scope = _Scope(None, self._left_out() | own)
         return self._results(query, self._ranked(query, self._look(query), scope))
 
-    def parts_ranked(self, text: str, conversation_ids: Collection[ConversationId]) -> list[PartId]:
+    def parts_ranked(
+        self,
+        text: str,
+        conversation_ids: Collection[ConversationId] = (),
+        *,
+        by_meaning: bool = True,
+    ) -> list[PartId]:
         """Return the parts that a question finds in some conversations (none: in all), best first.
 
         For measuring the ranking: nothing is grouped, cut or shown. Raises like `search`.
         """
         query = sentence_query(text)
         allowed = self._passages.of_conversations(conversation_ids) if conversation_ids else None
-        ranked = self._ranked(query, self._look(query), _Scope(allowed, self._left_out()))
+        look = self._look(query) if by_meaning else None
+        ranked = self._ranked(query, look, _Scope(allowed, self._left_out()))
         return [each.part_id for each in ranked]
+
+    def inspect(self, text: str, parts: Collection[PartId] = ()) -> Inspection:
+        """Return what decides the search for `text`, for explaining it; `parts` are looked at too.
+
+        They are even if no list names them or a filter leaves them out. Raises like `search`.
+        """
+        query = parse_query(text)
+        scope = self._scope(query, None)
+        if query.is_list:
+            whole = replace(query, limit=_ALL)
+            return Inspection(query, tuple(self._listed(whole, None)), None)
+        look = self._look(query)
+        found = self._considered(query, look, scope)
+        ranked = rank(found.question, found.survey, found.cosines, found.background)
+        if not set(parts) <= {each.part_id for each in ranked}:
+            found = self._considered(query, look, scope, parts)
+        return Inspection(query, tuple(ranked), found)
 
     def _look(self, query: SearchQuery) -> Look | None:
         if self._meaning is None or not query.words:
@@ -131,19 +181,31 @@ class SearchService:
 
     def _ranked(self, query: SearchQuery, look: Look | None, scope: _Scope) -> list[Ranked]:
         """Return the best parts, best first: the candidates of each list, ranked by everything."""
+        found = self._considered(query, look, scope)
+        return rank(found.question, found.survey, found.cosines, found.background)
+
+    def _considered(
+        self,
+        query: SearchQuery,
+        look: Look | None,
+        scope: _Scope,
+        parts: Collection[PartId] = (),
+    ) -> Considered:
+        """Return what is known of the candidates of each list, and of `parts`."""
         question = read_question(query.words)
         asked = replace(query, words=question.asked) if question.asked else query
         try:
             found = self._index.candidates(asked, CANDIDATES, scope.allowed, scope.left_out)
+            found = found.union(parts)
             if look is None:
-                return rank(question, self._index.survey(asked, found))
+                return Considered(question, self._index.survey(asked, found), None, None)
             near = look.index.search(look.vector, CANDIDATES, scope.allowed, scope.left_out)
             survey = self._index.survey(asked, found.union(hit.part_id for hit in near))
         except IndexUnavailable:
             self._sync.wake()  # it may be for it to build the index anew
             raise
         cosines = look.index.cosines(look.vector, neighbourhood(survey))
-        return rank(question, survey, cosines, look.background)
+        return Considered(question, survey, cosines, look.background)
 
     def _scope(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> _Scope:
         if kinds is None and not _has_filters(query):
@@ -238,7 +300,8 @@ class _Found:
         order = [*rest, best] if _is_shown(best) and rest else [best, *rest]
         texts = [each.shown for each in order if each is not None]
         cuts = (snippet(text, query) for text in texts)
-        return next((cut for cut in cuts if cut.marks), snippet(texts[0] if texts else "", query))
+        answers = [each.shown for each in parts if each.role is not Role.USER] or texts or [""]
+        return next((cut for cut in cuts if cut.marks), snippet(answers[0], query))
 
 
 def _is_shown(part: Part | None) -> bool:
