@@ -66,12 +66,13 @@ class Inspection:
     """All that decides a search: the parts ranked, best first, and why.
 
     `considered` may hold more parts than are ranked; None when nothing ranks, because filters alone
-    list what there is by date.
+    list what there is by date. `problem` says why meaning takes no part, if it should.
     """
 
     query: SearchQuery
     ranked: tuple[Ranked, ...]
     considered: Considered | None
+    problem: str = ""
 
 
 class SearchService:
@@ -172,7 +173,9 @@ class SearchService:
         ranked = rank(found.question, found.survey, found.cosines, found.background)
         if not set(parts) <= {each.part_id for each in ranked}:
             found = self._considered(query, look, scope, parts)
-        return Inspection(query, tuple(ranked), found)
+        return Inspection(
+            query, tuple(ranked), found, self._meaning.problem if self._meaning else ""
+        )
 
     def _look(self, query: SearchQuery) -> Look | None:
         if self._meaning is None or not query.words:
