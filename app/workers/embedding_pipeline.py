@@ -13,7 +13,6 @@ from app.domain.passages import PassageText, Space
 from app.domain.ports import Embedder
 from app.domain.text import one_line
 from app.domain.workers import Ledger, WorkerName
-from app.memory.overview import Embedded
 from app.storage.attempts import Attempts
 from app.storage.passages import Passages
 from app.storage.settings import Settings
@@ -177,15 +176,6 @@ class EmbeddingPipeline:
         if count == 1:
             return "1 passage waits for its embedding"
         return f"{count:,} passages wait for embeddings"
-
-    def embedded(self) -> Embedded | None:
-        """Return how much is embedded in the active space; None without an embedder. Blocking."""
-        try:
-            name = _space_name(self._active())
-        except KnownError:
-            return None
-        tally = self._vectors.tally(name, self._settings.number("min_message_tokens"))
-        return Embedded(name, tally.done / tally.total if tally.total else 1.0)
 
     # -- making a space anew
 

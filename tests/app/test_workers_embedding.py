@@ -17,7 +17,6 @@ from app.domain.ports import Embedder
 from app.domain.provider_errors import KeyMissing, TimedOut
 from app.domain.turn_text import content_hash
 from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
-from app.memory.overview import Embedded
 from app.storage.attempts import Attempts
 from app.storage.forget import forget
 from app.storage.passages import Passages
@@ -127,8 +126,8 @@ def test_chunks_are_as_long_as_the_settings_say(bench: Bench) -> None:
     bench.settings.set("turn_overlap_tokens", 20)
     told(bench.store, " ".join(f"word{number}" for number in range(180)))
     bench.run()
-    assert [len(text.split()) for text in bench.bag.read[:2]] == [100, 100]
-    assert bench.bag.read[1].startswith("word80 ")
+    sizes = {text.split()[0]: len(text.split()) for text in bench.bag.read}
+    assert (sizes["word0"], sizes["word80"]) == (100, 100)
 
 
 def test_an_overlap_longer_than_a_chunk_is_a_tenth(bench: Bench) -> None:
@@ -136,7 +135,7 @@ def test_an_overlap_longer_than_a_chunk_is_a_tenth(bench: Bench) -> None:
     bench.settings.set("turn_max_tokens", 100)
     told(bench.store, " ".join(f"word{number}" for number in range(180)))
     assert bench.run().done == 1
-    assert bench.bag.read[1].startswith("word90 ")
+    assert "word90" in {text.split()[0] for text in bench.bag.read}
 
 
 def test_the_newest_come_first_and_the_same_text_is_embedded_once(bench: Bench) -> None:
@@ -144,9 +143,9 @@ def test_the_newest_come_first_and_the_same_text_is_embedded_once(bench: Bench) 
     for about in ("one", "two", "one", "three"):
         told(bench.store, long(about))
     bench.run()
-    assert [text for text in bench.bag.read if "answer" not in text] == [
-        long("three"), long("one"), long("two"),
-    ]  # fmt: skip
+    questions = [text for text in bench.bag.read if "answer" not in text]
+    assert set(questions[:2]) == {long("three"), long("one")}
+    assert questions[2:] == [long("two")]
     assert bench.passages() == {1, 2, 3, 4}
 
 
@@ -308,12 +307,10 @@ def test_starting_over_tells_what_it_will_take_and_makes_all_anew(bench: Bench) 
     redo = pipeline.redo()
     assert (redo.space, redo.vectors, redo.passages) == ("bag_of_words", 4, 2)
     assert redo.tokens > 30
-    assert pipeline.embedded() == Embedded("bag_of_words", 1.0)
     pipeline.start_over()
-    assert pipeline.embedded() == Embedded("bag_of_words", 0.0)
-    bench.run()
+    assert bench.board.refresh()[0].done == 0
+    assert bench.run().done == 2
     assert len(bench.bag.read) == 8
-    assert pipeline.embedded() == Embedded("bag_of_words", 1.0)
 
 
 # -- what goes wrong
@@ -437,7 +434,6 @@ def test_without_an_embedder_the_worker_waits_and_says_why(
     status = bench.run()
     assert (status.done, status.total, status.failed) == (0, 1, 0)
     assert str(refusal) in status.last_error
-    assert bench.board.embedding.embedded() is None  # type: ignore[union-attr]
     bench.refusal = None
     assert bench.run().done == 1
 

@@ -3,7 +3,6 @@
 import time
 from argparse import Namespace
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
@@ -12,11 +11,10 @@ from app.cli.commands.settings import NotAgreed
 from app.cli.terminal import Terminal
 from app.domain.errors import IndexUnavailable, NotFound
 from app.domain.workers import WorkerName, WorkerStatus
-from app.memory.embedders import EmbedderDirectory, Estimate, provider_registry
+from app.memory.embedders import Estimate
 from app.memory.overview import Overview
 from app.storage.backup import copy_backup
 from app.storage.restore import restore_backup
-from app.system.keys import KeyStore
 from app.system.paths import DataPaths
 from app.workers.embedding_pipeline import Redo
 
@@ -138,7 +136,7 @@ def _rebuild_embeddings(services: Services, given: Namespace, terminal: Terminal
     if pipeline is None:
         raise NotFound("There is no embedder", "Choose one: config set embedder builtin.")
     redo = pipeline.redo()
-    terminal.err(_redo_words(redo, _estimate(services, redo)))
+    terminal.err(_redo_words(redo, services.embedders.estimate(redo.passages, redo.tokens)))
     if not given.yes and not _says_yes(terminal):
         raise NotAgreed("Nothing was deleted: nobody agreed to it", "Add --yes to agree.")
     pipeline.start_over()
@@ -160,12 +158,6 @@ def _rebuild_embeddings(services: Services, given: Namespace, terminal: Terminal
     if not is_whole:
         terminal.err(status.last_error or "The rest is embedded by 'commonplace work'.")
     return 0 if is_whole else 1
-
-
-def _estimate(services: Services, redo: Redo) -> Estimate:
-    registry = provider_registry(services.settings, KeyStore())
-    with closing(EmbedderDirectory(services.settings, registry)) as embedders:
-        return embedders.estimate(redo.passages, redo.tokens)
 
 
 def _redo_words(redo: Redo, estimate: Estimate) -> str:
