@@ -41,6 +41,7 @@ async def test_a_worker_is_switched_on_watched_and_off_again(user: User) -> None
     await user.restart()
 
     assert user.window.dock.isVisible()
+    assert user.window.dock.width() >= 300  # also the first time
     card = user.window.dashboard.card(EXCHANGES)
     await user.until(lambda: card.state.text() == "off")
     assert not card.switch.isChecked()

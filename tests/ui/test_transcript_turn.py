@@ -94,6 +94,11 @@ def test_the_footer_says_what_is_known_and_what_is_not(usage: Usage | None, word
     assert footer_words("m", usage).replace(",200", "200") == words
 
 
+def test_a_model_without_a_name_of_its_own_is_called_by_its_provider() -> None:
+    assert footer_words("recall:", None) == "Recall"
+    assert footer_words("openai:gpt", None) == "openai:gpt"
+
+
 def test_figures_read_as_people_say_them() -> None:
     assert [duration(ms) for ms in (820, 4200, 185_000)] == ["820 ms", "4.2 s", "3 min 5 s"]
     assert [size(count) for count in (812, 3400, 12_000_000)] == ["812 B", "3.4 kB", "12 MB"]

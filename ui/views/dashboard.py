@@ -37,6 +37,7 @@ _KINDS = {
     PassageKind.MAN_PAGE: "Manual pages",
     PassageKind.DOCUMENT: "Documents",
 }
+_LEAST_PX = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Dashboard(QScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWidgetResizable(True)
+        self.setMinimumWidth(_LEAST_PX)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Workers")
         body = QWidget(self)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _SIDEBAR_PX = 320
+_STATUS_GAP_PX = 6
 
 
 class MainWindow(QMainWindow):
@@ -68,9 +69,11 @@ class MainWindow(QMainWindow):
         self.worker_status = QLabel(self)
         self.spend_status = QLabel(self)
         for label in (self.search_status, self.worker_status, self.spend_status):
+            label.setContentsMargins(_STATUS_GAP_PX, 0, _STATUS_GAP_PX, 0)
             self.statusBar().addPermanentWidget(label)
         self.actions_by_name = Actions(self)
         self._wire_view_actions()
+        self.chat.composer.box.setFocus()
         self._may_close = False
         self._is_painted = False
         self.conversation_id: int | None = None

@@ -17,7 +17,7 @@ from ui.widgets.transcript.meta import Action
 from ui.widgets.transcript.panels import Divider
 from ui.widgets.transcript.parts import Column
 from ui.widgets.transcript.values import Footer, TurnContent, TurnHead, answer_text
-from ui.widgets.transcript.words import moment
+from ui.widgets.transcript.words import model_words, moment
 
 HIGHLIGHT_MS = 2000
 _FADE_FROM = 0.7
@@ -185,7 +185,7 @@ class TurnWidget(QWidget):
             self._link_action(),
         ]
         model = content.footer.model
-        name = f"Answer, {model}" if model else "Answer"
+        name = f"Answer, {model_words(model)}" if model else "Answer"
         answer = AnswerFrame(self._look, name, actions)
         answer.retry_clicked.connect(lambda: events.retry_requested.emit(self.index))
         answer.continue_clicked.connect(lambda: events.continue_requested.emit(self.index))

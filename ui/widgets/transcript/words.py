@@ -12,7 +12,7 @@ def footer_words(model: str | None, usage: Usage | None) -> str:
 
     An unknown price is "cost unknown", never 0; counts the provider did not report carry "about".
     """
-    parts = [model] if model else []
+    parts = [model_words(model)] if model else []
     if usage is not None:
         parts += [_tokens(usage), _cost(usage)]
         if usage.first_token_ms is not None:
@@ -20,6 +20,11 @@ def footer_words(model: str | None, usage: Usage | None) -> str:
         if usage.duration_ms is not None:
             parts.append(f"{duration(usage.duration_ms)} in all")
     return "  ·  ".join(parts)
+
+
+def model_words(model: str) -> str:
+    """Return a model, PROVIDER:MODEL, as people call it: one that is all of its provider by that."""
+    return model.removesuffix(":").capitalize() if model.endswith(":") else model
 
 
 def _tokens(usage: Usage) -> str:
