@@ -16,9 +16,11 @@ from app.chat.models import ModelDirectory
 from app.domain.ids import ConversationId
 from app.index.text_index import TantivyTextIndex
 from app.memory.embedders import EmbedderDirectory, provider_registry
+from app.memory.explain import Explainer
 from app.memory.index_sync import IndexSync
 from app.memory.meaning import Meaning
 from app.memory.overview import OverviewService
+from app.memory.probes import ProbeQuestions
 from app.memory.search import SearchService
 from app.memory.vector_sync import VectorSync
 from app.storage.backup import Backup, make_backup
@@ -66,6 +68,8 @@ class Services:
     library: Library
     index_sync: IndexSync
     search: SearchService
+    explainer: Explainer
+    probes: ProbeQuestions
     meaning: Meaning
     embedders: EmbedderDirectory
     overview: OverviewService
@@ -135,6 +139,7 @@ def build(paths: DataPaths, role: Role) -> Services:
         meaning = Meaning(settings, embedders, vectors, VectorSync(store, vectors))
         undo.callback(meaning.stop)
         search = SearchService(store, settings, index, index_sync, meaning)
+        explainer = Explainer(store, settings, index, search)
         models = ModelDirectory(settings, keys, search.passages_for_recall)
         chat = ExchangeLoop(store, settings, models.for_exchanges())
         undo.callback(chat.close)
@@ -149,6 +154,8 @@ def build(paths: DataPaths, role: Role) -> Services:
             library=Library(store),
             index_sync=index_sync,
             search=search,
+            explainer=explainer,
+            probes=ProbeQuestions(store, settings, explainer),
             meaning=meaning,
             embedders=embedders,
             overview=OverviewService(store, index_sync, meaning.embedded),

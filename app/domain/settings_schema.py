@@ -192,6 +192,8 @@ _ALL = (
             shape=_EMBEDDER, shape_words="as embedder"),
     Setting("embedder_consent", str, "", _P.INTERNAL, "Embedders agreed to",
             "The choices, and the places they stand for, that history may be sent to."),
+    Setting("probe_questions", str, "[]", _P.INTERNAL, "Probe questions",
+            "Questions whose turns should be found, with the places they had the last time."),
     Setting("system_prompt", str, "", _P.MODELS, "System prompt",
             "What every conversation begins with, unless its preset says otherwise."),
     Setting("theme", str, "system", _P.GENERAL, "Appearance", "Light, dark, or as the system.",

@@ -150,26 +150,27 @@ class Explainer:
 
     # -- what kept it back
 
-    def _obstacles(self, case: "_Case") -> Iterator[Obstacle]:
-        """Yield what keeps a turn from being shown, the most final first."""
-        yield from _of_conversation(case)
+    def _obstacles(self, case: "_Case") -> list[Obstacle]:
+        """Return what keeps a turn from being shown, the most final first."""
+        found = list(_of_conversation(case))
         if case.passage is None:
-            if not case.conversation.private:
-                yield _UNFINISHED
-            return
-        yield from self._of_filters(case, case.passage)
-        yield from self._of_words(case, case.passage)
+            return found or [_UNFINISHED]
+        found += self._of_filters(case, case.passage)
+        found += self._of_words(case, case.passage)
+        found += _of_rank(case, is_left_out=bool(found))
         if case.is_by_meaning and case.best is not None and case.best.cosine is None:
-            yield self._no_vector(case.exchange, case.passage)
-        yield from _of_rank(case)
+            found.append(self._no_vector(case.exchange, case.passage))
         floor = self._settings.share("rag_min_similarity")
         if case.seen.considered and case.best is not None and case.best.relevance < floor:
-            yield Obstacle(
-                Cause.WEAK,
-                f"Its relevance of {case.best.relevance:.0%} is below {floor:.0%}: a search lists "
-                "it as a weak match, and recall leaves it out.",
-                "The setting is rag_min_similarity.",
+            found.append(
+                Obstacle(
+                    Cause.WEAK,
+                    f"Its relevance of {case.best.relevance:.0%} is below {floor:.0%}: a search "
+                    "lists it as a weak match, and recall leaves it out.",
+                    "The setting is rag_min_similarity.",
+                )
             )
+        return found
 
     def _of_filters(self, case: "_Case", passage: PassageId) -> Iterator[Obstacle]:
         """Yield the filters of the query that leave it out, asked one by one."""
@@ -282,7 +283,7 @@ def _of_conversation(case: _Case) -> Iterator[Obstacle]:
         yield _UNFINISHED
 
 
-def _of_rank(case: _Case) -> Iterator[Obstacle]:
+def _of_rank(case: _Case, *, is_left_out: bool) -> Iterator[Obstacle]:
     place, count = case.place, CANDIDATES
     if place.twin_rank is not None:
         yield Obstacle(
@@ -296,7 +297,7 @@ def _of_rank(case: _Case) -> Iterator[Obstacle]:
             f"It is number {place.rank}, and the first {case.limit} results are shown.",
             "A more exact question, or a filter, brings it forward.",
         )
-    elif place.rank is None and case.best is not None and case.seen.considered is not None:
+    elif place.rank is None and case.best is not None and not is_left_out:
         also = ", nor by its meaning" if case.is_by_meaning else ""
         yield Obstacle(
             Cause.NOT_A_CANDIDATE,
