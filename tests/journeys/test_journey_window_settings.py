@@ -1,6 +1,7 @@
 """Workers switched on and off, settings changed and refused: seen at once, and after a restart."""
 
 from app.bootstrap import Services
+from app.domain.ids import ConversationId
 from app.domain.workers import WorkerName
 from tests.fakes.user import User
 from ui.controllers.importing import SAMPLE
@@ -138,7 +139,7 @@ async def test_a_deleted_conversation_comes_back_by_undo(user: User) -> None:
     await user.start()
     await user.say("Do not lose me.")
     await user.until(lambda: user.titles() == ["Do not lose me."])
-    await user.ask(lambda services: services.library.rename(1, "Do not lose me"))
+    await user.ask(lambda services: services.library.rename(ConversationId(1), "Do not lose me"))
     await user.until(lambda: user.titles() == ["Do not lose me"])
     await user.until(lambda: not user.transcript.is_streaming)
 
