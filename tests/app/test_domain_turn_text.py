@@ -19,8 +19,25 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.turn_text import content_hash, estimate_tokens, turn_passage, turn_text
+from app.domain.ids import (
+    PARTS_OF_A_PASSAGE,
+    ConversationId,
+    ExchangeId,
+    MessageId,
+    PassageId,
+    number_of,
+    part_id,
+    passage_of,
+)
+from app.domain.passages import Part
+from app.domain.turn_text import (
+    QUOTING_MODEL,
+    content_hash,
+    estimate_tokens,
+    turn_parts,
+    turn_passage,
+    turn_text,
+)
 from tests.fakes.values import TEXTS, values
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -66,6 +83,55 @@ def test_any_turn_has_words_or_none(messages: list[tuple[Role, tuple[Block, ...]
     words = turn_text(messages)
     for part in (words.user, words.assistant, words.calls):
         assert part in words.embedded
+
+
+def test_every_message_with_words_is_a_part_and_tools_stand_with_the_one_before() -> None:
+    parts = turn_parts(PassageId(9), [
+        (0, Role.USER, None, (Text("Why?"),)),
+        (1, Role.ASSISTANT, "m", (Text("Let me see."), ToolCall("1", "grep", '{"a": 1}'))),
+        (2, Role.TOOL, None, (ToolResult("1", "grep", "found it"),)),
+        (3, Role.ASSISTANT, "m", (ToolCall("2", "cat", "{}"),)),
+        (4, Role.TOOL, None, (ToolResult("2", "cat", "more"),)),
+        (5, Role.ASSISTANT, "m", (Thinking("secret"), Text("So."))),
+    ])  # fmt: skip
+    assert parts == (
+        Part(part_id(9, 0), Role.USER, "Why?"),
+        Part(part_id(9, 1), Role.ASSISTANT, "Let me see.", "grep(a: 1)\ncat()", "found it\nmore"),
+        Part(part_id(9, 5), Role.ASSISTANT, "So."),
+    )
+    assert parts[1].embedded == "Let me see.\n\ngrep(a: 1)\ncat()"
+    assert parts[1].shown == "Let me see.\ngrep(a: 1)\ncat()\nfound it\nmore"
+
+
+def test_what_recall_quoted_is_no_part() -> None:
+    parts = turn_parts(PassageId(9), [
+        (0, Role.USER, None, (Text("Why?"),)),
+        (1, Role.ASSISTANT, QUOTING_MODEL, (Text("From your conversations"),)),
+    ])  # fmt: skip
+    assert [part.text for part in parts] == ["Why?"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(Role), values(tuple[Block, ...]))))
+def test_the_parts_of_a_turn_hold_all_its_words(
+    messages: list[tuple[Role, tuple[Block, ...]]],
+) -> None:
+    placed = [(at, role, None, blocks) for at, (role, blocks) in enumerate(messages)]
+    parts = turn_parts(PassageId(9), placed)
+    whole = turn_text(messages)
+    assert {passage_of(part.id) for part in parts} <= {9}
+    assert [part.id for part in parts] == sorted({part.id for part in parts})
+    for role, blocks in messages:
+        alone = turn_text([(role, blocks)])
+        for words in (alone.user, alone.assistant, alone.calls, alone.results):
+            assert any(words in part.shown for part in parts) or not words
+    assert bool(parts) == bool(whole.embedded or whole.results)
+
+
+@given(st.integers(min_value=1, max_value=2**40), st.integers(min_value=0, max_value=10_000))
+def test_a_part_knows_its_passage_and_its_number(passage: int, number: int) -> None:
+    part = part_id(passage, number)
+    assert passage_of(part) == passage
+    assert number_of(part) == min(number, PARTS_OF_A_PASSAGE - 1)
 
 
 def test_a_passage_names_its_exchange_and_what_it_was_made_of() -> None:

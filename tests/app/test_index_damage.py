@@ -5,25 +5,22 @@ import shutil
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from app.domain.ids import PassageId
-from app.domain.passages import PassageKind, PassageText
+from app.domain.ids import PassageId, passage_of
+from app.domain.passages import PassageText
 from app.index.index_folder import Unsealed, check_files, read_seal
 from app.index.text_index import RebuildReason, TantivyTextIndex
+from tests.fakes.passages import turn
 
 KILLS = 4
 HERE = Path(__file__).resolve()
 
 
 def passage(number: int) -> PassageText:
-    return PassageText(
-        PassageId(number), PassageKind.TURN, None, "", f"apple number{number}",
-        "the pear " * (number % 5), "", datetime(2024, 5, 6, tzinfo=UTC),
-    )  # fmt: skip
+    return turn(number, f"apple number{number}", "the pear " * (number % 5))
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +42,14 @@ def answers_or_asks_to_be_rebuilt(folder: Path) -> None:
     index = TantivyTextIndex(folder, "one")
     if index.needs_rebuild is None:
         assert index.passage_ids() == frozenset(range(1, 401)) - {7}
-        assert [hit.passage_id for hit in index.search("number33", 1)] == [33]
+        assert [passage_of(hit.part_id) for hit in index.search("number33", 1)] == [33]
         assert len(index.search("pear", 1000)) == 319
     else:
         assert index.needs_rebuild in (RebuildReason.DAMAGED, RebuildReason.MISSING)
         index.start_over()
     index.put([passage(500)])
     index.commit(3)
-    assert [hit.passage_id for hit in index.search("number500", 1)] == [500]
+    assert [passage_of(hit.part_id) for hit in index.search("number500", 1)] == [500]
     index.close()
 
 

@@ -1,15 +1,13 @@
 """A snippet shows the words that were found, in their sentence, and marks just them."""
 
 import time
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidInput
-from app.domain.ids import PassageId
-from app.domain.passages import PassageKind, PassageText, SearchQuery
+from app.domain.passages import SearchQuery
 from app.index.markdown import without_marks
 from app.index.query import parse_query
 from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
@@ -17,11 +15,8 @@ from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
 FILLER = "Nothing of note was said that day, only small talk. "
 
 
-def cut(text: str, query: str | SearchQuery, user: str = "", limit: int = SNIPPET_CHARS) -> Snippet:
-    passage = PassageText(
-        PassageId(1), PassageKind.TURN, None, "", user, text, "", datetime(2024, 5, 6, tzinfo=UTC)
-    )
-    return snippet(passage, parse_query(query) if isinstance(query, str) else query, limit)
+def cut(text: str, query: str | SearchQuery, start: int = 0, limit: int = SNIPPET_CHARS) -> Snippet:
+    return snippet(text, parse_query(query) if isinstance(query, str) else query, start, limit)
 
 
 def marked(made: Snippet) -> list[str]:
@@ -72,13 +67,23 @@ def test_marks_are_the_words_that_match(text: str, query: str, expected: list[st
     assert marked(cut(text, query)) == expected
 
 
-def test_without_a_match_it_is_the_beginning_of_the_answer() -> None:
-    made = cut("# Answer\n\nIt *depends*. " + FILLER * 20, "absent", user="A question?")
+def test_without_a_match_it_is_the_beginning() -> None:
+    made = cut("# Answer\n\nIt *depends*. " + FILLER * 20, "absent")
     assert made.text.startswith("Answer It depends. Nothing of note")
     assert made.marks == ()
-    only_question = cut("", "absent", user="A question?")
-    assert only_question.text == "A question?"
     assert cut("", SearchQuery(tags=("work",))).text == ""
+
+
+def test_without_a_match_it_is_what_comes_from_where_it_should_start() -> None:
+    text = FILLER * 20 + "We planted quinces. " + FILLER * 20
+    made = cut(text, "absent", text.index("We planted"))
+    assert made.text.startswith("We planted quinces. Nothing of note")
+    assert cut("short", "absent", start=99).text == "short"
+
+
+def test_a_match_is_shown_wherever_the_cut_should_start() -> None:
+    text = "We planted quinces. " + FILLER * 20
+    assert marked(cut(text, "quinces", len(text) // 2)) == ["quinces"]
 
 
 def test_markdown_does_not_show() -> None:
@@ -131,14 +136,17 @@ def test_a_megabyte_without_spaces_is_cut_to_size() -> None:
         max_size=900,
     ),
     st.text(alphabet=st.characters() | st.sampled_from(list('"-ab 猫東')), min_size=2, max_size=30),
+    st.integers(min_value=0, max_value=1000),
     st.integers(min_value=20, max_value=250),
 )
-def test_marks_lie_inside_the_snippet_in_order_and_apart(text: str, typed: str, limit: int) -> None:
+def test_marks_lie_inside_the_snippet_in_order_and_apart(
+    text: str, typed: str, start: int, limit: int
+) -> None:
     try:
         query = parse_query(typed)
     except InvalidInput:
         query = SearchQuery(words="ab 猫 東")
-    made = cut(text, query, user=text[::-1][:50], limit=limit)
+    made = cut(text, query, start, limit)
     assert len(made.text) <= limit
     assert "\n" not in made.text
     last = -1

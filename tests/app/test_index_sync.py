@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.changes import PassagesPut
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import PassageId
+from app.domain.ids import PassageId, passage_of
 from app.domain.passages import PassageText
 from app.index.text_index import TantivyTextIndex
 from app.memory import index_sync
@@ -41,7 +41,8 @@ class Spied(TantivyTextIndex):
         super().start_over()
 
     def finds(self, query: str) -> int:
-        return len(self.search(query, 50))
+        """How many turns hold any of the words."""
+        return len({passage_of(hit.part_id) for hit in self.search(query, 50)})
 
 
 @pytest.fixture

@@ -2,34 +2,19 @@
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import ConversationId, PassageId
-from app.domain.passages import PassageKind, PassageText
+from app.domain.ids import PassageId, part_id, passage_of
+from app.domain.passages import PassageText
 from app.domain.ports import TextIndex
 from app.index.query import parse_query
 from app.index.text_index import RebuildReason, TantivyTextIndex
+from tests.fakes.passages import talk, turn
 
 FILLER = "Nothing of note was said that day, only small talk about the weather and the news. "
-
-
-def passage(
-    number: int,
-    user: str = "",
-    assistant: str = "",
-    *,
-    tools: str = "",
-    title: str = "",
-    month: int = 5,
-) -> PassageText:
-    return PassageText(
-        PassageId(number), PassageKind.TURN, ConversationId(1), title, user, assistant, tools,
-        datetime(2024, month, 6, tzinfo=UTC),
-    )  # fmt: skip
 
 
 @pytest.fixture
@@ -40,8 +25,14 @@ def index(tmp_path: Path) -> Iterator[TantivyTextIndex]:
     made.close()
 
 
-def found(index: TextIndex, text: str, limit: int = 10) -> list[int]:
-    return [hit.passage_id for hit in index.search(parse_query(text), limit)]
+def found(index: TantivyTextIndex, text: str, limit: int = 10) -> list[int]:
+    """The passages of the parts that are found, each at its best."""
+    hits = index.search(parse_query(text), limit)
+    return list(dict.fromkeys(passage_of(hit.part_id) for hit in hits))
+
+
+def found_parts(index: TantivyTextIndex, text: str) -> list[int]:
+    return [hit.part_id for hit in index.search(parse_query(text), 50)]
 
 
 def fill(index: TextIndex, *passages: PassageText) -> None:
@@ -51,15 +42,17 @@ def fill(index: TextIndex, *passages: PassageText) -> None:
 
 def test_it_is_a_text_index(index: TantivyTextIndex) -> None:
     port: TextIndex = index
-    assert port.search("anything", 3) == []
+    port.put([turn(1, "apple")])
+    port.commit(7)
+    assert (port.position, port.passage_count, port.needs_rebuild) == (7, 1, None)
 
 
 def test_the_passage_with_more_of_the_words_comes_first(index: TantivyTextIndex) -> None:
     fill(
         index,
-        passage(1, "Where is my garden hose?", "In the shed."),
-        passage(2, "What grows in a garden in winter?", "Kale and leeks grow all winter."),
-        passage(3, "Who won?", "Nobody."),
+        turn(1, "Where is my garden hose?", "In the shed."),
+        turn(2, "What grows in a garden in winter?", "Kale and leeks grow all winter."),
+        turn(3, "Who won?", "Nobody."),
     )
     assert found(index, "what grows in the garden in winter") == [2, 1]
 
@@ -69,8 +62,8 @@ def test_the_users_words_weigh_more_than_the_depth_of_a_long_answer(
 ) -> None:
     fill(
         index,
-        passage(1, "Tell me about cooking", FILLER * 20 + "A word on sourdough. " + FILLER * 20),
-        passage(2, "Why does my sourdough not rise?", FILLER * 40),
+        turn(1, "Tell me about cooking", FILLER * 20 + "A word on sourdough. " + FILLER * 20),
+        turn(2, "Why does my sourdough not rise?", FILLER * 40),
     )
     assert found(index, "sourdough") == [2, 1]
 
@@ -78,9 +71,9 @@ def test_the_users_words_weigh_more_than_the_depth_of_a_long_answer(
 def test_words_of_tools_and_titles_are_found_but_weigh_less(index: TantivyTextIndex) -> None:
     fill(
         index,
-        passage(1, "Run it", "Done.", tools="exit status of quokka: 7"),
-        passage(2, "About the quokka", "A marsupial."),
-        passage(3, "Hello", "Hi.", title="Quokka talk"),
+        turn(1, "Run it", "Done.", tools="exit status of quokka: 7"),
+        turn(2, "About the quokka", "A marsupial."),
+        turn(3, "Hello", "Hi.", title="Quokka talk"),
     )
     assert found(index, "quokka") == [2, 1, 3]
 
@@ -88,10 +81,10 @@ def test_words_of_tools_and_titles_are_found_but_weigh_less(index: TantivyTextIn
 def test_a_phrase_must_stand_as_it_is_typed(index: TantivyTextIndex) -> None:
     fill(
         index,
-        passage(1, "the cat sat on the mat", ""),
-        passage(2, "on the mat the cats sat", ""),
-        passage(3, "the cat", "sat on the mat"),
-        passage(4, "東京大学の学生", ""),
+        turn(1, "the cat sat on the mat", ""),
+        turn(2, "on the mat the cats sat", ""),
+        turn(3, "the cat", "sat on the mat"),
+        turn(4, "東京大学の学生", ""),
     )
     assert found(index, '"cat sat on the mat"') == [1]
     assert found(index, '"on the mat"') == [2, 1, 3] or set(found(index, '"on the mat"')) == {
@@ -106,18 +99,30 @@ def test_a_phrase_must_stand_as_it_is_typed(index: TantivyTextIndex) -> None:
 def test_excluded_words_and_phrases_keep_passages_out(index: TantivyTextIndex) -> None:
     fill(
         index,
-        passage(1, "apple pie with cream", ""),
-        passage(2, "apple tree in the garden", ""),
-        passage(3, "a pear tree", ""),
+        turn(1, "apple pie with cream", ""),
+        turn(2, "apple tree in the garden", ""),
+        turn(3, "a pear tree", ""),
     )
     assert found(index, "apple -cream") == [2]
     assert found(index, 'tree -"pear tree"') == [2]
-    assert found(index, "-apple") == [3]
     assert found(index, "unknownword -apple") == []
 
 
+def test_what_is_only_excluded_ranks_nothing_but_is_known(index: TantivyTextIndex) -> None:
+    fill(index, turn(1, "apple pie"), turn(2, "a pear", "no apple"), turn(3, "a pear tree"))
+    assert found(index, "-apple") == []
+    assert index.holding(parse_query("-apple")) == {1, 2}
+    assert index.holding(parse_query('pear -"pear tree"')) == {3}
+    assert index.holding(parse_query("apple")) == frozenset()
+
+
+def test_what_is_excluded_leaves_out_the_whole_turn(index: TantivyTextIndex) -> None:
+    fill(index, turn(1, "apple pie", "With cream."), turn(2, "apple pie", "With nuts."))
+    assert found(index, "apple -cream") == [2]
+
+
 def test_only_small_words_are_searched_as_they_are(index: TantivyTextIndex) -> None:
-    fill(index, passage(1, "to be or not to be", ""), passage(2, "hello world", ""))
+    fill(index, turn(1, "to be or not to be", ""), turn(2, "hello world", ""))
     assert found(index, "to be or not to be") == [1]
 
 
@@ -139,12 +144,12 @@ def test_only_small_words_are_searched_as_they_are(index: TantivyTextIndex) -> N
 def test_words_are_found_in_any_language(
     index: TantivyTextIndex, user: str, assistant: str, query: str
 ) -> None:
-    fill(index, passage(1, "something else altogether", "yes"), passage(2, user, assistant))
+    fill(index, turn(1, "something else altogether", "yes"), turn(2, user, assistant))
     assert found(index, query) == [2]
 
 
 def test_a_passage_is_found_by_its_month(index: TantivyTextIndex) -> None:
-    fill(index, passage(1, "the trip was nice", month=5), passage(2, "the trip was nice", month=6))
+    fill(index, turn(1, "the trip was nice", month=5), turn(2, "the trip was nice", month=6))
     assert found(index, "trip in June 2024") == [2, 1]
     assert found(index, "trip im Mai")[0] == 1
 
@@ -152,11 +157,11 @@ def test_a_passage_is_found_by_its_month(index: TantivyTextIndex) -> None:
 def test_coverage_is_the_weighted_share_of_the_words_found(index: TantivyTextIndex) -> None:
     fill(
         index,
-        *(passage(number, "common words here", "") for number in range(1, 50)),
-        passage(50, "common and rareword", ""),
-        passage(51, "rareword alone", ""),
+        *(turn(number, "common words here", "") for number in range(1, 50)),
+        turn(50, "common and rareword", ""),
+        turn(51, "rareword alone", ""),
     )
-    share = {hit.passage_id: hit.coverage for hit in index.search("common rareword", 60)}
+    share = {passage_of(hit.part_id): hit.coverage for hit in index.search("common rareword", 60)}
     assert share[PassageId(50)] == pytest.approx(1.0)
     assert 0.8 < share[PassageId(51)] < 1.0
     assert 0.0 < share[PassageId(1)] < 0.2
@@ -166,14 +171,14 @@ def test_coverage_is_the_weighted_share_of_the_words_found(index: TantivyTextInd
 
 
 def test_an_identifier_is_covered_by_all_its_parts(index: TantivyTextIndex) -> None:
-    fill(index, passage(1, "get the user name", ""), passage(2, "getusername", ""), passage(3, "x"))
-    share = {hit.passage_id: hit.coverage for hit in index.search("getUserName", 5)}
+    fill(index, turn(1, "get the user name", ""), turn(2, "getusername", ""), turn(3, "x"))
+    share = {passage_of(hit.part_id): hit.coverage for hit in index.search("getUserName", 5)}
     assert share == {1: pytest.approx(1.0), 2: pytest.approx(1.0)}
 
 
 def test_putting_again_replaces_and_removing_removes(index: TantivyTextIndex) -> None:
-    fill(index, passage(1, "first version"), passage(2, "another"))
-    fill(index, passage(1, "second version"))
+    fill(index, turn(1, "first version"), turn(2, "another"))
+    fill(index, turn(1, "second version"))
     assert found(index, "first") == []
     assert found(index, "second") == [1]
     index.remove([PassageId(1), PassageId(99)])
@@ -181,7 +186,7 @@ def test_putting_again_replaces_and_removing_removes(index: TantivyTextIndex) ->
     index.commit(2)
     assert found(index, "second") == []
     assert index.passage_ids() == {2}
-    fill(index, passage(1, "third version"))
+    fill(index, turn(1, "third version"))
     assert found(index, "version") == [1]
     assert index.passage_count == 2
 
@@ -191,36 +196,69 @@ def test_only_allowed_passages_are_found_and_none_that_is_excluded(
     index: TantivyTextIndex, share: int
 ) -> None:
     """Few are asked for by id, many are filtered out of what ranks."""
-    fill(index, *(passage(number, f"apple {'apple ' * (number % 7)}") for number in range(1, 1001)))
+    fill(index, *(turn(number, f"apple {'apple ' * (number % 7)}") for number in range(1, 1001)))
     allowed = frozenset(PassageId(number) for number in range(1, 1001, 1000 // share))
     excluded = frozenset({PassageId(1)})
     hits = index.search("apple", 20, allowed, excluded)
-    assert {hit.passage_id for hit in hits} <= allowed - excluded
+    assert {passage_of(hit.part_id) for hit in hits} <= allowed - excluded
     assert len(hits) == min(20, len(allowed) - 1)
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
-    everywhere = [hit for hit in index.search("apple", 1000) if hit.passage_id in allowed]
-    assert scores == pytest.approx([hit.score for hit in everywhere if hit.passage_id != 1][:20])
+    everywhere = [hit for hit in index.search("apple", 1000) if passage_of(hit.part_id) in allowed]
+    assert scores == pytest.approx(
+        [hit.score for hit in everywhere if passage_of(hit.part_id) != 1][:20]
+    )
 
 
 def test_nothing_is_allowed_or_asked_for(index: TantivyTextIndex) -> None:
-    fill(index, passage(1, "apple"))
+    fill(index, turn(1, "apple"))
     assert index.search("apple", 10, allowed=frozenset()) == []
     assert index.search("apple", 0) == []
     assert index.search("", 10) == []
     assert index.search("!!", 10) == []
 
 
-def test_candidates_are_scored_as_in_the_ranking(index: TantivyTextIndex) -> None:
-    fill(index, *(passage(number, "apple pear"[: 5 + number % 6]) for number in range(1, 400)))
-    ranked = {hit.passage_id: hit.score for hit in index.search("apple pear", 1000)}
-    assert index.scores("apple pear", set(ranked)) == pytest.approx(ranked)
-    few = list(ranked)[:5]
-    assert index.scores("apple pear", few) == pytest.approx({each: ranked[each] for each in few})
+def test_each_message_is_found_by_its_own_words(index: TantivyTextIndex) -> None:
+    fill(index, talk(1, "Where is the hose?", "In the shed.", "And the rake?", "In the shed too."))
+    assert found_parts(index, "rake") == [part_id(1, 2)]
+    assert set(found_parts(index, "shed")) == {part_id(1, 1), part_id(1, 3)}
+    assert (index.passage_count, index.passage_ids()) == (1, {1})
+
+
+def test_of_equals_the_newer_message_comes_first(index: TantivyTextIndex) -> None:
+    fill(index, *(turn(number, "apple pie") for number in (1, 3, 2)))
+    assert found(index, "apple") == [3, 2, 1]
+
+
+def test_candidates_are_the_best_by_their_words_and_the_best_by_those_around_them(
+    index: TantivyTextIndex,
+) -> None:
+    fill(
+        index,
+        turn(1, "Which fruit?", "Quinces."),
+        turn(2, "Apples.", "Which fruit do you mean, and is it ripe by now?"),
+        *(turn(number, f"Number {number}", "Nothing.") for number in range(3, 20)),
+    )
+    by_words = {hit.part_id for hit in index.search("quinces", 10)}
+    assert by_words == {part_id(1, 1)}
+    query = parse_query("quinces")
+    assert index.candidates(query, 10) == {part_id(1, 0), part_id(1, 1)}, "the context has it too"
+    assert index.candidates(query, 10, excluded=frozenset({PassageId(1)})) == frozenset()
+    assert index.candidates(query, 10, allowed=frozenset({PassageId(2)})) == frozenset()
+    assert len(index.candidates(parse_query("nothing"), 5)) in range(5, 11)
+
+
+def test_a_passage_without_words_counts_and_is_never_found(index: TantivyTextIndex) -> None:
+    fill(index, talk(1), turn(2, "apple"))
+    assert (index.passage_count, index.passage_ids()) == (2, {1, 2})
+    assert found(index, "apple") == [2]
+    index.remove([PassageId(1)])
+    index.commit(2)
+    assert index.passage_count == 1
 
 
 def test_words_are_counted(index: TantivyTextIndex) -> None:
-    fill(index, passage(1, "apple pie"), passage(2, "apples"), passage(3, tools="pie"))
+    fill(index, turn(1, "apple pie"), turn(2, "apples"), turn(3, tools="pie"))
     assert index.document_frequencies("the apple pie plum") == {"apple": 2, "pie": 1, "plum": 0}
 
 
@@ -228,15 +266,15 @@ def test_it_is_found_again_after_closing(tmp_path: Path) -> None:
     first = TantivyTextIndex(tmp_path / "text", "one")
     assert first.needs_rebuild is RebuildReason.MISSING
     first.start_over()
-    fill(first, passage(1, "apple"))
-    first.put([passage(2, "never committed")])
+    fill(first, turn(1, "apple"))
+    first.put([turn(2, "never committed")])
     first.close()
     again = TantivyTextIndex(tmp_path / "text", "one")
     assert again.needs_rebuild is None
     assert again.position == 1
     assert found(again, "apple") == [1]
     assert found(again, "committed") == []
-    fill(again, passage(1, "pear"), passage(3, "plum"))
+    fill(again, turn(1, "pear"), turn(3, "plum"))
     assert found(again, "apple") == []
     assert again.passage_ids() == {1, 3}
     again.close()
@@ -245,7 +283,7 @@ def test_it_is_found_again_after_closing(tmp_path: Path) -> None:
 def test_an_index_of_another_database_or_an_older_program_must_be_rebuilt(tmp_path: Path) -> None:
     first = TantivyTextIndex(tmp_path, "one")
     first.start_over()
-    fill(first, passage(1, "apple"))
+    fill(first, turn(1, "apple"))
     first.close()
     other = TantivyTextIndex(tmp_path, "two")
     assert other.needs_rebuild is RebuildReason.OTHER_GENERATION
@@ -253,7 +291,7 @@ def test_an_index_of_another_database_or_an_older_program_must_be_rebuilt(tmp_pa
     with pytest.raises(IndexUnavailable):
         other.search("apple", 1)
     with pytest.raises(IndexUnavailable):
-        other.put([passage(1, "apple")])
+        other.put([turn(1, "apple")])
     with pytest.raises(IndexUnavailable):
         other.commit(3)
     seal = tmp_path / "seal.json"
@@ -267,27 +305,27 @@ def test_an_index_of_another_database_or_an_older_program_must_be_rebuilt(tmp_pa
 def test_a_rebuild_that_was_broken_off_is_noticed_and_can_go_on(tmp_path: Path) -> None:
     first = TantivyTextIndex(tmp_path, "one")
     first.start_over()
-    first.put([passage(1, "apple")])
+    first.put([turn(1, "apple")])
     first.commit(None)
     first.close()
     again = TantivyTextIndex(tmp_path, "one")
     assert again.needs_rebuild is RebuildReason.UNFINISHED
     assert found(again, "apple") == [1]
-    fill(again, passage(2, "apple"))
+    fill(again, turn(2, "apple"))
     assert again.needs_rebuild is None
     assert sorted(found(again, "apple")) == [1, 2]
     again.close()
 
 
 def test_searches_go_on_while_another_thread_writes(index: TantivyTextIndex) -> None:
-    fill(index, passage(1, "apple"))
+    fill(index, turn(1, "apple"))
     done = threading.Event()
     wrong: list[object] = []
 
     def look() -> None:
         while not done.is_set():
             hits = index.search("apple", 1000)
-            counts = {hit.passage_id for hit in hits}
+            counts = {passage_of(hit.part_id) for hit in hits}
             if len(counts) % 20 != 1 or len(hits) != len(counts):
                 wrong.append(len(hits))
 
@@ -296,7 +334,7 @@ def test_searches_go_on_while_another_thread_writes(index: TantivyTextIndex) -> 
         reader.start()
     for batch in range(10):
         first = 2 + batch * 20
-        index.put([passage(number, "apple") for number in range(first, first + 20)])
+        index.put([turn(number, "apple") for number in range(first, first + 20)])
         index.commit(batch + 2)
     done.set()
     for reader in readers:
@@ -308,8 +346,8 @@ def test_searches_go_on_while_another_thread_writes(index: TantivyTextIndex) -> 
 def test_when_the_disk_refuses_nothing_counts_since_the_last_commit(
     index: TantivyTextIndex, tmp_path: Path
 ) -> None:
-    fill(index, passage(1, "apple"))
-    index.put([passage(2, "pear")])
+    fill(index, turn(1, "apple"))
+    index.put([turn(2, "pear")])
     (files,) = (tmp_path / "text").glob("words-*")
     away = files.rename(tmp_path / "away")
     with pytest.raises(IndexUnavailable) as refusal:
@@ -318,7 +356,7 @@ def test_when_the_disk_refuses_nothing_counts_since_the_last_commit(
     assert index.position == 1
     assert found(index, "apple") == [1]
     away.rename(files)
-    index.put([passage(2, "pear")])
+    index.put([turn(2, "pear")])
     index.commit(2)
     assert found(index, "pear") == [2]
 
@@ -326,8 +364,8 @@ def test_when_the_disk_refuses_nothing_counts_since_the_last_commit(
 def test_a_position_that_could_not_be_saved_is_saved_the_next_time(
     index: TantivyTextIndex, tmp_path: Path
 ) -> None:
-    fill(index, passage(1, "apple"))
-    index.put([passage(2, "pear")])
+    fill(index, turn(1, "apple"))
+    index.put([turn(2, "pear")])
     seal_in_the_way = tmp_path / "text" / "seal.json.new"
     seal_in_the_way.mkdir()
     with pytest.raises(IndexUnavailable):
@@ -340,12 +378,12 @@ def test_a_position_that_could_not_be_saved_is_saved_the_next_time(
 
 
 def test_a_passage_may_be_ten_megabytes(index: TantivyTextIndex) -> None:
-    fill(index, passage(1, "big", "lorem ipsum dolor " * 600_000 + "needle"))
+    fill(index, turn(1, "big", "lorem ipsum dolor " * 600_000 + "needle"))
     assert found(index, "needle") == [1]
     assert found(index, '"dolor needle"') == [1]
 
 
 def test_lone_surrogates_and_nul_do_no_harm(index: TantivyTextIndex) -> None:
-    fill(index, passage(1, "a\ud800b \x00 apple", "\udfff"))
+    fill(index, turn(1, "a\ud800b \x00 apple", "\udfff"))
     assert found(index, "apple") == [1]
     assert index.search("\ud800 \x00", 5) == []

@@ -16,8 +16,8 @@ from tests.fakes.stored import AT
 RESULT = SearchResult(
     kind=PassageKind.TURN, passage_id=PassageId(1), source="commonplace",
     conversation_id=ConversationId(7), conversation_title="Herbs", archived=False, turn_number=3,
-    exchange_id=ExchangeId(5), message_id=MessageId(9), relevance=0.8, cosine=None,
-    user_question="How do I keep basil alive?", snippet="Give it light.", marks=(), created_at=AT,
+    exchange_id=ExchangeId(5), message_id=MessageId(9), relevance=0.8,
+    is_weak=False, cosine=None, user_question="How do I keep basil alive?", snippet="Give it light.", marks=(), created_at=AT,
     model=None,
 )  # fmt: skip
 

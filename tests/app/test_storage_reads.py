@@ -18,10 +18,10 @@ from app.domain.changes import (
     SummaryPut,
     TagsChanged,
 )
-from app.domain.conversations import ExchangeStatus
+from app.domain.conversations import ExchangeStatus, Role
 from app.domain.errors import NotFound
-from app.domain.ids import PassageId
-from app.domain.passages import Passage, PassageKind, SearchQuery
+from app.domain.ids import PassageId, part_id
+from app.domain.passages import Part, Passage, PassageKind, SearchQuery
 from app.storage.attempts import Attempts
 from app.storage.conversations import Conversations, ListFilter
 from app.storage.exchanges import Exchanges, path_to, shown_path
@@ -142,10 +142,51 @@ def test_what_left_the_index_is_work_too(store: Store) -> None:
 def test_a_passage_s_words_come_from_where_it_comes_from(store: Store) -> None:
     whole = told(store, "How?", title="A talk about how")
     (text,) = Passages(store).texts([1, 99])
-    assert (text.title, text.user, text.assistant) == (
-        "A talk about how", "How?", "An answer to How?",
+    assert (text.title, text.conversation_id) == ("A talk about how", whole.conversation.id)
+    assert text.parts == (
+        Part(part_id(1, 0), Role.USER, "How?"),
+        Part(part_id(1, 1), Role.ASSISTANT, "An answer to How?"),
+    )
+    assert (text.before, text.after) == ((), ())
+
+
+def test_a_turn_s_words_come_with_those_beside_it_on_its_path(store: Store) -> None:
+    told(store, "one", "two", "three")
+    first, second, third = Passages(store).texts([3, 1, 2])
+    assert [first.id, second.id, third.id] == [1, 2, 3]
+    assert (first.before, third.after) == ((), ())
+    assert (second.before, second.after) == (first.parts, third.parts)
+
+
+def test_a_turn_of_another_segment_is_not_beside_it(store: Store) -> None:
+    whole = told(store, "one", "two")
+    store.save(ExchangePut(replace(whole.exchanges[1], segment_number=1)))
+    first, second = Passages(store).texts([1, 2])
+    assert (first.after, second.before) == ((), ())
+
+
+def test_of_two_answers_the_newer_is_what_comes_next(store: Store) -> None:
+    whole = told(store, "one", "two")
+    second = whole.exchanges[1]
+    sibling = replace(second, id=store.ids.exchange())
+    passage = Passage(
+        PassageId(store.ids.passage()), PassageKind.TURN, sibling.id, whole.conversation.id,
+        sibling.id, "h", AT, 1,
     )  # fmt: skip
-    assert text.conversation_id == whole.conversation.id
+    store.save(ExchangePut(sibling), PassagesPut((passage,)))
+    first, older, newer = Passages(store).texts([1, 2, 3])
+    assert first.after == newer.parts
+    assert older.before == newer.before == first.parts
+    assert Passages(store).with_turns_before([3]) == [1, 3]
+
+
+def test_parts_lead_back_to_the_messages_they_were_made_of(store: Store) -> None:
+    whole = told(store, "one", "two")
+    asked, answered = part_id(2, 0), part_id(2, 1)
+    assert Passages(store).messages_of([asked, answered, part_id(2, 7), part_id(9, 0)]) == {
+        asked: whole.messages[2].id,
+        answered: whole.messages[3].id,
+    }
 
 
 def test_hidden_passages_are_those_put_away_or_private(store: Store) -> None:
@@ -158,7 +199,9 @@ def test_hidden_passages_are_those_put_away_or_private(store: Store) -> None:
     assert Passages(store).hidden() == {2, 3, 4}
     assert list(Passages(store).allowed(SearchQuery(), None)) == [1]
     assert list(Passages(store).allowed(SearchQuery(archived=True), None)) == [2]
-    assert Passages(store).of_conversation(shown.conversation.id) == {1}
+    assert Passages(store).of_conversations([shown.conversation.id]) == {1}
+    both = [shown.conversation.id, private.conversation.id]
+    assert Passages(store).of_conversations(both) == {1, 4}
 
 
 def test_the_latest_summary_wins(store: Store) -> None:
