@@ -55,6 +55,7 @@ class Part:
     text: str
     calls: str = ""
     results: str = ""
+    message_id: MessageId | None = None
 
     @property
     def embedded(self) -> str:

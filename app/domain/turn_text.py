@@ -16,7 +16,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.ids import PassageId, part_id
+from app.domain.ids import MessageId, PassageId, part_id
 from app.domain.passages import Part, Passage, PassageKind
 
 # Recall answers with what stands in other turns: indexed or summarised, it would find itself.
@@ -62,15 +62,16 @@ def turn_text(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnText:
 
 
 def turn_parts(
-    passage_id: PassageId, messages: Iterable[tuple[int, Role, str | None, Sequence[Block]]]
+    passage_id: PassageId,
+    messages: Iterable[tuple[MessageId, int, Role, str | None, Sequence[Block]]],
 ) -> tuple[Part, ...]:
     """Return the parts of a turn's passage, in path order: one for each message with words.
 
-    `messages` are (place in the exchange, role, model, blocks) in path order. What tools were called
+    `messages` are (id, place in the exchange, role, model, blocks) in path order. What tools were called
     with and answered stands with the message before it; what Recall quoted is left out.
     """
     parts: list[Part] = []
-    for place, role, model, blocks in messages:
+    for message_id, place, role, model, blocks in messages:
         if is_quoting(role, model):
             continue
         words = turn_text([(role, blocks)])
@@ -82,7 +83,7 @@ def turn_parts(
         elif text or words.calls or words.results:
             side = Role.USER if role is Role.USER else Role.ASSISTANT
             own = part_id(passage_id, place)
-            parts.append(Part(own, side, text, words.calls, words.results))
+            parts.append(Part(own, side, text, words.calls, words.results, message_id))
     return tuple(parts)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from app.domain.ids import PartId
 from app.index.calibration import Background, relevance, relevance_by_words
 from app.index.question import Question
-from app.index.text_ranking import Survey
+from app.index.text_ranking import Ids, Survey
 from app.index.text_schema import speaker_number
 from app.index.traits import Traits
 
@@ -82,11 +82,9 @@ def rank(
 
 def features(question: Question, survey: Survey, cosines: Cosines | None) -> Numbers:
     """Return the features of the candidates, (n, 14), columns as in FEATURES."""
-    traits = [Traits.unpacked(int(each)) for each in survey.traits]
-    before = [Traits.unpacked(int(each)) for each in survey.asked_traits]
-    words = np.array([each.words for each in traits], float)
-    short = np.clip(1 - words / _SHORT_WORDS, 0, 1)
-    answers = np.array([each.asking > _ANSWERS_SHARE for each in before], float)
+    traits, before = Traits.table(survey.traits), Traits.table(survey.asked_traits)
+    short = np.clip(1 - traits.words / _SHORT_WORDS, 0, 1)
+    answers = before.asking > _ANSWERS_SHARE
     own, around, asked = _meanings(survey, cosines)
     near_in_meaning = _standardised(own)
     columns = [
@@ -98,12 +96,12 @@ def features(question: Question, survey: Survey, cosines: Cosines | None) -> Num
         answers * _standardised(survey.asked_words, like=survey.words),
         answers * _standardised(asked, like=own),
         _speaker_named(question, survey),
-        short * question.wants_time * np.array([each.tells_time for each in traits]),
-        short * np.array([each.asking for each in traits]),
-        np.log1p(np.minimum(words, _LENGTH_WORDS)),
-        np.array([each.own_side for each in traits], float),
-        np.array([each.instructs for each in traits]) * np.clip(near_in_meaning / _NEAR, 0, 1),
-        np.array([each.prefers for each in traits], float),
+        short * question.wants_time * traits.tells_time,
+        short * traits.asking,
+        np.log1p(np.minimum(traits.words, _LENGTH_WORDS)),
+        traits.own_side,
+        traits.instructs * np.clip(near_in_meaning / _NEAR, 0, 1),
+        traits.prefers,
     ]
     return np.stack(columns, axis=1)
 
@@ -118,12 +116,17 @@ def _meanings(survey: Survey, cosines: Cosines | None) -> tuple[Numbers, Numbers
         return nothing, nothing, nothing
     least = min(cosines.values())
     near = np.concatenate([survey.before, survey.after], axis=1)
-    lookup = np.vectorize(lambda part: cosines.get(part, least), otypes=[float])
-    own = lookup(survey.parts)
+    own = _looked_up(cosines, survey.parts, least)
     stands = near != 0
-    total = np.where(stands, lookup(near), 0.0).sum(axis=1)
+    total = np.where(stands, _looked_up(cosines, near, least), 0.0).sum(axis=1)
     around = np.where(stands.any(axis=1), total / np.maximum(1, stands.sum(axis=1)), own)
-    return own, around, lookup(survey.before[:, 0])
+    return own, around, _looked_up(cosines, survey.before[:, 0], least)
+
+
+def _looked_up(cosines: Cosines, parts: Ids, otherwise: float) -> Numbers:
+    """Return the cosines of parts in their shape; `otherwise` for those that have none."""
+    found = [cosines.get(PartId(each), otherwise) for each in parts.ravel().tolist()]
+    return np.array(found).reshape(parts.shape)
 
 
 def _standardised(values: Numbers, like: Numbers | None = None) -> Numbers:
@@ -147,9 +150,7 @@ def _relevance(survey: Survey, cosines: Cosines | None, background: Background |
     if not cosines or background is None:
         return np.array([relevance_by_words(each) for each in survey.coverage])
     ids = np.concatenate([survey.parts[:, None], survey.before, survey.after], axis=1)
-    lookup = np.vectorize(lambda part: cosines.get(part, -1.0) if part else -1.0, otypes=[float])
-    best = lookup(ids).max(axis=1)
+    best = _looked_up(cosines, ids, -1.0).max(axis=1).tolist()
     share = survey.context / survey.weight if survey.weight else np.zeros(len(best))
-    return np.array(
-        [relevance(cosine, each, background) for cosine, each in zip(best, share, strict=True)]
-    )
+    pairs = zip(best, share.tolist(), strict=True)
+    return np.array([relevance(cosine, each, background) for cosine, each in pairs])

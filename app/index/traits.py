@@ -9,8 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
+
 from app.domain.conversations import Role
 from app.domain.passages import Part
+
+Column = npt.NDArray[np.float64]
 
 CONTEXT_WORDS = 150
 NEAR = 3  # neighbours on either side at most
@@ -72,14 +77,39 @@ class Traits:
     @classmethod
     def unpacked(cls, value: int) -> Self:
         """Return what `packed` was made from."""
+        table = cls.table(np.array([value], np.int64))
         return cls(
-            words=value >> 11,
-            asking=(value >> 4 & 127) / 100,
-            tells_time=bool(value & 1),
-            instructs=bool(value & 2),
-            own_side=bool(value & 4),
-            prefers=bool(value & 8),
+            words=int(table.words[0]),
+            asking=float(table.asking[0]),
+            tells_time=bool(table.tells_time[0]),
+            instructs=bool(table.instructs[0]),
+            prefers=bool(table.prefers[0]),
+            own_side=bool(table.own_side[0]),
         )
+
+    @staticmethod
+    def table(values: npt.NDArray[np.int64]) -> "TraitsTable":
+        """Return what many values were made from."""
+        return TraitsTable(
+            words=(values >> 11).astype(float),
+            asking=(values >> 4 & 127) / 100,
+            tells_time=(values & 1).astype(float),
+            instructs=(values >> 1 & 1).astype(float),
+            own_side=(values >> 2 & 1).astype(float),
+            prefers=(values >> 3 & 1).astype(float),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TraitsTable:
+    """Traits of n messages as columns, (n,) each; flags are 0 or 1."""
+
+    words: Column
+    asking: Column
+    tells_time: Column
+    instructs: Column
+    own_side: Column
+    prefers: Column
 
 
 def traits_of(part: Part) -> Traits:

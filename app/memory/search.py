@@ -37,6 +37,7 @@ from app.storage.store import Store
 
 CANDIDATES = 200  # of each list: by words, by the words around, by meaning
 
+_SPARE = 10  # parts of the same turn become one result
 _QUESTION_LIMIT_CHARS = 200
 _QUESTION_MAX_CHARS = 500
 _ALL = 1_000_000
@@ -228,7 +229,7 @@ class SearchService:
         floor = self._settings.share("rag_min_similarity")
         results: list[SearchResult] = []
         shown: set[object] = set()
-        at, step = 0, query.limit * 2
+        at, step = 0, query.limit + _SPARE
         while len(results) < query.limit and at < len(ranked):
             found = self._found(ranked[at : at + step])
             for each in found:
@@ -241,19 +242,9 @@ class SearchService:
     def _found(self, ranked: Sequence[Ranked]) -> list["_Found"]:
         passages = {passage_of(each.part_id) for each in ranked}
         places = self._passages.places(passages)
-        questions = self._passages.questions(
-            place.exchange_id for place in places.values() if place.exchange_id is not None
-        )
-        texts = {text.id: text for text in self._passages.texts(passages)}
-        messages = self._passages.messages_of(each.part_id for each in ranked)
+        texts = {text.id: text for text in self._passages.texts(passages, with_neighbours=False)}
         return [
-            _Found(
-                each,
-                places[passage],
-                texts[passage],
-                messages.get(each.part_id),
-                questions.get(places[passage].exchange_id or 0, ""),
-            )
+            _Found(each, places[passage], texts[passage])
             for each in ranked
             if (passage := passage_of(each.part_id)) in places and passage in texts
         ]
@@ -278,8 +269,22 @@ class _Found:
     ranked: Ranked
     place: PassagePlace
     text: PassageText
-    message_id: MessageId | None
-    question: str
+
+    @property
+    def part(self) -> Part | None:
+        """The part that was found; None where a list names the turn as a whole."""
+        return next((each for each in self.text.parts if each.id == self.ranked.part_id), None)
+
+    @property
+    def question(self) -> str:
+        """What the user began the turn with."""
+        asked = (each.text for each in self.text.parts if each.role is Role.USER and each.text)
+        return next(asked, "")
+
+    @property
+    def message_id(self) -> MessageId | None:
+        """The message that was found, or that the turn begins with."""
+        return (self.part and self.part.message_id) or self.place.first_message_id
 
     @property
     def key(self) -> object:
@@ -290,25 +295,25 @@ class _Found:
     @property
     def aliases(self) -> tuple[object, ...]:
         """What else it stands for: a message that another answer's branch shares."""
-        return () if self.message_id is None else (("message", self.message_id),)
+        return () if self.part is None else (("message", self.message_id),)
 
     def snippet(self, query: SearchQuery) -> Snippet:
         """Return the cut that shows why it was found.
 
         A question that the result shows anyway is no news: then the rest of the turn is cut.
         """
-        parts = list(self.text.parts)
-        best = next((each for each in parts if each.id == self.ranked.part_id), None)
-        rest = [each for each in parts if each is not best]
-        order = [*rest, best] if _is_shown(best) and rest else [best, *rest]
-        texts = [each.shown for each in order if each is not None]
-        cuts = (snippet(text, query) for text in texts)
-        answers = [each.shown for each in parts if each.role is not Role.USER] or texts or [""]
-        return next((cut for cut in cuts if cut.marks), snippet(answers[0], query))
+        best = self.part
+        rest = [each for each in self.text.parts if each is not best]
+        order = rest if best is None else [*rest, best] if _is_shown(best) else [best, *rest]
+        for part in order:
+            if (cut := snippet(part.shown, query)).marks:
+                return cut
+        answers = [each for each in order if each.role is not Role.USER] or order
+        return snippet(answers[0].shown, query) if answers else Snippet("")
 
 
-def _is_shown(part: Part | None) -> bool:
-    return part is not None and part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
+def _is_shown(part: Part) -> bool:
+    return part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
 
 
 def _has_filters(query: SearchQuery) -> bool:
@@ -334,7 +339,7 @@ def _result(query: SearchQuery, found: _Found, floor: float) -> SearchResult:
         archived=place.archived,
         turn_number=place.turn_number,
         exchange_id=place.exchange_id,
-        message_id=found.message_id or place.first_message_id,
+        message_id=found.message_id,
         relevance=ranked.relevance,
         is_weak=ranked.relevance < floor,
         cosine=ranked.cosine,

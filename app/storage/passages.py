@@ -89,10 +89,13 @@ class Passages:
 
         return self._store.read(query)
 
-    def texts(self, ids: Iterable[int]) -> list[PassageText]:
-        """Return the words of the passages that exist among `ids`, by id."""
+    def texts(self, ids: Iterable[int], *, with_neighbours: bool = True) -> list[PassageText]:
+        """Return the words of the passages that exist among `ids`, by id.
+
+        `before` and `after` are left empty without neighbours, which is faster.
+        """
         wanted = list(ids)
-        return self._store.read(lambda cursor: _texts(cursor, wanted))
+        return self._store.read(lambda cursor: _texts(cursor, wanted, with_neighbours))
 
     def with_turns_before(self, ids: Iterable[int]) -> list[PassageId]:
         """Return passages and, of turns, the one before: what comes next is part of its context."""
@@ -273,7 +276,7 @@ class Passages:
         return {PassageKind(kind): count for kind, count in rows}
 
 
-def _texts(cursor: Connection, ids: list[int]) -> list[PassageText]:
+def _texts(cursor: Connection, ids: list[int], with_neighbours: bool) -> list[PassageText]:
     heads = cursor.execute(
         "SELECT p.id, p.kind, p.source_id, p.conversation_id, p.exchange_id, p.created_at, c.title "
         "FROM passage p LEFT JOIN conversation c ON c.id = p.conversation_id "
@@ -281,9 +284,10 @@ def _texts(cursor: Connection, ids: list[int]) -> list[PassageText]:
         [ids],
     ).fetchall()
     turns = {head[4]: PassageId(head[0]) for head in heads if head[1] == PassageKind.TURN}
-    around = _neighbours(cursor, list(turns))
+    around = _neighbours(cursor, list(turns)) if with_neighbours else _ALONE
     parts = _parts_by_exchange(cursor, turns | around.passages)
-    summaries = _summary_words(cursor, [head[2] for head in heads if "summary" in head[1]])
+    sources = [head[2] for head in heads if "summary" in head[1]]
+    summaries = _summary_words(cursor, sources) if sources else {}
     texts = []
     for passage_id, kind, source_id, conversation_id, exchange_id, created_at, title in heads:
         text = PassageText(
@@ -317,6 +321,9 @@ class _Around:
     passages: dict[int, PassageId]
 
 
+_ALONE = _Around({}, {}, {})
+
+
 def _neighbours(cursor: Connection, exchange_ids: list[int]) -> _Around:
     """Return the exchange before each, and the newest that follows it, within its segment."""
     rows = cursor.execute(
@@ -344,14 +351,15 @@ def _parts_by_exchange(
     cursor: Connection, passages: Mapping[int, PassageId]
 ) -> dict[int, tuple[Part, ...]]:
     rows = cursor.execute(
-        "SELECT l.exchange_id, l.place, m.role, m.model, m.text, m.blocks FROM exchange_message l "
+        "SELECT l.exchange_id, m.id, l.place, m.role, m.model, m.text, m.blocks "
+        "FROM exchange_message l "
         "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
         "ORDER BY l.exchange_id, l.place",
         [list(passages)],
     ).fetchall()
-    grouped: dict[int, list[tuple[int, Role, str | None, Sequence[Block]]]] = {}
-    for exchange_id, place, role, model, text, blocks in rows:
-        message = (place, Role(role), model, blocks_of(text, blocks))
+    grouped: dict[int, list[tuple[MessageId, int, Role, str | None, Sequence[Block]]]] = {}
+    for exchange_id, message_id, place, role, model, text, blocks in rows:
+        message = (message_id, place, Role(role), model, blocks_of(text, blocks))
         grouped.setdefault(exchange_id, []).append(message)
     return {each: turn_parts(passages[each], messages) for each, messages in grouped.items()}
 
