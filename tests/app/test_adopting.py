@@ -142,7 +142,7 @@ def test_a_question_that_was_answered_since_is_the_same_turn_with_one_passage(st
     (answered,) = Exchanges(store).of(1)
     assert (answered.id, answered.status) == (turn.id, ExchangeStatus.COMPLETED)
     (passage,) = Passages(store).texts(Passages(store).of_source(PassageKind.TURN, turn.id))
-    assert passage.assistant == "a0 says it"
+    assert [part.text for part in passage.parts][1:] == ["a0 says it"]
     assert Passages(store).count_by_kind() == {PassageKind.TURN: 1}
 
 
@@ -285,7 +285,7 @@ def test_a_summary_that_came_along_is_current_and_found(store: Store) -> None:
         PassageKind.EXCHANGE_SUMMARY: 1,
         PassageKind.TURN: 1,
     }
-    texts = {each.kind: each.assistant for each in Passages(store).texts(range(1, 9))}
+    texts = {each.kind: each.parts[0].text for each in Passages(store).texts(range(1, 9))}
     assert texts[PassageKind.EXCHANGE_SUMMARY] == "Blue was named."
     assert texts[PassageKind.CONVERSATION_SUMMARY] == "They spoke of colours."
 

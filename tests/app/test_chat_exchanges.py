@@ -316,5 +316,4 @@ def test_what_recall_quotes_is_not_indexed_again(talk_with: Callable[..., Talk])
 
     passages = Passages(talk.store)
     (text,) = passages.texts(passages.of_source(PassageKind.TURN, exchange.id))
-    assert text.user == "How long did the bread rise?"
-    assert text.assistant == ""
+    assert [part.text for part in text.parts] == ["How long did the bread rise?"]

@@ -1,5 +1,6 @@
 """What of a turn goes into the indexes: both sides and the calls, no thinking."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -29,7 +30,6 @@ from app.domain.ids import (
     part_id,
     passage_of,
 )
-from app.domain.passages import Part
 from app.domain.turn_text import (
     QUOTING_MODEL,
     content_hash,
@@ -39,6 +39,8 @@ from app.domain.turn_text import (
     turn_text,
 )
 from tests.fakes.values import TEXTS, values
+
+Placed = tuple[MessageId, int, Role, str | None, Sequence[Block]]
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 EXCHANGE = Exchange(
@@ -85,38 +87,49 @@ def test_any_turn_has_words_or_none(messages: list[tuple[Role, tuple[Block, ...]
         assert part in words.embedded
 
 
+def placed(*messages: tuple[Role, Sequence[Block]], model: str = "m") -> list[Placed]:
+    """Return messages as `turn_parts` takes them; the one at place 0 has the id 100."""
+    return [
+        (MessageId(100 + at), at, role, model if role is Role.ASSISTANT else None, blocks)
+        for at, (role, blocks) in enumerate(messages)
+    ]
+
+
 def test_every_message_with_words_is_a_part_and_tools_stand_with_the_one_before() -> None:
-    parts = turn_parts(PassageId(9), [
-        (0, Role.USER, None, (Text("Why?"),)),
-        (1, Role.ASSISTANT, "m", (Text("Let me see."), ToolCall("1", "grep", '{"a": 1}'))),
-        (2, Role.TOOL, None, (ToolResult("1", "grep", "found it"),)),
-        (3, Role.ASSISTANT, "m", (ToolCall("2", "cat", "{}"),)),
-        (4, Role.TOOL, None, (ToolResult("2", "cat", "more"),)),
-        (5, Role.ASSISTANT, "m", (Thinking("secret"), Text("So."))),
-    ])  # fmt: skip
-    assert parts == (
-        Part(part_id(9, 0), Role.USER, "Why?"),
-        Part(part_id(9, 1), Role.ASSISTANT, "Let me see.", "grep(a: 1)\ncat()", "found it\nmore"),
-        Part(part_id(9, 5), Role.ASSISTANT, "So."),
+    messages = placed(
+        (Role.USER, (Text("Why?"),)),
+        (Role.ASSISTANT, (Text("Let me see."), ToolCall("1", "grep", '{"a": 1}'))),
+        (Role.TOOL, (ToolResult("1", "grep", "found it"),)),
+        (Role.ASSISTANT, (ToolCall("2", "cat", "{}"),)),
+        (Role.TOOL, (ToolResult("2", "cat", "more"),)),
+        (Role.ASSISTANT, (Thinking("secret"), Text("So."))),
     )
+    parts = turn_parts(PassageId(9), messages)
+    assert [(part.id, part.message_id, part.role) for part in parts] == [
+        (part_id(9, 0), 100, Role.USER),
+        (part_id(9, 1), 101, Role.ASSISTANT),
+        (part_id(9, 5), 105, Role.ASSISTANT),
+    ]
+    assert [part.text for part in parts] == ["Why?", "Let me see.", "So."]
+    assert (parts[1].calls, parts[1].results) == ("grep(a: 1)\ncat()", "found it\nmore")
     assert parts[1].embedded == "Let me see.\n\ngrep(a: 1)\ncat()"
     assert parts[1].shown == "Let me see.\ngrep(a: 1)\ncat()\nfound it\nmore"
 
 
 def test_what_recall_quoted_is_no_part() -> None:
-    parts = turn_parts(PassageId(9), [
-        (0, Role.USER, None, (Text("Why?"),)),
-        (1, Role.ASSISTANT, QUOTING_MODEL, (Text("From your conversations"),)),
-    ])  # fmt: skip
-    assert [part.text for part in parts] == ["Why?"]
+    messages = placed(
+        (Role.USER, (Text("Why?"),)),
+        (Role.ASSISTANT, (Text("From your conversations"),)),
+        model=QUOTING_MODEL,
+    )
+    assert [part.text for part in turn_parts(PassageId(9), messages)] == ["Why?"]
 
 
 @given(st.lists(st.tuples(st.sampled_from(Role), values(tuple[Block, ...]))))
 def test_the_parts_of_a_turn_hold_all_its_words(
     messages: list[tuple[Role, tuple[Block, ...]]],
 ) -> None:
-    placed = [(at, role, None, blocks) for at, (role, blocks) in enumerate(messages)]
-    parts = turn_parts(PassageId(9), placed)
+    parts = turn_parts(PassageId(9), placed(*messages))
     whole = turn_text(messages)
     assert {passage_of(part.id) for part in parts} <= {9}
     assert [part.id for part in parts] == sorted({part.id for part in parts})

@@ -24,7 +24,7 @@ from app.domain.conversations import (
     TitleOrigin,
     ToolCall,
 )
-from app.domain.ids import new_uid
+from app.domain.ids import new_uid, part_id
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.conversations import Conversations
@@ -113,7 +113,8 @@ def test_a_summary_s_passage_is_found_by_its_words_and_bears_the_date_of_what_it
     passages = Passages(bench.store)
     (of_exchange,) = passages.of_source(PassageKind.EXCHANGE_SUMMARY, talk.exchanges[0].id)
     (text,) = passages.texts([of_exchange])
-    assert (text.assistant, text.created_at) == ("about tea", AT)
+    (part,) = text.parts
+    assert (part.id, part.text, text.created_at) == (part_id(of_exchange, 0), "about tea", AT)
 
 
 def test_the_newest_exchanges_come_first(bench: Bench) -> None:

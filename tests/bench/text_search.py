@@ -4,8 +4,9 @@
 
 Passages are made up, the same each time: words by Zipf's law (exponent 1.05, 60,000 different ones,
 the commonest being English small words), a question of about 20 words, an answer of 4 to 1,500
-(median 90). Queries have 1 to 10 words of what was said, one in five a phrase besides. Searches ask
-for 20 hits with coverage, as the sidebar does. Processor time counts tantivy's threads too; on a
+(median 90); each is a message of its own in the index. Queries have 1 to 10 words of what was said,
+one in five a phrase besides. "candidates" and "survey" are what a search of the window takes; the
+others ask for 20 hits with coverage. Processor time counts tantivy's threads too; on a
 machine with other work to do it tells more than the clock.
 """
 
@@ -63,20 +64,25 @@ class MadeUp:
 
     def passages(self, count: int, answer_words: float = 90) -> Iterator["PassageText"]:
         """Yield passages with ids from 1."""
-        from app.domain.ids import ConversationId, PassageId
-        from app.domain.passages import PassageKind, PassageText
+        from app.domain.conversations import Role
+        from app.domain.ids import ConversationId, PassageId, part_id
+        from app.domain.passages import Part, PassageKind, PassageText
 
         for number in range(1, count + 1):
             answer = int(np.clip(self._source.lognormal(np.log(answer_words), 1.0), 4, 1500))
+            question = self.text(int(self._source.integers(5, 40)))
+            parts = (
+                Part(part_id(number, 0), Role.USER, question),
+                Part(part_id(number, 1), Role.ASSISTANT, self.text(answer)),
+            )
             yield PassageText(
-                PassageId(number), PassageKind.TURN, ConversationId(1 + number // 20), "",
-                self.text(int(self._source.integers(5, 40))), self.text(answer), "",
+                PassageId(number), PassageKind.TURN, ConversationId(1 + number // 20), "", parts,
                 STARTED + timedelta(minutes=20 * number),
             )  # fmt: skip
 
     def query(self, said: "PassageText") -> str:
         """Return 1 to 10 words of a passage that are not small words, maybe with a phrase."""
-        words = said.assistant.replace(".", "").split()
+        words = said.parts[-1].text.replace(".", "").split()
         at = int(self._source.integers(0, max(1, len(words) - 3)))
         small = set(self._words[: self._first_coined])
         told = [word for word in dict.fromkeys(words) if word not in small] or words
@@ -136,7 +142,7 @@ def built(
     batch: list[PassageText] = []
     for passage in made_up.passages(passages):
         batch.append(passage)
-        words += passage.user.count(" ") + passage.assistant.count(" ") + 2
+        words += sum(part.text.count(" ") + 1 for part in passage.parts)
         if len(batch) == 500 or passage.id == passages:
             sample += batch[::50]
             cpu_s = time.process_time()
@@ -181,6 +187,7 @@ def searched(
     some = frozenset(everything[:: max(1, len(everything) // 3000)])
     few = frozenset(everything[:100])
     hidden = frozenset(everything[::50])
+    candidates = {query: index.candidates(query, 200) for query in queries}
     ways: dict[str, Callable[[SearchQuery], object]] = {
         "search": lambda query: index.search(query, LIMIT),
         "search_200": lambda query: index.search(query, 200),
@@ -188,7 +195,8 @@ def searched(
         "3000_allowed": lambda query: index.search(query, LIMIT, some),
         "100_allowed": lambda query: index.search(query, LIMIT, few),
         "2_percent_excluded": lambda query: index.search(query, LIMIT, None, hidden),
-        "scores_of_3000": lambda query: index.scores(query, some),
+        "candidates": lambda query: index.candidates(query, 200),
+        "survey": lambda query: index.survey(query, candidates[query]),
         "20_snippets": lambda query: [snippet(each, query) for each in said_with(query, sample)],
     }
     for query in queries[:20]:
@@ -207,10 +215,11 @@ def searched(
     return report
 
 
-def said_with(query: "SearchQuery", sample: list["PassageText"]) -> list["PassageText"]:
-    """Return 20 passages, as many as there are with the query's first word."""
+def said_with(query: "SearchQuery", sample: list["PassageText"]) -> list[str]:
+    """Return 20 answers, as many as there are with the query's first word."""
     word = query.words.split()[0]
-    return sorted(sample[:400], key=lambda each: word not in each.assistant)[:LIMIT]
+    answers = [each.parts[-1].text for each in sample[:400]]
+    return sorted(answers, key=lambda each: word not in each)[:LIMIT]
 
 
 def small_commits(index: "TantivyTextIndex", passages: int) -> float:
