@@ -85,7 +85,18 @@ def _add_talk(command: _Adder) -> None:
     search = command("search", "search everything that was said")
     search.add_argument("query", metavar="QUERY")
     search.add_argument("--limit", type=int, default=10, metavar="N", help="1 to 50 (10)")
-    search.add_argument("--kind", choices=[kind.value for kind in PassageKind], action="append")
+    search.add_argument(
+        "--kind",
+        choices=[kind.value for kind in PassageKind],
+        action="append",
+        help="only this kind of passage; may be repeated",
+    )
+    search.add_argument("--why", metavar="ID:TURN", help="say why this turn is found or is not")
+    probes = command("probes", "questions that should find a turn, and whether they do")
+    probes.add_argument(
+        "action", nargs="?", default="list", choices=("list", "run", "add", "remove")
+    )
+    probes.add_argument("words", nargs="*", metavar="WORD", help="add QUERY ID:TURN, or remove N")
 
 
 def _add_conversations(command: _Adder) -> None:

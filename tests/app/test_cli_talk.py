@@ -1,6 +1,5 @@
-"""`ask` and `search`, as a user types them: Recall, and a scripted server behind a real client."""
+"""`ask`, as a user types it: Recall, and a scripted server behind a real client."""
 
-import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -31,75 +30,6 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cli(book: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
     shutil.copytree(book, data_dir)
     return CommandLine(data_dir, capsys)
-
-
-# -- search
-
-
-def test_search_shows_the_place_to_go_to(cli: CommandLine) -> None:
-    ran = cli.done("search", "basil windowsill")
-    first, question, snippet = ran.out.splitlines()
-    assert re.fullmatch(r" 1\. 100%  Herbs  \[1:0\]  2026-03-01", first)
-    assert question.strip() == BASIL
-    assert "basil" in snippet
-    assert ran.err == ""
-
-
-def test_search_as_json_has_exactly_the_documented_fields(cli: CommandLine) -> None:
-    document = cli.json("search", "basil windowsill", "--limit", 5)
-    assert document.keys() == {"query", "took_ms", "results"}
-    assert document["query"] == "basil windowsill"
-    assert document["took_ms"] > 0
-    (result,) = document["results"]
-    assert result.keys() == {
-        "kind", "id", "source", "conversation_id", "conversation_title", "turn_number",
-        "exchange_id", "message_id", "relevance", "cosine", "user_question", "snippet",
-        "created_at", "model",
-    }  # fmt: skip
-    assert (result["kind"], result["source"]) == ("turn", "commonplace")
-    assert (result["conversation_id"], result["turn_number"]) == (1, 0)
-    assert (result["relevance"], result["cosine"]) == (1.0, None)
-    assert result["model"] == cli.json("show", 1)["turns"][0]["model"]
-    assert result["created_at"] == "2026-03-01T12:00:00+00:00"
-
-
-def test_a_search_without_results_says_so_and_succeeds(cli: CommandLine) -> None:
-    ran = cli.done("search", "xylophone")
-    assert (ran.out, ran.err) == ("", "Nothing was found. Try other or fewer words.\n")
-    assert cli.json("search", "xylophone")["results"] == []
-
-
-def test_search_can_be_kept_to_a_kind_of_passage(cli: CommandLine) -> None:
-    assert cli.json("search", "basil", "--kind", "exchange_summary")["results"] == []
-    kinds = ("--kind", "exchange_summary", "--kind", "turn")
-    assert len(cli.json("search", "basil", *kinds)["results"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("b",), "The query 'b' is too short. Type 2 to 500 characters."),
-        (("basil", "--limit", "0"), "0 results cannot be asked for."),
-        (("basil", "--limit", "51"), "51 results cannot be asked for."),
-        (("x" * 501,), "The query is 501 characters long."),
-        (("before:yesterday",), "'before:yesterday' names no date."),
-    ],
-)
-def test_a_query_that_cannot_be_taken_is_a_known_error(
-    cli: CommandLine, words: tuple[str, ...], complaint: str
-) -> None:
-    ran = cli("search", *words)
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith(complaint)
-
-
-def test_search_finds_at_once_what_was_just_asked(cli: CommandLine) -> None:
-    cli.done("ask", "Where does the word serendipity come from")
-    (result,) = cli.json("search", "serendipity")["results"]
-    assert result["conversation_id"] == 4
-
-
-# -- ask
 
 
 def test_recall_quotes_and_links_another_conversation(cli: CommandLine) -> None:

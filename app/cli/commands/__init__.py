@@ -4,14 +4,15 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 
 from app.bootstrap import Services
-from app.cli.commands import conversations, settings, talk, transfer, upkeep
+from app.cli.commands import conversations, searching, settings, talk, transfer, upkeep
 from app.cli.terminal import Terminal
 
 Command = Callable[[Services, Namespace, Terminal], int]
 
 COMMANDS: Mapping[str, Command] = {
     "ask": talk.ask,
-    "search": talk.search,
+    "search": searching.search,
+    "probes": searching.probes,
     "list": conversations.listed,
     "show": conversations.show,
     "archive": conversations.archive,

@@ -1,4 +1,4 @@
-"""`ask` and `search`."""
+"""`ask`."""
 
 from argparse import Namespace
 from typing import Any
@@ -9,9 +9,7 @@ from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
 from app.domain.chat import Retrying, TextDelta
 from app.domain.conversations import Exchange, ExchangeStatus, Text
-from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId
-from app.domain.passages import PassageKind, SearchAnswer, SearchResult
 
 _POLL_S = 0.2
 
@@ -39,44 +37,6 @@ def ask(services: Services, given: Namespace, terminal: Terminal) -> int:
         terminal.line()
     terminal.err(_outcome(exchange))
     return 0 if exchange.status is ExchangeStatus.COMPLETED else 1
-
-
-def search(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Search by words, print the results best first."""
-    answer = _searched(services, given, terminal)
-    if answer.covered_share < 1:
-        terminal.err(f"{answer.covered_share:.0%} of your history is searchable so far.")
-    if terminal.as_json:
-        terminal.document(
-            {
-                "query": answer.query,
-                "took_ms": round(answer.took_ms, 1),
-                "results": [_result(result) for result in answer.results],
-            }
-        )
-        return 0
-    for number, result in enumerate(answer.results, 1):
-        place = f"{result.conversation_id}:{result.turn_number}"
-        terminal.line(
-            f"{number:2}. {result.relevance:4.0%}  {result.conversation_title}  "
-            f"[{place}]  {result.created_at.astimezone():%Y-%m-%d}"
-        )
-        if result.user_question:
-            terminal.line(f"    {result.user_question}")
-        terminal.line(f"    {' '.join(result.snippet.split())}")
-    if not answer.results:
-        terminal.err("Nothing was found. Try other or fewer words.")
-    return 0
-
-
-def _searched(services: Services, given: Namespace, terminal: Terminal) -> SearchAnswer:
-    kinds = {PassageKind(kind) for kind in given.kind} if given.kind else None
-    services.index_sync.catch_up_a_little(terminal.cancelled)
-    try:
-        return services.search.search(given.query, limit=given.limit, kinds=kinds)
-    except IndexUnavailable:
-        services.index_sync.catch_up(terminal.cancelled)  # damage was found: it is built anew
-        return services.search.search(given.query, limit=given.limit, kinds=kinds)
 
 
 def _follow(reply: Reply, terminal: Terminal) -> str:
@@ -123,23 +83,4 @@ def _asked(exchange: Exchange, answer: str) -> dict[str, Any]:
             "cost_usd": usage.cost_usd if usage else None,
         },
         "recalled": [],
-    }
-
-
-def _result(result: SearchResult) -> dict[str, Any]:
-    return {
-        "kind": result.kind.value,
-        "id": result.passage_id,
-        "source": result.source,
-        "conversation_id": result.conversation_id,
-        "conversation_title": result.conversation_title,
-        "turn_number": result.turn_number,
-        "exchange_id": result.exchange_id,
-        "message_id": result.message_id,
-        "relevance": round(result.relevance, 4),
-        "cosine": result.cosine,
-        "user_question": result.user_question,
-        "snippet": result.snippet,
-        "created_at": result.created_at.isoformat(),
-        "model": result.model,
     }
