@@ -1,13 +1,20 @@
 """`work`, `status`, `check`, `backup`, `restore`, `rebuild`, `config`, `provider`, as typed."""
 
+import json
 import os
 import shutil
 import signal
+from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from app.bootstrap import Role, build
+from app.cli.commands.settings import NotAgreed
+from app.cli.commands.upkeep import rebuild
+from app.cli.terminal import Terminal
 from app.domain.settings_schema import SETTINGS
 from app.system.paths import DataPaths
 from app.workers.board import WorkerBoard
@@ -16,7 +23,8 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Http
 from tests.fakes.stored import opened, told
 
-WORKERS = {"exchange_summarizer", "conversation_summarizer"}
+WORKERS = {"exchange_summarizer", "conversation_summarizer", "embedding_pipeline"}
+MINI_LM = "all_minilm_l6_v2"
 PARSLEY = (
     "Parsley needs a deep pot because its root is long. Water it when the earth is dry. "
     "It grows for two years and flowers in the second."
@@ -56,6 +64,7 @@ def test_work_until_idle_leaves_nothing_to_do(cli: CommandLine) -> None:
     assert {name: (each["done"], each["total"]) for name, each in workers.items()} == {
         "exchange_summarizer": (6, 6),
         "conversation_summarizer": (3, 3),
+        "embedding_pipeline": (12, 12),  # what the other two have made too; three turns are short
     }
     assert cli.json("show", 1)["summary"]
     assert cli.json("show", 1)["turns"][0]["summary"]
@@ -120,6 +129,7 @@ def test_status_as_json_has_the_documented_fields(cli: CommandLine) -> None:
         "all_time", "rate_per_minute", "remaining_s", "last_error", "next_attempt_at",
     }  # fmt: skip
     assert (document["passages"], document["searchable_percent"]) == ({"turn": 6}, 100.0)
+    assert (document["embedded_percent"], document["embedding_space"]) == (0.0, MINI_LM)
     assert document["database_bytes"] > 0
     assert document["spend"] == {"today_usd": 0.0, "month_usd": 0.0}
 
@@ -243,6 +253,65 @@ def test_an_index_that_was_deleted_is_made_anew_by_the_next_search(cli: CommandL
     assert found(cli, "parsley") == 3
     shutil.rmtree(DataPaths(cli.data_dir).index)
     assert found(cli, "parsley") == 3
+
+
+# -- rebuild embeddings
+
+
+def rebuild_embeddings(
+    data_dir: Path, answer: str = "", *, yes: bool = False, is_watched: bool = False
+) -> tuple[int, dict[str, object] | None, str]:
+    """Return the exit code, the JSON document if there is one, and what was said."""
+    out: list[str] = []
+    err: list[str] = []
+    terminal = Terminal(
+        out.append, err.append, lambda: answer, data_dir, lambda: False, True, is_watched
+    )  # fmt: skip
+    with closing(build(DataPaths(data_dir), Role.COMMAND_LINE)) as services:
+        try:
+            code = rebuild(services, Namespace(what="embeddings", yes=yes), terminal)
+        except NotAgreed as error:
+            code, err = 1, [*err, str(error)]
+    return code, json.loads(out[0]) if out else None, "\n".join(err)
+
+
+def test_rebuilding_embeddings_says_what_it_deletes_redoes_and_costs_and_does_it(
+    cli: CommandLine, data_dir: Path
+) -> None:
+    cli.done("work", "--until-idle")
+    assert "embedded in all_minilm_l6_v2: 100%" in cli.done("status").out
+    code, document, said = rebuild_embeddings(data_dir, yes=True)
+    assert document is not None
+    deleted = document["deleted"]
+    assert isinstance(deleted, int)
+    assert deleted > 12
+    assert (code, document) == (
+        0,
+        {
+            "rebuilt": "embeddings",
+            "space": MINI_LM,
+            "deleted": deleted,
+            "embedded": 12,
+            "total": 12,
+        },
+    )
+    for words in (f"deletes the {deleted} vectors", "12 passages again", "tokens", "at no cost"):
+        assert words in said
+    assert cli.json("check")["ok"] is True
+
+
+@pytest.mark.parametrize("answer", ["", "no", "yes please"])
+def test_embeddings_are_not_rebuilt_without_a_typed_yes(
+    cli: CommandLine, data_dir: Path, answer: str
+) -> None:
+    cli.done("work", "--until-idle", "--only", "embedding_pipeline")
+    for is_watched in (True, False):
+        code, document, said = rebuild_embeddings(data_dir, answer, is_watched=is_watched)
+        assert (code, document) == (1, None)
+        assert "Nothing was deleted" in said
+    assert cli.json("status")["embedded_percent"] == 100.0
+    code, document, _ = rebuild_embeddings(data_dir, " Yes\n", is_watched=True)
+    assert (code, document is not None) == (0, True)
 
 
 # -- config
