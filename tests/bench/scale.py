@@ -1,6 +1,6 @@
 """How a library of a given size opens, searches and weighs; prints JSON.
 
-    python tests/bench/scale.py --passages N [--answer-words N] [--searches N] [--cores N]
+    python tests/bench/scale.py --passages N [N ...] [--answer-words N] [--searches N] [--cores N]
                                 [--folder DIR]
 
 The library is stored through the product's own import and indexed by its own text index. Passages
@@ -64,19 +64,26 @@ def main() -> None:
         print(json.dumps(STEPS[given.step](given)))  # noqa: T201
         return
     with tempfile.TemporaryDirectory(prefix="scale-") as scratch:
-        folder = given.folder or Path(scratch) / "data"
-        figures: Figures = {"passages": given.passages, "answer_words_median": given.answer_words}
-        if not (folder / "complete").exists():
-            figures["building"] = child("build", given, folder)
-            (folder / "complete").touch()
-        figures |= child("measure", given, folder)
-    print(json.dumps(figures, indent=1))  # noqa: T201
+        folder = given.folder or Path(scratch)
+        libraries = [
+            library(given, passages, folder / str(passages)) for passages in given.passages
+        ]
+    print(json.dumps({"answer_words_median": given.answer_words, "libraries": libraries}, indent=1))  # noqa: T201
+
+
+def library(given: argparse.Namespace, passages: int, folder: Path) -> Figures:
+    """Return the figures of one library; it is made unless it is there."""
+    figures: Figures = {"passages": passages}
+    if not (folder / "complete").exists():
+        figures["building"] = child("build", given, passages, folder)
+        (folder / "complete").touch()
+    return figures | child("measure", given, passages, folder)
 
 
 def options() -> argparse.Namespace:
     """Return the arguments; `--step` is for the children."""
     parser = argparse.ArgumentParser(description="Measure a library of a given size.")
-    parser.add_argument("--passages", type=int, required=True)
+    parser.add_argument("--passages", type=int, nargs="+", required=True)
     parser.add_argument("--searches", type=int, default=200)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--answer-words", type=int, default=40, help="the median")
@@ -85,11 +92,11 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def child(step: str, given: argparse.Namespace, folder: Path) -> Figures:
+def child(step: str, given: argparse.Namespace, passages: int, folder: Path) -> Figures:
     """Run a step in a process of its own and return its figures."""
     command = [
         sys.executable, __file__, "--step", step, "--folder", str(folder),
-        "--passages", str(given.passages), "--searches", str(given.searches),
+        "--passages", str(passages), "--searches", str(given.searches),
         "--cores", str(given.cores), "--answer-words", str(given.answer_words),
     ]  # fmt: skip
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -104,7 +111,7 @@ def build_library(given: argparse.Namespace) -> Figures:
     """Store, index and give vectors to so many turns; return what took how many seconds."""
     with closing(build(made(given.folder), Role.COMMAND_LINE)) as services:
         services.index_sync.start()  # beside all that follows
-        stored_s = seconds(partial(store_turns, services, given.passages, given.answer_words))
+        stored_s = seconds(partial(store_turns, services, given.passages[0], given.answer_words))
         vectors: list[int] = []
         vectors_s = seconds(lambda: vectors.append(store_vectors(services)))
         indexed_s = seconds(services.index_sync.catch_up)
@@ -214,7 +221,7 @@ def measure_library(given: argparse.Namespace) -> Figures:
             "search_ms": taken(services, questions, given.searches),
             "words_alone_ms": taken(services, questions, given.searches, by_meaning=False),
             "with_date_filter_ms": taken(
-                services, questions, 50, filters=" after:" + middle(given.passages)
+                services, questions, 50, filters=" after:" + middle(given.passages[0])
             ),
             "embedding_ms": embedding(services, questions, given.searches),
             "memory_ready_mb": memory_mb,
@@ -235,7 +242,7 @@ def asked(given: argparse.Namespace) -> Iterator[str]:
     source = np.random.default_rng(13)
     said = [
         [word for word in message.blocks[0].text.replace(".", "").split() if word not in SMALL]
-        for talk in talks(min(given.passages, 5 * given.searches), given.answer_words)
+        for talk in talks(min(given.passages[0], 5 * given.searches), given.answer_words)
         for message in talk.messages
         if isinstance(message.blocks[0], conversations.Text)
     ]
