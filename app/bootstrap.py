@@ -102,11 +102,11 @@ class Services:
         """
         steps: Sequence[Callable[[], object]] = (
             self.chat.close,
+            self.embedders.close,  # ends requests that workers and questions wait for
             self.workers.stop,
             self.caretaker.stop,
             self.index_sync.stop,
             self.meaning.stop,
-            self.embedders.close,
             self.store.close,
             self.lock.release,
         )
@@ -136,7 +136,7 @@ def build(paths: DataPaths, role: Role) -> Services:
         embedders = EmbedderDirectory(settings, provider_registry(settings, keys))
         undo.callback(embedders.close)
         vectors = Vectors(store)
-        meaning = Meaning(settings, embedders, vectors, VectorSync(store, vectors))
+        meaning = Meaning(store, settings, embedders, vectors, VectorSync(store, vectors))
         undo.callback(meaning.stop)
         search = SearchService(store, settings, index, index_sync, meaning)
         explainer = Explainer(store, settings, index, search)

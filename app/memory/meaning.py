@@ -1,15 +1,19 @@
 """Questions into the space that answers: the embedder, the vectors in memory, their background.
 
 Search asks `look` for each question and goes by words alone where there is nothing to look with.
+What answers is settled in the background: a question waits neither for a model nor for a server
+that hangs.
 """
 
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.domain.errors import KnownError
+from app.domain.errors import Cancelled, EmbedderUnavailable, IndexUnavailable, KnownError
+from app.domain.events import Changed
 from app.domain.passages import Space
 from app.domain.ports import Embedder, VectorIndex
 from app.index.calibration import Background, measured
@@ -17,7 +21,9 @@ from app.memory.embedders import EmbedderDirectory
 from app.memory.overview import Embedded
 from app.memory.vector_sync import VectorSync
 from app.storage.settings import Settings
-from app.storage.vectors import Vectors
+from app.storage.store import Store
+from app.storage.vector_rows import checked
+from app.storage.vectors import KeptSpace, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +32,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _KEPT_QUESTIONS = 64
 _LOOK_AGAIN_S = 5.0
+_BREATH_S = 0.1  # between two looks, while vectors are being written all the time
+_GOODBYE_S = 0.5  # a large model that is just being loaded cannot be interrupted
+_PROBE = "ready"
+_CONCERNED = frozenset(("embedder", "embedder_before", "embedder_consent", "proxy_url"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,41 +47,90 @@ class Look:
     background: Background
 
 
-class Meaning:
-    """Search by meaning, as far as it is there. Thread-safe.
+@dataclass(frozen=True, slots=True)
+class _Answering:
+    """What answers. `background` is None while its space holds nothing to be found."""
 
-    Attributes:
-        problem: Why the last question could not be looked up, for the user; "" when it could.
-    """
+    embedder: Embedder
+    space: Space
+    background: Background | None
+
+
+class Meaning:
+    """Search by meaning, as far as it is there. Thread-safe."""
 
     def __init__(
-        self, settings: Settings, embedders: EmbedderDirectory, vectors: Vectors, sync: VectorSync
+        self,
+        store: Store,
+        settings: Settings,
+        embedders: EmbedderDirectory,
+        vectors: Vectors,
+        sync: VectorSync,
+        *,
+        look_again_s: float = _LOOK_AGAIN_S,
     ) -> None:
+        """Know nothing yet; `look_again_s` is how long what failed is left alone."""
+        self._store = store
         self._settings = settings
         self._embedders = embedders
         self._vectors = vectors
         self._sync = sync
-        self._backgrounds: dict[str, Background] = {}
-        self._questions: OrderedDict[tuple[str, str], npt.NDArray[np.float32]] = OrderedDict()
+        self._look_again_s = look_again_s
+        self._backgrounds: dict[tuple[Space, object], Background] = {}
+        self._questions: OrderedDict[tuple[Space, str], npt.NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
+        self._news = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.problem = ""
+        self._unsubscribe: Callable[[], None] = lambda: None
+        self._answering: _Answering | None = None
+        self._chosen = ""
+        self._considered: tuple[Space, ...] = ()  # what coverage was asked of, the chosen one first
+        self._held: tuple[Space, ...] = ()
+        self._problem = ""
 
     def start(self) -> None:
-        """Load the embedder and the vectors in the background; safe to call twice."""
+        """Settle what answers, now and after every change, in the background; safe to call twice."""
         if self._thread is None:
             self._sync.start()
-            self._thread = threading.Thread(target=self._prepare, name="meaning", daemon=True)
+            self._unsubscribe = self._store.subscribe(self._on_changed)
+            self._thread = threading.Thread(target=self._serve, name="meaning", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """End the background work; safe to call twice. Blocking."""
+        """End the background work; safe to call twice. Blocking, 1 s at most.
+
+        A model that is being loaded is left to itself; a request to a server ends when the
+        `EmbedderDirectory` is closed, which should come before.
+        """
+        self._unsubscribe()
+        self._unsubscribe = lambda: None
         self._stopping.set()
+        self._news.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_GOODBYE_S)
             self._thread = None
         self._sync.stop()
+
+    # -- what search and screens ask
+
+    @property
+    def problem(self) -> str:
+        """What a user should know of the last question, "" for nothing.
+
+        Why it could not be looked up and what to do, or that the embedder before still answers.
+        """
+        return self._problem or self._switching_words()
+
+    @property
+    def answering_space(self) -> Space | None:
+        """The space that answers, None while there is none. Blocks unless it was started."""
+        if self._thread is not None or self._stopping.is_set():
+            return self._answering.space if self._answering is not None else None
+        try:
+            return self._embedders.answering(self.covered_share).space
+        except KnownError:
+            return None
 
     def look(self, question: str) -> Look | None:
         """Return the question's place in the answering space; None where words must do.
@@ -80,85 +139,196 @@ class Meaning:
         none; without `start` both are loaded now. 5 ms with the built-in model. Never raises.
         """
         try:
-            embedder = self._embedders.answering(self.covered_share)
-            index = self._index(embedder.space)
-            if index is None or not index.passage_count:
-                self.problem = ""
+            if (answering := self._now()) is None:
                 return None
-            background = self._background(embedder)
-            vector = self._vector(embedder, question)
+            index = self._index(answering.space)
+            if index is None or not index.passage_count or answering.background is None:
+                self._problem = ""
+                return None
+            vector = self._vector(answering, question)
         except KnownError as error:
-            self.problem = str(error)
+            self._failed(error)
             return None
-        self.problem = ""
-        return Look(vector, index, background)
+        self._problem = ""
+        return Look(vector, index, answering.background)
 
     def embedded(self) -> Embedded | None:
         """Return what is found by meaning now, None while there is no embedder. Blocking."""
-        try:
-            space = self._embedders.answering(self.covered_share).space
-        except KnownError:
-            return None
-        return Embedded(space.name, self.covered_share(space))
+        space = self.answering_space
+        return None if space is None else Embedded(space.name, self.covered_share(space))
 
     def covered_share(self, space: Space) -> float:
         """Return the share (0-1) of the passages to be embedded that a space holds. Blocking."""
         tally = self._vectors.tally(space.name, self._settings.number("min_message_tokens"))
         return tally.done / tally.total if tally.total else 1.0
 
-    def _index(self, space: Space) -> VectorIndex | None:
-        index = self._sync.index_for(space)
-        if self._thread is None:
-            self._sync.catch_up()
-            index = self._sync.index_for(space)
-        return index
+    # -- what answers
 
-    def _background(self, embedder: Embedder) -> Background:
-        """The space's background; that of the built-in one until it was measured."""
-        name = embedder.space.name
+    def _now(self) -> _Answering | None:
+        if self._thread is None and not self._stopping.is_set():
+            self._settle()
+        return self._answering
+
+    def _settle(self) -> None:
+        """Find out what answers and make it ready: model, vectors, background.
+
+        Raises KnownError when nothing can; what answered before stays, if it is still chosen.
+        """
+        if (chosen := self._settings.text("embedder")) != self._chosen:
+            self._chosen, self._considered = chosen, ()
+        embedder = self._embedders.answering(self._share_once_loaded)
+        space = embedder.space
+        before = self._answering
+        is_same = before is not None and before.space == space
+        self._hold(space, *(() if before is None else (before.space,)), *self._filling())
+        if not is_same:
+            embedder.embed([_PROBE], self._is_outdated)
+        background = self._background(embedder, space)
+        self._answering = _Answering(embedder, space, background)
+        self._hold(space, *self._filling())
+        self._prepare_filling()
+
+    def _share_once_loaded(self, space: Space) -> float:
+        """The share of a space, as soon as it could answer at once."""
+        if space not in self._considered:
+            self._considered = (*self._considered, space)
+        is_chosen = space == self._considered[0]
+        if is_chosen and self._thread is not None and self._sync.index_for(space) is None:
+            raise IndexUnavailable(f"The vectors of “{space.name}” are being loaded")
+        return self.covered_share(space)
+
+    def _filling(self) -> tuple[Space, ...]:
+        """The spaces between which it is being decided, none when that is over."""
+        is_over = self._settings.text("embedder") == self._settings.text("embedder_before")
+        return () if is_over else self._considered
+
+    def _hold(self, *spaces: Space) -> None:
+        wanted = tuple(dict.fromkeys(spaces))
+        if wanted != self._held:
+            self._sync.use(wanted)
+            self._held = wanted
+
+    def _prepare_filling(self) -> None:
+        """Measure the space that is being filled, so that nobody waits when it begins to answer."""
+        if self._thread is None or not self._filling():
+            return
+        try:
+            embedder = self._embedders.active()
+            if self._kept(embedder.space) is not None:
+                self._background(embedder, embedder.space)
+        except KnownError as error:
+            _log.info("the space that is being filled waits: %s", error)
+
+    def _background(self, embedder: Embedder, space: Space) -> Background | None:
+        """The background of a space, measured where that was not done yet; None without vectors."""
+        if (kept := self._kept(space)) is None:
+            return None
+        key = (space, kept.begun_at)
         with self._lock:
-            known = self._backgrounds.get(name)
+            known = self._backgrounds.get(key)
         if known is not None:
             return known
-        kept = next((each for each in self._vectors.spaces() if each.space.name == name), None)
-        if kept is None or kept.background_mean is None or kept.background_deviation is None:
-            background = measured(embedder)
-            if kept is not None:
-                self._vectors.set_background(embedder.space, background.mean, background.deviation)
+        if kept.background_mean is None or kept.background_deviation is None:
+            background = measured(self._patient(embedder, space), self._is_outdated)
+            self._vectors.set_background(space, background.mean, background.deviation)
         else:
             background = Background(kept.background_mean, kept.background_deviation)
         with self._lock:
-            self._backgrounds[name] = background
+            self._backgrounds[key] = background
         return background
 
-    def _vector(self, embedder: Embedder, question: str) -> "npt.NDArray[np.float32]":
-        key = (embedder.space.name, question)
+    def _patient(self, embedder: Embedder, space: Space) -> Embedder:
+        """The embedder without the time limit of questions, where it is the chosen one."""
+        if self._settings.text("embedder_before") != self._chosen:
+            return embedder
+        active = self._embedders.active()
+        return active if active.space == space else embedder
+
+    def _kept(self, space: Space) -> KeptSpace | None:
+        """What the database has of a space; raises EmbedderUnavailable if that is another one."""
+        kept = next((k for k in self._vectors.spaces() if k.space.name == space.name), None)
+        if kept is not None and kept.space.dimension != space.dimension:
+            raise EmbedderUnavailable(
+                f"The embedder of “{space.name}” gives {space.dimension} numbers for a text; "
+                f"its vectors so far have {kept.space.dimension}",
+                "Choose another embedder, or embed everything again, in Settings.",
+            )
+        return kept
+
+    # -- questions
+
+    def _index(self, space: Space) -> VectorIndex | None:
+        index = self._sync.index_for(space)
+        if self._thread is None and not self._stopping.is_set():
+            self._sync.catch_up()
+            index = self._sync.index_for(space)
+        if index is None:
+            self._held = ()  # asking made the space be loaded: what is held is said anew
+        return index
+
+    def _vector(self, answering: _Answering, question: str) -> "npt.NDArray[np.float32]":
+        key = (answering.space, question)
         with self._lock:
             if (known := self._questions.get(key)) is not None:
                 self._questions.move_to_end(key)
                 return known
-        vector: npt.NDArray[np.float32] = embedder.embed([question])[0]
+        given = answering.embedder.embed([question], self._stopping.is_set)
+        vector: npt.NDArray[np.float32] = checked(given, 1, answering.space)[0]
         with self._lock:
             self._questions[key] = vector
             if len(self._questions) > _KEPT_QUESTIONS:
                 self._questions.popitem(last=False)
         return vector
 
-    def _prepare(self) -> None:
-        """Bring the first question's wait forward: model, vectors and background."""
+    def _failed(self, error: KnownError) -> None:
+        """Leave what failed alone until the background finds that it works again."""
+        if self._stopping.is_set() or isinstance(error, Cancelled):
+            return
+        self._note(error)
+        if self._thread is not None:
+            self._answering = None
+            self._news.set()
+
+    def _note(self, error: KnownError) -> None:
+        if self._problem != str(error):
+            _log.warning("search by meaning waits: %s", error)
+        self._problem = str(error)
+
+    def _switching_words(self) -> str:
+        chosen = self._settings.text("embedder")
+        before = self._settings.text("embedder_before")
+        if chosen == before or self._answering is None:
+            return ""
+        return (
+            f"Search still answers with {self._embedders.describe(before)}: "
+            f"{self._embedders.describe(chosen)} is reading your history."
+        )
+
+    # -- in the background
+
+    def _serve(self) -> None:
         while not self._stopping.is_set():
+            self._news.clear()
             try:
-                embedder = self._embedders.answering(self.covered_share)
-                self._sync.use([embedder.space])
-                embedder.embed(["ready"])
-                if any(each.space == embedder.space for each in self._vectors.spaces()):
-                    self._background(embedder)
-                    return
+                self._settle()
+                self._problem = ""
             except KnownError as error:
-                if self.problem != str(error):
-                    _log.warning("search by meaning waits: %s", error)
-                self.problem = str(error)
-            except Exception:  # noqa: BLE001 - search goes by words; the thread must end quietly
-                _log.exception("search by meaning could not be prepared")
-                return
-            self._stopping.wait(_LOOK_AGAIN_S)
+                self._failed_to_settle(error)
+            except Exception:  # noqa: BLE001 - search goes by words; the thread must live
+                if not self._stopping.is_set():
+                    _log.exception("search by meaning could not be prepared")
+            self._stopping.wait(_BREATH_S)
+            self._news.wait(self._look_again_s)
+
+    def _failed_to_settle(self, error: KnownError) -> None:
+        if not self._is_outdated() and not isinstance(error, Cancelled):
+            self._note(error)
+            self._answering = None
+
+    def _is_outdated(self) -> bool:
+        """Whether the program ends, or another embedder was chosen meanwhile."""
+        return self._stopping.is_set() or self._settings.text("embedder") != self._chosen
+
+    def _on_changed(self, changed: Changed) -> None:
+        if changed.settings & _CONCERNED or changed.providers or changed.vectors:
+            self._news.set()
