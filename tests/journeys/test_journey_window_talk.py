@@ -320,5 +320,5 @@ async def test_forgetting_a_conversation_stops_its_reply_and_leaves_nothing_of_i
 
     await user.sees("Exports and backups that you copied elsewhere were not touched.")
     assert not await user.ask(lambda services: services.chat.busy)
-    assert not user.titles()
+    await user.until(lambda: not user.titles())
     assert await user.ask(lambda services: services.overview.read().conversations) == 0
