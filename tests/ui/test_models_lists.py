@@ -40,6 +40,7 @@ def result(number: int, kind: PassageKind = PassageKind.TURN) -> SearchResult:
         exchange_id=ExchangeId(number),
         message_id=MessageId(number),
         relevance=0.75,
+        is_weak=False,
         cosine=None,
         user_question="What was it?",
         snippet="It was this.",

@@ -15,6 +15,7 @@ from app.domain.ids import ConversationId, ExchangeId
 from ui.bridge import Bridge
 from ui.controllers.chatting import ChatController
 from ui.controllers.conversations import ConversationsController
+from ui.controllers.explaining import ExplainController
 from ui.controllers.finding import FindController
 from ui.controllers.importing import ImportController
 from ui.controllers.links import LinkController
@@ -36,8 +37,8 @@ class Program(QObject):
 
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
-        chat, conversations, find, importing, links, models, privacy, search, settings, talk,
-            workers: The controllers.
+        chat, conversations, explain, find, importing, links, models, privacy, search, settings,
+            talk, workers: The controllers.
     """
 
     def __init__(
@@ -58,7 +59,8 @@ class Program(QObject):
         self.conversations = ConversationsController(
             services, bridge, window, self.open_conversation, self.chat.begin_new
         )
-        self.search = SearchController(services, bridge, window.sidebar, self.open_turn)
+        self.explain = ExplainController(services, bridge, window, self.chat)
+        self.search = SearchController(services, bridge, window, self.chat, self.explain.explain)
         self.find = FindController(services, bridge, window, self.chat)
         self.settings = SettingsController(services, bridge, window, appearance)
         self.importing = ImportController(services, bridge, window)

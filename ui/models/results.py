@@ -1,6 +1,7 @@
 """Search results as rows, grouped by kind; a result that cannot be shown in a group has none."""
 
 from collections.abc import Sequence
+from html import escape
 
 from PySide6.QtCore import Qt
 
@@ -36,19 +37,44 @@ class ResultListModel(GroupedListModel):
     def text_of(self, row: object, role: int) -> object:
         """Return the result's lines; the delegate draws the snippet with its marks itself."""
         assert isinstance(row, SearchResult)
-        day = day_words(row.created_at)
         if role == Qt.ItemDataRole.DisplayRole:
             return row.conversation_title
         if role == ListRole.SUBTITLE:
             return row.user_question
         if role == ListRole.ASIDE:
-            return f"{row.relevance:.0%}"
+            return relevance_words(row)
         if role == Qt.ItemDataRole.AccessibleTextRole:
+            weak = ", a weak match" if row.is_weak else ""
             return (
-                f"{row.conversation_title}, {row.relevance:.0%} relevant, {day}. "
+                f"{row.conversation_title}, {row.relevance:.0%} relevant{weak}, {origin_words(row)}. "
                 f"{row.user_question} {row.snippet}"
             )
         if role == Qt.ItemDataRole.ToolTipRole:
-            model = f" \N{MIDDLE DOT} {row.model}" if row.model else ""
-            return f"{row.conversation_title}\n{day}{model}"
+            return _tooltip(row)
         return None
+
+
+def relevance_words(result: SearchResult) -> str:
+    """Return what stands at the right end of a result; a weak match is told by more than a colour."""
+    return (
+        f"weak \N{MIDDLE DOT} {result.relevance:.0%}"
+        if result.is_weak
+        else f"{result.relevance:.0%}"
+    )
+
+
+def origin_words(result: SearchResult) -> str:
+    """Return day and model, as far as it is known: 3 May 2026 · gpt-4o."""
+    model = (result.model or "").partition(":")[2] or result.model
+    day = day_words(result.created_at)
+    return f"{day} \N{MIDDLE DOT} {model}" if model else day
+
+
+def _tooltip(result: SearchResult) -> str:
+    """Return a result's tool tip, as HTML in which nothing of its words is markup."""
+    lines = [result.conversation_title, origin_words(result)]
+    if result.archived:
+        lines.append("Archived")
+    if result.is_weak:
+        lines.append("Weak match: less relevant than what recall would bring back")
+    return "<br>".join(escape(line) for line in lines)

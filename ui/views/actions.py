@@ -44,6 +44,8 @@ _ROWS = (
     ActionRow("find", "&Find", "Find in this &conversation", _K.Find),
     ActionRow("back", "&Find", "&Back to the results", "Alt+Left"),
     ActionRow("open_link", "&Find", "&Open a turn\u2026", "Ctrl+L"),
+    ActionRow("why", "&Find", "&Why wasn't this recalled?\u2026", "Ctrl+Shift+Y", separated=True),
+    ActionRow("probes", "&Find", "&Probe questions\u2026"),
     ActionRow("sidebar", "&View", "&Sidebar", "Ctrl+B", checkable=True),
     ActionRow("dashboard", "&View", "&Workers", "Ctrl+Shift+W", checkable=True),
     ActionRow("larger", "&View", "&Larger text", ("Ctrl++", "Ctrl+="), separated=True),

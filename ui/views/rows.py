@@ -13,7 +13,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.domain.passages import SearchResult
-from ui.models.conversations import ListRole, day_words
+from ui.models.conversations import ListRole
+from ui.models.results import origin_words, relevance_words
 from ui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -97,24 +98,24 @@ class RowDelegate(QStyledItemDelegate):
         colours = self._theme.colours
         inner = area.adjusted(_PAD_PX, _PAD_PX, -_PAD_PX, -_PAD_PX)
         line = QFontMetricsF(self._theme.ui_font()).height()
-        aside = f"{result.relevance:.0%}"
+        aside = relevance_words(result)
         painter.setFont(self._theme.small_font())
-        painter.setPen(QColor(colours.accent if result.relevance >= 0.5 else colours.muted))
+        painter.setPen(QColor(colours.muted if result.is_weak else colours.accent))
         painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, aside)
         width = QFontMetricsF(painter.font()).horizontalAdvance(aside) + _PAD_PX
         title = self._theme.ui_font()
-        title.setWeight(QFont.Weight.DemiBold)
+        title.setWeight(QFont.Weight.Normal if result.is_weak else QFont.Weight.DemiBold)
         painter.setFont(title)
-        painter.setPen(QColor(colours.text))
+        words = QColor(colours.muted if result.is_weak else colours.text)
+        painter.setPen(words)
         self._line(painter, inner.adjusted(0, 0, -width, 0), result.conversation_title)
         inner.setTop(inner.top() + line + _GAP_PX)
-        day = day_words(result.created_at)
         painter.setFont(self._theme.small_font())
         if result.user_question:
-            painter.setPen(QColor(colours.text))
+            painter.setPen(words)
             self._line(painter, inner, result.user_question)
             inner.setTop(inner.top() + line)
-        self._snippet(painter, inner, f"{day} \N{EN DASH} ", result)
+        self._snippet(painter, inner, f"{origin_words(result)} \N{EN DASH} ", result)
 
     def _snippet(self, painter: QPainter, area: QRectF, lead: str, result: SearchResult) -> None:
         """Draw at most two lines of the snippet, with the matching words marked."""

@@ -25,7 +25,7 @@ from ui.models.results import ResultListModel
 from ui.theme import Theme
 from ui.views.rows import RowDelegate
 
-_DEBOUNCE_MS = 120
+_DEBOUNCE_MS = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Sidebar(QWidget):
         new_requested: A new conversation is wanted.
         shelf_chosen: The `Shelf` to list.
         menu_requested: (Conversation, global position) for a menu about a conversation.
+        result_menu_requested: (SearchResult, global position) for a menu about a result.
     """
 
     query_changed = Signal(str)
@@ -58,6 +59,7 @@ class Sidebar(QWidget):
     new_requested = Signal()
     shelf_chosen = Signal(object)
     menu_requested = Signal(object, QPoint)
+    result_menu_requested = Signal(object, QPoint)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -94,6 +96,7 @@ class Sidebar(QWidget):
         self._debounce.timeout.connect(self._on_debounce_timeout)
         self.box.textChanged.connect(self._on_box_text_changed)
         self._empty_words = ""
+        self._note_words = ""
         self._answered = ""
         self._opens_best = False
 
@@ -109,18 +112,45 @@ class Sidebar(QWidget):
         if not self.box.text().strip():
             self._show_list()
 
-    def show_answer(self, answer: SearchAnswer) -> None:
-        """Show results in place of the list; open the best if Enter was pressed meanwhile."""
+    def show_answer(self, answer: SearchAnswer, *, is_final: bool = True) -> None:
+        """Show results in place of the list; what is marked and where it is scrolled to stays.
+
+        That is so for another answer to the same words; else the list begins at its top. A final
+        one opens the best result if Enter was pressed meanwhile.
+        """
+        is_same = answer.query == self._answered and self.results.rowCount() > 0
         self._answered = answer.query
+        marked = self.results.value_at(self.result_list.currentIndex()) if is_same else None
+        scrolled = self.result_list.verticalScrollBar().value() if is_same else 0
         self.results.show_results(answer.results)
-        self._note.setVisible(answer.covered_share < 1)
-        self._note.setText(f"{answer.covered_share:.0%} of your history is searchable so far.")
+        if isinstance(marked, SearchResult):
+            self.result_list.setCurrentIndex(self.results.row_of(marked.passage_id))
+        elif not is_same:
+            self.result_list.setCurrentIndex(QModelIndex())
+        self.result_list.doItemsLayout()
+        self.result_list.verticalScrollBar().setValue(scrolled)
         if not answer.results:
             self.show_message("Nothing was found.\nTry other or fewer words.")
             return
         self._stack.setCurrentWidget(self.result_list)
-        if self._opens_best:
+        if self._opens_best and is_final:
             self._open_best()
+
+    def show_note(self, words: str) -> None:
+        """Show a line under the box, such as how much is searchable by now; "" hides it."""
+        self._note_words = words
+        self._note.setText(words)
+        self._note.setVisible(bool(words))
+
+    @property
+    def query(self) -> str:
+        """What stands in the box."""
+        return self.box.text()
+
+    @property
+    def shows_results(self) -> bool:
+        """Whether results, or words in their place, are on screen."""
+        return self._stack.currentWidget() is not self.conversation_list
 
     def show_message(self, words: str) -> None:
         """Show words in place of results, such as why a query cannot be taken."""
@@ -139,6 +169,7 @@ class Sidebar(QWidget):
         if self.box.text() != self._answered:
             self.box.setText(self._answered)
             self._debounce.stop()
+        self.show_note(self._note_words)
         self._stack.setCurrentWidget(self.result_list)
         self.result_list.setFocus(Qt.FocusReason.ShortcutFocusReason)
         return True
@@ -210,10 +241,18 @@ class Sidebar(QWidget):
 
     def _on_menu_wanted(self, position: QPoint) -> None:
         view = self.sender()
-        if view is self.conversation_list:
-            value = self.conversations.value_at(view.indexAt(position))
-            if value is not None:
-                self.menu_requested.emit(value, view.viewport().mapToGlobal(position))
+        if isinstance(view, QListView):
+            model = view.model()
+            value = (
+                model.value_at(view.indexAt(position))
+                if isinstance(model, GroupedListModel)
+                else None
+            )
+            at = view.viewport().mapToGlobal(position)
+            if isinstance(value, Conversation):
+                self.menu_requested.emit(value, at)
+            elif isinstance(value, SearchResult):
+                self.result_menu_requested.emit(value, at)
 
     def _on_shelves_activated(self, number: int) -> None:
         self.shelf_chosen.emit(SHELVES[number])

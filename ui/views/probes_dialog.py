@@ -1,0 +1,176 @@
+"""The probe questions: where their turns stand now, where they stood before, and asking anew."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QLabel,
+    QProgressBar,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.probes import ProbePlace
+
+_COLUMNS = ("Question", "Should find", "Now", "Before")
+_PLACE = Qt.ItemDataRole.UserRole + 1
+
+
+class ProbesDialog(QDialog):
+    """Lists the probe questions.
+
+    Signals:
+        run_requested: All are to be asked again. remove_requested: A `Probe` to drop.
+        turn_requested: A `ProbePlace` whose turn is to be shown.
+    """
+
+    run_requested = Signal()
+    remove_requested = Signal(object)
+    turn_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Probe questions")
+        self.resize(720, 420)
+        self._words = QLabel(self, wordWrap=True)
+        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self._table = QTreeWidget(self)
+        self._table.setAccessibleName("Probe questions")
+        self._table.setHeaderLabels(list(_COLUMNS))
+        self._table.setRootIsDecorated(False)
+        self._table.setUniformRowHeights(True)
+        header = self._table.header()
+        header.setStretchLastSection(False)
+        for number in (0, 1):
+            header.setSectionResizeMode(number, QHeaderView.ResizeMode.Stretch)
+        for number in (2, 3):
+            header.setSectionResizeMode(number, QHeaderView.ResizeMode.ResizeToContents)
+        self._table.currentItemChanged.connect(self._on_table_current_changed)
+        self._table.itemActivated.connect(self._on_open_clicked)
+        self._bar = QProgressBar(self)
+        self._bar.setAccessibleName("Questions asked so far")
+        self._bar.hide()
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        role = QDialogButtonBox.ButtonRole.ActionRole
+        self._run = buttons.addButton("Ask all again", role)
+        self._open = buttons.addButton("Open the turn", role)
+        self._remove = buttons.addButton("Remove", role)
+        for button in buttons.buttons():
+            button.setAutoDefault(False)  # type: ignore[attr-defined]
+        self._run.clicked.connect(self.run_requested)
+        self._open.clicked.connect(self._on_open_clicked)
+        self._remove.clicked.connect(self._on_remove_clicked)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(10)
+        column.addWidget(self._words)
+        column.addWidget(self._table, 1)
+        column.addWidget(self._bar)
+        column.addWidget(buttons)
+        self._places: tuple[ProbePlace, ...] = ()
+        self.show_places(())
+
+    def show_places(self, places: Sequence[ProbePlace]) -> None:
+        """Show the probes, the oldest first; the one that is marked stays so."""
+        marked = self._marked()
+        self._places = tuple(places)
+        self._table.clear()
+        self._bar.hide()
+        for place in places:
+            row = QTreeWidgetItem([place.probe.question, turn_words(place), *_ranks(place)])
+            row.setData(0, _PLACE, place)
+            row.setToolTip(0, place.probe.question)
+            row.setToolTip(1, turn_words(place))
+            if place.probe.problem:
+                row.setToolTip(2, place.probe.problem)
+            self._table.addTopLevelItem(row)
+            if marked is not None and place.probe.question == marked.probe.question:
+                self._table.setCurrentItem(row)
+        self._words.setText(summary(places))
+        self._run.setEnabled(bool(places))
+        self._on_table_current_changed()
+
+    def show_progress(self, done: int, total: int) -> None:
+        """Show how many have been asked."""
+        self._run.setEnabled(False)
+        self._bar.setRange(0, total)
+        self._bar.setValue(done)
+        self._bar.show()
+
+    def show_error(self, title: str, hint: str) -> None:
+        """Tell why they cannot be asked."""
+        self.show_places(self._places)
+        self._words.setText(f"{title}. {hint}".strip())
+
+    def _marked(self) -> ProbePlace | None:
+        row = self._table.currentItem()
+        place = row.data(0, _PLACE) if row is not None else None
+        return place if isinstance(place, ProbePlace) else None
+
+    def _on_table_current_changed(self, *_rows: object) -> None:
+        marked = self._marked()
+        self._remove.setEnabled(marked is not None)
+        self._open.setEnabled(marked is not None and marked.conversation_id is not None)
+
+    def _on_open_clicked(self, *_given: object) -> None:
+        marked = self._marked()
+        if marked is not None and marked.conversation_id is not None:
+            self.turn_requested.emit(marked)
+
+    def _on_remove_clicked(self) -> None:
+        if (marked := self._marked()) is not None:
+            self.remove_requested.emit(marked.probe)
+
+
+def turn_words(place: ProbePlace) -> str:
+    """Return what the turn that should be found is called."""
+    if place.conversation_id is None:
+        return "A turn that is gone"
+    return f"{place.conversation_title}, turn {place.turn_number}"
+
+
+def summary(places: Sequence[ProbePlace]) -> str:
+    """Return in a sentence how the probes stand."""
+    if not places:
+        return (
+            "No probe questions are kept yet. Choose a turn, ask \u201cWhy wasn't this "
+            "recalled?\u201d, and keep the question: here you see whether it still finds the turn "
+            "after a change."
+        )
+    probes = [each.probe for each in places]
+    first = sum(each.rank == 1 for each in probes)
+    ten = sum(each.rank is not None and each.rank <= _TEN for each in probes)
+    worse = sum(each.fell_by > 0 for each in probes)
+    better = sum(each.fell_by < 0 for each in probes)
+    words = f"Of {len(places)}, {first} found first and {ten} among the first ten."
+    return (
+        f"{words} Since the time before {better} rose and {worse} fell."
+        if any(each.before_at for each in probes)
+        else words
+    )
+
+
+_TEN = 10
+_FELL, _ROSE = "\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}"
+
+
+def _ranks(place: ProbePlace) -> tuple[str, str]:
+    probe = place.probe
+    now = _rank(probe.rank, known=probe.ran_at is not None)
+    if probe.problem:
+        now = "cannot be asked"
+    elif probe.fell_by:
+        now = f"{now} {_FELL if probe.fell_by > 0 else _ROSE}"
+    return now, _rank(probe.before, known=probe.before_at is not None)
+
+
+def _rank(rank: int | None, *, known: bool) -> str:
+    if not known:
+        return "\N{EN DASH}"
+    return f"{rank:,}" if rank else "not found"

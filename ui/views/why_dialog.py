@@ -1,0 +1,195 @@
+"""Why a turn is, or is not, found for a question: its place, its points, and what kept it back."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.explanations import Explanation
+
+_COLUMNS = ("What counts", "This turn", "First result")
+_NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class WhyDialog(QDialog):
+    """Asks a question about one turn and shows the explanation.
+
+    Signals:
+        asked: The question to explain.
+        save_requested: The question to keep as a probe for this turn.
+    """
+
+    asked = Signal(str)
+    save_requested = Signal(str)
+
+    def __init__(self, turn_words: str, question: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Why wasn't this recalled?")
+        self.resize(600, 560)
+        self._turn = _label(self, "muted")
+        self._turn.setText(turn_words)
+        self.box = QLineEdit(question, self)
+        self.box.setPlaceholderText("The question that should find this turn")
+        self.box.setAccessibleName("Question")
+        self.box.setClearButtonEnabled(True)
+        self._ask = QPushButton("Ask", self)
+        self._ask.setProperty("kind", "primary")
+        self._ask.setDefault(True)
+        self._headline = _label(self, "heading")
+        self._figures = _label(self, "muted")
+        self._obstacles = _label(self)
+        self._words = _label(self)
+        self._points = _points_table(self)
+        self._told = _label(self, "success")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self._save = buttons.addButton(
+            "Keep as a probe question", QDialogButtonBox.ButtonRole.ActionRole
+        )
+        self._save.setAutoDefault(False)
+        self._save.setEnabled(False)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.reject)
+        self._save.clicked.connect(self._on_save_clicked)
+        self._ask.clicked.connect(self._on_ask_clicked)
+        self._lay_out(buttons)
+        self._show_nothing()
+
+    def begin(self) -> None:
+        """Explain the question that is there already, if there is one."""
+        self.box.selectAll()
+        self.box.setFocus()
+        if self.box.text().strip():
+            self._on_ask_clicked()
+
+    def show_explanation(self, explained: Explanation) -> None:
+        """Show an explanation in place of the one before."""
+        self._show_nothing()
+        self._turn.setText(
+            f"{explained.conversation_title}, turn {explained.turn_number}: "
+            f"{explained.user_question}"
+        )
+        self._headline.setText(headline(explained))
+        self._show_words(self._figures, figures(explained))
+        obstacles = [f"\N{BULLET} {each.words} {each.hint}".strip() for each in explained.obstacles]
+        if explained.notice:
+            obstacles.append(f"\N{BULLET} By words only: {explained.notice}")
+        self._show_words(self._obstacles, "\n".join(obstacles))
+        self._show_words(self._words, words_held(explained))
+        for each in explained.points:
+            best = "" if each.best_points is None else f"{each.best_points:+.2f}"
+            row = QTreeWidgetItem([each.words, f"{each.points:+.2f}", best])
+            for column in (1, 2):
+                row.setTextAlignment(column, _NUMBERS)
+            self._points.addTopLevelItem(row)
+        self._points.setVisible(bool(explained.points))
+        self._save.setEnabled(True)
+
+    def show_error(self, title: str, hint: str) -> None:
+        """Tell why there is no explanation."""
+        self._show_nothing()
+        self._headline.setText(title)
+        self._show_words(self._figures, hint)
+
+    def tell(self, words: str) -> None:
+        """Tell what was done."""
+        self._show_words(self._told, words)
+
+    def _show_nothing(self) -> None:
+        self._headline.setText("")
+        for label in (self._figures, self._obstacles, self._words, self._told):
+            self._show_words(label, "")
+        self._points.clear()
+        self._points.hide()
+        self._save.setEnabled(False)
+
+    @staticmethod
+    def _show_words(label: QLabel, words: str) -> None:
+        label.setText(words)
+        label.setVisible(bool(words))
+
+    def _lay_out(self, buttons: QDialogButtonBox) -> None:
+        row = QHBoxLayout()
+        row.addWidget(self.box, 1)
+        row.addWidget(self._ask)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(10)
+        column.addWidget(self._turn)
+        column.addLayout(row)
+        for part in (self._headline, self._figures, self._obstacles, self._words):
+            column.addWidget(part)
+        column.addWidget(self._points, 1)
+        column.addStretch(0)
+        column.addWidget(self._told)
+        column.addWidget(buttons)
+
+    def _on_ask_clicked(self) -> None:
+        self._show_words(self._told, "")
+        self.asked.emit(self.box.text())
+
+    def _on_save_clicked(self) -> None:
+        self.save_requested.emit(self.box.text())
+
+
+def headline(explained: Explanation) -> str:
+    """Return in a few words whether and where a turn is found."""
+    if explained.rank is None:
+        return "It is not found."
+    if explained.rank == 1:
+        return f"It is the first of {explained.ranked_count:,} results."
+    return f"It is number {explained.rank:,} of {explained.ranked_count:,} results."
+
+
+def figures(explained: Explanation) -> str:
+    """Return the numbers behind it; "" when nothing could be measured."""
+    if explained.relevance is None or explained.score is None:
+        return ""
+    meaning = "no vector" if explained.cosine is None else f"cosine {explained.cosine:.3f}"
+    if not explained.by_meaning:
+        meaning = "by words only"
+    return f"Relevance {explained.relevance:.0%}, {meaning}, {explained.score:.2f} points in all."
+
+
+def words_held(explained: Explanation) -> str:
+    """Return which of the question's words the turn's best message holds, and which it lacks."""
+    if explained.relevance is None:
+        return ""
+    held = [each.word for each in explained.words if each.is_held]
+    lacks = [each.word for each in explained.words if not each.is_held]
+    lines = [f"It says: {', '.join(held)}"] if held else []
+    return "\n".join([*lines, f"It does not say: {', '.join(lacks)}"] if lacks else lines)
+
+
+def _label(parent: QWidget, tone: str = "") -> QLabel:
+    label = QLabel(parent, wordWrap=True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    if tone:
+        label.setProperty("tone", tone)
+    return label
+
+
+def _points_table(parent: QWidget) -> QTreeWidget:
+    table = QTreeWidget(parent)
+    table.setAccessibleName("What each feature adds")
+    table.setColumnCount(len(_COLUMNS))
+    table.setHeaderLabels(list(_COLUMNS))
+    table.setRootIsDecorated(False)
+    table.setUniformRowHeights(True)
+    header = table.header()
+    header.setStretchLastSection(False)
+    header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+    for column in (1, 2):
+        header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        table.headerItem().setTextAlignment(column, _NUMBERS)
+    return table
