@@ -41,7 +41,7 @@ def relevance(cosine: float, word_share: float, background: Background) -> float
     """
     deviation = max(background.deviation, _LEAST_DEVIATION)
     distance = (cosine - background.mean) / deviation
-    return _sigmoid(-6.46 + 0.77 * distance + 4.98 * word_share)
+    return _sigmoid(-7.8 + 0.77 * distance + 4.98 * word_share)
 
 
 def relevance_by_words(word_share: float) -> float:

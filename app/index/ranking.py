@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from app.domain.ids import PartId
+from app.domain.ids import PARTS_OF_A_PASSAGE, PartId
 from app.index.calibration import Background, relevance, relevance_by_words
 from app.index.question import Question
 from app.index.text_ranking import Ids, Survey
@@ -24,11 +24,12 @@ FEATURES = (
     "answers_cosine", "speaker_named", "time_told", "asking", "length", "own_side", "instruction",
     "preference",
 )  # fmt: skip
-WEIGHTS = np.array([0.15, 0.7, 0.7, 0.6, 0.15, 0.1, 0.5, 0.9, 2.4, -0.5, 0.8, 0.8, 5.0, 0.8])
+WEIGHTS = np.array([0.15, 0.7, 0.35, 0.6, 0.15, 0.1, 0.5, 0.9, 2.4, -0.5, 0.8, 0.8, 5.0, 0.8])
 
 _SHORT_WORDS = 60  # a message is short to the degree that it has fewer
 _LENGTH_WORDS = 40
 _ANSWERS_SHARE = 0.3  # of the words before it stand in questions
+_COMPANY = 0.25  # of the score of the best other message in the turn, above the least of all
 _NEAR = 1.5  # deviations above the mean cosine: a standing order counts when it is about the matter
 
 Numbers = npt.NDArray[np.float64]
@@ -65,7 +66,7 @@ def rank(
     if not len(survey.parts):
         return []
     table = features(question, survey, cosines)
-    scores = table @ WEIGHTS
+    scores = _with_company(survey.parts, table @ WEIGHTS)
     relevances = _relevance(survey, cosines, background)
     order = np.lexsort((-survey.parts, -scores))
     return [
@@ -78,6 +79,26 @@ def rank(
         )
         for row in order
     ]
+
+
+def _with_company(parts: Ids, scores: Numbers) -> Numbers:
+    """Return scores with a share of the best other candidate's of the same passage.
+
+    So a turn both of whose sides fit comes before one that fits by one side alone.
+    """
+    passages = parts // PARTS_OF_A_PASSAGE
+    least = scores.min()
+    order = np.lexsort((-scores, passages))
+    ranked, starts = passages[order], np.flatnonzero(np.diff(passages[order], prepend=-1))
+    sizes = np.diff(starts, append=len(order))
+    best, second = scores[order[starts]], np.full(len(starts), least)
+    second[sizes > 1] = scores[order[starts[sizes > 1] + 1]]
+    group = np.searchsorted(ranked[starts], passages)
+    is_best = np.zeros(len(parts), bool)
+    is_best[order[starts]] = True
+    other = np.where(is_best, second[group], best[group])
+    with_company: Numbers = scores + _COMPANY * (other - least)
+    return with_company
 
 
 def features(question: Question, survey: Survey, cosines: Cosines | None) -> Numbers:

@@ -37,7 +37,7 @@ _TIME = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _INSTRUCTION = re.compile(
-    r"""(?:^|[.!?\n]\s*)(?:please\s+)?(?:always|never|from\ now\ on|in\ (?:the\ )?future
+    r"""(?:^|[.!?\n]\s{0,8})(?:please\s{1,8})?(?:always|never|from\ now\ on|in\ (?:the\ )?future
           |going\ forward|whenever|every\ time|each\ time|remember\ (?:to|that)|keep\ in\ mind)\b
         | \b(?:whenever|every\ time|each\ time|when|if)\ i\ (?:ask|request|mention|want\ you)\b
         | \b(?:you\ should|i(?:['’]d|\ would)?\ (?:like|want|need)\ you\ to)\ (?:always|never)\b""",

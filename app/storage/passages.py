@@ -350,17 +350,21 @@ def _neighbours(cursor: Connection, exchange_ids: list[int]) -> _Around:
 def _parts_by_exchange(
     cursor: Connection, passages: Mapping[int, PassageId]
 ) -> dict[int, tuple[Part, ...]]:
-    rows = cursor.execute(
-        "SELECT l.exchange_id, m.id, l.place, m.role, m.model, m.text, m.blocks "
-        "FROM exchange_message l "
-        "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
-        "ORDER BY l.exchange_id, l.place",
+    links = cursor.execute(
+        "SELECT exchange_id, place, message_id FROM exchange_message "
+        "WHERE exchange_id IN (SELECT unnest(?)) ORDER BY exchange_id, place",
         [list(passages)],
     ).fetchall()
+    # Joined in one query, DuckDB would hash the whole table of messages: 100 MB of 260,000.
+    rows = cursor.execute(
+        "SELECT id, role, model, text, blocks FROM message WHERE id IN (SELECT unnest(?))",
+        [list({message_id for *_, message_id in links})],
+    ).fetchall()
+    said = {row[0]: (Role(row[1]), row[2], blocks_of(row[3], row[4])) for row in rows}
     grouped: dict[int, list[tuple[MessageId, int, Role, str | None, Sequence[Block]]]] = {}
-    for exchange_id, message_id, place, role, model, text, blocks in rows:
-        message = (message_id, place, Role(role), model, blocks_of(text, blocks))
-        grouped.setdefault(exchange_id, []).append(message)
+    for exchange_id, place, message_id in links:
+        if (message := said.get(message_id)) is not None:
+            grouped.setdefault(exchange_id, []).append((message_id, place, *message))
     return {each: turn_parts(passages[each], messages) for each, messages in grouped.items()}
 
 
