@@ -126,17 +126,35 @@ def test_a_clock_that_was_set_back_hides_nothing_that_is_new(
     ]
 
 
-def test_many_passages_come_in_portions_none_divided(store: Store, vectors: Vectors) -> None:
-    portions = 2 * 5_000 + 1
+def fill(store: Store, passages: int) -> None:
+    """Write two chunks of each of so many passages that need not exist."""
     run(
         store,
         "INSERT INTO embedding_small SELECT p, c, p * 4096, 0, 1, repeat('a', 16)::BLOB, "
-        f"TIMESTAMP '2026-01-01' FROM range(1, {portions + 1}) t(p), range(2) u(c)",
+        f"TIMESTAMP '2026-01-01' FROM range(1, {passages + 1}) t(p), range(2) u(c)",
     )
+
+
+def test_many_passages_come_in_portions_none_divided(store: Store, vectors: Vectors) -> None:
+    fill(store, 10_001)
     loaded = all_rows(vectors)
     assert [len(rows.part_ids) for rows in loaded] == [10_000, 10_000, 2]
     ids = np.concatenate([rows.part_ids for rows in loaded])
     assert ids.tolist() == sorted(ids.tolist())
+
+
+@pytest.mark.parametrize("is_made_anew", [True, False])
+def test_loading_ends_when_the_space_is_thrown_away(
+    store: Store, vectors: Vectors, is_made_anew: bool
+) -> None:
+    fill(store, 10_001)
+    rest = vectors.load(SMALL)
+    next(rest)
+    vectors.drop("small")
+    if is_made_anew:
+        vectors.ensure(SMALL, "m")
+        fill(store, 10_001)
+    assert list(rest) == []
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(store: Store, vectors: Vectors) -> None:

@@ -208,6 +208,7 @@ def test_a_change_in_mid_work_mixes_nothing(bench: PipelineBench) -> None:
     assert bench.run().done == 20
     assert bench.vectors.count("second")[0] == 20
     assert 0 < bench.vectors.count("bag_of_words")[0] < 20
+    assert len(second.read) == 40, "nothing was embedded for nothing"
     assert check(bench.store).problems == ()
 
 

@@ -44,6 +44,15 @@ def test_one_bad_text_does_not_hold_back_its_batch_and_is_set_aside(bench: Pipel
     assert len(bench.bag.read) == len(set(bench.bag.read)) == 82, "good texts are embedded once"
 
 
+def test_what_came_through_before_a_bad_text_is_not_embedded_again(bench: PipelineBench) -> None:
+    bench.settings.set("embedding_batch_size", 10)
+    told(bench.store, *(long(number) for number in range(9)), long("poison"))
+    bench.bag.poison = poisoned_by("An answer to a question about poison")
+    assert bench.run().done == 9
+    questions = [text for text in bench.bag.read if "poison" not in text]
+    assert len(questions) == len(set(questions)) == 18
+
+
 def test_the_waits_of_a_bad_text_grow_to_32_s_and_it_may_be_tried_again(
     bench: PipelineBench,
 ) -> None:
@@ -100,13 +109,16 @@ def test_an_embedder_that_answers_nothing_but_nonsense_blocks_the_worker_and_fai
     bench: PipelineBench, how: str
 ) -> None:
     told(bench.store, *(long(number) for number in range(50)))
+    bench.settings.set("embedding_batch_size", 5)
     bench.bag.spoil = spoiled(how, word="")
     status = bench.run()
     assert (status.done, status.failed, status.set_aside) == (0, 0, 0)
     assert "bag_of_words" in status.last_error
     assert bench.vectors.count("bag_of_words") == (0, 0)
     bench.bag.spoil = lambda vectors, _: vectors
+    bench.bag.read.clear()
     assert bench.run().done == 50
+    assert set(bench.bag.read[:5]) == {long(number) for number in range(45, 50)}, "newest first"
 
 
 @pytest.mark.parametrize(
