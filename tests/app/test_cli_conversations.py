@@ -34,7 +34,9 @@ def titles(cli: CommandLine, *words: str) -> list[str]:
 
 
 def hits(cli: CommandLine, query: str) -> list[str]:
-    return [each["conversation_title"] for each in cli.json("search", query)["results"]]
+    """The conversations found, each once, best first."""
+    results = cli.json("search", query)["results"]
+    return list(dict.fromkeys(each["conversation_title"] for each in results))
 
 
 def test_a_list_shows_title_day_and_tags(cli: CommandLine) -> None:

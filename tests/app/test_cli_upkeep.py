@@ -52,7 +52,9 @@ def titles(cli: CommandLine) -> list[str]:
 
 
 def found(cli: CommandLine, query: str) -> int:
-    return len(cli.json("search", query)["results"])
+    """How many of the turns found show the word, and do not just stand beside one that does."""
+    results = cli.json("search", query)["results"]
+    return sum(query in f"{each['user_question']} {each['snippet']}" for each in results)
 
 
 # -- work and status
