@@ -6,7 +6,7 @@ in a space through `meaning`. Here they meet, with the filters, the places to ju
 
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from app.domain.conversations import Role
@@ -37,6 +37,7 @@ from app.storage.store import Store
 
 CANDIDATES = 200  # of each list: by words, by the words around, by meaning
 
+_CLEARLY = 0.15  # more of the question's words
 _SPARE = 10  # parts of the same turn become one result
 _QUESTION_LIMIT_CHARS = 200
 _QUESTION_MAX_CHARS = 500
@@ -230,8 +231,9 @@ class SearchService:
         results: list[SearchResult] = []
         shown: set[object] = set()
         at, step = 0, query.limit + _SPARE
+        fullest = _fullest(ranked)
         while len(results) < query.limit and at < len(ranked):
-            found = self._found(ranked[at : at + step])
+            found = self._found([fullest(each) for each in ranked[at : at + step]])
             for each in found:
                 if each.key not in shown and not shown.intersection(each.aliases):
                     shown.update((each.key, *each.aliases))
@@ -310,6 +312,23 @@ class _Found:
                 return cut
         answers = [each for each in order if each.role is not Role.USER] or order
         return snippet(answers[0].shown, query) if answers else Snippet("")
+
+
+def _fullest(ranked: Sequence[Ranked]) -> Callable[[Ranked], Ranked]:
+    """Return what names, for a part, the one of its passage to show: that which says the words.
+
+    The neighbour of what was asked for may rank before it; jumping there would show nothing.
+    """
+    fullest: dict[PassageId, Ranked] = {}
+    for each in ranked:
+        known = fullest.setdefault(passage_of(each.part_id), each)
+        if each.coverage > known.coverage + _CLEARLY:
+            fullest[passage_of(each.part_id)] = each
+    return lambda each: replace(
+        each,
+        part_id=fullest[passage_of(each.part_id)].part_id,
+        coverage=fullest[passage_of(each.part_id)].coverage,
+    )
 
 
 def _is_shown(part: Part) -> bool:
