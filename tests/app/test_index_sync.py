@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.changes import PassagesPut
+from app.domain.changes import ExchangePut, PassagesPut
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import PassageId, passage_of
+from app.domain.ids import PassageId, part_id, passage_of
 from app.domain.passages import PassageText
+from app.index.query import parse_query
 from app.index.text_index import TantivyTextIndex
 from app.memory import index_sync
 from app.memory.index_sync import IndexSync
 from app.storage.forget import forget
 from app.storage.store import Store
-from tests.fakes.stored import opened, told
+from tests.fakes.stored import opened, tell, told
 
 WAIT_S = 20.0
 
@@ -84,6 +85,26 @@ def test_only_what_is_new_is_put(store: Store, sync_of: SyncOf) -> None:
     sync.catch_up()
     sync.catch_up()
     assert (index.put_count, index.started_over) == (2, 1)
+
+
+def test_a_new_turn_becomes_part_of_the_context_of_the_one_before(
+    store: Store, sync_of: SyncOf
+) -> None:
+    sync, index = sync_of(store)
+    whole = tell(store, "one", "sourdough")
+    _, second = whole.exchanges
+    up_to = next(at for at, each in enumerate(whole.changes) if each == ExchangePut(second))
+    store.save(*whole.changes[:up_to])
+    sync.catch_up()
+    answer, coming = part_id(1, 1), part_id(2, 0)
+    survey = index.survey(parse_query("sourdough"), [answer])
+    assert (survey.context[0], coming in survey.after) == (0, False)
+    store.save(*whole.changes[up_to:])
+    sync.catch_up()
+    survey = index.survey(parse_query("sourdough"), [answer])
+    assert survey.context[0] > 0
+    assert (survey.words[0], coming in survey.after) == (0, True)
+    assert (index.put_count, index.passage_count) == (3, 2), "the one before, and no other"
 
 
 def test_the_next_start_goes_on_where_the_last_one_stood(store: Store, sync_of: SyncOf) -> None:
