@@ -15,6 +15,7 @@ _GROUPS = (
     ("Manual pages", (PassageKind.MAN_PAGE,)),
     ("Documents", (PassageKind.DOCUMENT,)),
 )
+_LEAST_SHOWN = 0.005
 
 
 class ResultListModel(GroupedListModel):
@@ -56,11 +57,8 @@ class ResultListModel(GroupedListModel):
 
 def relevance_words(result: SearchResult) -> str:
     """Return what stands at the right end of a result; a weak match is told by more than a colour."""
-    return (
-        f"weak \N{MIDDLE DOT} {result.relevance:.0%}"
-        if result.is_weak
-        else f"{result.relevance:.0%}"
-    )
+    share = f"{result.relevance:.0%}" if result.relevance >= _LEAST_SHOWN else "< 1%"
+    return f"weak \N{MIDDLE DOT} {share}" if result.is_weak else share
 
 
 def origin_words(result: SearchResult) -> str:

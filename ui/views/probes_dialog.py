@@ -1,6 +1,7 @@
 """The probe questions: where their turns stand now, where they stood before, and asking anew."""
 
 from collections.abc import Sequence
+from html import escape
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
@@ -85,10 +86,9 @@ class ProbesDialog(QDialog):
         for place in places:
             row = QTreeWidgetItem([place.probe.question, turn_words(place), *_ranks(place)])
             row.setData(0, _PLACE, place)
-            row.setToolTip(0, place.probe.question)
-            row.setToolTip(1, turn_words(place))
-            if place.probe.problem:
-                row.setToolTip(2, place.probe.problem)
+            tips = (place.probe.question, turn_words(place), place.probe.problem)
+            for number, tip in enumerate(tips):
+                row.setToolTip(number, escape(tip))
             self._table.addTopLevelItem(row)
             if marked is not None and place.probe.question == marked.probe.question:
                 self._table.setCurrentItem(row)
@@ -148,12 +148,11 @@ def summary(places: Sequence[ProbePlace]) -> str:
     ten = sum(each.rank is not None and each.rank <= _TEN for each in probes)
     worse = sum(each.fell_by > 0 for each in probes)
     better = sum(each.fell_by < 0 for each in probes)
-    words = f"Of {len(places)}, {first} found first and {ten} among the first ten."
-    return (
-        f"{words} Since the time before {better} rose and {worse} fell."
-        if any(each.before_at for each in probes)
-        else words
-    )
+    words = f"{first} of {len(places)} found first, {ten} among the first ten."
+    if not any(each.before_at for each in probes):
+        return words
+    moved = f"{better} rose and {worse} fell" if better or worse else "nothing has moved"
+    return f"{words} Since the time before {moved}."
 
 
 _TEN = 10

@@ -81,12 +81,10 @@ class Sidebar(QWidget):
         self._delegate = RowDelegate(theme, self)
         self.conversation_list = self._list(self.conversations, "Conversations")
         self.result_list = self._list(self.results, "Search results")
-        self._message = QLabel(self, wordWrap=True, alignment=Qt.AlignmentFlag.AlignCenter)
-        self._message.setProperty("tone", "muted")
+        self._message = _words_label(self, "muted")
         self._message.setContentsMargins(16, 32, 16, 16)
         self._message.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
-        self._note = QLabel(self, wordWrap=True)
-        self._note.setProperty("tone", "small")
+        self._note = _words_label(self, "small")
         self._note.hide()
         self._stack = QStackedWidget(self)
         for page in (self.conversation_list, self.result_list, self._message):
@@ -306,3 +304,12 @@ class Sidebar(QWidget):
         else:
             return super().eventFilter(watched, event)
         return True
+
+
+def _words_label(parent: QWidget, tone: str) -> QLabel:
+    """Return a label whose words, which may quote what was typed, neither format nor widen it."""
+    label = QLabel(parent, wordWrap=True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setMinimumWidth(1)
+    label.setProperty("tone", tone)
+    return label

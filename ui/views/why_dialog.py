@@ -91,6 +91,7 @@ class WhyDialog(QDialog):
             for column in (1, 2):
                 row.setTextAlignment(column, _NUMBERS)
             self._points.addTopLevelItem(row)
+        self._points.setColumnHidden(2, explained.rank == 1)  # it is the first result itself
         self._points.setVisible(bool(explained.points))
         self._save.setEnabled(True)
 
