@@ -115,6 +115,10 @@ class LocalEmbedder:
         room = self.space.max_tokens - tokenizer.num_special_tokens_to_add(False)
         if max_tokens > room:
             max_tokens, overlap_tokens = room, min(overlap_tokens, room // 10)
+        said = text.strip()
+        if 0 < len(said) <= max_tokens and said.isascii():  # no token is shorter than a character
+            start = text.index(said[0])
+            return [(start, start + len(said))]
         return chunk_spans(text, token_spans(tokenizer, text), max_tokens, overlap_tokens)
 
     def _encode(self, tokenizer: "Tokenizer", texts: Sequence[str]) -> list["Encoding"]:
