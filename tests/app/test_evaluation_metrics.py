@@ -24,6 +24,8 @@ from tests.bench.evaluation import (
     scores,
     store_evaluation,
 )
+from tests.bench.peer_stores.peer import fused
+from tests.bench.peers import ratios
 from tests.fakes.stored import opened
 
 
@@ -110,6 +112,19 @@ def test_a_report_counts_turns_exchanges_and_sessions() -> None:
     assert found["by_category"]["easy"]["session"]["all@1"] == 1
     assert "none" not in found["by_category"]
     assert found["latency_ms"]["p50"] == 2
+
+
+def test_what_two_lists_hold_stands_before_what_one_holds() -> None:
+    assert fused([[1, 2, 3], [3, 4]]) == [3, 1, 2, 4]
+    assert fused([[], [7]]) == [7]
+
+
+def test_a_ratio_above_one_is_in_our_favour() -> None:
+    ours = {"set": {"turn any@1": 0.6}, "latency_ms": {"p50": 20.0}}
+    theirs = {"set": {"turn any@1": 0.3}, "latency_ms": {"p50": 10.0}}
+
+    assert ratios(ours, theirs) == {"set": {"turn any@1": 2.0}, "latency_ms": {"p50": 0.5}}
+    assert ratios(ours, {"set": {"turn any@1": 0.0}}) == {"set": {"turn any@1": None}}
 
 
 def test_a_data_set_is_stored_as_conversations_of_its_sessions(tmp_path: Path) -> None:

@@ -264,6 +264,7 @@ def measured(
     for scope in SCOPES:
         theirs = scored(library, answers[scope])
         figures[scope] = {**theirs, "ratios": ratios(ours[scope], theirs)}
+    sys.stderr.write(f"{kind.module} {' '.join(kind.arguments)} {turns.name}: done\n")
     return figures
 
 
