@@ -114,9 +114,13 @@ def _insert_again(connection: Connection, table: str, keys: list[str]) -> str:
         "WHERE database_name = current_database() AND table_name = ? AND NOT is_nullable",
         [table],
     ).fetchall()
-    values = (name if name in keys else _CONSTANTS.get(kind, name) for name, kind in columns)
-    names = ", ".join(name for name, _ in columns)
-    return f"INSERT OR IGNORE INTO {table} ({names}) SELECT {', '.join(values)} FROM {table}"
+    quoted = {name: f'"{name}"' for name, _ in columns}
+    values = (
+        quoted[name] if name in keys else _CONSTANTS.get(kind, quoted[name])
+        for name, kind in columns
+    )
+    names = ", ".join(quoted.values())
+    return f'INSERT OR IGNORE INTO "{table}" ({names}) SELECT {", ".join(values)} FROM "{table}"'
 
 
 def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]]:
