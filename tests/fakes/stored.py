@@ -84,24 +84,28 @@ def killed(store: Store, target: Path) -> Path:
 
 def tell(
     store: Store,
-    *texts: str,
+    *texts: str | tuple[str, str],
     title: str = "A talk",
     private: bool = False,
     at: datetime = AT,
 ) -> Told:
-    """Return a conversation of one turn for each of `texts`, not yet written."""
+    """Return a conversation of one turn for each of `texts`, not yet written.
+
+    A text is what the user says, or that and what is answered.
+    """
     conversation_id = store.ids.conversation()
     messages: list[Message] = []
     exchanges: list[Exchange] = []
     changes: list[Change] = []
-    for number, text in enumerate(texts):
+    for number, each in enumerate(texts):
+        text, answer = (each, f"An answer to {each}") if isinstance(each, str) else each
         asked = Message(
             store.ids.message(), new_uid(), conversation_id, messages[-1].id if messages else None,
             Role.USER, (Text(text),), at + timedelta(minutes=number),
         )  # fmt: skip
         answered = Message(
             store.ids.message(), new_uid(), conversation_id, asked.id, Role.ASSISTANT,
-            (Text(f"An answer to {text}"),), at + timedelta(minutes=number, seconds=5), "openai:m",
+            (Text(answer),), at + timedelta(minutes=number, seconds=5), "openai:m",
         )  # fmt: skip
         exchange = Exchange(
             store.ids.exchange(), conversation_id, exchanges[-1].id if exchanges else None,
@@ -125,7 +129,7 @@ def tell(
     return Told(conversation, tuple(messages), tuple(exchanges), (*head, *changes))
 
 
-def told(store: Store, *texts: str, **more: object) -> Told:
+def told(store: Store, *texts: str | tuple[str, str], **more: object) -> Told:
     """Like `tell`, and write it."""
     whole = tell(store, *texts, **more)  # type: ignore[arg-type]
     store.save(*whole.changes)
