@@ -15,6 +15,7 @@ from app.chat.library import Library
 from app.chat.models import ModelDirectory
 from app.domain.ids import ConversationId
 from app.index.text_index import TantivyTextIndex
+from app.memory.coverage import Coverage
 from app.memory.embedders import EmbedderDirectory, provider_registry
 from app.memory.explain import Explainer
 from app.memory.index_sync import IndexSync
@@ -22,6 +23,7 @@ from app.memory.meaning import Meaning
 from app.memory.overview import OverviewService
 from app.memory.probes import ProbeQuestions
 from app.memory.search import SearchService
+from app.memory.spaces import Spaces
 from app.memory.vector_sync import VectorSync
 from app.storage.backup import Backup, make_backup
 from app.storage.caretaker import Caretaker
@@ -72,6 +74,8 @@ class Services:
     probes: ProbeQuestions
     meaning: Meaning
     embedders: EmbedderDirectory
+    spaces: Spaces
+    coverage: Coverage
     overview: OverviewService
     models: ModelDirectory
     chat: ExchangeLoop
@@ -141,6 +145,7 @@ def build(paths: DataPaths, role: Role) -> Services:
         search = SearchService(store, settings, index, index_sync, meaning)
         explainer = Explainer(store, settings, index, search)
         models = ModelDirectory(settings, keys, search.passages_for_recall)
+        workers = WorkerBoard(store, settings, embedder=embedders.active)
         chat = ExchangeLoop(store, settings, models.for_exchanges())
         undo.callback(chat.close)
         services = Services(
@@ -158,10 +163,14 @@ def build(paths: DataPaths, role: Role) -> Services:
             probes=ProbeQuestions(store, settings, explainer),
             meaning=meaning,
             embedders=embedders,
+            spaces=Spaces(settings, embedders, vectors, meaning, workers.statuses),
+            coverage=Coverage(
+                store, settings, index, lambda: meaning.answering_space, workers.statuses
+            ),
             overview=OverviewService(store, index_sync, meaning.embedded),
             models=models,
             chat=chat,
-            workers=WorkerBoard(store, settings, embedder=embedders.active),
+            workers=workers,
             caretaker=Caretaker(store),
             lock=lock,
         )

@@ -12,6 +12,7 @@ from app.domain.events import Changed
 from app.domain.settings_schema import SETTINGS, SettingValue
 from app.providers.configuration import ProviderConfig, ProviderKind
 from ui.bridge import Bridge
+from ui.controllers.embedder import EmbedderController
 from ui.theme import Appearance, Choice
 from ui.views.main_window import MainWindow
 from ui.views.providers_page import ProviderCardContent
@@ -33,6 +34,7 @@ class SettingsController(QObject):
         self._window = window
         self._appearance = appearance
         self._dialog: SettingsDialog | None = None
+        self._embedder: EmbedderController | None = None
         bridge.changed.connect(self._on_changed)
         actions = window.actions_by_name
         actions["settings"].triggered.connect(self._on_settings_triggered)
@@ -47,6 +49,8 @@ class SettingsController(QObject):
             self._dialog = self._make_dialog()
         self._show_values()
         self._bridge.start("providers", self._show_providers())
+        if self._embedder is not None:
+            self._embedder.show()
         if page:
             self._dialog.show_page(page)
         self._dialog.open()
@@ -59,6 +63,7 @@ class SettingsController(QObject):
         dialog = SettingsDialog(self._window)
         dialog.edited.connect(self._save)
         dialog.reset_requested.connect(self._on_reset_requested)
+        self._embedder = EmbedderController(self._services, self._bridge, dialog.embedder)
         page = dialog.providers
         page.key_entered.connect(self._on_key_entered)
         page.key_removed.connect(self._on_key_removed)

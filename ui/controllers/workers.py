@@ -25,6 +25,7 @@ class WorkersController(QObject):
         self._totals_due = QTimer(self, singleShot=True, interval=_TOTALS_EVERY_MS)
         self._totals_due.timeout.connect(self._on_totals_due)
         window.dashboard.switched.connect(self._on_dashboard_switched)
+        window.dashboard.retry_requested.connect(self._on_dashboard_retry_requested)
         window.dock.visibilityChanged.connect(self._on_dock_visibility_changed)
         bridge.worker_changed.connect(self._on_worker_changed)
         bridge.changed.connect(self._on_changed)
@@ -48,6 +49,12 @@ class WorkersController(QObject):
 
     async def _switch(self, name: WorkerName, on: bool) -> None:
         await self._bridge.write(lambda: self._services.workers.set_enabled(name, on))
+
+    def _on_dashboard_retry_requested(self, name: WorkerName) -> None:
+        self._bridge.carry_out(self._retry(name))
+
+    async def _retry(self, name: WorkerName) -> None:
+        await self._bridge.write(lambda: self._services.workers.retry_set_aside(name))
 
     def _on_worker_changed(self, status: WorkerStatus) -> None:
         self._statuses[status.name] = status
@@ -89,11 +96,19 @@ class WorkersController(QObject):
 
     def _read_totals(self) -> tuple[Totals, tuple[str, ...]]:
         overview = self._services.overview.read()
+        embedded = overview.embedded
         totals = Totals(
-            overview.passages,
-            overview.searchable_share,
-            overview.database_bytes,
-            overview.spent_today_usd,
-            overview.spent_month_usd,
+            passages=overview.passages,
+            searchable_share=overview.searchable_share,
+            meaning_share=None if embedded is None else embedded.share,
+            embedder="" if embedded is None else self._answering_words(embedded.space),
+            database_bytes=overview.database_bytes,
+            spent_today_usd=overview.spent_today_usd,
+            spent_month_usd=overview.spent_month_usd,
         )
         return totals, tuple(self._services.workers.warnings())
+
+    def _answering_words(self, space_name: str) -> str:
+        """Return which embedder made the vectors of a space, in words."""
+        rows = self._services.spaces.read().rows
+        return next((row.model for row in rows if row.name == space_name), space_name)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QProgressBar,
+    QPushButton,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -42,10 +43,16 @@ _LEAST_PX = 300
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What memory holds: passages by kind, the searchable share (0-1), bytes, USD spent."""
+    """What memory holds: passages by kind, the shares (0-1) that are found, bytes, USD spent.
+
+    `meaning_share` is of what should be embedded, None while nothing is found by its meaning;
+    `embedder` says in words whose vectors those are.
+    """
 
     passages: Mapping[PassageKind, int]
     searchable_share: float
+    meaning_share: float | None
+    embedder: str
     database_bytes: int
     spent_today_usd: float | None
     spent_month_usd: float | None
@@ -56,9 +63,11 @@ class Dashboard(QScrollArea):
 
     Signals:
         switched: (WorkerName, bool): a worker should be on or off.
+        retry_requested: The WorkerName whose set-aside items should be tried again.
     """
 
     switched = Signal(object, bool)
+    retry_requested = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -86,6 +95,7 @@ class Dashboard(QScrollArea):
         if card is None:
             card = WorkerCard(status.name, self.widget())
             card.switched.connect(self.switched)
+            card.retry_requested.connect(self.retry_requested)
             self._cards[status.name] = card
             self._column.insertWidget(len(self._cards), card)
         card.show_status(status)
@@ -108,10 +118,11 @@ class WorkerCard(QFrame):
     """One worker: state, progress, counts, current item, on and off.
 
     Signals:
-        switched: (WorkerName, bool).
+        switched: (WorkerName, bool). retry_requested: WorkerName.
     """
 
     switched = Signal(object, bool)
+    retry_requested = Signal(object)
 
     def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -132,6 +143,10 @@ class WorkerCard(QFrame):
         self.error = QLabel(self, wordWrap=True)
         self.error.hide()
         self.error.setProperty("tone", "error")
+        self.retry = QPushButton("Try again", self)
+        self.retry.setToolTip("Try again at once what was set aside after failing too often")
+        self.retry.clicked.connect(self._on_retry_clicked)
+        self.retry.hide()
         head = QHBoxLayout()
         head.addWidget(self.switch, 1)
         head.addWidget(self.state)
@@ -140,6 +155,7 @@ class WorkerCard(QFrame):
         column.addLayout(head)
         for part in (self.bar, self.counts, self.current, self.error):
             column.addWidget(part)
+        column.addWidget(self.retry, alignment=Qt.AlignmentFlag.AlignLeft)
 
     def show_status(self, status: WorkerStatus) -> None:
         """Show a status; numbers are shown as they are, nothing is made up between two."""
@@ -153,6 +169,10 @@ class WorkerCard(QFrame):
         words = status.blocked_by or status.last_error
         self.error.setText(words)
         self.error.setVisible(bool(words))
+        self.retry.setVisible(bool(status.set_aside))
+
+    def _on_retry_clicked(self) -> None:
+        self.retry_requested.emit(self._name)
 
     def _on_switch_clicked(self, on: bool) -> None:
         self.switched.emit(self._name, on)
@@ -174,8 +194,9 @@ class _TotalsCard(QFrame):
             if (widget := item.widget()) is not None:
                 widget.deleteLater()
         for row, (name, value) in enumerate(_total_rows(totals)):
-            label, number = QLabel(name, self), QLabel(value, self)
+            label, number = QLabel(name, self, wordWrap=True), QLabel(value, self)
             label.setProperty("tone", "muted")
+            number.setAccessibleName(f"{name}: {value}")
             self._grid.addWidget(label, row, 0)
             self._grid.addWidget(number, row, 1, Qt.AlignmentFlag.AlignRight)
 
@@ -210,6 +231,7 @@ def _count_words(status: WorkerStatus) -> str:
         (status.failed, "failed"),
         (status.skipped, "skipped"),
         (status.waiting_retry, "to be tried again"),
+        (status.set_aside, "set aside"),
     ):
         if number:
             parts.append(f"{number:,} {word}")
@@ -224,11 +246,24 @@ def _count_words(status: WorkerStatus) -> str:
 
 def _total_rows(totals: Totals) -> list[tuple[str, str]]:
     rows = [(_KINDS[kind], f"{count:,}") for kind, count in totals.passages.items()]
-    rows.append(("Searchable", f"{totals.searchable_share:.0%}"))
+    rows.append(("Found by words", percent_words(totals.searchable_share)))
+    if totals.meaning_share is None:
+        rows.append(("Found by meaning", "not now"))
+    else:
+        name = f"Found by meaning ({totals.embedder})"
+        rows.append((name, percent_words(totals.meaning_share)))
     rows.append(("Database", size_words(totals.database_bytes)))
     rows.append(("Spent today", money_words(totals.spent_today_usd)))
     rows.append(("Spent this month", money_words(totals.spent_month_usd)))
     return rows
+
+
+def percent_words(share: float) -> str:
+    """Return a share (0-1) in percent: 100 % is all of it, 0 % none."""
+    percent = round(share * 100)
+    if 0 < share < 1:
+        percent = max(1, min(percent, 99))
+    return f"{percent} %"
 
 
 def duration_words(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""The settings dialog, drawn from the one table of keys, and the page of providers."""
+"""The settings dialog, drawn from the one table of keys, and the pages that are more than values."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
@@ -13,10 +13,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
+from ui.views.embedder_page import EmbedderPage
 from ui.views.providers_page import ProvidersPage
 from ui.widgets.setting_editor import SettingEditor
 
 _PROVIDERS = "Providers"
+_EMBEDDER = "Search by meaning"
+_ON_PAGES_OF_THEIR_OWN = frozenset(("embedder",))
 
 
 class SettingsDialog(QDialog):
@@ -35,11 +38,13 @@ class SettingsDialog(QDialog):
         self.resize(820, 600)
         self.editors: dict[str, SettingEditor] = {}
         self.providers = ProvidersPage(self)
+        self.embedder = EmbedderPage(self)
         self._names = QListWidget(self)
         self._names.setAccessibleName("Pages of settings")
         self._names.setFixedWidth(150)
         self._pages = QStackedWidget(self)
         self._add_page(_PROVIDERS, self.providers)
+        self._add_page(_EMBEDDER, self.embedder)
         shown = {setting.page for setting in SETTINGS.values() if setting.has_effect}
         for page in SettingPage:
             if page in shown and page is not SettingPage.INTERNAL:
@@ -84,7 +89,8 @@ class SettingsDialog(QDialog):
         column = QVBoxLayout(body)
         column.setContentsMargins(16, 8, 16, 16)
         for setting in SETTINGS.values():
-            if setting.page is page and setting.has_effect:
+            is_here = setting.page is page and setting.key not in _ON_PAGES_OF_THEIR_OWN
+            if is_here and setting.has_effect:
                 editor = SettingEditor(setting, body)
                 editor.edited.connect(self.edited)
                 editor.reset_requested.connect(self.reset_requested)

@@ -10,7 +10,10 @@ from app.cli.terminal import Terminal
 from app.domain.conversations import Conversation, Exchange, Message
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId
+from app.memory.coverage import Searchable
 from app.storage.conversations import ListFilter
+
+_GONE = Searchable(words=False, meaning=False, why="It was deleted meanwhile.")
 
 
 def listed(services: Services, given: Namespace, terminal: Terminal) -> int:
@@ -46,9 +49,14 @@ def show(services: Services, given: Namespace, terminal: Terminal) -> int:
     summaries = services.summaries.latest("exchange", [each.id for each in exchanges])
     texts = {each: summary.text for each, summary in summaries.items()}
     if terminal.as_json:
+        found = services.coverage.of_turns([each.id for each in exchanges])
         document = _head(view.conversation, view.tags) | {
             "summary": view.summary or None,
-            "turns": [_turn(each, messages[each.id], texts.get(each.id)) for each in exchanges],
+            "turns": [
+                _turn(each, messages[each.id], texts.get(each.id))
+                | {"searchable": _searchable(found.get(each.id, _GONE))}
+                for each in exchanges
+            ],
         }
         terminal.document(document)
     else:
@@ -147,6 +155,10 @@ def _turn(exchange: Exchange, messages: Sequence[Message], summary: str | None) 
             {"message_id": each.id, "role": each.role.value, "text": each.text} for each in messages
         ],
     }
+
+
+def _searchable(found: Searchable) -> dict[str, Any]:
+    return {"words": found.words, "meaning": found.meaning, "why": found.why or None}
 
 
 def _print(
