@@ -160,8 +160,9 @@ def test_nothing_ranks_nothing() -> None:
 
 def test_one_candidate_has_a_rank_and_a_relevance() -> None:
     survey = surveyed({"part": OLD, "coverage": 1.0})
-    score = pytest.approx((features(QUESTION, survey, None) @ WEIGHTS).item())
-    assert rank(QUESTION, survey) == [Ranked(OLD, score, relevance_by_words(1.0), None, 1.0)]
+    (found,) = rank(QUESTION, survey)
+    assert found == Ranked(OLD, found.score, relevance_by_words(1.0), None, 1.0)
+    assert found.score == pytest.approx((features(QUESTION, survey, None) @ WEIGHTS).item())
 
 
 def test_a_turn_both_of_whose_sides_fit_comes_before_one_that_fits_by_one() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.domain.changes import ExchangePut
@@ -30,7 +31,7 @@ def index(tmp_path: Path) -> Iterator[TantivyTextIndex]:
 
 
 def row(survey: Survey, part: int) -> int:
-    return survey.parts.tolist().index(part)
+    return int(np.flatnonzero(survey.parts == part)[0])
 
 
 def around(survey: Survey, part: int) -> tuple[list[int], list[int]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.bootstrap import Role, Services, build
+from app.domain.workers import WorkerName
 from tests.fakes.stored import AT, made, told
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "retrieval"
@@ -51,7 +52,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     for day, (title, turns) in enumerate(talks()):
         told(built.store, *turns, title=title, at=AT + timedelta(days=day))
     built.index_sync.catch_up()
-    built.workers.run_until_idle(["embedding_pipeline"])
+    built.workers.run_until_idle([WorkerName("embedding_pipeline")])
     yield built
     built.close()
 
