@@ -26,6 +26,7 @@ from app.storage.store import Store
 LIMIT = 20  # of the search box
 
 _QUESTION_CHARS = 200
+_COMPANY = "company"
 _FEATURE_WORDS = {
     "words": "Words of the question in the message",
     "context_words": "Words of the question in and around the message",
@@ -41,7 +42,9 @@ _FEATURE_WORDS = {
     "own_side": "The user said it to an assistant",
     "instruction": "It says what should always or never be done",
     "preference": "It tells what the user likes",
+    _COMPANY: "Other messages of the turn fit as well",
 }
+_LEAST = 0.005  # points that count
 
 
 class Explainer:
@@ -323,14 +326,16 @@ def _single_filters(query: SearchQuery) -> Iterator[tuple[str, SearchQuery]]:
 
 def _best_of(seen: Inspection, parts: Sequence[PartId]) -> Ranked | None:
     """Return the best message of a turn: as it ranks, else as it would among the candidates."""
-    found = seen.considered
-    for ranked in (
-        seen.ranked,
-        rank(found.question, found.survey, found.cosines, found.background) if found else (),
-    ):
+    for ranked in (seen.ranked, _ranking(seen.considered)):
         if (best := next((each for each in ranked if each.part_id in parts), None)) is not None:
             return best
     return None
+
+
+def _ranking(found: Considered | None) -> list[Ranked]:
+    if found is None:
+        return []
+    return rank(found.question, found.survey, found.cosines, found.background)
 
 
 def _points(seen: Inspection, best: Ranked | None) -> tuple[Points, ...]:
@@ -346,18 +351,17 @@ def _points(seen: Inspection, best: Ranked | None) -> tuple[Points, ...]:
             own.get(name, 0.0),
             None if first is None else first.get(name, 0.0),
         )
-        for name in FEATURES
+        for name in (*FEATURES, _COMPANY)
     ]
     counting = [each for each in points if abs(each.points) + abs(each.best_points or 0) >= _LEAST]
     return tuple(sorted(counting, key=lambda each: -abs(each.points)))
 
 
-_LEAST = 0.005
-
-
 def _weighed(found: Considered, part: PartId) -> dict[str, float]:
+    """Return the points of a message by feature; what its turn's other messages add is one more."""
     rows = [int(each) for each in found.survey.parts]
     if part not in rows:
         return {}
-    table = features(found.question, found.survey, found.cosines) * WEIGHTS
-    return dict(zip(FEATURES, map(float, table[rows.index(part)]), strict=True))
+    row = features(found.question, found.survey, found.cosines)[rows.index(part)] * WEIGHTS
+    whole = next(each.score for each in _ranking(found) if each.part_id == part)
+    return dict(zip(FEATURES, map(float, row), strict=True)) | {_COMPANY: whole - float(row.sum())}
