@@ -71,7 +71,7 @@ def test_show_as_json_has_the_documented_fields(cli: CommandLine) -> None:
     first, second = document["turns"]
     assert first.keys() == {
         "turn_number", "exchange_id", "status", "summary", "started_at", "completed_at", "model",
-        "messages",
+        "messages", "searchable",
     }  # fmt: skip
     assert (first["turn_number"], second["turn_number"]) == (0, 1)
     assert first["started_at"] == "2026-03-01T12:00:00+00:00"
