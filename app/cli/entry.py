@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from app.cli.arguments import HelpAsked, WrongUsage, parse
 from app.cli.terminal import Terminal, own_terminal
 from app.domain.errors import AlreadyOpen, InvalidInput, KnownError
+from app.system.ending import wait_for_threads_at_exit
 from app.system.paths import DataPaths
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     what it does, any other is broken off, and so is every command by a second signal.
     """
     words = sys.argv[1:] if argv is None else argv
+    wait_for_threads_at_exit()
     with _Signals() as signals:
         terminal = own_terminal(signals.came)
         try:
