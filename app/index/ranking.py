@@ -30,6 +30,7 @@ _SHORT_WORDS = 60  # a message is short to the degree that it has fewer
 _LENGTH_WORDS = 40
 _ANSWERS_SHARE = 0.3  # of the words before it stand in questions
 _COMPANY = 0.25  # of the score of the best other message in the turn, above the least of all
+_ROUNDING = 1e-6  # of the largest score: equal scores may deviate from their mean by so little
 _NEAR = 1.5  # deviations above the mean cosine: a standing order counts when it is about the matter
 
 Numbers = npt.NDArray[np.float64]
@@ -154,7 +155,8 @@ def _standardised(values: Numbers, like: Numbers | None = None) -> Numbers:
     """Return values on the scale of `like` (None: their own): mean 0, deviation 1."""
     scale = values if like is None else like
     deviation = float(scale.std())
-    return (values - scale.mean()) / deviation if deviation > 0 else np.zeros(len(values))
+    is_flat = deviation <= _ROUNDING * float(np.abs(scale).max())
+    return np.zeros(len(values)) if is_flat else (values - scale.mean()) / deviation
 
 
 def _speaker_named(question: Question, survey: Survey) -> Numbers:

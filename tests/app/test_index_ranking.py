@@ -154,6 +154,15 @@ def test_of_equals_the_newer_comes_first() -> None:
     assert order(surveyed(*({"part": each} for each in ids))) == sorted(ids, reverse=True)
 
 
+@pytest.mark.parametrize("score", [0.1, 1.1, 3.3, 17.7])
+def test_equal_scores_that_differ_by_rounding_are_equal(score: float) -> None:
+    """The mean of equal numbers may differ from them in the last bit."""
+    rows = [{"part": at + 1, "words": score, "context": score, "asked": ASKS} for at in range(6)]
+    cosines = {PartId(at + 1): score / 20 for at in range(6)}
+    table = features(QUESTION, surveyed(*rows), cosines)
+    assert np.abs(table).max() < 10
+
+
 def test_nothing_ranks_nothing() -> None:
     assert rank(QUESTION, surveyed()) == []
 

@@ -151,8 +151,9 @@ def synchronised(store: Store) -> tuple[IndexSync, TantivyTextIndex]:
 def test_a_context_reaches_over_the_borders_of_turns(store: Store) -> None:
     told(store, "one", "two", "three")
     sync, index = synchronised(store)
-    survey = index.survey(parse_query("two"), [part_id(2, 0)])
+    survey = index.survey(parse_query("two"), [part_id(1, 0), part_id(2, 0)])
     sync.stop()
+    assert around(survey, part_id(1, 0)) == ([], [part_id(1, 1), part_id(2, 0), part_id(2, 1)])
     assert around(survey, part_id(2, 0)) == (
         [part_id(1, 1), part_id(1, 0)],
         [part_id(2, 1), part_id(3, 0), part_id(3, 1)],

@@ -192,6 +192,9 @@ def test_no_neighbour_is_left_out_that_there_is_room_for(words: list[int], place
         ([10, 10, 200, 10, 10], 2, range(2, 3)),  # too long to have any
         ([10, 200, 10, 10], 2, range(2, 4)),  # a long neighbour is never cut
         ([5], 0, range(1)),
+        ([50, 50, 50], 1, range(3)),  # 150 words are as many as there may be
+        ([50, 50, 51], 1, range(2)),
+        ([75, 75], 1, range(2)),
         ([0] * 9, 0, range(4)),
     ],
 )

@@ -1,5 +1,6 @@
 """The two summarisers on a real store: what they find, in which order, and what they leave alone."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -145,12 +146,16 @@ def test_a_new_program_goes_on_where_the_last_one_was_killed(tmp_path: Path) -> 
     with opened(tmp_path / "data") as store:
         before = Bench(store)
         told(store, *(f"question {number}" for number in range(250)))
-        seen: list[str] = []
+        never = threading.Event()
 
         def enough() -> bool:
-            seen[:] = before.summariser.read
-            return len(seen) > 120
+            return len(before.summariser.read) > 120
 
+        def wait_for_the_end(_: str, is_cancelled: IsCancelled) -> None:
+            while enough() and not is_cancelled():
+                never.wait(0.005)
+
+        before.summariser.before = wait_for_the_end
         before.board.run_until_idle([EXCHANGES], enough)
         assert 0 < before.count("summary") < 250
     with opened(tmp_path / "data") as store:
