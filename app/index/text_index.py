@@ -200,7 +200,7 @@ class TantivyTextIndex:
             return commit.holding(commit.understood(query))
 
     def document_frequencies(self, query: SearchQuery | str) -> Mapping[str, int]:
-        """Return for each word of the query in how many passages it occurs, in the query's order."""
+        """Return for each word of the query in how many parts it occurs, in the query's order."""
         with self._translated("cannot answer"):
             needs = self._usable().understood(query).needs
             return {need.word: need.documents for need in needs}

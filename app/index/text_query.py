@@ -38,8 +38,8 @@ class Alternative:
 class Need:
     """A word of the query against this index: what stands for it here, and how rare it is.
 
-    `documents` is in how many passages the most frequent of its terms occurs. `share` is how much
-    of the word a passage has that holds one of the alternatives: less than 1 for a mere guess.
+    `documents` is in how many parts the most frequent of its terms occurs. `share` is how much
+    of the word a part has that holds one of the alternatives: less than 1 for a mere guess.
     """
 
     word: str
