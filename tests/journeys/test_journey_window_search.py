@@ -1,13 +1,26 @@
 """Finding again: as one types, into archived conversations and other branches, back, and within."""
 
+import logging
+import threading
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QLabel
 
 from app.bootstrap import Services
+from app.domain.changes import Change, ConversationPut, ExchangePut, MessagesAdded, PassagesPut
+from app.domain.conversations import Message, Role, Text
+from app.domain.ids import new_uid
+from app.domain.passages import SearchAnswer, SearchResult
+from app.domain.turn_text import turn_passage
+from app.storage.store import Store
 from tests.fakes.exports import Shape, write_chatgpt_export
+from tests.fakes.stored import opened, tell
 from tests.fakes.user import User
 from ui.controllers.importing import SAMPLE
+from ui.widgets.transcript.message_text import MessageText
 
 
 async def with_sample(user: User) -> None:
@@ -111,16 +124,174 @@ def words_on_a_hidden_branch(services: Services) -> str:
     return " ".join(answer.split()[:5])
 
 
+def results(user: User) -> list[SearchResult]:
+    """Return the results on screen, best first."""
+    model = user.window.sidebar.results
+    values = (model.value_at(model.index(row)) for row in range(model.rowCount()))
+    return [each for each in values if isinstance(each, SearchResult)]
+
+
+async def test_meaning_joins_in_where_no_word_is_shared(user: User) -> None:
+    await with_sample(user)
+    await user.until_so(lambda services: services.meaning.embedded().share == 1)  # type: ignore[union-attr]
+    user.press("Ctrl+K")
+    user.type("apartment owner withheld money")
+    await user.until(lambda: any(each.cosine is not None for each in results(user)))
+    assert "Landlord keeps part of the deposit" in user.results()
+
+
+async def test_an_older_answer_never_takes_the_place_of_a_newer_one(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await with_sample(user)
+    services = user.running.services
+    assert services is not None
+    begun, goes_on = threading.Event(), threading.Event()
+    search, given = services.search.search, list[tuple[str, bool]]()
+
+    def slow(text: str, limit: int = 20, *, by_meaning: bool = True) -> SearchAnswer:
+        if by_meaning and text == "deposit":
+            begun.set()
+            assert goes_on.wait(20)
+        answer = search(text, limit, by_meaning=by_meaning)
+        given.append((text, by_meaning))
+        return answer
+
+    monkeypatch.setattr(services.search, "search", slow)
+    user.press("Ctrl+K")
+    user.type("deposit")
+    await user.until(begun.is_set)
+    await user.until(lambda: "Landlord keeps part of the deposit" in user.results())
+    user.press("Ctrl+A")
+    user.type("knee")
+    await user.until(lambda: user.results()[0] == "Running again after a knee injury")
+    goes_on.set()
+    await user.until(lambda: given[-1:] == [("knee", True)])
+    assert ("deposit", True) in given
+    assert user.results()[0] == "Running again after a knee injury"
+
+
+async def test_a_result_lands_on_the_very_message_of_a_long_turn(
+    user: User, data_dir: Path
+) -> None:
+    with opened(data_dir) as store:
+        tell_of_zebras(store)
+    await user.start()
+    await user.until_so(lambda services: services.search.search("zebra crossing").results)
+    user.press("Ctrl+N")
+    user.press("Ctrl+K")
+    user.type("zebra crossing")
+    user.press("Return")
+
+    def is_on_screen() -> bool:
+        view = user.transcript.viewport()
+        turns = map(user.transcript.turn_widget, range(user.transcript.turn_count))
+        texts = [text for turn in turns if turn is not None for text in turn.texts()]
+        last = next((each for each in texts if "zebra crossing" in words_of(each)), None)
+        top = last.mapTo(view, QPoint(0, 0)).y() if last is not None else -1
+        return last is not None and 0 <= top <= view.height() - last.height()
+
+    await user.until(is_on_screen, "the message on screen")
+
+
+def words_of(text: MessageText) -> str:
+    return str(text.composer.document.toPlainText())
+
+
+def tell_of_zebras(store: Store) -> None:
+    """Write a turn of three messages, the first answer longer than a screen."""
+    whole = tell(store, "How does traffic work", title="Traffic")
+    asked, answered = whole.messages
+    long = "\n\n".join(f"Paragraph {number} about lorries and lanes." for number in range(80))
+    first = replace(answered, blocks=(Text(long),))
+    last = Message(
+        store.ids.message(), new_uid(), asked.conversation_id, first.id, Role.ASSISTANT,
+        (Text("People walk over the zebra crossing."),), answered.created_at, "openai:m",
+    )  # fmt: skip
+    messages = (asked, first, last)
+    exchange = replace(whole.exchanges[0], message_ids=tuple(each.id for each in messages))
+    passage = turn_passage(store.ids.passage(), exchange, messages)
+    assert passage is not None
+    changes: list[Change] = [
+        ConversationPut(replace(whole.conversation, visible_leaf_id=last.id)),
+        MessagesAdded(messages),
+        ExchangePut(exchange),
+        PassagesPut((passage,)),
+    ]
+    store.save(*changes)
+
+
+STRANGE = {
+    "k": "is too short",
+    "?": "is too short",
+    "x" * 501: "The query is 501 characters long.",
+    "x" * 1_000_000: "characters long.",
+    "title:": "'title:' has no value.",
+    "deposit tag: ": "'tag:' has no value.",
+    "is:<b>purple</b>": "Search knows no 'is:<b>purple</b>'.",
+    "the of and": None,
+    "\U0001f600\U0001f600\U0001f600": None,
+    '"deposit': "Landlord keeps part of the deposit",
+    "\u201cdeposit": "Landlord keeps part of the deposit",
+    "de\x00posit \x01": None,
+    "\ud800 deposit": "Landlord keeps part of the deposit",
+    "--": None,
+    "-deposit": None,
+    "( deposit ) AND OR ~2 ^ * [a TO": "Landlord keeps part of the deposit",
+}
+
+
+async def test_strange_queries_get_an_answer_and_leave_no_trace_in_the_log(
+    user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    await with_sample(user)
+    user.press("Ctrl+K")
+    box, sidebar = user.window.sidebar.box, user.window.sidebar
+    caplog.clear()
+    for typed, expected in STRANGE.items():
+        box.clear()
+        await user.until(sidebar.conversation_list.isVisible)
+        box.setText(typed)
+        await user.until(lambda: not sidebar.conversation_list.isVisible(), repr(typed[:20]))
+        if expected is not None:
+            await user.sees(expected)
+    box.setText("   ")
+    await user.until(sidebar.conversation_list.isVisible)
+    loud = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert not loud
+
+
 async def test_a_query_that_cannot_be_taken_is_explained(user: User) -> None:
     await with_sample(user)
     user.press("Ctrl+K")
     user.type("is:purple")
     await user.sees("is:archived or is:pinned")
     user.press("Ctrl+A")
-    user.type("xyzzyplugh")
+    user.type("xyzzyplugh title:nowhere")
     await user.sees("Nothing was found.")
     user.press("Esc")
     await user.until(user.window.sidebar.conversation_list.isVisible)
+
+
+async def test_a_query_in_the_middle_of_a_rebuild_says_how_much_it_knows(user: User) -> None:
+    await with_sample(user)
+    await user.ask(lambda services: services.index_sync.rebuild())
+    user.press("Ctrl+K")
+    user.type("deposit")
+    await user.until(lambda: "Landlord keeps part of the deposit" in user.results())
+    await user.until_so(is_covered)
+
+    await user.ask(lambda services: setattr(services.index_sync, "covered_share", 0.87))
+    user.type("s")
+    await user.sees("Searching 87% of your history so far.")
+    await user.ask(lambda services: setattr(services.index_sync, "covered_share", 1.0))
+    await user.until(
+        lambda: not any("87%" in each.text() for each in labels(user) if each.isVisible())
+    )
+
+
+def labels(user: User) -> list[QLabel]:
+    return user.window.sidebar.findChildren(QLabel)
 
 
 async def test_words_are_found_in_all_of_a_long_conversation(user: User, tmp_path: Path) -> None:
