@@ -506,7 +506,8 @@ def test_the_menu_key_offers_the_actions(qtbot: QtBot, shown: Shown) -> None:
     assert popup is not None
     labels = [action.text() for action in popup.actions()]
     popup.close()
-    assert labels == ["Copy", "Regenerate", "Fork from here", "Copy link"]
+    assert labels[:4] == ["Copy", "Regenerate", "Fork from here", "Copy link"]
+    assert labels[4:] == ["Is this found by search?"]
 
 
 def test_keys_in_a_text_scroll_the_transcript(qtbot: QtBot, shown: Shown) -> None:

@@ -15,6 +15,7 @@ from app.domain.ids import ConversationId, ExchangeId
 from ui.bridge import Bridge
 from ui.controllers.chatting import ChatController
 from ui.controllers.conversations import ConversationsController
+from ui.controllers.coverage import CoverageController
 from ui.controllers.explaining import ExplainController
 from ui.controllers.finding import FindController
 from ui.controllers.importing import ImportController
@@ -37,8 +38,8 @@ class Program(QObject):
 
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
-        chat, conversations, explain, find, importing, links, models, privacy, search, settings,
-            talk, workers: The controllers.
+        chat, conversations, coverage, explain, find, importing, links, models, privacy, search,
+            settings, talk, workers: The controllers.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Program(QObject):
         self.conversations = ConversationsController(
             services, bridge, window, self.open_conversation, self.chat.begin_new
         )
+        self.coverage = CoverageController(services, bridge, window, self.chat)
         self.explain = ExplainController(services, bridge, window, self.chat)
         self.search = SearchController(services, bridge, window, self.chat, self.explain.explain)
         self.find = FindController(services, bridge, window, self.chat)

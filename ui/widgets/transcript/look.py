@@ -15,6 +15,7 @@ class TurnEvents(QObject):
     Signals, all with the turn's index first where it matters:
         edit_requested: Edit this user message (its id).
         regenerate_requested, fork_requested, link_requested: Answer again; fork here; copy a link.
+        coverage_requested: Say whether search finds it.
         retry_requested, continue_requested: After a failed, an interrupted reply.
         branch_requested: Show sibling `position` (from 1) at the message with this id.
         citation_clicked: Conversation and turn.
@@ -29,6 +30,7 @@ class TurnEvents(QObject):
     regenerate_requested = Signal(int)
     fork_requested = Signal(int)
     link_requested = Signal(int)
+    coverage_requested = Signal(int)
     retry_requested = Signal(int)
     continue_requested = Signal(int)
     branch_requested = Signal(int, object, int)

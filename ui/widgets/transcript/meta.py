@@ -17,11 +17,15 @@ from ui.widgets.transcript.values import Branch
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that can be done with a message: its words, a longer explanation, and the deed."""
+    """Something that can be done with a message: its words, a longer explanation, and the deed.
+
+    What is wanted rarely is `only_in_menu`, not under the message.
+    """
 
     label: str
     tip: str
     run: Callable[[], None]
+    only_in_menu: bool = False
 
 
 _button_widths: dict[tuple[Theme, str], int] = {}
@@ -44,7 +48,9 @@ class MetaRow(QWidget):
 
     def __init__(self, look: Look, actions: Sequence[Action], *, right: bool = False) -> None:
         super().__init__()
-        self._look, self._actions, self._right = look, tuple(actions), right
+        self._look, self._right = look, right
+        self._actions = tuple(each for each in actions if not each.only_in_menu)
+        self._menu_actions = tuple(actions)
         self._bar: FlowRow | None = None
         self._branches: list[FlowRow] = []
         self._figures = small_label("", "small")
@@ -95,7 +101,7 @@ class MetaRow(QWidget):
 
     def fill_menu(self, menu: QMenu) -> None:
         """Add the actions to a menu."""
-        for action in self._actions:
+        for action in self._menu_actions:
             menu.addAction(action.label, action.run)
 
     def height_for(self, width: int) -> int:

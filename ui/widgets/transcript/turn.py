@@ -183,6 +183,7 @@ class TurnWidget(QWidget):
                 lambda: events.fork_requested.emit(self.index),
             ),
             self._link_action(),
+            self._coverage_action(),
         ]
         model = content.footer.model
         name = f"Answer, {model_words(model)}" if model else "Answer"
@@ -204,6 +205,7 @@ class TurnWidget(QWidget):
                 lambda: events.edit_requested.emit(self.index, message.id),
             ),
             self._link_action(),
+            self._coverage_action(),
         ]
         name = f"You, {moment(message.created_at)}"
         frame = UserFrame(self._look, message, name, actions)
@@ -216,6 +218,15 @@ class TurnWidget(QWidget):
             "Copy link",
             "Copy a link to this turn",
             lambda: events.link_requested.emit(self.index),
+        )
+
+    def _coverage_action(self) -> Action:
+        events = self._look.events
+        return Action(
+            "Is this found by search?",
+            "Say whether words and meaning find this turn, and if not, why",
+            lambda: events.coverage_requested.emit(self.index),
+            only_in_menu=True,
         )
 
     def _copy_answer(self) -> None:

@@ -37,6 +37,7 @@ _FORWARDED = (
     "regenerate_requested",
     "fork_requested",
     "link_requested",
+    "coverage_requested",
     "retry_requested",
     "continue_requested",
     "branch_requested",
@@ -65,6 +66,7 @@ class TranscriptView(VirtualColumn):
     regenerate_requested = Signal(int)
     fork_requested = Signal(int)
     link_requested = Signal(int)
+    coverage_requested = Signal(int)
     retry_requested = Signal(int)
     continue_requested = Signal(int)
     branch_requested = Signal(int, object, int)
