@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ from tests.bench.text_search import MadeUp
 
 TURNS = 20  # of a conversation
 BATCH = 200  # conversations stored at once
+CHECKPOINT_EVERY = 5  # batches
 VECTOR_BATCH = 5_000
 CHARS_OF_A_CHUNK = 1_100  # about the 256 tokens that the built-in embedder reads
 STARTED = datetime(2016, 1, 1, tzinfo=UTC)
@@ -130,10 +132,13 @@ def store_turns(services: Services, turns: int, answer_words: int) -> None:
     """Import conversations of 20 turns; while a batch is written the next one is made up."""
     adoption, written = Adoption(services.store), Written()
     made_up = talks(turns, answer_words)
-    while batch := [talk for _, talk in zip(range(BATCH), made_up, strict=False)]:
+    batches = 0
+    while batch := list(islice(made_up, BATCH)):
         begun = adoption.adopt(batch)
         list(written.results())
-        written = begun
+        written, batches = begun, batches + 1
+        if batches % CHECKPOINT_EVERY == 0:  # what is in the log stays in memory
+            services.store.checkpoint().result()
     list(written.results())
     services.store.checkpoint().result()
 
