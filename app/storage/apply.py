@@ -65,6 +65,10 @@ _EDIT_MANY = (
     + ", ".join(f"unnest(${name}::{kind}[]) AS {name}" for name, kind in _EDITED.items())
     + ") AS edit WHERE conversation.id = edit.id"
 )
+# An edit that was outranked counts too: whether it was cannot be told any more in a replay.
+_RENEW = """UPDATE passage SET position = greatest(passage.position, titled.position)
+    FROM (SELECT unnest($1::BIGINT[]) AS id, unnest($2::BIGINT[]) AS position) AS titled
+    WHERE passage.conversation_id = titled.id"""
 
 
 def apply_records(
@@ -153,6 +157,8 @@ def _write_passages(connection: Connection, fold: Fold, seen: Sequence[int]) -> 
         spaces.remove_passages(connection, list(fold.gone))
         _delete(connection, "passage", "id", list(fold.gone))
         insert_rows(connection, "passage_gone", "id, position", fold.gone.values(), _REPLACE)
+    if fold.titled:
+        connection.execute(_RENEW, [list(fold.titled), list(fold.titled.values())])
 
 
 def _with_other_words(connection: Connection, fold: Fold, highest: int) -> list[int]:

@@ -32,8 +32,9 @@ def changed_by(changes: Iterable[Change]) -> Changed:
         match change:
             case ConversationPut(conversation=row):
                 conversations.add(row.id)
-            case ConversationEdited(conversation_id=edited, visible_leaf_id=leaf):
+            case ConversationEdited(conversation_id=edited, visible_leaf_id=leaf, title=title):
                 conversations.add(edited)
+                passages = passages or title is not None  # the index holds it with each of them
                 if leaf is not None:
                     messages_in.add(edited)
             case MessagesAdded(messages=added):

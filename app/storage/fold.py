@@ -38,6 +38,8 @@ class Fold:
     """Rows by table and key; None deletes.
 
     Attributes:
+        titled: Where in the journal conversations last got a title: their passages, which are found
+            by it too, are new to an index since then.
         gone: Passages that leave the index, with the journal's position.
         forgotten: Conversations to erase after everything else, likewise.
         running_message: The highest id of a message still being written.
@@ -45,6 +47,7 @@ class Fold:
 
     conversations: dict[int, Row] = field(default_factory=dict)
     edits: dict[int, ConversationEdited] = field(default_factory=dict)
+    titled: dict[int, int] = field(default_factory=dict)
     messages: dict[int, Row] = field(default_factory=dict)
     exchanges: dict[int, Row] = field(default_factory=dict)
     members: dict[int, list[Row]] = field(default_factory=dict)
@@ -78,7 +81,9 @@ def _conversation(fold: Fold, change: ConversationPut, _position: int, _place: i
     fold.edits.pop(change.conversation.id, None)
 
 
-def _edited(fold: Fold, change: ConversationEdited, _position: int, _place: int) -> None:
+def _edited(fold: Fold, change: ConversationEdited, position: int, _place: int) -> None:
+    if change.title is not None:
+        fold.titled[change.conversation_id] = position
     earlier = fold.edits.get(change.conversation_id)
     fold.edits[change.conversation_id] = change if earlier is None else _merged(earlier, change)
 

@@ -12,10 +12,12 @@ from app.domain.changes import (
     Change,
     ConversationEdited,
     ExchangePut,
+    PassagesPut,
     SummaryPut,
 )
 from app.domain.conversations import Exchange, ExchangeStatus, TitleOrigin
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.passages import Passage, PassageKind
 from app.storage import migrations
 from app.storage.apply import apply_records
 from app.storage.database import Connection
@@ -116,6 +118,25 @@ def test_many_edits_of_a_conversation_become_one_statement() -> None:
     fold = folded((n, (edit,)) for n, edit in enumerate(edits, start=1))
     (merged,) = fold.edits.values()
     assert (merged.title, merged.title_origin, merged.pinned) == ("t49", None, True)
+
+
+def test_a_title_makes_the_passages_before_it_new_and_no_later_ones(database: Connection) -> None:
+    def passage(number: int, conversation: int) -> PassagesPut:
+        made = Passage(
+            PassageId(number), PassageKind.TURN, number, ConversationId(conversation), None, "h", AT, 1
+        )  # fmt: skip
+        return PassagesPut((made,))
+
+    renamed = ConversationEdited(ConversationId(1), title="t")
+    pinned = ConversationEdited(ConversationId(2), pinned=True)
+    history: Records = [
+        (1, (passage(1, 1),)), (2, (passage(2, 2),)), (3, (renamed, pinned)), (4, (passage(3, 1),)),
+    ]  # fmt: skip
+    for batches in ([history], one_by_one(history), [history, history[2:]]):
+        wipe(database)
+        apply(database, *batches)
+        rows = rows_of(database)["passage"]
+        assert [(row[0], row[-1]) for row in rows] == [(1, 3), (2, 2), (3, 4)]
 
 
 def test_an_unknown_change_is_a_bug_that_is_raised(database: Connection) -> None:
