@@ -121,6 +121,7 @@ class SearchService:
         else:
             look = self._look(query) if by_meaning else None
             ranked = self._ranked(query, look, self._scope(query, kinds))
+            ranked = ranked if look is not None else _with_words(ranked)
         results = self._results(query, ranked)
         took_ms = (time.perf_counter() - started) * 1000
         problem = self._meaning.problem if self._meaning and by_meaning else ""
@@ -313,6 +314,15 @@ class _Found:
                 return cut
         answers = [each for each in order if each.role is not Role.USER] or order
         return snippet(answers[0].shown, query) if answers else Snippet("")
+
+
+def _with_words(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Return the parts of passages that hold any word of the query.
+
+    By words alone, what merely stands beside them is no find.
+    """
+    holding = {passage_of(each.part_id) for each in ranked if each.coverage > 0}
+    return [each for each in ranked if passage_of(each.part_id) in holding]
 
 
 def _fullest(ranked: Sequence[Ranked]) -> Callable[[Ranked], Ranked]:
