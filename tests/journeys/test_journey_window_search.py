@@ -15,6 +15,7 @@ from app.domain.conversations import Message, Role, Text
 from app.domain.ids import new_uid
 from app.domain.passages import SearchAnswer, SearchResult
 from app.domain.turn_text import turn_passage
+from app.storage.settings import Settings
 from app.storage.store import Store
 from tests.fakes.exports import Shape, write_chatgpt_export
 from tests.fakes.stored import opened, tell
@@ -288,6 +289,18 @@ async def test_a_query_in_the_middle_of_a_rebuild_says_how_much_it_knows(user: U
     await user.until(
         lambda: not any("87%" in each.text() for each in labels(user) if each.isVisible())
     )
+
+
+async def test_without_the_pipeline_the_window_says_that_only_words_count(
+    user: User, data_dir: Path
+) -> None:
+    with opened(data_dir) as store:
+        Settings(store).set("embedding_pipeline_enabled", False)
+    await with_sample(user)
+    user.press("Ctrl+K")
+    user.type("deposit")
+    await user.sees("By words only: the embedding pipeline is off (0% is embedded).")
+    assert "Landlord keeps part of the deposit" in user.results()
 
 
 def labels(user: User) -> list[QLabel]:

@@ -18,6 +18,7 @@ from ui.controllers.searching import State, state_of
 from ui.models.results import ResultListModel, origin_words, relevance_words
 from ui.theme import Theme
 from ui.views.probes_dialog import ProbesDialog, summary
+from ui.views.rows import with_first_mark
 from ui.views.sidebar import Sidebar
 from ui.views.why_dialog import WhyDialog, figures, headline, words_held
 
@@ -80,6 +81,23 @@ def test_a_weak_match_is_told_by_words_and_not_by_colour_alone(qtbot: QtBot) -> 
     assert "Weak match" in tip
     assert "&lt;b&gt;" in tip, "a title is no markup"
     assert origin_words(weak) == "18 Mar 2026 · gpt-4o"
+
+
+def test_a_snippet_that_is_too_long_for_its_row_is_cut_to_its_first_mark() -> None:
+    text = "The landlord keeps a part of the money, the deposit of 480 for a scratch, a deposit"
+    at = text.index("deposit")
+    last = text.rindex("deposit")
+    found = replace(result(1), snippet=text, marks=((at, at + 7), (last, last + 7)))
+    assert with_first_mark(found, 60) == (text, found.marks)
+    cut, marks = with_first_mark(found, 30)
+    assert cut.startswith("…the money, the deposit of 480")
+    assert [cut[start:end] for start, end in marks] == ["deposit", "deposit"]
+    word = replace(result(1), snippet="x" * 50 + " deposit", marks=((51, 58),))
+    cut, ((start, end),) = with_first_mark(word, 20)
+    assert (cut, cut[start:end]) == ("…deposit", "deposit")
+    unbroken = replace(result(1), snippet="x" * 50, marks=((40, 50),))
+    cut, ((start, end),) = with_first_mark(unbroken, 20)
+    assert cut[start:end] == "x" * 10
 
 
 def test_another_answer_to_the_same_words_keeps_mark_and_place(sidebar: Sidebar) -> None:
@@ -167,9 +185,10 @@ def test_the_line_under_the_box_says_what_the_answer_could_not_know() -> None:
     waiting = state_of(words, part, is_embedding=True)
     assert waiting == State("By words only: the rest is being embedded (43%).", will_change=True)
     off = state_of(words, part, is_embedding=False)
-    assert off == State("By words only: 43% is, and the embedding pipeline is off.")
+    assert off == State("By words only: the embedding pipeline is off (43% is embedded).")
     assert state_of(words, full, is_embedding=True).will_change
-    assert "as far as it is embedded" in state_of(whole, part, is_embedding=True).words
+    assert state_of(whole, part, is_embedding=True) == State("By meaning so far: 43% is embedded.")
+    assert "pipeline is off" in state_of(whole, part, is_embedding=False).words
 
 
 # -- why

@@ -26,6 +26,7 @@ from ui.widgets.transcript.view import TranscriptView
 
 _LIMIT = 20
 _AT_ONCE_MS = 30.0  # so fast, words need not answer first
+_GRACE_S = 0.04  # two answers one right after the other would flicker
 _SLOW_MS = 500.0  # so slow, the words' answer is what Enter opens
 _UNKNOWN_MS = 100.0
 _ASK_AGAIN_MS = 1_500
@@ -83,15 +84,26 @@ class SearchController(QObject):
 
     async def _search(self, words: str, *, first_by_words: bool = True) -> None:
         search = self._services.search.search
+        first: SearchAnswer | None = None
         if first_by_words and self._meaning_ms >= _AT_ONCE_MS:
-            first = await self._by_words.outcome(
+            outcome = await self._by_words.outcome(
                 lambda: search(words, limit=_LIMIT, by_meaning=False)
             )
-            if not isinstance(first, SearchAnswer):
-                self._show_failure(first)
+            if not isinstance(outcome, SearchAnswer):
+                self._show_failure(outcome)
                 return
-            self._show_first(first)
-        answer = await self._by_meaning.outcome(lambda: search(words, limit=_LIMIT))
+            first = outcome
+        joining = asyncio.ensure_future(
+            self._by_meaning.outcome(lambda: search(words, limit=_LIMIT))
+        )
+        try:
+            if first is not None:
+                await asyncio.wait([joining], timeout=_GRACE_S)
+                if not joining.done():
+                    self._show_first(first)
+            answer = await joining
+        finally:
+            joining.cancel()  # it gives up its place in the queue
         if not isinstance(answer, SearchAnswer):
             self._show_failure(answer)
             return
@@ -215,11 +227,13 @@ def state_of(answer: SearchAnswer, embedded: Embedded | None, *, is_embedding: b
     if embedded.share >= 1:
         words = "" if answer.by_meaning else "By words only: meaning is being made ready\u2026"
         return State(words, bool(words))
-    head = "By words only" if not answer.by_meaning else "By meaning as far as it is embedded"
     share = _percent(embedded.share)
+    if answer.by_meaning:
+        ending = "" if is_embedding else ", and the embedding pipeline is off"
+        return State(f"By meaning so far: {share} is embedded{ending}.")
     if not is_embedding:
-        return State(f"{head}: {share} is, and the embedding pipeline is off.")
-    return State(f"{head}: the rest is being embedded ({share}).", not answer.by_meaning)
+        return State(f"By words only: the embedding pipeline is off ({share} is embedded).")
+    return State(f"By words only: the rest is being embedded ({share}).", will_change=True)
 
 
 def _percent(share: float) -> str:

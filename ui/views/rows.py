@@ -21,6 +21,8 @@ Index = QModelIndex | QPersistentModelIndex
 _PAD_PX = 10
 _GAP_PX = 3
 _SNIPPET_LINES = 2
+_FILLED_SHARE = 0.9  # of the lines, since words are not broken
+_BEFORE_MARK_CHARS = 12  # shown where a snippet is cut
 
 
 class RowDelegate(QStyledItemDelegate):
@@ -119,14 +121,16 @@ class RowDelegate(QStyledItemDelegate):
 
     def _snippet(self, painter: QPainter, area: QRectF, lead: str, result: SearchResult) -> None:
         """Draw at most two lines of the snippet, with the matching words marked."""
-        text = lead + result.snippet.replace("\n", " ")
-        layout = QTextLayout(text, self._theme.small_font())
+        font = self._theme.small_font()
+        room = (
+            _FILLED_SHARE * _SNIPPET_LINES * area.width() / QFontMetricsF(font).averageCharWidth()
+        )
+        snippet, marks = with_first_mark(result, round(room) - len(lead))
+        text = lead + snippet
+        layout = QTextLayout(text, font)
         layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
         layout.setFormats(
-            [
-                _marked(text, len(lead) + start, len(lead) + end, self._theme)
-                for start, end in result.marks
-            ]
+            [_marked(text, len(lead) + start, len(lead) + end, self._theme) for start, end in marks]
         )
         layout.beginLayout()
         height = 0.0
@@ -153,6 +157,20 @@ class RowDelegate(QStyledItemDelegate):
             text.replace("\n", " "), Qt.TextElideMode.ElideRight, area.width()
         )
         painter.drawText(area, Qt.AlignmentFlag.AlignLeft | vertical, words)
+
+
+def with_first_mark(
+    result: SearchResult, room_chars: int
+) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Return a result's snippet with its marks, cut at its front if the first would not be seen."""
+    text, marks = result.snippet.replace("\n", " "), result.marks
+    if not marks or marks[0][1] <= room_chars:
+        return text, marks
+    start = text.rfind(" ", 0, max(0, marks[0][0] - _BEFORE_MARK_CHARS)) + 1
+    if start == 0:
+        start = text.rfind(" ", 0, marks[0][0]) + 1
+    moved = tuple((1 + first - start, 1 + last - start) for first, last in marks)
+    return f"\u2026{text[start:]}", moved
 
 
 def _marked(text: str, start: int, end: int, theme: Theme) -> QTextLayout.FormatRange:
