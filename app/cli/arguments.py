@@ -117,6 +117,8 @@ def _add_conversations(command: _Adder) -> None:
     ):
         each = command(name, help_text)
         each.add_argument("ids", type=int, nargs="+", metavar="ID")
+        if name == "forget":
+            each.add_argument("--yes", action="store_true", help="agree to what would be gone")
     tag = command("tag", "tag a conversation")
     tag.add_argument("id", type=int, metavar="ID")
     tag.add_argument("names", nargs="*", metavar="TAG", help="tags to add; none lists them")

@@ -1,13 +1,26 @@
 """`list`, `show`, `archive`, `delete`, `forget`, `tag` and their opposites, as a user types them."""
 
+import asyncio
 import shutil
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.bootstrap import Role, Services, build
+from app.chat.exchanges import ExchangeLoop, Models
+from app.cli.entry import execute
+from app.cli.terminal import Terminal
+from app.domain.chat import TextDelta
+from app.domain.conversations import Text
+from app.domain.errors import NotFound
+from app.domain.ids import ConversationId
+from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine
+from tests.fakes.models import ScriptedModel
 from tests.fakes.stored import made, opened, told
 
 TWO_TURNS = ("How do I keep basil alive", "And the mint")
@@ -162,11 +175,74 @@ def test_forgotten_is_out_of_every_file(
 ) -> None:
     assert hits(cli, "basil") == ["Herbs"]
     assert holds(b"basil"), "the test must be able to fail"
-    document = cli.json("forget", 1)
+    document = cli.json("forget", 1, "--yes")
     assert document["forgotten"] == [1]
     assert "Exports and backups that you copied elsewhere" in document["remains"][0]
     assert (titles(cli), hits(cli, "basil"), hits(cli, "saddle")) == (["Bicycle"], [], ["Bicycle"])
     assert holds(b"basil") == []
+
+
+@pytest.mark.parametrize("answer", ["", "no", "yes please"])
+def test_nothing_is_forgotten_before_a_person_types_yes(
+    data_dir: Path, book: Path, answer: str
+) -> None:
+    shutil.copytree(book, data_dir)
+    with closing(build(DataPaths(data_dir), Role.COMMAND_LINE)) as services:
+        for is_watched in (True, False):
+            code, said = run(services, "forget", "1", typed=answer, is_watched=is_watched)
+            assert code == 1
+            assert said[:2] == [
+                "1: Herbs (2 turns)", "would be gone for ever, out of the backups too.",
+            ]  # fmt: skip
+            assert said[-1] == "Nothing was forgotten: nobody agreed to it. Add --yes to agree."
+        assert services.conversations.get(ConversationId(1)).title == "Herbs"
+        assert run(services, "forget", "1", typed=" Yes\n", is_watched=True)[0] == 0
+        with pytest.raises(NotFound):
+            services.conversations.get(ConversationId(1))
+
+
+def test_a_script_that_agrees_is_asked_nothing(cli: CommandLine) -> None:
+    ran = cli("forget", 1)
+    assert (ran.code, ran.out) == (1, "")
+    assert sorted(titles(cli)) == ["Bicycle", "Herbs"]
+    assert "would be gone" not in cli.done("forget", 1, "--yes").err
+    assert titles(cli) == ["Bicycle"]
+
+
+@pytest.mark.parametrize("words", [("delete",), ("forget", "--yes")], ids=" ".join)
+def test_a_reply_under_way_ends_before_its_conversation_goes(
+    data_dir: Path, words: tuple[str, ...]
+) -> None:
+    made(data_dir)
+    with closing(build(DataPaths(data_dir), Role.COMMAND_LINE)) as opened_services:
+        model = ScriptedModel([TextDelta("Half an ans"), asyncio.Event()])
+        services = replace(opened_services, chat=loop_of(opened_services, model))
+        with closing(services.chat):
+            reply = services.chat.send(None, (Text("Tell me a story"),)).result(10)
+            reply.wait(10)
+            assert run(services, *words, str(reply.plan.conversation.id))[0] == 0
+            assert reply.done.done()
+            assert not services.chat.busy
+
+
+def run(
+    services: Services, *words: str, typed: str = "", is_watched: bool = False
+) -> tuple[int, list[str]]:
+    """Run a command as a window does for a caller; return its exit code and what it said."""
+    said: list[str] = []
+    terminal = Terminal(
+        said.append, said.append, lambda: typed, services.paths.root, lambda: False,
+        is_watched=is_watched,
+    )  # fmt: skip
+    return execute(services, list(words), terminal), said
+
+
+def loop_of(services: Services, model: ScriptedModel) -> ExchangeLoop:
+    async def nothing_to_close() -> None:
+        """No connections here."""
+
+    models = Models(lambda _: model, lambda _: None, lambda *_: (None, ""), nothing_to_close)
+    return ExchangeLoop(services.store, services.settings, models)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from typing import Any
 
 from app.bootstrap import Services
 from app.chat.places import parse_place
+from app.cli.commands.settings import NotAgreed
 from app.cli.terminal import Terminal
 from app.domain.conversations import Conversation, Exchange, Message
 from app.domain.errors import NotFound
@@ -79,8 +80,10 @@ def unarchive(services: Services, given: Namespace, terminal: Terminal) -> int:
 
 
 def delete(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Move conversations to the trash."""
-    for each in _checked(services, given):
+    """Move conversations to the trash; what is being answered there ends first."""
+    ids = _checked(services, given)
+    services.chat.stop(ids)
+    for each in ids:
         services.library.delete(each)
     return _told("deleted", given, terminal)
 
@@ -93,8 +96,13 @@ def undelete(services: Services, given: Namespace, terminal: Terminal) -> int:
 
 
 def forget(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Erase conversations in every byte that is kept."""
-    ids = _checked(services, given)
+    """Erase conversations in every byte that is kept, once that was agreed to."""
+    ids = list(dict.fromkeys(_checked(services, given)))
+    if not given.yes:
+        _say_what_goes(services, ids, terminal)
+        if not _says_yes(terminal):
+            raise NotAgreed("Nothing was forgotten: nobody agreed to it", "Add --yes to agree.")
+    services.chat.stop(ids)
     left = services.forget(ids)
     if terminal.as_json:
         terminal.document({"forgotten": given.ids, "remains": list(left)})
@@ -120,6 +128,22 @@ def tag(services: Services, given: Namespace, terminal: Terminal) -> int:
 def _checked(services: Services, given: Namespace) -> list[ConversationId]:
     """Return the conversations named; raise NotFound before anything is done if one is not there."""
     return [services.conversations.get(each).id for each in given.ids]
+
+
+def _say_what_goes(services: Services, ids: Sequence[ConversationId], terminal: Terminal) -> None:
+    for each in ids:
+        turns = len(services.exchanges.of(each))
+        title = services.conversations.get(each).title
+        terminal.err(f"{each}: {title} ({turns:,} {'turn' if turns == 1 else 'turns'})")
+    terminal.err("would be gone for ever, out of the backups too.")
+
+
+def _says_yes(terminal: Terminal) -> bool:
+    """Whether a person who looks on types yes; a script must say --yes."""
+    if not terminal.is_watched:
+        return False
+    terminal.err("Type yes and end the input (Ctrl-D) to agree:")
+    return terminal.read_input().strip().casefold() == "yes"
 
 
 def _told(done: str, given: Namespace, terminal: Terminal) -> int:
