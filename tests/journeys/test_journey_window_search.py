@@ -163,6 +163,9 @@ async def test_an_older_answer_never_takes_the_place_of_a_newer_one(
     user.type("deposit")
     await user.until(begun.is_set)
     await user.until(lambda: "Landlord keeps part of the deposit" in user.results())
+    user.press("Return")  # what is late is not waited for
+    await user.until(lambda: "deposit" in user.window.chat.title.text())
+    user.press("Ctrl+K")
     user.press("Ctrl+A")
     user.type("knee")
     await user.until(lambda: user.results()[0] == "Running again after a knee injury")

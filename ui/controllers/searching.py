@@ -27,7 +27,7 @@ from ui.widgets.transcript.view import TranscriptView
 _LIMIT = 20
 _AT_ONCE_MS = 30.0  # so fast, words need not answer first
 _GRACE_S = 0.04  # two answers one right after the other would flicker
-_SLOW_MS = 500.0  # so slow, the words' answer is what Enter opens
+_PATIENCE_S = 0.4  # then Enter opens what words found
 _UNKNOWN_MS = 100.0
 _ASK_AGAIN_MS = 1_500
 
@@ -98,9 +98,7 @@ class SearchController(QObject):
         )
         try:
             if first is not None:
-                await asyncio.wait([joining], timeout=_GRACE_S)
-                if not joining.done():
-                    self._show_first(first)
+                await self._show_first(first, joining)
             answer = await joining
         finally:
             joining.cancel()  # it gives up its place in the queue
@@ -112,11 +110,19 @@ class SearchController(QObject):
         self._sidebar.show_answer(answer)
         await self._show_state(answer)
 
-    def _show_first(self, answer: SearchAnswer) -> None:
-        is_slow = self._meaning_ms > _SLOW_MS
+    async def _show_first(self, answer: SearchAnswer, joining: "asyncio.Future[Outcome]") -> None:
+        """Show what words found unless the whole answer comes at once; make do if it is late."""
+        await asyncio.wait([joining], timeout=_GRACE_S)
+        if joining.done():
+            return
         if answer.results:
-            self._sidebar.show_answer(answer, is_final=is_slow)
-        elif is_slow:
+            self._sidebar.show_answer(answer, is_final=False)
+        await asyncio.wait([joining], timeout=_PATIENCE_S)
+        if joining.done():
+            return
+        if answer.results:
+            self._sidebar.show_answer(answer)
+        else:
             self._sidebar.show_message("Nothing says these words.\nLooking by meaning\u2026")
 
     def _show_failure(self, error: KnownError | None) -> None:
