@@ -153,8 +153,11 @@ class _Run:
         self._folded = 0
 
     def read(self, path: Path, cancelled: Callable[[], bool]) -> Iterator[ImportedConversation]:
-        """Yield the conversations of a path; what was skipped goes into the tally."""
-        before = self.tally.bytes_read
+        """Yield the conversations of a path; what was skipped goes into the tally.
+
+        Raises ImportRefused, in place of the last thing skipped, when that was all there is.
+        """
+        before, skipped, taken = self.tally.bytes_read, len(self.tally.skipped), 0
 
         def on_bytes(read: int, total: int) -> None:
             self.tally.bytes_read, self.tally.bytes_total = before + read, before + total
@@ -165,7 +168,13 @@ class _Run:
             else:
                 self.tally.skipped.extend(found.skipped)
                 if found.messages:
+                    taken += 1
                     yield found
+        if not taken and len(self.tally.skipped) > skipped:
+            last = self.tally.skipped.pop()
+            raise ImportRefused(
+                f"Nothing could be taken from '{path}': {last.why}", "Export it once more."
+            )
 
     def take(self, batch: Sequence[ImportedConversation]) -> None:
         """Begin to store a batch, once the one before is stored."""

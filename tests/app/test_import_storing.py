@@ -253,3 +253,33 @@ def test_our_export_merges_into_a_filled_book_by_uid(store: Store, tmp_path: Pat
     report = import_files(store, [_exported(store, tmp_path / "export.json", ExportFormat.JSON)])
     assert (report.conversations, report.messages) == (0, 0)
     assert _told(store) == before
+
+
+# -- an export that was cut off
+
+
+def test_an_export_cut_off_before_anything_could_be_taken_is_refused(
+    store: Store, tmp_path: Path
+) -> None:
+    path = _cut(tmp_path, 0.01)
+    with pytest.raises(ImportRefused, match=r"Nothing could be taken from '.*': .* is cut off"):
+        import_files(store, [path])
+    other = write_chatgpt_export(tmp_path / "whole.json", Shape(2, 1, 5))
+    report = import_files(store, [path, other])
+    assert (report.conversations, report.refused) == (2, 1)
+    assert [each.where for each in report.skipped] == [str(path)]
+
+
+def test_of_an_export_cut_off_in_the_middle_the_first_half_is_taken(
+    store: Store, tmp_path: Path
+) -> None:
+    report = import_files(store, [_cut(tmp_path, 0.5)])
+    assert (report.conversations, report.refused) == (10, 0)
+    assert "is cut off" in report.skipped[0].why
+
+
+def _cut(folder: Path, share: float) -> Path:
+    """Return an export of 20 conversations that ends after a part of its bytes."""
+    path = write_chatgpt_export(folder / "cut.json", Shape(20, 2, 5))
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+    return path
