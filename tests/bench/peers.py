@@ -257,7 +257,7 @@ def measured(
             answers = run(python, kind, turns, Path(folder))
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        return {"failed": last[:300]}
+        return {"failed": f"ended with {error.returncode}: {last[:300]}"}
     except subprocess.TimeoutExpired as error:
         return {"failed": f"not done after {error.timeout:.0f} s"}
     figures: dict[str, Any] = {"note": answers["note"], "build_s": answers["build_s"]}
