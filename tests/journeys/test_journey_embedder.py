@@ -106,7 +106,7 @@ async def test_a_paraphrase_finds_its_turn_through_every_change_of_embedder(
 
     await user.ask(lambda services: services.workers.set_enabled(PIPELINE, True))
     page = await opened_page(user)
-    await user.sees("100 % of", "kept", "Delete\u2026")
+    await user.sees("100 % of", f"{BUILT_IN} \N{MIDDLE DOT} kept", "Delete\u2026")
     await user.until_so(lambda services: is_answering(services, "nomic"))
     await closed_page(user)
     user.press("Ctrl+K")
@@ -125,7 +125,7 @@ async def test_a_paraphrase_finds_its_turn_through_every_change_of_embedder(
     await user.restart()
 
     page = await opened_page(user)
-    await user.sees("100 % of", LOCAL, "kept", "answers")
+    await user.sees(f"{LOCAL} \N{MIDDLE DOT} kept", f"{BUILT_IN} \N{MIDDLE DOT} answers")
     assert page.state.title.text() == BUILT_IN
     await closed_page(user)
     await finds(user, PARAPHRASE, FOUND)

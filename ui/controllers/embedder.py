@@ -139,7 +139,7 @@ class EmbedderController(QObject):
         )
         self._ask(
             "Embed everything again",
-            f"Delete {redo.vectors:,} vectors and make them again?",
+            _redo_question(redo),
             _redo_words(redo, estimate_words(takes.minutes, takes.cost_usd), takes.sent_to),
             "Delete and embed again",
             self._redo,
@@ -201,6 +201,12 @@ def _without(kept: dict[str, str], found: dict[str, str]) -> dict[str, str]:
 
 def _server(plan: SwitchPlan) -> str:
     return plan.sent_to.partition("://")[2].partition("/")[0] or plan.sent_to
+
+
+def _redo_question(redo: Redo) -> str:
+    if not redo.vectors:
+        return "Embed everything from the beginning?"
+    return f"Delete {redo.vectors:,} vectors and make them again?"
 
 
 def _redo_words(redo: Redo, takes: str, sent_to: str) -> str:

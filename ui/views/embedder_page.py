@@ -25,7 +25,7 @@ _USES = {
     SpaceUse.FILLS: "being filled",
     SpaceUse.KEPT: "kept",
 }
-_COLUMNS = ("Embedder", "Passages", "Share", "Size", "", "")
+_COLUMNS = ("Embedder", "Passages", "Share", "Size")
 
 
 class EmbedderPage(QWidget):
@@ -145,7 +145,7 @@ class _ChooserCard(QFrame):
         self.box.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
-        self.box.setMinimumContentsLength(24)
+        self.box.setMinimumContentsLength(12)
         self.box.activated.connect(self._on_box_activated)
         self.folder = QPushButton("ONNX folder\u2026", self)
         self.folder.setToolTip("A folder with model.onnx, tokenizer.json and config.json")
@@ -250,7 +250,7 @@ class _SpacesCard(QFrame):
         )
         words.setProperty("tone", "small")
         self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(16)
+        self._grid.setHorizontalSpacing(12)
         self._grid.setColumnStretch(0, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 12, 14, 12)
@@ -278,26 +278,21 @@ class _SpacesCard(QFrame):
             self._add_row(number, row)
 
     def _add_row(self, number: int, row: SpaceRow) -> None:
-        values = (
-            _capital(row.model),
-            f"{row.passages:,}",
-            percent_words(row.share),
-            size_words(row.size_bytes),
-            _USES[row.use],
-        )
-        for column, words in enumerate(values):
+        name = QLabel(f"{_capital(row.model)} \N{MIDDLE DOT} {_USES[row.use]}", self, wordWrap=True)
+        name.setToolTip(row.name)
+        self._grid.addWidget(name, number, 0)
+        values = (f"{row.passages:,}", percent_words(row.share), size_words(row.size_bytes))
+        for column, words in enumerate(values, start=1):
             label = QLabel(words, self)
             label.setAlignment(_side(column))
-            if column == 0:
-                label.setWordWrap(True)
-                label.setToolTip(row.name)
+            label.setAccessibleName(f"{_COLUMNS[column]} of {row.model}: {words}")
             self._grid.addWidget(label, number, column)
         if row.use is SpaceUse.KEPT:
             delete = QPushButton("Delete\u2026", self)
             delete.setProperty("kind", "danger")
             delete.setAccessibleName(f"Delete the vectors of {row.model}")
             delete.clicked.connect(partial(self.deletion_requested.emit, row.name, row.model))
-            self._grid.addWidget(delete, number, len(values))
+            self._grid.addWidget(delete, number, len(_COLUMNS))
 
 
 def plan_words(plan: SwitchPlan) -> str:
@@ -354,5 +349,5 @@ def _capital(words: str) -> str:
 
 
 def _side(column: int) -> Qt.AlignmentFlag:
-    side = Qt.AlignmentFlag.AlignLeft if column in (0, 4) else Qt.AlignmentFlag.AlignRight
+    side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft
     return side | Qt.AlignmentFlag.AlignVCenter
