@@ -68,10 +68,12 @@ class Explainer:
         for a question that cannot be taken, IndexUnavailable.
         """
         exchange = self._exchanges.get(exchange_id)
-        conversation = self._conversations.get(exchange.conversation_id)
         passage = next(iter(self._passages.of_source(PassageKind.TURN, exchange_id)), None)
         parts = self._parts(passage)
         seen = self._search.inspect(question, parts)
+        conversation = self._conversations.get(
+            exchange.conversation_id
+        )  # at least as new as `seen`
         best = _best_of(seen, parts)
         place, count = self._place(seen.ranked, passage)
         case = _Case(exchange, conversation, passage, parts, seen, best, place, limit)

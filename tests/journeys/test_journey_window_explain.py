@@ -7,6 +7,7 @@ from app.bootstrap import Services
 from tests.fakes.user import User
 from ui.controllers.importing import SAMPLE
 from ui.views.why_dialog import WhyDialog
+from ui.widgets.transcript.anchor import Centred
 
 TITLE = "Landlord keeps part of the deposit"
 
@@ -25,6 +26,11 @@ def is_covered(services: Services) -> bool:
     return overview.searchable_share == 1 and sum(overview.passages.values()) >= 56
 
 
+def is_archived(services: Services) -> bool:
+    """Return whether the conversation is out of sight."""
+    return all(each.title != TITLE for each in services.conversations.listed())
+
+
 async def open_first(user: User, words: str) -> None:
     """Search for words and open the first result."""
     user.press("Ctrl+K")
@@ -32,7 +38,8 @@ async def open_first(user: User, words: str) -> None:
     user.type(words)
     user.press("Return")
     await user.until(lambda: user.window.chat.title.text() == TITLE)
-    await user.until(lambda: user.transcript.is_settled and user.transcript.turn_count > 0)
+    await user.until(lambda: isinstance(user.transcript.anchor, Centred))
+    await user.until(lambda: user.transcript.is_settled)
 
 
 def rows(user: User, name: str) -> list[list[str]]:
@@ -63,7 +70,7 @@ async def test_a_turn_says_why_it_was_not_recalled(user: User) -> None:
     await user.dismiss()
 
     user.press("Ctrl+Shift+A")  # archived
-    await user.until(user.action("archive").isChecked)
+    await user.until_so(is_archived)
     user.press("Ctrl+Shift+Y")
     await user.sees("Its conversation is archived.", "Add is:archived to the question.")
     await user.dismiss()
@@ -107,7 +114,7 @@ async def test_probe_questions_show_what_a_change_has_moved(user: User) -> None:
     await user.dismiss()
 
     user.press("Ctrl+Shift+A")
-    await user.until(user.action("archive").isChecked)
+    await user.until_so(is_archived)
     user.press("Ctrl+N")
     user.action("probes").trigger()
     await user.sees("1 of 1 found first")

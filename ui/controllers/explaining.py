@@ -12,6 +12,7 @@ from ui.errors import words_for
 from ui.views.main_window import MainWindow
 from ui.views.probes_dialog import ProbesDialog
 from ui.views.why_dialog import WhyDialog
+from ui.widgets.transcript.anchor import AtPlace, Centred
 from ui.widgets.transcript.view import TranscriptView
 
 
@@ -78,10 +79,13 @@ class ExplainController(QObject):
         self.explain(exchange.id, called, self._window.sidebar.query.strip())
 
     def _turn_meant(self) -> int:
-        """Return the turn the user has clicked or tabbed into, else the one in the middle."""
+        """Return the turn clicked or tabbed into, else the one jumped to, else that in the middle."""
         first, last = self._transcript.visible_items
         if self._turn is not None and first <= self._turn <= last:
             return self._turn
+        anchor = self._transcript.anchor
+        if isinstance(anchor, Centred | AtPlace):
+            return anchor.index
         return max(0, (first + last + 1) // 2)
 
     # -- all probes
