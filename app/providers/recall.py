@@ -25,6 +25,7 @@ RECALL = "recall"
 _PASSAGES = 6
 _WEAK = 0.35
 _QUESTION_LIMIT_CHARS = 160
+_ANSWERS_KEPT = 16
 _NO_MODEL = (
     "*No language model is set up, so this is not an answer but what your own conversations say. "
     "Choose a model in Settings to talk to one.*"
@@ -43,6 +44,7 @@ class RecallModel:
 
     def __init__(self, find: FindPassages) -> None:
         self._find = find
+        self._quoted: dict[ConversationId, Sequence[SearchResult]] = {}
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
         """Yield the answer in a few pieces; never fails for want of a result."""
@@ -50,9 +52,18 @@ class RecallModel:
         found = await asyncio.to_thread(
             self._find, question.text, question.conversation_id, _PASSAGES
         )
-        for part in _answer(found):
+        quoted = _quoted(found)
+        self._remember(question.conversation_id, quoted)
+        for part in _answer(quoted):
             yield TextDelta(part)
         yield Finished(FinishReason.STOP)
+
+    def quoted_in(self, conversation_id: ConversationId) -> Sequence[SearchResult]:
+        """Return what the last answer in a conversation quotes, best first; of the newest few."""
+        return self._quoted.get(conversation_id, ())
+
+    def _remember(self, conversation_id: ConversationId, quoted: Sequence[SearchResult]) -> None:
+        self._quoted = dict([*self._quoted.items()][-_ANSWERS_KEPT:]) | {conversation_id: quoted}
 
     async def models(self) -> tuple[ModelCard, ...]:
         """Return the one model there is."""
@@ -66,22 +77,25 @@ class RecallModel:
         """Nothing to close."""
 
 
-def _answer(found: Sequence[SearchResult]) -> list[str]:
-    if not found:
+def _quoted(found: Sequence[SearchResult]) -> Sequence[SearchResult]:
+    """Return what is worth quoting: all that fits, else the nearest three."""
+    return [result for result in found if result.relevance >= _WEAK] or found[:3]
+
+
+def _answer(quoted: Sequence[SearchResult]) -> list[str]:
+    if not quoted:
         return [
             "I found nothing about that in your conversations.\n\n",
             "Import your past chats, or ask with other words.\n\n",
             _NO_MODEL,
         ]
-    strong = [result for result in found if result.relevance >= _WEAK]
-    head = (
+    parts = [
         "From your conversations:\n\n"
-        if strong
+        if quoted[0].relevance >= _WEAK
         else "Nothing fits well. The nearest in your conversations:\n\n"
-    )
-    parts = [head]
-    order = {result.conversation_id: place for place, result in reversed(list(enumerate(found)))}
-    grouped = sorted(strong or found[:3], key=lambda result: order[result.conversation_id])
+    ]
+    order = {result.conversation_id: place for place, result in reversed(list(enumerate(quoted)))}
+    grouped = sorted(quoted, key=lambda result: order[result.conversation_id])
     for _, group in groupby(grouped, key=lambda result: result.conversation_id):
         parts.append(_conversation(list(group)))
     return [*parts, _NO_MODEL]

@@ -57,7 +57,20 @@ def test_ask_as_json_has_the_documented_fields(cli: CommandLine) -> None:
         "input_tokens", "output_tokens", "cached_tokens", "cost_usd",
     }  # fmt: skip
     assert (document["conversation_id"], document["turn_number"]) == (4, 0)
-    assert (document["model"], document["recalled"]) == ("recall:", [])
+    assert document["model"] == "recall:"
+    assert document["recalled"][0].keys() == {
+        "kind", "id", "conversation_id", "turn_number", "relevance", "injected",
+    }  # fmt: skip
+
+
+def test_what_recall_quoted_is_in_the_document(cli: CommandLine) -> None:
+    document = cli.json("ask", "What did we say about basil in winter?")
+    (first, *rest) = document["recalled"]
+    assert (first["kind"], first["conversation_id"], first["turn_number"]) == ("turn", 1, 0)
+    assert first["injected"] is True
+    assert f"{first['relevance']:.0%}" in document["answer"]
+    assert len([first, *rest]) == document["answer"].count("](commonplace://")
+    assert cli.json("ask", "xylophone quartets")["recalled"] == []
     assert cli.json("show", 4)["turns"][0]["messages"][1]["text"] == document["answer"]
 
 

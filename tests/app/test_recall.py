@@ -122,3 +122,17 @@ def test_a_quotation_stays_inside_its_quote() -> None:
 def test_recall_lists_itself_as_the_one_model() -> None:
     (card,) = asyncio.run(RecallModel(lambda *_: ()).models())
     assert (str(card.ref), card.title) == ("recall:", "Recall (built in)")
+
+
+def test_it_knows_what_it_quoted_last_in_a_conversation() -> None:
+    weak = replace(RESULT, relevance=0.1, passage_id=PassageId(2))
+    model = RecallModel(lambda *_: (RESULT, weak))
+
+    async def ask() -> None:
+        async for _ in model.stream(asking("basil?")):
+            pass
+
+    assert model.quoted_in(ConversationId(4)) == ()
+    asyncio.run(ask())
+    assert list(model.quoted_in(ConversationId(4))) == [RESULT]
+    assert model.quoted_in(ConversationId(5)) == ()

@@ -7,9 +7,10 @@ from app.bootstrap import Services
 from app.chat.running import Reply
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
-from app.domain.chat import Retrying, TextDelta
+from app.domain.chat import ModelRef, Retrying, TextDelta
 from app.domain.conversations import Exchange, ExchangeStatus, Text
 from app.domain.ids import ConversationId
+from app.providers.recall import RECALL, RecallModel
 
 _POLL_S = 0.2
 
@@ -32,7 +33,7 @@ def ask(services: Services, given: Namespace, terminal: Terminal) -> int:
         raise
     exchange = reply.done.result()
     if terminal.as_json:
-        terminal.document(_asked(exchange, answer))
+        terminal.document(_asked(exchange, answer, _recalled(services, exchange)))
     elif answer and not answer.endswith("\n"):
         terminal.line()
     terminal.err(_outcome(exchange))
@@ -67,7 +68,26 @@ def _outcome(exchange: Exchange) -> str:
     return f"{words} What was said is kept in [{place}]."
 
 
-def _asked(exchange: Exchange, answer: str) -> dict[str, Any]:
+def _recalled(services: Services, exchange: Exchange) -> list[dict[str, Any]]:
+    """Return the passages that Recall quoted; no other model is given any yet."""
+    if ModelRef.parse(exchange.model or "").provider != RECALL:
+        return []
+    model = services.models.chat_model(ModelRef(RECALL, ""))
+    quoted = model.quoted_in(exchange.conversation_id) if isinstance(model, RecallModel) else ()
+    return [
+        {
+            "kind": each.kind.value,
+            "id": each.passage_id,
+            "conversation_id": each.conversation_id,
+            "turn_number": each.turn_number,
+            "relevance": round(each.relevance, 4),
+            "injected": True,
+        }
+        for each in quoted
+    ]
+
+
+def _asked(exchange: Exchange, answer: str, recalled: list[dict[str, Any]]) -> dict[str, Any]:
     usage = exchange.usage
     return {
         "conversation_id": exchange.conversation_id,
@@ -82,5 +102,5 @@ def _asked(exchange: Exchange, answer: str) -> dict[str, Any]:
             "cached_tokens": usage.cached_tokens if usage else None,
             "cost_usd": usage.cost_usd if usage else None,
         },
-        "recalled": [],
+        "recalled": recalled,
     }
