@@ -8,8 +8,10 @@ resources alone take a second to import.
 import asyncio
 import os
 import threading
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.domain.provider_errors import KeyMissing, KeyRejected
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     import httpx2
 
     from app.providers.http import GuardedClient
+
+
+_IMPORT_AGAIN_S = (0.1, 0.5, 2.0)
+_importing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +197,7 @@ class OpenAIConnection(Connection):
     """Through the openai SDK: Responses and Chat Completions."""
 
     def _make(self, key: str, client: "GuardedClient") -> Sdk:
+        _import_sdk("openai")
         from openai import AsyncOpenAI
 
         # "" for no key: for None the SDK would take the environment's.
@@ -217,6 +224,7 @@ class AnthropicConnection(Connection):
     """Through the anthropic SDK: Messages. Its paths begin with `/v1`, so the base URL need not."""
 
     def _make(self, key: str, client: "GuardedClient") -> Sdk:
+        _import_sdk("anthropic")
         from anthropic import AsyncAnthropic
 
         return AsyncAnthropic(
@@ -235,6 +243,23 @@ class AnthropicConnection(Connection):
         from anthropic import Omit
 
         return Omit()
+
+
+def _import_sdk(name: str) -> None:
+    """Import a vendor's SDK, one at a time, and again when a part of it was not there yet.
+
+    Both SDKs share packages with circular imports. While another thread imports one of those,
+    Python breaks the deadlock by handing out modules that are half made, with an ImportError.
+    """
+    with _importing:
+        for wait_s in _IMPORT_AGAIN_S:
+            try:
+                import_module(name)
+            except ImportError:
+                time.sleep(wait_s)
+            else:
+                return
+        import_module(name)
 
 
 def _ambient_headers() -> list[str]:
