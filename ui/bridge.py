@@ -97,11 +97,11 @@ class Bridge(QObject):
         """
         future: Future[T] = Future()
         self._writes_pool.start(_Work(call, future))
-        return await asyncio.shield(asyncio.wrap_future(future))
+        return await _outlasting(future)
 
     async def wait(self, future: "Future[T]") -> T:
         """Return the result of another thread's future; it goes on if nobody waits any more."""
-        return await asyncio.shield(asyncio.wrap_future(future))
+        return await _outlasting(future)
 
     def host_worker(self, loop: Callable[[], None]) -> None:
         """Run a worker's loop in a QRunnable of its own until it returns; not after `settle`."""
@@ -195,3 +195,21 @@ class Bridge(QObject):
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("the task %s failed", task.get_name(), exc_info=error)
             self.task_failed.emit(error)
+
+
+async def _outlasting(future: "Future[T]") -> T:
+    """Return the result of a future that goes on when the task that waits is cancelled.
+
+    Then nobody is left to be told of a failure, at the goodbye above all: it goes to the log.
+    """
+    inner = asyncio.wrap_future(future)
+    try:
+        return await asyncio.shield(inner)
+    except asyncio.CancelledError:
+        inner.add_done_callback(_log_failure)
+        raise
+
+
+def _log_failure(future: "asyncio.Future[Any]") -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        _log.info("what nobody waited for any more has failed: %s", error)

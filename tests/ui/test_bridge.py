@@ -1,6 +1,7 @@
 """The bridge: work goes to other threads and comes back, news are gathered, tasks are named."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -46,6 +47,34 @@ def test_what_a_call_raises_is_raised_where_it_is_awaited(bridge: Bridge, run: R
 
     with pytest.raises(LookupError, match="gone"):
         run(bridge.run(fail))
+
+
+def test_a_failure_that_nobody_waits_for_any_more_is_logged_and_no_error_of_the_loop(
+    bridge: Bridge, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate, complaints = threading.Event(), list[Any]()
+
+    def fail_late() -> None:
+        gate.wait(5)
+        raise LookupError("the program is closing")
+
+    async def story() -> None:
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: complaints.append(context)
+        )
+        task = bridge.start("draft", bridge.write(fail_late))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        gate.set()
+        await bridge.write(lambda: None)  # comes after it
+        await asyncio.sleep(0)
+        gc.collect()
+
+    with caplog.at_level("INFO"):
+        run(story())
+    assert not complaints
+    assert "the program is closing" in caplog.text
 
 
 def test_a_task_started_again_cancels_the_one_before(bridge: Bridge, run: Run) -> None:
