@@ -15,7 +15,10 @@ dialect             parameters that a server has refused, left out from then on
 base_url            where a key may go
 prices, tokens      what a request costs, and how long a text is
 local_servers       model servers running on this machine, offered and never used unasked
-recall              the built-in model that quotes, and the other local ones: extractive*, local_embedder
+local_embedder      texts to vectors on this machine, by a model in an `embedder_folder`
+remote_embedder     the same by a server: `embedding_models`, `embedding_reply`, `request_pace`
+token_chunks        where a long text is cut; `estimated_tokens` where there is no tokeniser
+recall              the built-in model that quotes; extractive* is the one that summarises
 
 Import what you need from its module; nothing here is imported by itself, because `http` takes
 0.15 s, openai 2.7 s and anthropic 5.2 s to load on a cold disk.

@@ -7,5 +7,6 @@ apply.py       a change becomes rows
 migrations.py  the schema, as numbered steps
 recovery.py    the ladder that opens whatever it finds
 backup.py      verified copies, thinned by age
+spaces.py      a table of vectors for each embedder; `vectors.py` reads and writes them
 and one repository of queries for each aggregate.
 """
