@@ -158,7 +158,7 @@ def test_probe_questions_are_kept_asked_and_dropped(cli: CommandLine) -> None:
     assert "not found, was number 1" in cli.done("probes", "list").out
 
     assert len(cli.json("probes", "remove", 1)["probes"]) == 1
-    cli.done("forget", 2)
+    cli.done("forget", 2, "--yes")
     ran = cli.done("probes", "run")
     assert "[gone]" in ran.out
 
