@@ -102,7 +102,8 @@ def test_the_settings_are_locked_and_no_other_file_can_be_reached(
         "INSTALL httpfs",
         "LOAD httpfs",
         "SET enable_external_access = true",
-        "SET memory_limit = '10GB'",
+        "SET threads = 8",
+        "SET allowed_configs = ['threads']",
     ):
         with pytest.raises((duckdb.Error, StorageError)):
             database.read(lambda cursor, run=statement: cursor.execute(run))  # type: ignore[misc]
@@ -262,3 +263,54 @@ def test_a_database_that_was_closed_is_not_opened_again_by_a_latecomer(tmp_path:
             work(lambda cursor: cursor.execute("SELECT 1").fetchall())
     with duckdb.connect(str(tmp_path / "a.duckdb")) as free:
         assert free.execute("SELECT 1").fetchall() == [(1,)]
+
+
+# -- memory
+
+LONG_LIST = "SELECT len(list(range)) FROM range(8000000)"  # 64 MB that cannot be set aside
+
+
+def limit(cursor: Connection) -> str:
+    return str(cursor.execute("SELECT current_setting('memory_limit')").fetchall()[0][0])
+
+
+def long_list(cursor: Connection) -> int:
+    return int(cursor.execute(LONG_LIST).fetchall()[0][0])
+
+
+def test_a_long_read_may_take_more_memory_than_queries(database: Database) -> None:
+    assert database.read(limit) == "122.0 MiB"
+    with database.snapshot_cursor() as cursor:
+        assert limit(cursor) == "953.6 MiB"
+    assert database.read(limit) == "122.0 MiB"
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_what_needs_more_memory_is_asked_again_with_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(database_module, "_MEMORY_LIMIT", "32MB")
+    tight = Database(tmp_path / "b.duckdb", tmp_path)
+    assert getattr(tight, way)(long_list) == 8_000_000
+    assert tight.read(limit) == "953.6 MiB"
+    tight.close()
+
+
+def test_what_needs_more_memory_than_there_is_is_an_error_and_no_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_MEMORY_LIMIT", "_MEMORY_LIMIT_WIDE"):
+        monkeypatch.setattr(database_module, name, "32MB")
+    tight = Database(tmp_path / "b.duckdb", tmp_path)
+    with pytest.raises(StorageError, match="Out of Memory"):
+        tight.read(long_list)
+    assert tight.read(lambda cursor: cursor.execute("SELECT 1").fetchall()) == [(1,)]
+    tight.close()
+
+
+def test_what_a_killed_process_had_set_aside_is_gone_after_opening(tmp_path: Path) -> None:
+    aside = tmp_path / "b.duckdb.tmp"
+    aside.mkdir()
+    (aside / "duckdb_temp_1_0_storage_DEFAULT-0.tmp").write_text("basil")
+    Database(tmp_path / "b.duckdb", tmp_path).close()
+    assert not aside.exists()
