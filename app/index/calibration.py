@@ -41,12 +41,12 @@ def relevance(cosine: float, word_share: float, background: Background) -> float
     """
     deviation = max(background.deviation, _LEAST_DEVIATION)
     distance = (cosine - background.mean) / deviation
-    return _sigmoid(-7.8 + 0.77 * distance + 4.98 * word_share)
+    return _sigmoid(-3.48 + 0.385 * distance + 2.49 * word_share)
 
 
 def relevance_by_words(word_share: float) -> float:
     """Return 0 to 1 for a result where no vectors took part; `word_share` as in `relevance`."""
-    return _sigmoid(-4.68 + 6.46 * word_share)
+    return _sigmoid(-1.92 + 3.23 * word_share)
 
 
 def measured(embedder: Embedder, cancelled: Callable[[], bool] | None = None) -> Background:
