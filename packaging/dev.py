@@ -19,6 +19,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import dev_check
 import dev_environment
@@ -28,6 +29,7 @@ from dev_environment import ROOT, Stopped, say
 # With one of these, tests in several processes would hide output, break the debugger or cost
 # more than they save.
 ONE_PROCESS = {"-s", "--capture=no", "--pdb", "--trace", "--co", "--collect-only"}
+MEMORY_BYTES = 2 << 30  # several times what all tests hold at once
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,10 +82,16 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def test(arguments: Sequence[str]) -> int:
-    """Run the tests offscreen, in two processes unless `arguments` speak against it."""
+    """Run the tests offscreen, in several processes unless `arguments` speak against it."""
     dev_system.provide(os.environ, needs_qt=True)
     dev_environment.make()
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    # Tests start Python some hundred times: what it has compiled is kept, and not in the tree.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / "build" / "pycache"))
+    memory = memory_folder()
+    if memory is not None:
+        os.environ.setdefault("TMPDIR", str(memory))
     os.chdir(ROOT)
     return _become(["-m", "pytest", *test_processes(arguments), *arguments])
 
@@ -129,12 +137,31 @@ def build(arguments: Sequence[str]) -> int:
 
 
 def test_processes(arguments: Sequence[str]) -> list[str]:
-    """Return pytest's options for parallel runs: two processes for more than a file of tests."""
+    """Return pytest's options for parallel runs: several processes for more than a file of tests.
+
+    One for each core we may use, but at least two, because tests wait for each other's programs,
+    and at most four, because a container may tell of cores that it does not give.
+    """
     for argument in arguments:
         one_file = "::" in argument or argument.endswith(".py")
         if one_file or argument in ONE_PROCESS or argument.startswith(("-n", "--numprocesses")):
             return []
-    return ["-n", "2"]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    return ["-n", str(min(4, max(2, cores))), "--dist", "worksteal"]
+
+
+def memory_folder(folder: Path = Path("/dev/shm")) -> Path | None:
+    """Return a folder in memory with room for the tests' files, or None.
+
+    A killed process loses no byte that it wrote to either, so what the tests prove of kills, of
+    order and of damage holds on a disk too; what a power cut does, neither can show. Opening and
+    writing a library on a busy disk mostly waits for fsync.
+    """
+    try:
+        free_bytes = shutil.disk_usage(folder).free
+    except OSError:
+        return None
+    return folder if free_bytes >= MEMORY_BYTES and os.access(folder, os.W_OK) else None
 
 
 def display_problem(environ: Mapping[str, str]) -> str | None:

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,30 +29,59 @@ SMOKE_LIMIT_S = 120
 def run_all() -> int:
     """Run every step, print a summary, and return 1 if one failed, else 0."""
     outcomes: list[tuple[str, bool, float]] = []
-    for title, step in STEPS:
-        say(f"\n=== {title}")
-        started = time.monotonic()
-        try:
-            good = step()
-        except subprocess.TimeoutExpired as late:
-            say(f"No end after {late.timeout:.0f} s: {shlex.join(late.cmd)}")
-            good = False
-        outcomes.append((title, good, time.monotonic() - started))
+    with ExitStack() as beside:
+        for _, step in STEPS:
+            if isinstance(step, Beside):
+                beside.enter_context(step)
+        for title, step in STEPS:
+            say(f"\n=== {title}")
+            started = time.monotonic()
+            try:
+                good = step()
+            except subprocess.TimeoutExpired as late:
+                say(f"No end after {late.timeout:.0f} s: {shlex.join(late.cmd)}")
+                good = False
+            outcomes.append((title, good, time.monotonic() - started))
     say("\n=== Summary")
     for title, good, seconds in outcomes:
         say(f"{'ok  ' if good else 'FAIL'}  {title} ({seconds:.0f} s)")
     return 0 if all(good for _, good, _ in outcomes) else 1
 
 
+class Beside:
+    """A command that runs while other steps do; what it prints is kept until its turn comes.
+
+    Two processes of tests leave a core idle now and then, mypy uses one and prints at its end.
+    """
+
+    def __init__(self, *arguments: str) -> None:
+        self._arguments = [_python(), "-m", *arguments]
+
+    def __enter__(self) -> None:
+        self._output = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            self._arguments, cwd=ROOT, stdout=self._output, stderr=subprocess.STDOUT
+        )
+
+    def __call__(self) -> bool:
+        """Wait for its end, print what it said, and return whether it went well."""
+        say(f"$ {shlex.join(self._arguments)}  (beside the steps above)")
+        self._process.wait(STEP_LIMIT_S)
+        self._output.seek(0)
+        say(self._output.read().decode(errors="replace").rstrip())
+        return self._process.returncode == 0
+
+    def __exit__(self, *_error: object) -> None:
+        if self._process.poll() is None:  # interrupted, or it took too long
+            self._process.kill()
+            self._process.wait()
+        self._output.close()
+
+
 def test_command_of_readme() -> str | None:
     """Return the line of README.md that runs the tests, or None if it shows none or several."""
     found = set(README_TEST.findall((ROOT / "README.md").read_text(encoding="utf-8")))
     return found.pop() if len(found) == 1 else None
-
-
-def _dead_code() -> bool:
-    """Look for what nobody uses."""
-    return _succeeds([_python(), "-m", "vulture"])
 
 
 def _tests() -> bool:
@@ -160,10 +189,10 @@ def _python() -> str:
 STEPS: tuple[tuple[str, Callable[[], bool]], ...] = (
     ("Format", _tool("ruff", "format", "--check")),
     ("Lint", _tool("ruff", "check")),
-    ("Types", _tool("mypy")),
     ("Layers", lambda: _succeeds([str(command("lint-imports"))])),
-    ("Dead code", _dead_code),
     ("Tests, with the README's command", _tests),
+    ("Types", Beside("mypy")),
+    ("Dead code", Beside("vulture")),
     ("Coverage", _coverage),
     ("The window starts", _window),
     ("The command line answers", _command_line),

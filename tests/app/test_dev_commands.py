@@ -2,6 +2,7 @@
 
 import ast
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,9 +15,24 @@ import dev_python
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_all_tests_run_in_two_processes() -> None:
-    assert dev.test_processes([]) == ["-n", "2"]
-    assert dev.test_processes(["tests/ui", "-q", "--color=no"]) == ["-n", "2"]
+@pytest.mark.parametrize(("cores", "processes"), [(1, 2), (2, 2), (3, 3), (64, 4)])
+def test_all_tests_run_in_a_process_for_each_core_within_reason(
+    cores: int, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(cores)), raising=False)
+    wanted = ["-n", str(processes), "--dist", "worksteal"]
+    assert dev.test_processes([]) == wanted
+    assert dev.test_processes(["tests/ui", "-q", "--color=no"]) == wanted
+
+
+def test_files_are_kept_in_memory_only_where_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dev.memory_folder(tmp_path / "missing") is None
+    monkeypatch.setattr(dev, "MEMORY_BYTES", 1)
+    assert dev.memory_folder(tmp_path) == tmp_path
+    monkeypatch.setattr(dev, "MEMORY_BYTES", 1 << 60)
+    assert dev.memory_folder(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -92,6 +108,19 @@ def test_a_check_goes_on_after_a_failure_and_names_it(
     summary = capsys.readouterr().out.partition("=== Summary")[2]
     assert "FAIL  first" in summary
     assert "ok    second" in summary
+
+
+@pytest.mark.parametrize(("module", "outcome"), [("this", 0), ("no_such_module", 1)])
+def test_a_step_beside_others_prints_when_its_turn_comes(
+    module: str, outcome: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dev_check, "_python", lambda: sys.executable)
+    steps = (("first", lambda: True), ("beside", dev_check.Beside(module)))
+    monkeypatch.setattr(dev_check, "STEPS", steps)
+    assert dev_check.run_all() == outcome
+    said = capsys.readouterr().out.partition("=== beside")[2].partition("=== Summary")[0]
+    assert ("Beautiful is better" in said) is (outcome == 0)
+    assert ("No module named" in said) is (outcome == 1)
 
 
 def test_a_check_without_failures_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
