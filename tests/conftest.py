@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from app.providers import local_embedder
+from app.providers.embedder_folder import EmbedderFolder
 from tests.fakes import leftovers
 from tests.fakes.network import NetworkGuard
 
@@ -22,13 +24,39 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 # The same examples on every machine and in every run; an explicit @settings still wins.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, database=None)
 settings.load_profile("ci")
+# For a night: pytest --hypothesis-profile=thorough
+settings.register_profile(
+    "thorough", parent=settings.get_profile("ci"), derandomize=False, max_examples=2000
+)
 
 # A shell starts what runs in its background deaf to SIGINT, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+RESOURCES = Path(__file__).resolve().parents[1] / "resources"
 FOREIGN_PREFIXES = ("OPENAI_", "ANTHROPIC_", "COMMONPLACE_", "OLLAMA_", "XDG_")
 FOREIGN_SUFFIXES = ("_API_KEY", "_PROXY")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shipped_model_is_loaded_once() -> Iterator[None]:
+    """Keep the model of resources/ between tests: 0.3 s each time, and nobody can change it.
+
+    Other folders are loaded as ever; whoever damages a copy sees the damage.
+    """
+    load = local_embedder._load
+    kept: dict[Path, local_embedder._Loaded] = {}
+
+    def load_once(folder: EmbedderFolder) -> local_embedder._Loaded:
+        if RESOURCES not in folder.path.parents:
+            return load(folder)
+        if folder.path not in kept:
+            kept[folder.path] = load(folder)
+        return kept[folder.path]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_embedder, "_load", load_once)
+        yield
 
 
 @pytest.fixture(autouse=True)

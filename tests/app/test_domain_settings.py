@@ -33,7 +33,7 @@ def test_a_number_has_two_limits_that_belong_to_it(setting: Setting) -> None:
             assert setting.allowed in str(refusal.value)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.sampled_from(list(SETTINGS.values())), st.text(max_size=20))
 def test_any_text_is_taken_or_refused(setting: Setting, text: str) -> None:
     try:

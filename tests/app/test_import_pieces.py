@@ -43,7 +43,7 @@ _HEADERS = st.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(_HEADERS, _ENTRIES), max_size=3), st.integers(1, 40), st.booleans())
 def test_every_message_and_header_comes_back_however_it_is_read(
     written: list[tuple[dict[str, object], dict[str, object]]], step: int, ascii_only: bool
@@ -59,7 +59,7 @@ def test_every_message_and_header_comes_back_however_it_is_read(
     assert [json.loads(f'"{piece.key}"') for piece in entries] == [key for key, _ in expected]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.binary(max_size=60) | st.text('{}[]",:\\ a', max_size=60).map(str.encode), st.integers(1, 9)
 )

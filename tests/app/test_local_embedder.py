@@ -88,7 +88,7 @@ def test_a_megabyte_of_one_word_and_lone_surrogates_are_texts_too(embedder: Loca
 
 
 def test_threads_change_the_time_and_not_the_result(embedder: LocalEmbedder) -> None:
-    texts = [f"Text number {number} " + "about rivers " * (number % 40) for number in range(120)]
+    texts = [f"Text number {number} " + "about rivers " * (number % 40) for number in range(60)]
     both = LocalEmbedder(SHIPPED, threads=2)
     np.testing.assert_allclose(both.embed(texts), embedder.embed(texts), atol=1e-5)
 

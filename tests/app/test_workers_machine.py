@@ -138,15 +138,15 @@ def test_every_number_said_is_the_database_s(store: Store) -> None:
 
 def test_rate_and_time_left_come_from_the_last_minute(store: Store) -> None:
     clock = JumpingClock()
-    job = ListJob(store, range(300), Pace(save_items=2))
+    job = ListJob(store, range(200), Pace(save_items=2))
     job.before_make = lambda _, __: clock.pass_s(0.5)
     watched = Watched(job, store, clock)
     watched.drain()
     first = watched.said[0]
     assert (first.rate_per_minute, first.remaining_s) == (None, None)
-    late = next(status for status in watched.said if 150 <= status.done < 300)
+    late = next(status for status in watched.said if 130 <= status.done < 200)
     assert late.rate_per_minute == pytest.approx(120, rel=0.05)
-    assert late.remaining_s == pytest.approx((300 - late.done) / 2, rel=0.05)
+    assert late.remaining_s == pytest.approx((200 - late.done) / 2, rel=0.05)
 
 
 # -- failures
