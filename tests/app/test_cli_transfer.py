@@ -187,6 +187,7 @@ def test_a_disk_that_fills_up_says_what_was_stored(
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "commit", commit)
+        patch.setattr("app.transfer.importing._BATCH_CONVERSATIONS", 32)  # the second one is cut
         ran = cli("import", export)
     assert (ran.code, ran.out) == (1, "")
     first, second = ran.err.splitlines()

@@ -37,7 +37,7 @@ from ui.widgets.transcript.view import TranscriptView
 T = TypeVar("T")
 W = TypeVar("W", bound=QWidget)
 _LOOK_EVERY_MS = 5
-_PATIENCE_S = 20.0
+_PATIENCE_S = 45.0  # a window in a process of its own, on a machine that is busy elsewhere
 _LEFT = Qt.MouseButton.LeftButton
 
 
