@@ -51,6 +51,13 @@ class Terminal:
         """Print a line."""
         self.out(text + "\n")
 
+    def says_yes(self) -> bool:
+        """Ask whoever looks on to agree by typing yes; nobody does in a script, which says --yes."""
+        if not self.is_watched:
+            return False
+        self.err("Type yes and end the input (Ctrl-D) to agree:")
+        return self.read_input().strip().casefold() == "yes"
+
     def path(self, given: str) -> Path:
         """Return a path as the user meant it, absolute."""
         path = Path(given)

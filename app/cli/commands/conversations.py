@@ -100,7 +100,7 @@ def forget(services: Services, given: Namespace, terminal: Terminal) -> int:
     ids = list(dict.fromkeys(_checked(services, given)))
     if not given.yes:
         _say_what_goes(services, ids, terminal)
-        if not _says_yes(terminal):
+        if not terminal.says_yes():
             raise NotAgreed("Nothing was forgotten: nobody agreed to it", "Add --yes to agree.")
     services.chat.stop(ids)
     left = services.forget(ids)
@@ -136,14 +136,6 @@ def _say_what_goes(services: Services, ids: Sequence[ConversationId], terminal: 
         title = services.conversations.get(each).title
         terminal.err(f"{each}: {title} ({turns:,} {'turn' if turns == 1 else 'turns'})")
     terminal.err("would be gone for ever, out of the backups too.")
-
-
-def _says_yes(terminal: Terminal) -> bool:
-    """Whether a person who looks on types yes; a script must say --yes."""
-    if not terminal.is_watched:
-        return False
-    terminal.err("Type yes and end the input (Ctrl-D) to agree:")
-    return terminal.read_input().strip().casefold() == "yes"
 
 
 def _told(done: str, given: Namespace, terminal: Terminal) -> int:

@@ -54,7 +54,7 @@ def _choose_embedder(services: Services, given: Namespace, terminal: Terminal) -
         )
     if not estimate.is_agreed:
         terminal.err(_sending_words(estimate))
-        if not given.yes and not _says_yes(terminal):
+        if not given.yes and not terminal.says_yes():
             raise NotAgreed(
                 f"The embedder is still {services.settings.text('embedder')}: nobody agreed to "
                 f"send your history to {estimate.sent_to}",
@@ -71,14 +71,6 @@ def _sending_words(estimate: Estimate) -> str:
         f"The text of your whole history, and of every later search, would be sent to "
         f"{estimate.sent_to} {cost}."
     )
-
-
-def _says_yes(terminal: Terminal) -> bool:
-    """Whether a person who looks on types yes; a script must say --yes."""
-    if not terminal.is_watched:
-        return False
-    terminal.err("Type yes and end the input (Ctrl-D) to agree:")
-    return terminal.read_input().strip().casefold() == "yes"
 
 
 def _minutes(minutes: float) -> str:

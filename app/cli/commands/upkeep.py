@@ -137,7 +137,7 @@ def _rebuild_embeddings(services: Services, given: Namespace, terminal: Terminal
         raise NotFound("There is no embedder", "Choose one: config set embedder builtin.")
     redo = pipeline.redo()
     terminal.err(_redo_words(redo, services.embedders.estimate(redo.passages, redo.tokens)))
-    if not given.yes and not _says_yes(terminal):
+    if not given.yes and not terminal.says_yes():
         raise NotAgreed("Nothing was deleted: nobody agreed to it", "Add --yes to agree.")
     pipeline.start_over()
     name = WorkerName.EMBEDDING_PIPELINE
@@ -170,14 +170,6 @@ def _redo_words(redo: Redo, estimate: Estimate) -> str:
         f"passages again: about {redo.tokens:,} tokens, {minutes:,} min, {cost}. "
         "Meanwhile search finds by words."
     )
-
-
-def _says_yes(terminal: Terminal) -> bool:
-    """Whether a person who looks on types yes; a script must say --yes."""
-    if not terminal.is_watched:
-        return False
-    terminal.err("Type yes and end the input (Ctrl-D) to agree:")
-    return terminal.read_input().strip().casefold() == "yes"
 
 
 def _wait(seconds: float, terminal: Terminal) -> None:
