@@ -142,6 +142,7 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
             }
             connection.execute(f'COPY FROM DATABASE "{source}" TO backup_target')
             connection.execute("COMMIT")
+            connection.execute("CHECKPOINT backup_target")  # detaching may leave it undone
         finally:
             # After an error nothing may be open any more, nor attached.
             with suppress(duckdb.Error):
@@ -153,7 +154,7 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
     except duckdb.Error as error:
         raise of_duckdb(error) from error
     if target.with_name(target.name + ".wal").exists():
-        # Detaching folds the log in, and says nothing when there is no room for that.
+        # Detaching folds in what is left of the log, and says nothing when there is no room for it.
         raise DiskFull("There is no room on the disk for a copy", "Free some space.")
     return position, counts
 
