@@ -35,7 +35,7 @@ from app.storage.passages import PassagePlace, Passages
 from app.storage.settings import Settings
 from app.storage.store import Store
 
-CANDIDATES = 200  # of each list: by words, by the words around, by meaning
+CANDIDATES = 120  # of each list: by words, by the words around, by meaning
 
 _CLEARLY = 0.5  # so much more of the question: at .15 every tenth landing was worse
 _SPARE = 10  # parts of the same turn become one result
