@@ -15,6 +15,8 @@ CommonplaceError
     │   └── DiskFull           nothing was saved of this change
     ├── ImportRefused          a file that is no export, or is broken as a whole
     ├── IndexUnavailable       search cannot answer now
+    ├── ManualUnavailable      no `man`, or nothing that it lists (`app.domain.manual`)
+    ├── PageUnreadable         a manual page that `man` does not show (there too)
     ├── EmbedderUnavailable    texts cannot be turned into vectors now
     └── ProviderError          see `app.domain.provider_errors`
 
