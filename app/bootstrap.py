@@ -31,6 +31,7 @@ from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges
 from app.storage.faults import of_system
 from app.storage.forget import forget
+from app.storage.man_pages import ManPages
 from app.storage.passages import Passages
 from app.storage.recovery import open_store
 from app.storage.settings import Settings
@@ -67,6 +68,7 @@ class Services:
     exchanges: Exchanges
     passages: Passages
     summaries: Summaries
+    man_pages: ManPages
     library: Library
     index_sync: IndexSync
     search: SearchService
@@ -156,6 +158,7 @@ def build(paths: DataPaths, role: Role) -> Services:
             exchanges=Exchanges(store),
             passages=Passages(store),
             summaries=Summaries(store),
+            man_pages=ManPages(store),
             library=Library(store),
             index_sync=index_sync,
             search=search,

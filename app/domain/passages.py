@@ -26,7 +26,7 @@ class Passage:
     """What is ranked. Its text is not stored twice: it is read from where it comes from.
 
     `source_id` is the id of that record within its kind (for `turn` and `exchange_summary` the
-    exchange, for `conversation_summary` the conversation). `content_hash` is the SHA-256 of the
+    exchange, for `conversation_summary` the conversation, for `man_page` the page). `content_hash` is the SHA-256 of the
     text, hex, first 32 digits. `tokens` is an estimate of the text's length; 0 marks an incomplete
     turn, which only the text index holds.
     """
@@ -72,7 +72,7 @@ class Part:
 class PassageText:
     """A passage's words by part, as the indexes take them.
 
-    `title` is the conversation's. `before` and `after` are parts of the turns that stand next to it
+    `title` is the conversation's, or the manual page's. `before` and `after` are parts of the turns that stand next to it
     on its path, in reading order: a few, for the context of the first and last parts.
     """
 

@@ -297,7 +297,6 @@ _WITHOUT_EFFECT_YET = frozenset(
         "background_model", "core_memory_max_tokens", "summary_max_tokens",
         "context_subagent_history", "tool_output_max_chars", "tool_rounds_max",
         "knowledge_extractor_enabled", "tool_summarizer_enabled",
-        "index_man_enabled",
     }
 )  # fmt: skip
 

@@ -166,6 +166,12 @@ RULES: Sequence[Rule] = (
         drops_passages=True,
     ),
     Rule(
+        "The passage {} is of a manual page that is not kept or says something else.",
+        "SELECT p.id FROM passage p ANTI JOIN man_page w "
+        "ON w.id = p.source_id AND w.content_hash = p.content_hash WHERE p.kind = 'man_page'",
+        drops_passages=True,
+    ),
+    Rule(
         "The passage {} is of a private conversation.",
         "SELECT p.id FROM passage p JOIN conversation c ON c.id = p.conversation_id "
         "WHERE c.private",
@@ -175,7 +181,7 @@ RULES: Sequence[Rule] = (
         "The passage {} says the same as a later one of its source.",
         "SELECT p.id FROM passage p JOIN passage later ON later.kind = p.kind "
         "AND later.source_id = p.source_id AND later.id > p.id "
-        "WHERE p.kind IN ('turn', 'exchange_summary', 'conversation_summary')",
+        "WHERE p.kind IN ('turn', 'exchange_summary', 'conversation_summary', 'man_page')",
         drops_passages=True,
     ),
     Rule(

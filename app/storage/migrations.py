@@ -77,7 +77,14 @@ _SPACES = _script(
        background_mean DOUBLE, background_deviation DOUBLE)""",
 )
 
-STEPS: Sequence[Step] = (_FIRST_SCHEMA, _SPACES)
+# The system's manual, derived: `stamp` is a page as it is listed, `read_stamp` as it was read.
+_MAN_PAGES = _script(
+    """CREATE TABLE man_page (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL,
+       section VARCHAR NOT NULL, summary VARCHAR NOT NULL, stamp VARCHAR NOT NULL,
+       changed_at TIMESTAMP NOT NULL, read_stamp VARCHAR, text VARCHAR, content_hash VARCHAR)""",
+)
+
+STEPS: Sequence[Step] = (_FIRST_SCHEMA, _SPACES, _MAN_PAGES)
 CURRENT_VERSION = len(STEPS)
 
 

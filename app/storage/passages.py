@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from app.domain.conversations import Block, Role
 from app.domain.ids import (
@@ -16,6 +17,7 @@ from app.domain.ids import (
 )
 from app.domain.passages import Part, PassageKind, PassageText, SearchQuery
 from app.domain.turn_text import turn_parts
+from app.storage import man_pages
 from app.storage.database import Connection
 from app.storage.rows import blocks_of
 from app.storage.store import Store
@@ -38,6 +40,7 @@ class IndexWork:
 class PassagePlace:
     """Where a passage stands, for a result: its conversation and, of a turn, its exchange.
 
+    Of a manual page, `conversation_title` is its own title and `source` what it is called: grep.1.
     `first_message_id` is the message that began the turn; `turn_number` its place on its path.
     """
 
@@ -126,35 +129,23 @@ class Passages:
     def places(self, ids: Iterable[int]) -> Mapping[PassageId, PassagePlace]:
         """Return the places of the passages that exist among `ids`, by id."""
         wanted = list(ids)
-        rows = self._store.read(
-            lambda cursor: cursor.execute(
+
+        def query(cursor: Connection) -> dict[PassageId, PassagePlace]:
+            rows = cursor.execute(
                 "SELECT p.id, p.kind, p.conversation_id, coalesce(c.title, ''), "
                 "coalesce(c.source, ''), coalesce(c.archived, false), p.exchange_id, "
-                "e.turn_number, m.message_id, coalesce(e.model, c.model), p.created_at "
-                "FROM passage p LEFT JOIN conversation c ON c.id = p.conversation_id "
+                "e.turn_number, m.message_id, coalesce(e.model, c.model), p.created_at, "
+                "p.source_id FROM passage p LEFT JOIN conversation c ON c.id = p.conversation_id "
                 "LEFT JOIN exchange e ON e.id = p.exchange_id "
                 "LEFT JOIN exchange_message m ON m.exchange_id = e.id AND m.place = 0 "
                 "WHERE p.id IN (SELECT unnest(?))",
                 [wanted],
             ).fetchall()
-        )
-        found = (
-            PassagePlace(
-                row[0],
-                PassageKind(row[1]),
-                row[2],
-                row[3],
-                row[4],
-                row[5],
-                row[6],
-                row[7],
-                row[8],
-                row[9],
-                from_db(row[10]),
-            )
-            for row in rows
-        )
-        return {place.id: place for place in found}
+            pages = [row[11] for row in rows if row[1] == PassageKind.MAN_PAGE]
+            titles = man_pages.titles_of(cursor, pages) if pages else {}
+            return {row[0]: _place(row, *titles.get(row[11], row[3:5])) for row in rows}
+
+        return self._store.read(query)
 
     def questions(self, exchange_ids: Iterable[int]) -> Mapping[int, str]:
         """Return, by exchange, the text of the user's first message with words in it."""
@@ -182,9 +173,12 @@ class Passages:
     def allowed(
         self, query: SearchQuery, kinds: Collection[PassageKind] | None
     ) -> Sequence[PassageId]:
-        """Return the passages that a query's filters leave, newest first."""
-        conditions = ["NOT c.private", "c.deleted_at IS NULL"]
-        conditions.append("c.archived" if query.archived else "NOT c.archived")
+        """Return the passages that a query's filters leave, newest first.
+
+        What belongs to no conversation is among them when its kind is asked for.
+        """
+        conditions = ["NOT coalesce(c.private, false)", "c.deleted_at IS NULL"]
+        conditions.append("c.archived" if query.archived else "NOT coalesce(c.archived, false)")
         values: list[object] = []
 
         def require(condition: str, value: object) -> None:
@@ -205,8 +199,9 @@ class Passages:
             require("p.created_at < ?", to_db(query.before))
         if kinds is not None:
             require("p.kind IN (SELECT unnest(?))", [kind.value for kind in kinds])
+        join = "JOIN" if kinds is None else "LEFT JOIN"
         statement = (
-            "SELECT p.id FROM passage p JOIN conversation c ON c.id = p.conversation_id "
+            f"SELECT p.id FROM passage p {join} conversation c ON c.id = p.conversation_id "
             "LEFT JOIN exchange e ON e.id = p.exchange_id "
             f"WHERE {' AND '.join(conditions)} ORDER BY p.created_at DESC, p.id DESC"
         )
@@ -276,6 +271,13 @@ class Passages:
         return {PassageKind(kind): count for kind, count in rows}
 
 
+def _place(row: Sequence[Any], title: str, source: str) -> PassagePlace:
+    return PassagePlace(
+        row[0], PassageKind(row[1]), row[2], title, source, row[5], row[6], row[7], row[8], row[9],
+        from_db(row[10]),
+    )  # fmt: skip
+
+
 def _texts(cursor: Connection, ids: list[int], with_neighbours: bool) -> list[PassageText]:
     heads = cursor.execute(
         "SELECT p.id, p.kind, p.source_id, p.conversation_id, p.exchange_id, p.created_at, c.title "
@@ -288,6 +290,8 @@ def _texts(cursor: Connection, ids: list[int], with_neighbours: bool) -> list[Pa
     parts = _parts_by_exchange(cursor, turns | around.passages)
     sources = [head[2] for head in heads if "summary" in head[1]]
     summaries = _summary_words(cursor, sources) if sources else {}
+    pages = [head[2] for head in heads if head[1] == PassageKind.MAN_PAGE]
+    manual = man_pages.words_of(cursor, pages) if pages else {}
     texts = []
     for passage_id, kind, source_id, conversation_id, exchange_id, created_at, title in heads:
         text = PassageText(
@@ -308,6 +312,10 @@ def _texts(cursor: Connection, ids: list[int], with_neighbours: bool) -> list[Pa
         elif words := summaries.get((kind, source_id)):
             whole = Part(part_id(passage_id, 0), Role.ASSISTANT, words)
             text = replace(text, parts=(whole,))
+        elif kind == PassageKind.MAN_PAGE and source_id in manual:
+            page, words = manual[source_id]
+            whole = Part(part_id(passage_id, 0), Role.ASSISTANT, words)
+            text = replace(text, title=page, parts=(whole,))
         texts.append(text)
     return texts
 

@@ -15,12 +15,14 @@ from app.storage.settings import Settings
 from app.storage.spending import Spending
 from app.storage.store import Store
 from app.storage.summary_work import SummaryWork
+from app.system.manual import Manual
 from app.workers.clock import Clock, SystemClock
 from app.workers.conversation_summarizer import ConversationSummarizer
 from app.workers.embedding_pipeline import ActiveEmbedder, EmbeddingPipeline
 from app.workers.exchange_summarizer import ExchangeSummarizer
 from app.workers.job import Job
 from app.workers.machine import StatusListener, Worker
+from app.workers.man_indexer import ManIndexer
 from app.workers.open_conversation import OpenConversation
 from app.workers.summariser import ExtractiveSummariser
 from app.workers.verdicts import Jitter, full_jitter
@@ -81,7 +83,7 @@ class WorkerBoard:
         self._clock = clock or SystemClock()
         self.embedding = embedder and EmbeddingPipeline(store, settings, embedder)
         if jobs is None:
-            jobs = summarisers(store, settings, self._opened)
+            jobs = (*summarisers(store, settings, self._opened), ManIndexer(store, Manual()))
         if self.embedding is not None:
             jobs = (*jobs, self.embedding)
         self._workers = {job.name: self._worker_for(job, jitter) for job in jobs}

@@ -50,6 +50,7 @@ WRONGS = [
     ("UPDATE passage SET conversation_id = 99 WHERE id = 3", "The passage 3 belongs to a conversation", True),
     ("UPDATE passage SET source_id = 99 WHERE id = 1", "The passage 1 is of an exchange that does not exist", True),
     ("INSERT INTO passage VALUES (9, 'conversation_summary', 2, 2, NULL, 'h', '2026-01-01', 1, 1)", "The passage 9 is of a summary that does not exist", True),
+    ("INSERT INTO passage VALUES (8, 'man_page', 2, NULL, NULL, 'h', '2026-01-01', 1, 1)", "The passage 8 is of a manual page that is not kept", True),
     ("UPDATE conversation SET private = true WHERE id = 2", "The passage 3 is of a private conversation", True),
     ("INSERT INTO passage SELECT 2000, * EXCLUDE (id) FROM passage WHERE id = 1", "The passage 1 says the same as a later one", True),
     ("INSERT INTO passage_gone VALUES (1, 1)", "The passage 1 is there and noted as gone", True),

@@ -324,7 +324,11 @@ def test_what_came_back_needs_no_new_summaries(
     made = {name: each["completed"] for name, each in workers.items()}
     assert (made["exchange_summarizer"], made["conversation_summarizer"]) == (0, 0)
     assert made["embedding_pipeline"] > 0, "vectors do not travel"
-    assert all(each["done"] == each["total"] > 0 for each in workers.values())
+    assert all(
+        each["done"] == each["total"] > 0
+        for name, each in workers.items()
+        if name != "man_indexer"  # off, and no part of an export
+    )
 
 
 def test_importing_our_own_export_into_the_same_book_changes_nothing(

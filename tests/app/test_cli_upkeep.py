@@ -23,7 +23,7 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Http
 from tests.fakes.stored import opened, told
 
-WORKERS = {"exchange_summarizer", "conversation_summarizer", "embedding_pipeline"}
+WORKERS = {"exchange_summarizer", "conversation_summarizer", "embedding_pipeline", "man_indexer"}
 MINI_LM = "all_minilm_l6_v2"
 PARSLEY = (
     "Parsley needs a deep pot because its root is long. Water it when the earth is dry. "
@@ -67,6 +67,7 @@ def test_work_until_idle_leaves_nothing_to_do(cli: CommandLine) -> None:
         "exchange_summarizer": (6, 6),
         "conversation_summarizer": (3, 3),
         "embedding_pipeline": (12, 12),  # what the other two have made too; three turns are short
+        "man_indexer": (0, 0),
     }
     assert cli.json("show", 1)["summary"]
     assert cli.json("show", 1)["turns"][0]["summary"]
@@ -94,9 +95,9 @@ def test_a_worker_that_is_off_works_when_named(cli: CommandLine) -> None:
 
 
 def test_a_worker_that_is_not_there_yet_is_a_known_error(cli: CommandLine) -> None:
-    ran = cli("work", "--until-idle", "--only", "man_indexer")
+    ran = cli("work", "--until-idle", "--only", "tool_summarizer")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("There is no worker 'man_indexer'")
+    assert ran.err.startswith("There is no worker 'tool_summarizer'")
 
 
 def test_work_without_end_ends_by_an_interrupt(
