@@ -105,7 +105,7 @@ def _add_conversations(command: _Adder) -> None:
     listed.add_argument("--archived", action="store_true", help="the archived ones")
     listed.add_argument("--trash", action="store_true", help="those in the trash")
     show = command("show", "print a conversation")
-    show.add_argument("id", metavar="ID", help="a conversation, or ID:TURN")
+    show.add_argument("id", metavar="ID", help="a conversation, ID:TURN, or man:PAGE.SECTION")
     show.add_argument("--turn", type=int, metavar="N", help="only this turn")
     show.add_argument("--branches", action="store_true", help="all branches, not only the shown")
     for name, help_text in (

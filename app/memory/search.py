@@ -30,6 +30,7 @@ from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
 from app.index.text_index import TantivyTextIndex
 from app.index.text_ranking import Survey
 from app.memory.index_sync import IndexSync
+from app.memory.manual_results import most_pages, with_pages
 from app.memory.meaning import Look, Meaning
 from app.storage.passages import PassagePlace, Passages
 from app.storage.settings import Settings
@@ -96,6 +97,7 @@ class SearchService:
         self._meaning = meaning
         self._hidden: frozenset[PassageId] | None = None
         self._summaries: frozenset[PassageId] = frozenset()
+        self._man_pages: frozenset[PassageId] = frozenset()
         self._lock = threading.Lock()
         store.subscribe(self._on_changed)
 
@@ -110,7 +112,8 @@ class SearchService:
         """Return what the search box's language finds, best first.
 
         Without `by_meaning` words alone rank, which takes no embedding. Exchanges' summaries are
-        found only when `kinds` asks for them: the turns they are made of rank better. Raises
+        found only when `kinds` asks for them: the turns they are made of rank better. Manual pages
+        rank apart and are a quarter of the results at most, unless `kinds` asks for them. Raises
         InvalidInput for a query or limit that cannot be taken, IndexUnavailable.
         """
         started = time.perf_counter()
@@ -123,6 +126,8 @@ class SearchService:
             ranked = self._ranked(query, look, self._scope(query, kinds))
             ranked = ranked if look is not None else _with_words(ranked)
         results = self._results(query, ranked)
+        if kinds is None and not query.is_list and not _has_filters(query):
+            results = with_pages(results, self._pages(query, look), query.limit)
         took_ms = (time.perf_counter() - started) * 1000
         problem = self._meaning.problem if self._meaning and by_meaning else ""
         return SearchAnswer(
@@ -180,6 +185,14 @@ class SearchService:
         return Inspection(
             query, tuple(ranked), found, self._meaning.problem if self._meaning else ""
         )
+
+    def _pages(self, query: SearchQuery, look: Look | None) -> list[SearchResult]:
+        """Return the best manual pages; there may be more of them than of all that was said."""
+        pages = self._manual()
+        if not pages:
+            return []
+        few = replace(query, limit=most_pages(query.limit))
+        return self._results(few, self._ranked(few, look, _Scope(pages, frozenset())))
 
     def _look(self, query: SearchQuery) -> Look | None:
         if self._meaning is None or not query.words:
@@ -257,8 +270,14 @@ class SearchService:
         with self._lock:
             if self._hidden is None:
                 self._summaries = self._passages.of_kind(PassageKind.EXCHANGE_SUMMARY)
-                self._hidden = self._passages.hidden() | self._summaries
+                self._man_pages = self._passages.of_kind(PassageKind.MAN_PAGE)
+                self._hidden = self._passages.hidden() | self._summaries | self._man_pages
             return self._summaries if only_summaries else self._hidden
+
+    def _manual(self) -> frozenset[PassageId]:
+        self._left_out()
+        with self._lock:
+            return self._man_pages
 
     def _on_changed(self, changed: Changed) -> None:
         if changed.conversations or changed.passages:
@@ -298,8 +317,12 @@ class _Found:
 
     @property
     def aliases(self) -> tuple[object, ...]:
-        """What else it stands for: a message that another answer's branch shares."""
-        return () if self.part is None else (("message", self.message_id),)
+        """What else it stands for: a message of several branches, a manual page of several names."""
+        if self.part is not None and self.place.kind is PassageKind.MAN_PAGE:
+            return (("page", self.part.text),)
+        return (
+            () if self.message_id is None or self.part is None else (("message", self.message_id),)
+        )
 
     def snippet(self, query: SearchQuery) -> Snippet:
         """Return the cut that shows why it was found.

@@ -2,10 +2,11 @@
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from app.bootstrap import Services
-from app.chat.places import parse_place
+from app.chat.places import parse_page, parse_place
 from app.cli.commands.settings import NotAgreed
 from app.cli.terminal import Terminal
 from app.domain.conversations import Conversation, Exchange, Message
@@ -35,7 +36,9 @@ def listed(services: Services, given: Namespace, terminal: Terminal) -> int:
 
 
 def show(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Print a conversation's shown path, one of its turns, or all branches."""
+    """Print a conversation's shown path, one of its turns, or all branches; or a manual page."""
+    if (page := parse_page(given.id)) is not None:
+        return _show_page(services, page, terminal)
     conversation_id, turn = parse_place(given.id)
     turn = given.turn if given.turn is not None else turn
     view = services.library.open(conversation_id)
@@ -62,6 +65,15 @@ def show(services: Services, given: Namespace, terminal: Terminal) -> int:
         terminal.document(document)
     else:
         _print(view.conversation, exchanges, messages, terminal)
+    return 0
+
+
+def _show_page(services: Services, source: str, terminal: Terminal) -> int:
+    page = services.man_pages.kept(source)
+    if terminal.as_json:
+        terminal.document(asdict(page))
+    else:
+        terminal.line(f"{page.title}\n\n{page.text}")
     return 0
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.bootstrap import Services
-from app.chat.places import parse_place
+from app.chat.places import name_of_page, parse_place
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
 from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
@@ -96,11 +96,15 @@ def _searched(services: Services, given: Namespace, terminal: Terminal) -> Searc
 
 
 def _print_result(number: int, result: SearchResult, terminal: Terminal) -> None:
-    turn = "" if result.turn_number is None else f":{result.turn_number}"
+    place = str(result.conversation_id)
+    if result.turn_number is not None:
+        place += f":{result.turn_number}"
+    if result.kind is PassageKind.MAN_PAGE:
+        place = name_of_page(result.source)
     weak = "  weak match" if result.is_weak else ""
     terminal.line(
         f"{number:2}. {result.relevance:4.0%}  {result.conversation_title}  "
-        f"[{result.conversation_id}{turn}]  {result.created_at.astimezone():%Y-%m-%d}{weak}"
+        f"[{place}]  {result.created_at.astimezone():%Y-%m-%d}{weak}"
     )
     if result.user_question:
         terminal.line(f"    {result.user_question}")
