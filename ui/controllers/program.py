@@ -21,6 +21,7 @@ from ui.controllers.finding import FindController
 from ui.controllers.importing import ImportController
 from ui.controllers.links import LinkController
 from ui.controllers.model_choice import ModelController
+from ui.controllers.pages import PageController
 from ui.controllers.privacy import PrivacyController
 from ui.controllers.replies import RunningReplies
 from ui.controllers.searching import SearchController
@@ -38,8 +39,8 @@ class Program(QObject):
 
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
-        chat, conversations, coverage, explain, find, importing, links, models, privacy, search,
-            settings, talk, workers: The controllers.
+        chat, conversations, coverage, explain, find, importing, links, models, pages, privacy,
+            search, settings, talk, workers: The controllers.
     """
 
     def __init__(
@@ -62,7 +63,10 @@ class Program(QObject):
         )
         self.coverage = CoverageController(services, bridge, window, self.chat)
         self.explain = ExplainController(services, bridge, window, self.chat)
-        self.search = SearchController(services, bridge, window, self.chat, self.explain.explain)
+        self.pages = PageController(services, bridge, window)
+        self.search = SearchController(
+            services, bridge, window, self.chat, self.explain.explain, self.pages.open
+        )
         self.find = FindController(services, bridge, window, self.chat)
         self.settings = SettingsController(services, bridge, window, appearance)
         self.importing = ImportController(services, bridge, window)

@@ -32,6 +32,7 @@ _UNKNOWN_MS = 100.0
 _ASK_AGAIN_MS = 1_500
 
 Explain = Callable[[ExchangeId, str, str], None]
+OpenPage = Callable[[str, str], None]
 Outcome = SearchAnswer | KnownError | None
 
 
@@ -39,6 +40,7 @@ class SearchController(QObject):
     """Asks as the user types; an answer that comes too late is not shown.
 
     `explain` is given an exchange, what it is called and a question: why is it not found?
+    `open_page` is given what a manual page is called and its title.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class SearchController(QObject):
         window: MainWindow,
         chat: ChatController,
         explain: Explain,
+        open_page: OpenPage,
     ) -> None:
         super().__init__(window)
         self._services = services
@@ -56,6 +59,7 @@ class SearchController(QObject):
         self._sidebar = window.sidebar
         self._chat = chat
         self._explain = explain
+        self._open_page = open_page
         transcript = window.chat.transcript
         assert isinstance(transcript, TranscriptView)
         self._transcript = transcript
@@ -147,6 +151,8 @@ class SearchController(QObject):
     # -- opening
 
     def _on_result_chosen(self, result: SearchResult) -> None:
+        if result.kind is PassageKind.MAN_PAGE:
+            self._open_page(result.source, result.conversation_title)
         if result.conversation_id is None:
             return
         if result.kind is PassageKind.CONVERSATION_SUMMARY:
