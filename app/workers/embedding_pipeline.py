@@ -9,7 +9,7 @@ from app.domain.changes import SpendAdded
 from app.domain.errors import Cancelled, EmbedderUnavailable, KnownError
 from app.domain.events import Changed
 from app.domain.ids import PartId, PassageId, number_of
-from app.domain.passages import PassageText, Space
+from app.domain.passages import PassageKind, PassageText, Space
 from app.domain.ports import Embedder
 from app.domain.text import one_line
 from app.domain.workers import Ledger, WorkerName
@@ -22,6 +22,7 @@ from app.storage.times import now
 from app.storage.vector_rows import BadVectors, checked
 from app.storage.vectors import EmbeddedPassage, Unembedded, Vectors
 from app.workers.job import IsCancelled, Pace, Saved
+from app.workers.page_pace import MOST_PAGES, PagePace
 from app.workers.progress import plus
 
 if TYPE_CHECKING:
@@ -78,7 +79,13 @@ class EmbeddingPipeline:
 
     name = WorkerName.EMBEDDING_PIPELINE
 
-    def __init__(self, store: Store, settings: Settings, active: ActiveEmbedder) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        active: ActiveEmbedder,
+        pace_of_pages: PagePace | None = None,
+    ) -> None:
         self._store = store
         self._settings = settings
         self._active = active
@@ -88,6 +95,8 @@ class EmbeddingPipeline:
         self._space: Space | None = None
         self._ahead: Sequence[PassageId] = ()
         self._news = False
+        self._pace_of_pages = pace_of_pages or PagePace()
+        self._are_pages = False
         self._known: dict[str, npt.NDArray[np.float32]] = {}
         self._spent = Ledger()
 
@@ -113,7 +122,7 @@ class EmbeddingPipeline:
         while self._ahead:
             ids, self._ahead = self._ahead[: self._batch_size], self._ahead[self._batch_size :]
             if items := self._items(space, ids):
-                return items
+                return self._pages_last(items)
         return ()
 
     def item_id(self, item: _Waiting) -> int:
@@ -133,6 +142,7 @@ class EmbeddingPipeline:
         """
         if (embedder := self._embedder) is None or (space := self._space) is None:
             raise EmbedderUnavailable("There is no embedder")
+        self._are_pages = any(item.text.kind is PassageKind.MAN_PAGE for item in items)
         try:
             return self._made(embedder, space, items, is_cancelled)
         except (BadVectors, EmbedderUnavailable) as error:
@@ -213,6 +223,16 @@ class EmbeddingPipeline:
         self._embedder, self._space = embedder, space
         return space
 
+    def _pages_last(self, items: list[_Waiting]) -> list[_Waiting]:
+        """Return a batch; to a server manual pages go after all else, a few at a time."""
+        pages = [item for item in items if item.text.kind is PassageKind.MAN_PAGE]
+        if not pages or not _is_remote(self._embedder):
+            return items
+        others = [item for item in items if item.text.kind is not PassageKind.MAN_PAGE]
+        later = pages if others else pages[MOST_PAGES:]
+        self._ahead = (*self._ahead, *(item.text.id for item in later))
+        return others or pages[:MOST_PAGES]
+
     def _items(self, space: Space, ids: Sequence[PassageId]) -> list[_Waiting]:
         """Return passages with their words, in the order given; what is gone is left out."""
         known = self._vectors.before_embedding(space, ids)  # the hash first, then what it is of
@@ -288,6 +308,8 @@ class EmbeddingPipeline:
     def _asked(
         self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
     ) -> "npt.NDArray[np.float32]":
+        if self._are_pages and _is_remote(embedder):
+            self._pace_of_pages.turn(lambda: is_cancelled() or self._news)
         try:
             return checked(embedder.embed(texts, is_cancelled), len(texts), space)
         finally:
@@ -326,6 +348,11 @@ def _by_length(text: str) -> tuple[int, str]:
 def _said(text: PassageText) -> list[tuple[int, str]]:
     """Return what is embedded of each part, by its number: equal means equal vectors."""
     return [(number_of(part.id), part.embedded) for part in text.parts]
+
+
+def _is_remote(embedder: Embedder | None) -> bool:
+    """Whether an embedder's requests are counted: a server's."""
+    return hasattr(embedder, "take_usage")
 
 
 def _space_name(embedder: Embedder) -> str:
