@@ -26,7 +26,8 @@ async def test_the_manual_is_switched_on_searched_and_read(user: User, manual: F
     await user.start()
     assert manual.calls() == []
     user.press("Ctrl+Shift+W")
-    await user.sees("Manual pages")
+    running = user.window.dashboard.card(WorkerName.EMBEDDING_PIPELINE)
+    await user.until(lambda: running.state.text() == "idle", "workers that have started")
     card = user.window.dashboard.card(WorkerName.MAN_INDEXER)
     assert not card.switch.isChecked()
     card.switch.click()
