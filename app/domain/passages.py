@@ -43,11 +43,11 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The words of one message of a turn, or all of another passage.
+    """The words of one message of a turn, of a manual page's line or text, or all of another passage.
 
     Parts are what ranks; a passage takes the rank of its best. `text` is what was said, `calls` the
     tools called with their arguments cut, `results` what tools answered (both weigh less). Results
-    stand with the message before them. Passages that are no turns have one part, an assistant's.
+    stand with the message before them. Passages that are no turns have one part, an assistant's, manual pages two.
     """
 
     id: PartId

@@ -30,7 +30,7 @@ from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
 from app.index.text_index import TantivyTextIndex
 from app.index.text_ranking import Survey
 from app.memory.index_sync import IndexSync
-from app.memory.manual_results import most_pages, with_pages
+from app.memory.manual_results import by_words_and_meaning, most_pages, with_pages
 from app.memory.meaning import Look, Meaning
 from app.storage.passages import PassagePlace, Passages
 from app.storage.settings import Settings
@@ -113,7 +113,7 @@ class SearchService:
 
         Without `by_meaning` words alone rank, which takes no embedding. Exchanges' summaries are
         found only when `kinds` asks for them: the turns they are made of rank better. Manual pages
-        rank apart and are a quarter of the results at most, unless `kinds` asks for them. Raises
+        rank apart and take a quarter of the places at most from others, unless `kinds` asks for them. Raises
         InvalidInput for a query or limit that cannot be taken, IndexUnavailable.
         """
         started = time.perf_counter()
@@ -124,10 +124,13 @@ class SearchService:
         else:
             look = self._look(query) if by_meaning else None
             ranked = self._ranked(query, look, self._scope(query, kinds))
+            if kinds is not None and set(kinds) == {PassageKind.MAN_PAGE}:
+                ranked = by_words_and_meaning(ranked)
             ranked = ranked if look is not None else _with_words(ranked)
         results = self._results(query, ranked)
         if kinds is None and not query.is_list and not _has_filters(query):
-            results = with_pages(results, self._pages(query, look), query.limit)
+            pages = self._pages(query, look, most_pages(query.limit, len(results)))
+            results = with_pages(results, pages, query.limit)
         took_ms = (time.perf_counter() - started) * 1000
         problem = self._meaning.problem if self._meaning and by_meaning else ""
         return SearchAnswer(
@@ -186,13 +189,14 @@ class SearchService:
             query, tuple(ranked), found, self._meaning.problem if self._meaning else ""
         )
 
-    def _pages(self, query: SearchQuery, look: Look | None) -> list[SearchResult]:
+    def _pages(self, query: SearchQuery, look: Look | None, limit: int) -> list[SearchResult]:
         """Return the best manual pages; there may be more of them than of all that was said."""
         pages = self._manual()
         if not pages:
             return []
-        few = replace(query, limit=most_pages(query.limit))
-        return self._results(few, self._ranked(few, look, _Scope(pages, frozenset())))
+        few = replace(query, limit=limit)
+        ranked = self._ranked(few, look, _Scope(pages, frozenset()))
+        return self._results(few, by_words_and_meaning(ranked))
 
     def _look(self, query: SearchQuery) -> Look | None:
         if self._meaning is None or not query.words:
@@ -318,8 +322,8 @@ class _Found:
     @property
     def aliases(self) -> tuple[object, ...]:
         """What else it stands for: a message of several branches, a manual page of several names."""
-        if self.part is not None and self.place.kind is PassageKind.MAN_PAGE:
-            return (("page", self.part.text),)
+        if self.place.kind is PassageKind.MAN_PAGE:
+            return (*(("page", part.text) for part in self.text.parts[-1:]),)
         return (
             () if self.message_id is None or self.part is None else (("message", self.message_id),)
         )
@@ -327,8 +331,11 @@ class _Found:
     def snippet(self, query: SearchQuery) -> Snippet:
         """Return the cut that shows why it was found.
 
-        A question that the result shows anyway is no news: then the rest of the turn is cut.
+        A question that the result shows anyway is no news: then the rest of the turn is cut. So is
+        the rest of a manual page, whose title ends with its first part.
         """
+        if self.place.kind is PassageKind.MAN_PAGE and self.text.parts:
+            return snippet(self.text.parts[-1].shown, query)
         best = self.part
         rest = [each for each in self.text.parts if each is not best]
         order = rest if best is None else [*rest, best] if _is_shown(best) else [best, *rest]

@@ -189,14 +189,17 @@ def titles_of(cursor: Connection, ids: list[int]) -> Mapping[int, tuple[str, str
     return {row[0]: (page_title(*row[1:]), f"{row[1]}.{row[2]}") for row in rows}
 
 
-def words_of(cursor: Connection, ids: list[int]) -> Mapping[int, tuple[str, str]]:
-    """Return (title, words to be searched) by the page's id; pages without text are absent."""
+def words_of(cursor: Connection, ids: list[int]) -> Mapping[int, tuple[str, tuple[str, ...]]]:
+    """Return (title, the words of its parts) by the page's id; pages without text are absent.
+
+    The one-line description is a part of its own: most questions come near to it alone.
+    """
     rows = cursor.execute(
         "SELECT id, name, section, summary, text FROM man_page "
         "WHERE id IN (SELECT unnest(?)) AND text IS NOT NULL",
         [ids],
     ).fetchall()
-    return {row[0]: (page_title(*row[1:4]), page_words(row[3], row[4])) for row in rows}
+    return {row[0]: (page_title(*row[1:4]), tuple(filter(None, row[3:5]))) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)

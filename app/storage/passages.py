@@ -313,9 +313,12 @@ def _texts(cursor: Connection, ids: list[int], with_neighbours: bool) -> list[Pa
             whole = Part(part_id(passage_id, 0), Role.ASSISTANT, words)
             text = replace(text, parts=(whole,))
         elif kind == PassageKind.MAN_PAGE and source_id in manual:
-            page, words = manual[source_id]
-            whole = Part(part_id(passage_id, 0), Role.ASSISTANT, words)
-            text = replace(text, title=page, parts=(whole,))
+            page, said = manual[source_id]
+            own = (
+                Part(part_id(passage_id, number), Role.ASSISTANT, words)
+                for number, words in enumerate(said)
+            )
+            text = replace(text, title=page, parts=tuple(own))
         texts.append(text)
     return texts
 

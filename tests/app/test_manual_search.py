@@ -8,10 +8,11 @@ import pytest
 
 from app.bootstrap import Role, Services, build
 from app.chat.places import name_of_page, parse_page
-from app.domain.ids import ConversationId, PassageId
+from app.domain.ids import ConversationId, PassageId, part_id, passage_of
 from app.domain.passages import PassageKind, SearchResult
 from app.domain.workers import WorkerName
-from app.memory.manual_results import most_pages, with_pages
+from app.index.ranking import Ranked
+from app.memory.manual_results import by_words_and_meaning, most_pages, with_pages
 from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine
 from tests.fakes.manual import FakeManual
@@ -126,19 +127,40 @@ def result(relevance: float, kind: PassageKind, *, is_weak: bool = False) -> Sea
     )  # fmt: skip
 
 
-def test_both_are_merged_best_first_and_weak_pages_take_nobodys_place() -> None:
+def test_both_are_merged_best_first() -> None:
     turns = [result(each, PassageKind.TURN) for each in (0.9, 0.4, 0.3, 0.2)]
-    strong, weak = (
-        result(0.5, PassageKind.MAN_PAGE),
-        result(0.35, PassageKind.MAN_PAGE, is_weak=True),
-    )
-    assert [each.relevance for each in with_pages(turns, [strong, weak], 10)] == [
-        0.9, 0.5, 0.4, 0.35, 0.3, 0.2,
-    ]  # fmt: skip
-    assert [each.relevance for each in with_pages(turns, [strong, weak], 4)] == [0.9, 0.5, 0.4, 0.3]
-    assert with_pages([], [weak], 4) == [weak]
+    pages = [result(0.5, PassageKind.MAN_PAGE), result(0.35, PassageKind.MAN_PAGE, is_weak=True)]
+    assert relevances(with_pages(turns, pages, 10)) == [0.9, 0.5, 0.4, 0.35, 0.3, 0.2]
+    assert with_pages([], pages[1:], 4) == pages[1:]
     assert with_pages(turns, [], 4) == turns
-    assert [most_pages(each) for each in (1, 10, 20, 50)] == [1, 2, 5, 12]
+
+
+def test_a_weak_page_takes_the_place_of_weak_results_alone() -> None:
+    pages = [result(0.5, PassageKind.MAN_PAGE), result(0.35, PassageKind.MAN_PAGE, is_weak=True)]
+    turns = [result(each, PassageKind.TURN) for each in (0.9, 0.4, 0.3, 0.2)]
+    assert relevances(with_pages(turns, pages, 4)) == [0.9, 0.5, 0.4, 0.3]
+    weak = [result(each, PassageKind.TURN, is_weak=True) for each in (0.4, 0.3, 0.2)]
+    assert relevances(with_pages([turns[0], *weak], pages, 4)) == [0.9, 0.5, 0.4, 0.35]
+
+
+def test_a_page_near_in_meaning_comes_before_one_that_has_some_of_the_words() -> None:
+    def ranked(passage: int, cosine: float | None) -> Ranked:
+        return Ranked(part_id(passage, 0), 0.0, 0.5, cosine, 0.5)
+
+    rows = [ranked(1, 0.5), ranked(2, 0.1), ranked(3, 0.2), ranked(4, 0.6)]
+    assert [passage_of(each.part_id) for each in by_words_and_meaning(rows)] == [1, 4, 2, 3]
+    words = [ranked(passage, None) for passage in (3, 1, 2)]
+    assert by_words_and_meaning(words) == words
+
+
+def relevances(results: list[SearchResult]) -> list[float]:
+    return [each.relevance for each in results]
+
+
+def test_how_many_pages_there_may_be() -> None:
+    full = [most_pages(each, each) for each in (1, 10, 20, 50)]
+    assert full == [1, 2, 5, 12]
+    assert [most_pages(20, said) for said in (0, 10, 12, 17)] == [10, 10, 8, 5]
 
 
 # -- the command line

@@ -88,7 +88,8 @@ def test_the_description_of_every_page_becomes_a_passage(bench: Bench, manual: F
     (text,) = Passages(bench.store).texts([passages["grep.1"]])
     assert text.title == "grep(1) – print lines"
     assert [part.text for part in text.parts] == [
-        "print lines\n\nSearches for patterns.\n\nIn files."
+        "print lines",
+        "Searches for patterns.\n\nIn files.",
     ]
     assert (text.conversation_id, text.kind) == (None, PassageKind.MAN_PAGE)
     assert check(bench.store).problems == ()
@@ -215,7 +216,7 @@ def test_switching_off_ends_a_hanging_page_at_once(store: Store, manual: FakeMan
 
     bench.board.start(host)
     bench.board.set_enabled(NAME, True)
-    until(lambda: "1 slow" in manual.calls())
+    until(lambda: manual.was_called("1 slow"))
     assert bench.board.stop(timeout_s=3.0) == ()
     threads[-1].join()
 

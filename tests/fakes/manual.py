@@ -83,5 +83,10 @@ class FakeManual:
         path.unlink(missing_ok=True)
         return lines
 
+    def was_called(self, words: str) -> bool:
+        """Return whether `man` was called so, without forgetting it."""
+        path = self.folder / "calls"
+        return path.exists() and words in path.read_text().splitlines()
+
     def _write_list(self) -> None:
         (self.folder / "list").write_text("".join(f"{line}\n" for line in self._lines.values()))

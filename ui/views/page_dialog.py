@@ -1,7 +1,7 @@
 """The text of a page that search found, to be read: a manual page's DESCRIPTION."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontDatabase, QFontMetrics
+from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -34,8 +34,8 @@ class PageDialog(QDialog):
         self.text.setAccessibleName(title)
         self.text.setPlaceholderText("Reading\u2026")
         # The text is laid out for a terminal.
-        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-        font.setPointSizeF(self.font().pointSizeF())
+        font = QFont(self.font())
+        font.setFamily(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family())
         self.text.setFont(font)
         self.text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
