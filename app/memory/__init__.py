@@ -1,6 +1,6 @@
 """Remembering: search over everything, the indexes kept in step, what goes into a prompt.
 
-search       a question in, results ready to be shown; `explain` says why a turn is not among them
+search       a question in, `results` ready to be shown; `explain` says why a turn is not among them
 meaning      questions into the space that answers; `embedders` makes what embeds them
 index_sync   the text index in step with the database; `vector_sync` the vectors in memory
 spaces       what each embedder has done, to look at and to delete; `coverage` the same of a turn

@@ -6,44 +6,36 @@ in a space through `meaning`. Here they meet, with the filters, the places to ju
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from app.domain.conversations import Role
 from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.events import Changed
-from app.domain.ids import ConversationId, MessageId, PartId, PassageId, part_id, passage_of
+from app.domain.ids import ConversationId, PartId, PassageId, part_id, passage_of
 from app.domain.passages import (
-    Part,
     PassageKind,
-    PassageText,
     SearchAnswer,
     SearchQuery,
     SearchResult,
 )
-from app.domain.text import one_line
 from app.index.calibration import Background
 from app.index.query import parse_query, sentence_query
 from app.index.question import Question, read_question
 from app.index.ranking import Cosines, Ranked, neighbourhood, rank
-from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
 from app.index.text_index import TantivyTextIndex
 from app.index.text_ranking import Survey
 from app.memory.index_sync import IndexSync
 from app.memory.manual_results import by_words_and_meaning, most_pages, with_pages
 from app.memory.meaning import Look, Meaning
-from app.storage.passages import PassagePlace, Passages
+from app.memory.results import Results
+from app.storage.passages import Passages
 from app.storage.settings import Settings
 from app.storage.store import Store
 
 CANDIDATES = 120  # of each list: by words, by the words around, by meaning
 
-_CLEARLY = 0.5  # so much more of the question: at .15 every tenth landing was worse
-_SPARE = 10  # parts of the same turn become one result
-_QUESTION_LIMIT_CHARS = 200
 _QUESTION_MAX_CHARS = 500
 _ALL = 1_000_000
-_ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +83,7 @@ class SearchService:
     ) -> None:
         """Search in `index`, kept by `sync`; without `meaning` by words alone."""
         self._passages = Passages(store)
-        self._settings = settings
+        self._results = Results(self._passages, settings)
         self._index = index
         self._sync = sync
         self._meaning = meaning
@@ -127,7 +119,7 @@ class SearchService:
             if kinds is not None and set(kinds) == {PassageKind.MAN_PAGE}:
                 ranked = by_words_and_meaning(ranked)
             ranked = ranked if look is not None else _with_words(ranked)
-        results = self._results(query, ranked)
+        results = self._results.of(query, ranked)
         if kinds is None and not query.is_list and not _has_filters(query):
             pages = self._pages(query, look, most_pages(query.limit, len(results)))
             results = with_pages(results, pages, query.limit)
@@ -150,7 +142,7 @@ class SearchService:
             return ()  # nothing in it to look for, such as a single sign
         own = self._passages.of_conversations([conversation_id])
         scope = _Scope(None, self._left_out() | own)
-        return self._results(query, self._ranked(query, self._look(query), scope))
+        return self._results.of(query, self._ranked(query, self._look(query), scope))
 
     def parts_ranked(
         self,
@@ -196,7 +188,7 @@ class SearchService:
             return []
         few = replace(query, limit=limit)
         ranked = self._ranked(few, look, _Scope(pages, frozenset()))
-        return self._results(few, by_words_and_meaning(ranked))
+        return self._results.of(few, by_words_and_meaning(ranked))
 
     def _look(self, query: SearchQuery) -> Look | None:
         if self._meaning is None or not query.words:
@@ -244,32 +236,6 @@ class SearchService:
         kept = [each for each in newest if each not in left_out][: query.limit]
         return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in kept]
 
-    def _results(self, query: SearchQuery, ranked: Sequence[Ranked]) -> list[SearchResult]:
-        """Return the first results of a ranking: each turn once, at its best message."""
-        floor = self._settings.share("rag_min_similarity")
-        results: list[SearchResult] = []
-        shown: set[object] = set()
-        at, step = 0, query.limit + _SPARE
-        fullest = _fullest(ranked)
-        while len(results) < query.limit and at < len(ranked):
-            found = self._found([fullest(each) for each in ranked[at : at + step]])
-            for each in found:
-                if each.key not in shown and not shown.intersection(each.aliases):
-                    shown.update((each.key, *each.aliases))
-                    results.append(_result(query, each, floor))
-            at += step
-        return results[: query.limit]
-
-    def _found(self, ranked: Sequence[Ranked]) -> list["_Found"]:
-        passages = {passage_of(each.part_id) for each in ranked}
-        places = self._passages.places(passages)
-        texts = {text.id: text for text in self._passages.texts(passages, with_neighbours=False)}
-        return [
-            _Found(each, places[passage], texts[passage])
-            for each in ranked
-            if (passage := passage_of(each.part_id)) in places and passage in texts
-        ]
-
     def _left_out(self, *, only_summaries: bool = False) -> frozenset[PassageId]:
         with self._lock:
             if self._hidden is None:
@@ -289,63 +255,6 @@ class SearchService:
                 self._hidden = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A ranked part with all that a result says of it."""
-
-    ranked: Ranked
-    place: PassagePlace
-    text: PassageText
-
-    @property
-    def part(self) -> Part | None:
-        """The part that was found; None where a list names the turn as a whole."""
-        return next((each for each in self.text.parts if each.id == self.ranked.part_id), None)
-
-    @property
-    def question(self) -> str:
-        """What the user began the turn with."""
-        asked = (each.text for each in self.text.parts if each.role is Role.USER and each.text)
-        return next(asked, "")
-
-    @property
-    def message_id(self) -> MessageId | None:
-        """The message that was found, or that the turn begins with."""
-        return (self.part and self.part.message_id) or self.place.first_message_id
-
-    @property
-    def key(self) -> object:
-        """What is shown once: a turn and its summary are one place to jump to."""
-        place = self.place
-        return place.exchange_id if place.kind in _ABOUT_EXCHANGES else (place.kind, place.id)
-
-    @property
-    def aliases(self) -> tuple[object, ...]:
-        """What else it stands for: a message of several branches, a manual page of several names."""
-        if self.place.kind is PassageKind.MAN_PAGE:
-            return (*(("page", part.text) for part in self.text.parts[-1:]),)
-        return (
-            () if self.message_id is None or self.part is None else (("message", self.message_id),)
-        )
-
-    def snippet(self, query: SearchQuery) -> Snippet:
-        """Return the cut that shows why it was found.
-
-        A question that the result shows anyway is no news: then the rest of the turn is cut. So is
-        the rest of a manual page, whose title ends with its first part.
-        """
-        if self.place.kind is PassageKind.MAN_PAGE and self.text.parts:
-            return snippet(self.text.parts[-1].shown, query)
-        best = self.part
-        rest = [each for each in self.text.parts if each is not best]
-        order = rest if best is None else [*rest, best] if _is_shown(best) else [best, *rest]
-        for part in order:
-            if (cut := snippet(part.shown, query)).marks:
-                return cut
-        answers = [each for each in order if each.role is not Role.USER] or order
-        return snippet(answers[0].shown, query) if answers else Snippet("")
-
-
 def _with_words(ranked: Sequence[Ranked]) -> list[Ranked]:
     """Return the parts of passages that hold any word of the query.
 
@@ -353,27 +262,6 @@ def _with_words(ranked: Sequence[Ranked]) -> list[Ranked]:
     """
     holding = {passage_of(each.part_id) for each in ranked if each.coverage > 0}
     return [each for each in ranked if passage_of(each.part_id) in holding]
-
-
-def _fullest(ranked: Sequence[Ranked]) -> Callable[[Ranked], Ranked]:
-    """Return what names, for a part, the one of its passage to show: that which says the words.
-
-    The neighbour of what was asked for may rank before it; jumping there would show nothing.
-    """
-    fullest: dict[PassageId, Ranked] = {}
-    for each in ranked:
-        known = fullest.setdefault(passage_of(each.part_id), each)
-        if each.coverage > known.coverage + _CLEARLY:
-            fullest[passage_of(each.part_id)] = each
-    return lambda each: replace(
-        each,
-        part_id=fullest[passage_of(each.part_id)].part_id,
-        coverage=fullest[passage_of(each.part_id)].coverage,
-    )
-
-
-def _is_shown(part: Part) -> bool:
-    return part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
 
 
 def _has_filters(query: SearchQuery) -> bool:
@@ -385,27 +273,4 @@ def _has_filters(query: SearchQuery) -> bool:
         or query.before
         or query.archived
         or query.pinned
-    )
-
-
-def _result(query: SearchQuery, found: _Found, floor: float) -> SearchResult:
-    cut, place, ranked = found.snippet(query), found.place, found.ranked
-    return SearchResult(
-        kind=place.kind,
-        passage_id=place.id,
-        source=place.source,
-        conversation_id=place.conversation_id,
-        conversation_title=place.conversation_title,
-        archived=place.archived,
-        turn_number=place.turn_number,
-        exchange_id=place.exchange_id,
-        message_id=found.message_id,
-        relevance=ranked.relevance,
-        is_weak=ranked.relevance < floor,
-        cosine=ranked.cosine,
-        user_question=one_line(found.question, _QUESTION_LIMIT_CHARS),
-        snippet=cut.text,
-        marks=cut.marks,
-        created_at=place.created_at,
-        model=place.model,
     )
