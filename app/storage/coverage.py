@@ -64,7 +64,7 @@ def _vectors(
     cursor: Connection, space_name: str | None, passages: list[int]
 ) -> Mapping[int | None, bool]:
     """Return, by passage that was embedded, whether there was nothing in it to embed."""
-    if not passages or space_name is None or space_name not in spaces.space_names(cursor):
+    if not passages or space_name is None or space_name not in spaces.spaces_to_read(cursor):
         return {}
     rows = cursor.execute(
         f"SELECT passage_id, vector IS NULL FROM {spaces.table_of(space_name)} "

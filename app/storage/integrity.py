@@ -369,5 +369,5 @@ def broken_in(cursor: Connection) -> tuple[Broken, ...]:
 
 def _rules_of_spaces(cursor: Connection) -> list[Rule]:
     dimensions = dict(cursor.execute("SELECT name, dimension FROM space").fetchall())
-    names = spaces.space_names(cursor)
+    names = spaces.spaces_to_read(cursor)
     return [rule for name in names for rule in rules_of_space(name, dimensions[name])]

@@ -41,8 +41,18 @@ def drop_table(connection: Connection, space_name: str) -> None:
 
 
 def space_names(connection: Connection) -> list[str]:
-    """Return the spaces whose tables are there: a kill may have come between table and name."""
-    rows = connection.execute(
+    """Return the spaces there are, for writing: a name comes after its table and goes before it.
+
+    Not by DuckDB's list of tables: asking for that opens a transaction in every attached database,
+    and while a write does so a copy that is being made cannot be checkpointed.
+    """
+    rows = connection.execute("SELECT name FROM space ORDER BY name").fetchall()
+    return [name for (name,) in rows]
+
+
+def spaces_to_read(cursor: Connection) -> list[str]:
+    """Return the spaces whose tables are there, also in a database that is damaged."""
+    rows = cursor.execute(
         "SELECT s.name FROM space s JOIN duckdb_tables() t ON t.table_name = 'embedding_' || s.name "
         "WHERE t.database_name = current_database() ORDER BY s.name"
     ).fetchall()

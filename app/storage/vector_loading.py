@@ -103,7 +103,7 @@ def _read_rows(
 
 def _begun_at(cursor: Connection, space: Space) -> datetime | None:
     """Return when a space began, as the database has it; None when it is not there."""
-    if space.name not in spaces.space_names(cursor):
+    if space.name not in spaces.spaces_to_read(cursor):
         return None
     row = cursor.execute("SELECT begun_at FROM space WHERE name = ?", [space.name]).fetchone()
     return row[0] if row else None

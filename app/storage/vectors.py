@@ -132,7 +132,7 @@ class Vectors:
         """Return the spaces there are, by name."""
 
         def query(cursor: Connection) -> tuple[KeptSpace, ...]:
-            there = set(spaces.space_names(cursor))
+            there = set(spaces.spaces_to_read(cursor))
             rows = cursor.execute(f"SELECT {_SPACE} FROM space ORDER BY name").fetchall()
             return tuple(
                 KeptSpace(Space(*row[:3]), row[3], from_db(row[4]), *row[5:])
@@ -211,7 +211,7 @@ class Vectors:
         """
 
         def query(cursor: Connection) -> Tally:
-            has_table = space_name is not None and space_name in spaces.space_names(cursor)
+            has_table = space_name is not None and space_name in spaces.spaces_to_read(cursor)
             table = spaces.table_of(space_name) if space_name and has_table else _NO_TABLE
             row = cursor.execute(
                 "SELECT count(e.passage_id), count(*), count(a.next_at), "
@@ -275,7 +275,7 @@ class Vectors:
         """Return how many passages have a vector in a space, and how many vectors there are."""
 
         def query(cursor: Connection) -> tuple[int, int]:
-            if space_name not in spaces.space_names(cursor):
+            if space_name not in spaces.spaces_to_read(cursor):
                 return 0, 0
             row = cursor.execute(
                 "SELECT count(DISTINCT passage_id), count(*) "

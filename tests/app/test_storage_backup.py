@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.domain.errors import Cancelled, StorageError
 from app.storage import backup as backup_module
-from app.storage import image
+from app.storage import image, spaces
 from app.storage.backup import (
     back_up_first,
     backups_of,
@@ -74,6 +74,34 @@ def test_a_backup_is_made_while_others_read_and_write(store: Store) -> None:
     assert made[0].position < made[1].position < made[2].position
     for each in made:
         assert image.verify(each.path).position == each.position
+
+
+def test_a_write_under_way_that_drops_passages_does_not_hinder_a_backup(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(store, "one")
+    begun, go_on = threading.Event(), threading.Event()
+    first = image._first
+
+    def drop_slowly(connection: Connection) -> None:
+        spaces.remove_passages(connection, [1])
+        begun.set()
+        go_on.wait(60)
+
+    def first_while_a_write_goes_on(connection: Connection, statement: str) -> object:
+        if "position" in statement and not begun.is_set():  # the copy is attached by now
+            store.write_derived(drop_slowly)
+            assert begun.wait(60)
+        return first(connection, statement)
+
+    monkeypatch.setattr(image, "_first", first_while_a_write_goes_on)
+    target = store.paths.backups / "copy.duckdb"
+    try:
+        with store.database.snapshot_cursor() as cursor:
+            position, _ = image.copy_into(cursor, target)
+        assert position == 1
+    finally:
+        go_on.set()
 
 
 def test_two_backups_at_once_are_made_one_after_the_other(store: Store) -> None:
