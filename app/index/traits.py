@@ -20,6 +20,7 @@ Column = npt.NDArray[np.float64]
 CONTEXT_WORDS = 150
 NEAR = 3  # neighbours on either side at most
 _MAX_WORDS = 4_095
+_TELLING_WORDS = 60  # in a longer message a time is no news: the ranking does not ask for it
 _SAMPLE_CHARS = 6_000  # beyond them a message is long, whatever it says
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -117,23 +118,33 @@ def traits_of(part: Part) -> Traits:
     text = part.text[:_SAMPLE_CHARS]
     label = _LABEL.match(text)
     said = text[label.end() :] if label else text
-    sentences = [(count_words(each[0]), each[0]) for each in _SENTENCE.finditer(said)]
-    words = sum(count for count, _ in sentences)
-    asked = sum(count for count, each in sentences if each.rstrip().endswith(("?", "？")))
-    is_user = part.role is Role.USER
+    words = count_words(said)
+    own_side = part.role is Role.USER and label is None
     return Traits(
         words=min(words, _MAX_WORDS),
-        asking=asked / words if words else 0.0,
-        tells_time=_TIME.search(said) is not None,
-        instructs=is_user and label is None and _INSTRUCTION.search(said) is not None,
-        prefers=is_user and label is None and _PREFERENCE.search(said) is not None,
-        own_side=is_user and label is None,
+        asking=_asking(said),
+        tells_time=words <= _TELLING_WORDS and _TIME.search(said) is not None,
+        instructs=own_side and _INSTRUCTION.search(said) is not None,
+        prefers=own_side and _PREFERENCE.search(said) is not None,
+        own_side=own_side,
         speaker=label[1].casefold() if label else "",
     )
 
 
+def _asking(said: str) -> float:
+    """Return the share (0-1) of the words that stand in sentences with a question mark."""
+    if "?" not in said and "？" not in said:
+        return 0.0
+    counted = [(count_words(each[0]), each[0]) for each in _SENTENCE.finditer(said)]
+    words = sum(count for count, _ in counted)
+    asked = sum(count for count, each in counted if each.rstrip().endswith(("?", "？")))
+    return asked / words if words else 0.0
+
+
 def count_words(text: str) -> int:
     """Return how many words there are; of a script without spaces, two characters are a word."""
+    if text.isascii():
+        return len(_WORD.findall(text))
     count = 0
     for match in _WORD.finditer(text):
         word = match[0]

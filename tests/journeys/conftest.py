@@ -16,9 +16,7 @@ from tests.fakes.user import User
 
 @pytest.fixture
 def gui_loop(qapp: QApplication) -> Iterator[asyncio.AbstractEventLoop]:
-    """Return the loop that a story runs in; cyclic garbage is left alone, as in the program."""
-    gc.collect()
-    gc.disable()
+    """Return the loop that a story runs in; what it leaves is collected at its end."""
     loop = qasync.QEventLoop(qapp)
     asyncio.set_event_loop(loop)
     yield loop
@@ -27,7 +25,6 @@ def gui_loop(qapp: QApplication) -> Iterator[asyncio.AbstractEventLoop]:
     asyncio.set_event_loop(None)
     gc.unfreeze()
     gc.collect()
-    gc.enable()
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def is_all_embedded(services: Services) -> bool:
     """Return whether the workers are through and all that is there is found by its meaning."""
     statuses = services.workers.refresh()
     embedded = services.meaning.embedded()
-    is_done = all(each.total and each.done == each.total for each in statuses)
+    is_done = all(each.total and each.done == each.total for each in statuses if each.enabled)
     return is_done and embedded is not None and embedded.share == 1
 
 
