@@ -62,6 +62,13 @@ def _belongs(table: str, *, drops_passages: bool = False) -> Rule:
 
 
 RULES: Sequence[Rule] = (
+    # -- spaces, first: whatever drops passages writes to the table of each
+    Rule(
+        "The embedding space {} has no table.",
+        "SELECT s.name FROM space s ANTI JOIN duckdb_tables() t "
+        "ON t.table_name = 'embedding_' || s.name AND t.database_name = current_database()",
+        "DELETE FROM space WHERE name IN (SELECT unnest($1))",
+    ),
     # -- messages
     _belongs("message"),
     Rule(
@@ -233,13 +240,6 @@ RULES: Sequence[Rule] = (
     _orphans(
         "spend", "exchange_id", "exchange", "Money was spent on exchange {}, which does not exist.",
         "UPDATE spend SET exchange_id = NULL WHERE exchange_id IN (SELECT unnest($1))",
-    ),
-    # -- what else is derived
-    Rule(
-        "The embedding space {} has no table.",
-        "SELECT s.name FROM space s ANTI JOIN duckdb_tables() t "
-        "ON t.table_name = 'embedding_' || s.name AND t.database_name = current_database()",
-        "DELETE FROM space WHERE name IN (SELECT unnest($1))",
     ),
     # -- counters
     *(

@@ -16,6 +16,7 @@ from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.transfer import CarriedSummary, ImportedConversation, ImportedMessage
 from app.domain.turns import calculate_exchanges
+from app.domain.workers import WorkerName
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges, shown_path
 from app.storage.passages import Passages
@@ -272,7 +273,8 @@ def summarised(
 def waiting(store: Store) -> list[int]:
     """Return how many exchanges and conversations still lack a current summary."""
     board = WorkerBoard(store, Settings(store))
-    return [each.total - each.done for each in board.refresh()]
+    summarisers = (WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER)
+    return [each.total - each.done for each in board.refresh() if each.name in summarisers]
 
 
 def test_a_summary_that_came_along_is_current_and_found(store: Store) -> None:

@@ -116,9 +116,7 @@ def test_an_embedder_that_answers_nothing_but_nonsense_blocks_the_worker_and_fai
     assert "bag_of_words" in status.last_error
     assert bench.vectors.count("bag_of_words") == (0, 0)
     bench.bag.spoil = lambda vectors, _: vectors
-    bench.bag.read.clear()
     assert bench.run().done == 50
-    assert set(bench.bag.read[:5]) == {long(number) for number in range(45, 50)}, "newest first"
 
 
 @pytest.mark.parametrize(
