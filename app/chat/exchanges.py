@@ -23,6 +23,7 @@ from app.chat.plans import (
     plan_retry,
     plan_send,
 )
+from app.chat.preparing import Prepare, WindowOnly
 from app.chat.running import PriceOf, Reply, RunningExchange
 from app.domain.chat import ChatRequest, ModelRef
 from app.domain.conversations import (
@@ -38,7 +39,6 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.ports import ChatModel
 from app.domain.text import clean
-from app.memory.window import window_of
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges, path_to, shown_path
 from app.storage.passages import Passages
@@ -48,10 +48,7 @@ from app.storage.times import now
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_CONTEXT_TOKENS_ASSUMED = 32_000
-_REPLY_SHARE = 0.25
 _STOP_TIMEOUT_S = 3.0
-_CONTINUE = "Continue exactly where your last message broke off, without repeating any of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +64,14 @@ class Models:
 class ExchangeLoop:
     """Runs exchanges, at most one at a time in a conversation. Thread-safe."""
 
-    def __init__(self, store: Store, settings: Settings, models: Models) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, models: Models, prepare: Prepare | None = None
+    ) -> None:
+        """Send what `prepare` makes of a plan; without it the end of the path that fits."""
         self._store = store
         self._settings = settings
         self._models = models
+        self._prepare = prepare or WindowOnly(settings, models.context_tokens)
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
@@ -258,26 +259,14 @@ class ExchangeLoop:
         try:
             model = _Deferred(lambda: self._models.chat_model(ref))
             running = RunningExchange(self._store, reply, model, ref, self._models.price_of)
-            ended = await running.run(await asyncio.to_thread(self._request, plan, ref))
+            prepared = await asyncio.to_thread(self._prepare, plan, ())
+            ended = await running.run(prepared.request)
         except Exception as error:  # noqa: BLE001 - the loop must live, the screen gets it
             _log.exception("the end of a reply could not be stored")
             ended = error
         finally:
             self._running.pop(plan.conversation.id, None)
             reply.finish(ended)
-
-    def _request(self, plan: Plan, ref: ModelRef) -> ChatRequest:
-        """Return what is sent; blocking, since a model's size is looked up."""
-        context = self._models.context_tokens(ref) or _CONTEXT_TOKENS_ASSUMED
-        path = plan.path
-        if plan.continues:
-            path = (*path, _asking_on(path[-1]))
-        sent = window_of(
-            path,
-            int(context * (1 - _REPLY_SHARE)),
-            self._settings.number("context_sliding_window"),
-        )
-        return ChatRequest(ref.model, sent, self._settings.text("system_prompt"))
 
     # -- plans, in a worker thread: they read the database
 
@@ -346,12 +335,6 @@ class _Deferred:
             close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
-
-
-def _asking_on(last: Message) -> Message:
-    """Return the request to go on, as a message that is sent and never stored."""
-    words = (Text(_CONTINUE),)
-    return Message(last.id, last.uid, last.conversation_id, last.id, Role.USER, words, now())
 
 
 def _leaving() -> StorageError:
