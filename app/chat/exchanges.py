@@ -25,6 +25,7 @@ from app.chat.plans import (
 )
 from app.chat.preparing import Prepare, WindowOnly
 from app.chat.running import PriceOf, Reply, RunningExchange
+from app.chat.slates import CleanSlates, in_segment
 from app.domain.chat import ChatRequest, ModelRef
 from app.domain.conversations import (
     Block,
@@ -75,6 +76,7 @@ class ExchangeLoop:
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
+        self._slates = CleanSlates(settings)
         self._allocate = Allocator(store.ids.message, store.ids.exchange, now)
         self._running: dict[ConversationId, Reply] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -245,6 +247,13 @@ class ExchangeLoop:
 
     def _planned(self, make_plan: Callable[[], Plan]) -> tuple[Plan, tuple[PassageId, ...]]:
         plan = make_plan()
+        conversation_id = plan.conversation.id
+        sent = in_segment(
+            plan.path,
+            plan.exchange,
+            lambda: path_to(plan.exchange, self._exchanges.of(conversation_id)),
+        )
+        plan = replace(plan, path=sent)
         return plan, self._passages.of_source(PassageKind.TURN, plan.exchange.id)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -290,7 +299,10 @@ class ExchangeLoop:
         shown = shown_path(conversation, self._exchanges.of(conversation_id))
         path = self._messages(shown)
         chosen = self._model_of(conversation, model)
-        return plan_send(conversation, shown, path, blocks, chosen, self._allocate, is_new=False)
+        return plan_send(
+            conversation, shown, path, blocks, chosen, self._allocate, is_new=False,
+            clean_slate=bool(shown) and self._slates.is_after(shown[-1].id),
+        )  # fmt: skip
 
     def _plan_again(
         self,

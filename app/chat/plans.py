@@ -35,7 +35,10 @@ UNTITLED = "New conversation"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An exchange about to run: `path` is every message sent so far, oldest first, its own last."""
+    """An exchange about to run: `path` is every message so far, oldest first, its own last.
+
+    What runs has a path of its own segment alone.
+    """
 
     conversation: Conversation
     exchange: Exchange
@@ -62,17 +65,19 @@ def plan_send(
     allocate: Allocator,
     *,
     is_new: bool,
+    clean_slate: bool = False,
 ) -> Plan:
-    """Append the user's message to the shown path.
+    """Append the user's message to the shown path; after a `clean_slate` it begins a segment.
 
-    A last exchange without a reply takes the message in (its question is grouped with this one);
-    otherwise a new exchange follows it.
+    A last exchange without a reply takes the message in (its question is grouped with this one),
+    unless it belongs to the segment before; otherwise a new exchange follows it.
     """
     last = shown[-1] if shown else None
     at = allocate.now()
     message = _user_message(conversation, path[-1].id if path else None, blocks, allocate, at)
     grouped = (
         last is not None
+        and not clean_slate
         and last.status is not ExchangeStatus.RUNNING
         and not _has_reply(last, path)
     )
@@ -81,7 +86,7 @@ def plan_send(
         conversation_id=conversation.id,
         parent_id=(last.parent_id if grouped else last.id) if last else None,
         turn_number=(last.turn_number if grouped else last.turn_number + 1) if last else 0,
-        segment_number=last.segment_number if last else 0,
+        segment_number=last.segment_number + clean_slate if last else 0,
         status=ExchangeStatus.RUNNING,
         message_ids=(*(last.message_ids if last and grouped else ()), message.id),
         started_at=last.started_at if last and grouped else at,

@@ -194,6 +194,8 @@ _ALL = (
             "The choices, and the places they stand for, that history may be sent to."),
     Setting("probe_questions", str, "[]", _P.INTERNAL, "Probe questions",
             "Questions whose turns should be found, with the places they had the last time."),
+    Setting("clean_slates", str, "[]", _P.INTERNAL, "Clean slates",
+            "The exchanges after which the next message begins a new segment."),
     Setting("system_prompt", str, "", _P.MODELS, "System prompt",
             "What every conversation begins with, unless its preset says otherwise."),
     Setting("theme", str, "system", _P.GENERAL, "Appearance", "Light, dark, or as the system.",
