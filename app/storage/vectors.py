@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from app.domain.errors import EmbedderUnavailable
 from app.domain.events import Changed
 from app.domain.ids import PARTS_OF_A_PASSAGE, PartId, PassageId, part_id
-from app.domain.passages import Space
+from app.domain.passages import PassageKind, Space
 from app.domain.workers import WorkerName
 from app.storage import spaces
 from app.storage.database import Connection
@@ -156,6 +156,25 @@ class Vectors:
             lambda connection: spaces.drop_table(connection, space_name)
         ).result()
 
+    def drop_kinds(self, space_name: str, kinds: Collection[PassageKind]) -> None:
+        """Throw away the vectors of these kinds of passages; what was loaded of the space is void."""
+
+        def empty(connection: Connection) -> None:
+            if space_name not in spaces.space_names(connection):
+                return
+            connection.execute(
+                f"DELETE FROM {spaces.table_of(space_name)} WHERE passage_id IN "
+                "(SELECT id FROM passage WHERE kind IN (SELECT unnest(?)))",
+                [[kind.value for kind in kinds]],
+            )
+            connection.execute(
+                "UPDATE space SET begun_at = greatest(?, begun_at + INTERVAL 1 MICROSECOND) "
+                "WHERE name = ?",
+                [to_db(now()), space_name],
+            )
+
+        self._store.write_derived(empty, Changed(vectors=frozenset((space_name,)))).result()
+
     def set_background(self, space: Space, mean: float, deviation: float) -> None:
         """Keep what cosines unrelated texts have in a space."""
         self._store.write_derived(
@@ -235,6 +254,29 @@ class Vectors:
             ).fetchone()
         )
         return int(row[0]) if row else 0
+
+    def amount(
+        self, space_name: str, least_tokens: int, kinds: Collection[PassageKind]
+    ) -> tuple[int, int, int]:
+        """Return the vectors there are of these kinds, the passages that should have some, their tokens."""
+        wanted = [kind.value for kind in kinds]
+
+        def query(cursor: Connection) -> tuple[int, int, int]:
+            has_table = space_name in spaces.spaces_to_read(cursor)
+            table = spaces.table_of(space_name) if has_table else _NO_TABLE
+            (vectors,) = cursor.execute(
+                f"SELECT count(*) FROM {table} e JOIN passage p ON p.id = e.passage_id "
+                "WHERE p.kind IN (SELECT unnest(?))",
+                [wanted],
+            ).fetchone() or (0,)
+            passages, tokens = cursor.execute(
+                f"SELECT count(*), coalesce(sum(p.tokens), 0) {_PASSAGES}{_THAT_SHOULD}"
+                "AND p.kind IN (SELECT unnest($kinds))",
+                {"least": least_tokens, "kinds": wanted},
+            ).fetchone() or (0, 0)
+            return int(vectors), int(passages), int(tokens)
+
+        return self._store.read(query)
 
     # -- writing
 

@@ -1,6 +1,6 @@
 """The embedding pipeline: every passage gets its vectors in the active space, newest first."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -189,20 +189,26 @@ class EmbeddingPipeline:
 
     # -- making a space anew
 
-    def redo(self) -> Redo:
+    def redo(self, kinds: Collection[PassageKind] = ()) -> Redo:
         """Return what `start_over` would delete and do again. Blocking; raises as `active` does."""
         name = _space_name(self._active())
         least = self._settings.number("min_message_tokens")
+        if kinds:
+            return Redo(name, *self._vectors.amount(name, least, kinds))
         _, vectors = self._vectors.count(name)
         total = self._vectors.tally(name, least).total
         return Redo(name, vectors, total, self._vectors.tokens(least))
 
-    def start_over(self) -> None:
-        """Throw the active space away; the pipeline, once woken, makes it anew. Blocking.
+    def start_over(self, kinds: Collection[PassageKind] = ()) -> None:
+        """Throw the active space away, or these kinds in it; once woken, it is made anew. Blocking.
 
         Raises as `active` does, and StorageError.
         """
-        self._vectors.drop(_space_name(self._active()))
+        name = _space_name(self._active())
+        if kinds:
+            self._vectors.drop_kinds(name, kinds)
+        else:
+            self._vectors.drop(name)
         Attempts(self._store, self.name).forgive()
         self._news = True
 

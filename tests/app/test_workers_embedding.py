@@ -9,6 +9,7 @@ import pytest
 from app.check import check
 from app.domain.changes import ConversationEdited
 from app.domain.ids import part_id
+from app.domain.passages import PassageKind
 from app.domain.workers import WorkerState
 from app.storage.passages import Passages
 from app.storage.settings import Settings
@@ -248,6 +249,23 @@ def test_starting_over_tells_what_it_will_take_and_makes_all_anew(bench: Pipelin
     assert bench.board.refresh()[0].done == 0
     assert bench.run().done == 2
     assert len(bench.bag.read) == 8
+
+
+def test_one_kind_is_made_anew_while_the_others_stay(bench: PipelineBench) -> None:
+    talk = told(bench.store, long("tea"))
+    own = summary(bench.store, talk, "Tea")
+    bench.run()
+    begun_at = bench.vectors.spaces()[0].begun_at
+    summaries = (PassageKind.CONVERSATION_SUMMARY,)
+    redo = bench.pipeline.redo(summaries)
+    assert (redo.vectors, redo.passages, redo.tokens) == (1, 1, 3)
+    bench.pipeline.start_over(summaries)
+    assert bench.passages() == {1}
+    assert bench.vectors.spaces()[0].begun_at > begun_at  # what is loaded of it is loaded again
+    read_before = len(bench.bag.read)
+    assert bench.run().done == 2
+    assert bench.passages() == {1, own}
+    assert bench.bag.read[read_before:] == ["Tea"]
 
 
 def test_its_card_names_the_conversation_and_its_warning_what_waits(bench: PipelineBench) -> None:
