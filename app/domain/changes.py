@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.conversations import Conversation, Exchange, Message, TitleOrigin
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.facts import Fact, Memory
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage
+from app.domain.recalls import KeptPrompt, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class ConversationPut:
 class ConversationEdited:
     """Some fields of a conversation; None leaves one as it is, so that two writers never collide.
 
-    `model` "" means the default model again; `restored` takes it out of the trash. A title is
+    `model` "" means the default model again; `restored` takes it out of the trash; `recalls` says
+    whether memory contributes to its answers. A title is
     taken only where its origin outranks or equals the present one's (see `TitleOrigin`).
     """
 
@@ -40,6 +43,7 @@ class ConversationEdited:
     model: str | None = None
     deleted_at: datetime | None = None
     restored: bool = False
+    recalls: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,95 @@ class ReplyGrew:
 
 
 @dataclass(frozen=True, slots=True)
+class FactPut:
+    """A fact as it now is; its wording is kept as a version by `Fact.made_at`.
+
+    Its passage comes in the same commit, and leaves with `valid_until`.
+    """
+
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class FactForgotten:
+    """A fact and all its versions leave; a text of that hash is not learned again."""
+
+    fact_id: PassageId
+    text_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionDone:
+    """An exchange was read for facts; `source_hash` tells which text of it."""
+
+    exchange_id: ExchangeId
+    conversation_id: ConversationId
+    source_hash: str
+    model: str
+    facts: int
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPut:
+    """A text saved on purpose; its passage comes in the same commit."""
+
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryForgotten:
+    """A saved text leaves, with its passage."""
+
+    memory_id: PassageId
+
+
+@dataclass(frozen=True, slots=True)
+class CoreMemoryPut:
+    """The text that goes into every prompt; newest wins, older ones are kept.
+
+    `author` is "user" or PROVIDER:MODEL.
+    """
+
+    text: str
+    author: str
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSummaryPut:
+    """One line about a tool call; `call_number` counts the calls of that message from 0.
+
+    `id` is its passage's.
+    """
+
+    id: PassageId
+    conversation_id: ConversationId
+    exchange_id: ExchangeId
+    message_id: MessageId
+    call_number: int
+    text: str
+    model: str
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PromptKept:
+    """What an answer was asked with, for ever."""
+
+    prompt: KeptPrompt
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackPut:
+    """What the user thinks of a recalled passage; None takes it back."""
+
+    passage_id: PassageId
+    verdict: Verdict | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationForgotten:
     """A conversation and all that came from it leaves; `app.storage.forget` sees to the bytes."""
 
@@ -183,5 +276,14 @@ Change = (
     | DraftPut
     | SpendAdded
     | ReplyGrew
+    | FactPut
+    | FactForgotten
+    | ExtractionDone
+    | MemoryPut
+    | MemoryForgotten
+    | CoreMemoryPut
+    | ToolSummaryPut
+    | PromptKept
+    | FeedbackPut
     | ConversationForgotten
 )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from app.domain.conversations import Message, RawReply
+from app.domain.conversations import Message, RawReply, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,10 @@ class ToolSchema:
 class ChatRequest:
     """One request. `messages` are oldest first and end with a user or tool message.
 
-    None in `temperature`, `reasoning_effort`, `max_output_tokens` leaves it to the server
-    (Anthropic, which demands a maximum, gets the adapter's default).
+    With `tools_closed` the model may call no tool any more; `tools` then only explain the calls
+    among the messages to servers that ask for that. None in `temperature`, `reasoning_effort`,
+    `max_output_tokens` leaves it to the server (Anthropic, which demands a maximum, gets the
+    adapter's default).
     """
 
     model: str
@@ -47,6 +49,7 @@ class ChatRequest:
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_output_tokens: int | None = None
+    tools_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,16 @@ class Finished:
 
 
 StreamEvent = TextDelta | ThinkingDelta | ToolCallReady | TokensReported | Retrying | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswered:
+    """A tool that was called has answered; no model says this, the exchange does."""
+
+    result: ToolResult
+
+
+ReplyEvent = StreamEvent | ToolAnswered
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,7 +187,8 @@ class Conversation:
     """A titled thread; `visible_leaf_id` is the last message of the path that is shown.
 
     `source` is "commonplace" for our own, else the importer's name. `model` is None where the
-    default model applies. `deleted_at` is when it went to the trash. Times are UTC.
+    default model applies. `deleted_at` is when it went to the trash. `recalls` is whether memory
+    contributes to its answers. Times are UTC.
     """
 
     id: ConversationId
@@ -203,3 +204,4 @@ class Conversation:
     private: bool = False
     model: str | None = None
     deleted_at: datetime | None = None
+    recalls: bool = True

@@ -19,6 +19,7 @@ class Changed:
         providers: Names of providers added, changed or removed.
         passages: Whether search has something to add or drop.
         vectors: Names of embedding spaces that got vectors, or lost them all.
+        learned: Whether facts, memories, core memory or votes changed.
     """
 
     conversations: frozenset[ConversationId] = frozenset()
@@ -29,6 +30,7 @@ class Changed:
     providers: frozenset[str] = frozenset()
     passages: bool = False
     vectors: frozenset[str] = frozenset()
+    learned: bool = False
 
     def __or__(self, other: "Changed") -> "Changed":
         return Changed(

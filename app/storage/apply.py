@@ -9,7 +9,7 @@ from typing import Any
 from app.domain.changes import Change, ConversationEdited
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import StorageError
-from app.storage import spaces
+from app.storage import learned, spaces
 from app.storage.database import Connection
 from app.storage.fold import Fold, folded
 from app.storage.rows import (
@@ -36,7 +36,7 @@ _SUMMARY_COLUMNS = "kind, source_id, made_at, conversation_id, text, model, sour
 _EDITED = {
     "id": "BIGINT", "title": "VARCHAR", "origin": "VARCHAR", "leaf": "BIGINT",
     "updated": "TIMESTAMP", "pinned": "BOOLEAN", "archived": "BOOLEAN", "private": "BOOLEAN",
-    "model": "VARCHAR", "deleted": "TIMESTAMP", "restored": "BOOLEAN",
+    "model": "VARCHAR", "deleted": "TIMESTAMP", "restored": "BOOLEAN", "recalls": "BOOLEAN",
 }  # fmt: skip
 _RANKS = "[" + ", ".join(f"'{origin}'" for origin in TitleOrigin) + "]"
 _OUTRANKS = (
@@ -51,6 +51,7 @@ _EDIT = f"""UPDATE conversation SET
     pinned = coalesce({{pinned}}, conversation.pinned),
     archived = coalesce({{archived}}, conversation.archived),
     private = coalesce({{private}}, conversation.private),
+    recalls = coalesce({{recalls}}, conversation.recalls),
     model = nullif(coalesce({{model}}, conversation.model, ''), ''),
     deleted_at = CASE WHEN {{restored}} THEN NULL
         ELSE coalesce({{deleted}}, conversation.deleted_at) END"""
@@ -83,6 +84,7 @@ def apply_records(
     _write_rest(connection, fold)
     _write_summaries(connection, fold)
     _write_spend(connection, fold)
+    learned.write(connection, fold.learned)
     if fold.forgotten:
         _erase(connection, fold.forgotten)
     _advance(connection, fold)
@@ -134,7 +136,7 @@ def _edit_row(edit: ConversationEdited) -> dict[str, Any]:
         "id": edit.conversation_id, "title": edit.title, "origin": origin.value,
         "leaf": edit.visible_leaf_id, "updated": to_db(edit.updated_at), "pinned": edit.pinned,
         "archived": edit.archived, "private": edit.private, "model": edit.model,
-        "deleted": to_db(edit.deleted_at), "restored": edit.restored,
+        "deleted": to_db(edit.deleted_at), "restored": edit.restored, "recalls": edit.recalls,
     }  # fmt: skip
 
 
@@ -153,6 +155,8 @@ def _write_passages(connection: Connection, fold: Fold, seen: Sequence[int]) -> 
     if stale := _with_other_words(connection, fold, seen[4]):
         spaces.remove_passages(connection, stale)
     _put(connection, "passage", f"{PASSAGE_COLUMNS}, position", fold.passages, seen[4])
+    if back := [each for each in fold.passages if each <= seen[4]]:
+        _delete(connection, "passage_gone", "id", back)
     if fold.gone:
         spaces.remove_passages(connection, list(fold.gone))
         _delete(connection, "passage", "id", list(fold.gone))
@@ -262,6 +266,7 @@ def _erase(connection: Connection, forgotten: dict[int, int]) -> None:
             [position, conversation_id],
         )
     spaces.remove_conversations(connection, ids)
+    learned.erase(connection, ids)
     for table in ("passage", "exchange", "message", "tag", "summary", "draft"):
         _delete(connection, table, "conversation_id", ids)
     _delete(connection, "conversation", "id", ids)

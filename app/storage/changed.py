@@ -7,7 +7,13 @@ from app.domain.changes import (
     ConversationEdited,
     ConversationForgotten,
     ConversationPut,
+    CoreMemoryPut,
     ExchangePut,
+    FactForgotten,
+    FactPut,
+    FeedbackPut,
+    MemoryForgotten,
+    MemoryPut,
     MessagesAdded,
     PassagesPut,
     ProviderPut,
@@ -27,7 +33,7 @@ def changed_by(changes: Iterable[Change]) -> Changed:
     completed: set[ExchangeId] = set()
     settings: set[str] = set()
     providers: set[str] = set()
-    passages = False
+    passages = learned = False
     for change in changes:
         match change:
             case ConversationPut(conversation=row):
@@ -55,10 +61,14 @@ def changed_by(changes: Iterable[Change]) -> Changed:
             case ConversationForgotten(conversation_id=forgotten):
                 conversations.add(forgotten)
                 messages_in.add(forgotten)
-                passages = True
+                passages = learned = True
+            case FactForgotten() | MemoryForgotten():
+                passages = learned = True
+            case FactPut() | MemoryPut() | CoreMemoryPut() | FeedbackPut():
+                learned = True
             case _:
                 pass
     return Changed(
         frozenset(conversations), frozenset(messages_in), frozenset(completed),
-        frozenset(exchanges), frozenset(settings), frozenset(providers), passages,
+        frozenset(exchanges), frozenset(settings), frozenset(providers), passages, learned=learned,
     )  # fmt: skip

@@ -26,6 +26,8 @@ from app.domain.changes import (
     TagsChanged,
 )
 from app.domain.conversations import TitleOrigin
+from app.storage.learned import FOLDERS as LEARNED_FOLDERS
+from app.storage.learned import Learned
 from app.storage.rows import Row, conversation_row, exchange_row, message_row, passage_row
 from app.storage.times import to_db
 
@@ -41,6 +43,7 @@ class Fold:
         titled: Where in the journal conversations last got a title: their passages, which are found
             by it too, are new to an index since then.
         gone: Passages that leave the index, with the journal's position.
+        learned: Facts, memories, prompts and what else is no conversation's own row.
         forgotten: Conversations to erase after everything else, likewise.
         running_message: The highest id of a message still being written.
     """
@@ -61,6 +64,7 @@ class Fold:
     latest_summaries: dict[tuple[str, int], Any] = field(default_factory=dict)
     drafts: dict[int, Row] = field(default_factory=dict)
     spend: list[Row] = field(default_factory=list)
+    learned: Learned = field(default_factory=Learned)
     forgotten: dict[int, int] = field(default_factory=dict)
     running_message: int = 0
     position: int = 0
@@ -71,7 +75,10 @@ def folded(records: Iterable[tuple[int, tuple[Change, ...]]]) -> Fold:
     fold = Fold()
     for position, changes in records:
         for place, change in enumerate(changes):
-            _FOLDERS[type(change)](fold, change, position, place)
+            if (fold_learned := LEARNED_FOLDERS.get(type(change))) is not None:
+                fold_learned(fold.learned, change, position)
+            else:
+                _FOLDERS[type(change)](fold, change, position, place)
         fold.position = position
     return fold
 
@@ -125,6 +132,7 @@ def _exchange(fold: Fold, change: ExchangePut, position: int, _place: int) -> No
 def _passages(fold: Fold, change: PassagesPut, position: int, _place: int) -> None:
     for passage in change.passages:
         fold.passages[passage.id] = passage_row(passage, position)
+        fold.gone.pop(passage.id, None)
     for gone in change.replaced:
         fold.passages.pop(gone, None)
         fold.gone[gone] = (gone, position)

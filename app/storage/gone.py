@@ -13,12 +13,18 @@ from app.domain.changes import (
     ConversationPut,
     DraftPut,
     ExchangePut,
+    ExtractionDone,
+    FactPut,
+    MemoryPut,
     MessagesAdded,
     PassagesPut,
+    PromptKept,
     ReplyGrew,
     SummaryPut,
     TagsChanged,
+    ToolSummaryPut,
 )
+from app.domain.recalls import KeptPrompt
 
 
 class Gone:
@@ -49,14 +55,38 @@ class Gone:
             case PassagesPut(passages=passages):
                 stay = tuple(p for p in passages if p.conversation_id not in self._conversations)
                 return replace(change, passages=stay)
+            case PromptKept(prompt=prompt) if prompt.conversation_id not in self._conversations:
+                return PromptKept(self._without_quotes(prompt))
             case ReplyGrew(exchange_id=exchange_id):
                 return None if exchange_id in self._exchanges else change
             case _:
                 return None if _conversation_of(change) in self._conversations else change
 
+    def _without_quotes(self, prompt: KeptPrompt) -> KeptPrompt:
+        """Return a prompt without what it quotes of conversations that were forgotten."""
+        parts = (
+            replace(
+                part,
+                pieces=tuple(
+                    piece
+                    for piece in part.pieces
+                    if piece.conversation_id not in self._conversations
+                ),
+            )
+            for part in prompt.parts
+        )
+        items = (each for each in prompt.items if each.conversation_id not in self._conversations)
+        return replace(prompt, parts=tuple(parts), items=tuple(items))
+
 
 def _conversation_of(change: Change) -> int | None:
     match change:
+        case FactPut(fact=fact):
+            return fact.conversation_id
+        case MemoryPut(memory=memory):
+            return memory.conversation_id
+        case PromptKept(prompt=prompt):
+            return prompt.conversation_id
         case ConversationPut(conversation=conversation):
             return conversation.id
         case ExchangePut(exchange=exchange):
@@ -66,6 +96,8 @@ def _conversation_of(change: Change) -> int | None:
             | TagsChanged(conversation_id=concerned)
             | SummaryPut(conversation_id=concerned)
             | DraftPut(conversation_id=concerned)
+            | ExtractionDone(conversation_id=concerned)
+            | ToolSummaryPut(conversation_id=concerned)
         ):
             return concerned
         case _:

@@ -84,7 +84,51 @@ _MAN_PAGES = _script(
        changed_at TIMESTAMP NOT NULL, read_stamp VARCHAR, text VARCHAR, content_hash VARCHAR)""",
 )
 
-STEPS: Sequence[Step] = (_FIRST_SCHEMA, _SPACES, _MAN_PAGES)
+# What was learned. Facts, memories and tool summaries bear their passage's id.
+_LEARNED = _script(
+    """CREATE TABLE fact (id BIGINT PRIMARY KEY, uid VARCHAR NOT NULL, text VARCHAR NOT NULL,
+       category VARCHAR NOT NULL, subject VARCHAR NOT NULL, conversation_id BIGINT,
+       exchange_id BIGINT, message_id BIGINT, said_at TIMESTAMP NOT NULL, model VARCHAR NOT NULL,
+       made_at TIMESTAMP NOT NULL, valid_until TIMESTAMP, superseded_by BIGINT,
+       pinned BOOLEAN NOT NULL)""",
+    # Every wording a fact had, with the turn it came from.
+    """CREATE TABLE fact_version (fact_id BIGINT, made_at TIMESTAMP, text VARCHAR NOT NULL,
+       category VARCHAR NOT NULL, model VARCHAR NOT NULL, conversation_id BIGINT,
+       exchange_id BIGINT, message_id BIGINT, said_at TIMESTAMP NOT NULL,
+       PRIMARY KEY (fact_id, made_at))""",
+    "CREATE TABLE fact_refused (text_hash VARCHAR PRIMARY KEY)",
+    """CREATE TABLE extraction (exchange_id BIGINT PRIMARY KEY, conversation_id BIGINT NOT NULL,
+       source_hash VARCHAR NOT NULL, model VARCHAR NOT NULL, facts INTEGER NOT NULL,
+       made_at TIMESTAMP NOT NULL)""",
+    """CREATE TABLE memory (id BIGINT PRIMARY KEY, uid VARCHAR NOT NULL, text VARCHAR NOT NULL,
+       saved_at TIMESTAMP NOT NULL, conversation_id BIGINT, exchange_id BIGINT)""",
+    """CREATE TABLE core_memory (made_at TIMESTAMP PRIMARY KEY, text VARCHAR NOT NULL,
+       author VARCHAR NOT NULL)""",
+    """CREATE TABLE tool_summary (id BIGINT PRIMARY KEY, conversation_id BIGINT NOT NULL,
+       exchange_id BIGINT NOT NULL, message_id BIGINT NOT NULL, call_number INTEGER NOT NULL,
+       text VARCHAR NOT NULL, model VARCHAR NOT NULL, made_at TIMESTAMP NOT NULL)""",
+)
+
+# What was recalled and sent. A prompt's words are kept once, by their hash, under the conversation
+# they quote (0: none), so that forgetting that one takes them away.
+_RECALLED = _script(
+    """CREATE TABLE prompt (exchange_id BIGINT, sent_at TIMESTAMP, conversation_id BIGINT NOT NULL,
+       model VARCHAR NOT NULL, limit_tokens BIGINT NOT NULL, result_chars BIGINT NOT NULL,
+       notice VARCHAR NOT NULL, parts VARCHAR NOT NULL, PRIMARY KEY (exchange_id, sent_at))""",
+    """CREATE TABLE prompt_text (hash VARCHAR, conversation_id BIGINT, text VARCHAR NOT NULL,
+       PRIMARY KEY (hash, conversation_id))""",
+    """CREATE TABLE recalled (exchange_id BIGINT, sent_at TIMESTAMP, place INTEGER,
+       asked_in BIGINT NOT NULL, layer VARCHAR NOT NULL, kind VARCHAR NOT NULL,
+       passage_id BIGINT NOT NULL, conversation_id BIGINT, source_exchange_id BIGINT,
+       message_id BIGINT, relevance DOUBLE NOT NULL, cosine DOUBLE, coverage DOUBLE NOT NULL,
+       tokens INTEGER NOT NULL, injected BOOLEAN NOT NULL, dropped_by VARCHAR NOT NULL,
+       PRIMARY KEY (exchange_id, sent_at, place))""",
+    """CREATE TABLE feedback (passage_id BIGINT PRIMARY KEY, verdict VARCHAR NOT NULL,
+       given_at TIMESTAMP NOT NULL)""",
+    "ALTER TABLE conversation ADD COLUMN recalls BOOLEAN DEFAULT true",
+)
+
+STEPS: Sequence[Step] = (_FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED)
 CURRENT_VERSION = len(STEPS)
 
 

@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 
 CONVERSATION_COLUMNS = (
     "id, uid, title, title_origin, source, created_at, updated_at, visible_leaf_id, pinned, "
-    "archived, private, model, deleted_at"
+    "archived, private, model, deleted_at, recalls"
 )
 MESSAGE_COLUMNS = "id, uid, conversation_id, parent_id, role, text, blocks, created_at, model, raw"
 EXCHANGE_COLUMNS = (
@@ -44,7 +44,7 @@ def conversation_row(conversation: Conversation) -> Row:
     return (
         c.id, c.uid, c.title, c.title_origin.value, c.source, to_db(c.created_at),
         to_db(c.updated_at), c.visible_leaf_id, c.pinned, c.archived, c.private, c.model,
-        to_db(c.deleted_at),
+        to_db(c.deleted_at), c.recalls,
     )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def conversation_of(row: Row) -> Conversation:
         id=ConversationId(row[0]), uid=row[1], title=row[2], title_origin=TitleOrigin(row[3]),
         source=row[4], created_at=from_db(row[5]), updated_at=from_db(row[6]),
         visible_leaf_id=row[7], pinned=row[8], archived=row[9], private=row[10], model=row[11],
-        deleted_at=from_db(row[12]),
+        deleted_at=from_db(row[12]), recalls=row[13],
     )  # fmt: skip
 
 
