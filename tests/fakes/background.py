@@ -1,0 +1,67 @@
+"""A model for background work that says what a test tells it to: an implementation of `AsksModel`."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from app.domain.changes import SpendAdded
+from app.domain.errors import Cancelled
+from app.domain.workers import WorkerName
+from app.workers.background_model import Answer, UnusableAnswer
+from app.workers.job import IsCancelled
+from app.workers.prompts import Prompt
+from app.workers.structured import Schema, object_in
+
+Reply = str | dict[str, Any] | Exception
+
+
+class ScriptedAsker:
+    """Plays one reply for each question; a dictionary is said as JSON, an exception is raised.
+
+    Attributes:
+        model: What the records say; "" is none.
+        context: How many tokens it reads.
+        asked: (prompt, purpose) of every question, in order.
+        written_off: The answers that came to nothing.
+        before: Called first, with the prompt.
+    """
+
+    def __init__(self, *replies: Reply, model: str = "scripted:1", context: int = 100_000) -> None:
+        self.model = model
+        self.context = context
+        self.asked: list[tuple[Prompt, WorkerName]] = []
+        self.written_off: list[Answer] = []
+        self.before: Callable[[Prompt], None] = lambda _: None
+        self._replies = list(replies)
+        self._at = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def context_tokens(self) -> int:
+        return self.context
+
+    def ask(
+        self,
+        asked: Prompt,
+        purpose: WorkerName,
+        is_cancelled: IsCancelled,
+        schema: Schema | None = None,
+    ) -> Answer:
+        self.before(asked)
+        if is_cancelled():
+            raise Cancelled("The request was stopped")
+        self.asked.append((asked, purpose))
+        reply = self._replies.pop(0) if self._replies else "All right."
+        if isinstance(reply, Exception):
+            raise reply
+        text = reply if isinstance(reply, str) else json.dumps(reply)
+        self._at += timedelta(seconds=1)
+        answer = Answer(text, self.model, SpendAdded(self._at, purpose, self.model, 10, 5, 0, 0.01))
+        if schema is None:
+            return answer
+        if (found := object_in(text, schema)) is None:
+            self.write_off(answer)
+            raise UnusableAnswer("scripted garbage")
+        return Answer(text, self.model, answer.spent, found)
+
+    def write_off(self, answer: Answer) -> None:
+        self.written_off.append(answer)
