@@ -1,7 +1,8 @@
 """Results: the parts that rank best, each turn once, with what a screen shows of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from app.domain.conversations import Role
 from app.domain.ids import MessageId, PassageId, passage_of
@@ -9,11 +10,11 @@ from app.domain.passages import Part, PassageKind, PassageText, SearchQuery, Sea
 from app.domain.text import one_line
 from app.index.ranking import Ranked
 from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
-from app.storage.passages import PassagePlace, Passages
+from app.storage.passage_texts import PassagePlace
+from app.storage.passages import Passages
 from app.storage.settings import Settings
 
 _CLEARLY = 0.5  # so much more of the question: at .15 every tenth landing was worse
-_SPARE = 10  # parts of the same turn become one result
 _QUESTION_LIMIT_CHARS = 200
 _ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
 
@@ -30,25 +31,20 @@ class Results:
         floor = self._settings.share("rag_min_similarity")
         results: list[SearchResult] = []
         shown: set[object] = set()
-        at, step = 0, query.limit + _SPARE
-        fullest = _fullest(ranked)
-        while len(results) < query.limit and at < len(ranked):
-            found = self._found([fullest(each) for each in ranked[at : at + step]])
-            for each in found:
+        waiting = iter(_by_passage(ranked))
+        while step := list(islice(waiting, query.limit - len(results))):
+            for each in self._found(step):
                 if each.key not in shown and not shown.intersection(each.aliases):
                     shown.update((each.key, *each.aliases))
                     results.append(_result(query, each, floor))
-            at += step
-        return results[: query.limit]
+        return results
 
     def _found(self, ranked: Sequence[Ranked]) -> list["_Found"]:
-        passages = {passage_of(each.part_id) for each in ranked}
-        places = self._passages.places(passages)
-        texts = {text.id: text for text in self._passages.texts(passages, with_neighbours=False)}
+        passages = self._passages.shown(passage_of(each.part_id) for each in ranked)
         return [
-            _Found(each, places[passage], texts[passage])
+            _Found(each, *passages[passage])
             for each in ranked
-            if (passage := passage_of(each.part_id)) in places and passage in texts
+            if (passage := passage_of(each.part_id)) in passages
         ]
 
 
@@ -109,21 +105,22 @@ class _Found:
         return snippet(answers[0].shown, query) if answers else Snippet("")
 
 
-def _fullest(ranked: Sequence[Ranked]) -> Callable[[Ranked], Ranked]:
-    """Return what names, for a part, the one of its passage to show: that which says the words.
+def _by_passage(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Return the passages of a ranking, best first, each by the part to show: that which says the words.
 
     The neighbour of what was asked for may rank before it; jumping there would show nothing.
     """
+    best: dict[PassageId, Ranked] = {}
     fullest: dict[PassageId, Ranked] = {}
     for each in ranked:
-        known = fullest.setdefault(passage_of(each.part_id), each)
-        if each.coverage > known.coverage + _CLEARLY:
-            fullest[passage_of(each.part_id)] = each
-    return lambda each: replace(
-        each,
-        part_id=fullest[passage_of(each.part_id)].part_id,
-        coverage=fullest[passage_of(each.part_id)].coverage,
-    )
+        passage = passage_of(each.part_id)
+        best.setdefault(passage, each)
+        if each.coverage > fullest.setdefault(passage, each).coverage + _CLEARLY:
+            fullest[passage] = each
+    return [
+        replace(each, part_id=fullest[passage].part_id, coverage=fullest[passage].coverage)
+        for passage, each in best.items()
+    ]
 
 
 def _is_shown(part: Part) -> bool:

@@ -181,25 +181,23 @@ class ManPages:
         return [each for (each,) in rows]
 
 
-def titles_of(cursor: Connection, ids: list[int]) -> Mapping[int, tuple[str, str]]:
-    """Return (title, source) by the page's id."""
-    rows = cursor.execute(
-        "SELECT id, name, section, summary FROM man_page WHERE id IN (SELECT unnest(?))", [ids]
-    ).fetchall()
-    return {row[0]: (page_title(*row[1:]), f"{row[1]}.{row[2]}") for row in rows}
-
-
-def words_of(cursor: Connection, ids: list[int]) -> Mapping[int, tuple[str, tuple[str, ...]]]:
-    """Return (title, the words of its parts) by the page's id; pages without text are absent.
+def words_of(cursor: Connection, ids: list[int]) -> Mapping[int, tuple[str, str, tuple[str, ...]]]:
+    """Return (title, source, the words of its parts) by the page's id; without text no words.
 
     The one-line description is a part of its own: most questions come near to it alone.
     """
     rows = cursor.execute(
-        "SELECT id, name, section, summary, text FROM man_page "
-        "WHERE id IN (SELECT unnest(?)) AND text IS NOT NULL",
+        "SELECT id, name, section, summary, text FROM man_page WHERE id IN (SELECT unnest(?))",
         [ids],
     ).fetchall()
-    return {row[0]: (page_title(*row[1:4]), tuple(filter(None, row[3:5]))) for row in rows}
+    return {
+        row[0]: (
+            page_title(*row[1:4]),
+            f"{row[1]}.{row[2]}",
+            tuple(filter(None, row[3:5])) if row[4] is not None else (),
+        )
+        for row in rows
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ def test_a_turn_s_words_come_with_those_beside_it_on_its_path(store: Store) -> N
     assert [first.id, second.id, third.id] == [1, 2, 3]
     assert (first.before, third.after) == ((), ())
     assert (second.before, second.after) == (first.parts, third.parts)
-    (alone,) = Passages(store).texts([2], with_neighbours=False)
+    ((_, alone),) = Passages(store).shown([2]).values()
     assert (alone.parts, alone.before, alone.after) == (second.parts, (), ())
 
 
