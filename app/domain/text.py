@@ -38,6 +38,11 @@ def one_line(text: str, limit_chars: int) -> str:
     return (cut[:at_word] if at_word > limit_chars // 2 else cut).rstrip(" ,;:.") + "…"
 
 
+def as_markdown(text: str) -> str:
+    """Return words so that Markdown shows them as they are."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$" else c for c in text)
+
+
 def _is_plain(text: str) -> bool:
     """Return whether there is nothing to clean, in a tenth of the time that the patterns take."""
     if any(character in text for character in "\x00\u202d\u202e"):

@@ -19,7 +19,7 @@ from app.domain.chat import (
 from app.domain.conversations import Role
 from app.domain.ids import ConversationId
 from app.domain.passages import SearchResult
-from app.domain.text import one_line
+from app.domain.text import as_markdown, one_line
 
 RECALL = "recall"
 _PASSAGES = 6
@@ -103,11 +103,11 @@ def _answer(quoted: Sequence[SearchResult]) -> list[str]:
 
 def _conversation(results: Sequence[SearchResult]) -> str:
     first = results[0]
-    lines = [f"**{_escaped(first.conversation_title)}** · {_date(first)}\n"]
+    lines = [f"**{as_markdown(first.conversation_title)}** · {_date(first)}\n"]
     for result in results:
         question = one_line(result.user_question, _QUESTION_LIMIT_CHARS)
         link = f"commonplace://{result.conversation_id}/{result.turn_number or 0}"
-        title = _escaped(question) or "Open the turn"
+        title = as_markdown(question) or "Open the turn"
         lines.append(f"[{title}]({link}) · {result.relevance:.0%}\n")
         quote = result.snippet.strip().replace("\n", "\n> ")
         lines.append(f"> {_quotable(quote)}\n")
@@ -117,11 +117,6 @@ def _conversation(results: Sequence[SearchResult]) -> str:
 def _date(result: SearchResult) -> str:
     local = result.created_at.astimezone()
     return f"{local.day} {local:%B %Y}"
-
-
-def _escaped(text: str) -> str:
-    """Return words so that Markdown shows them as they are."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$" else c for c in text)
 
 
 def _quotable(text: str) -> str:

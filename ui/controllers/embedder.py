@@ -12,8 +12,9 @@ from app.domain.errors import KnownError
 from app.domain.events import Changed
 from app.domain.spaces import SwitchPlan
 from app.workers.embedding_pipeline import Redo
+from app.workers.wording import estimate_words
 from ui.bridge import Bridge
-from ui.views.embedder_page import EmbedderPage, consent_words, estimate_words
+from ui.views.embedder_page import EmbedderPage, consent_words
 
 _SHOW_EVERY_MS = 500
 _CONCERNED = frozenset(("embedder", "embedder_before", "min_message_tokens"))

@@ -5,8 +5,9 @@ from PySide6.QtCore import QObject, QTimer
 from app.bootstrap import Services
 from app.domain.events import Changed
 from app.domain.workers import WorkerName, WorkerStatus
+from app.workers.wording import activity_words, money_words
 from ui.bridge import Bridge
-from ui.views.dashboard import Totals, activity_words, money_words
+from ui.views.dashboard import Totals
 from ui.views.main_window import MainWindow
 
 _TOTALS_EVERY_MS = 2000

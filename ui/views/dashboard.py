@@ -18,26 +18,16 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.passages import PassageKind
-from app.domain.workers import WorkerName, WorkerState, WorkerStatus
+from app.domain.workers import WorkerName, WorkerStatus
+from app.workers.wording import (
+    KIND_TITLES,
+    WORKER_TITLES,
+    money_words,
+    percent_words,
+    size_words,
+    worker_words,
+)
 
-_TITLES = {
-    WorkerName.CONVERSATION_SUMMARIZER: "Conversation summaries",
-    WorkerName.EXCHANGE_SUMMARIZER: "Exchange summaries",
-    WorkerName.EMBEDDING_PIPELINE: "Embeddings",
-    WorkerName.KNOWLEDGE_EXTRACTOR: "Facts",
-    WorkerName.MAN_INDEXER: "Manual pages",
-    WorkerName.TOOL_SUMMARIZER: "Tool call summaries",
-}
-_KINDS = {
-    PassageKind.TURN: "Turns",
-    PassageKind.EXCHANGE_SUMMARY: "Exchange summaries",
-    PassageKind.CONVERSATION_SUMMARY: "Conversation summaries",
-    PassageKind.FACT: "Facts",
-    PassageKind.MEMORY: "Memories",
-    PassageKind.TOOL_SUMMARY: "Tool summaries",
-    PassageKind.MAN_PAGE: "Manual pages",
-    PassageKind.DOCUMENT: "Documents",
-}
 _LEAST_PX = 300
 
 
@@ -128,14 +118,14 @@ class WorkerCard(QFrame):
         super().__init__(parent)
         self._name = name
         self.setProperty("panel", "card")
-        self.setAccessibleName(_TITLES[name])
-        self.switch = QCheckBox(_TITLES[name], self)
+        self.setAccessibleName(WORKER_TITLES[name])
+        self.switch = QCheckBox(WORKER_TITLES[name], self)
         self.switch.clicked.connect(self._on_switch_clicked)
         self.state = QLabel(self)
         self.state.setProperty("tone", "small")
         self.bar = QProgressBar(self)
         self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(f"{_TITLES[name]}: progress")
+        self.bar.setAccessibleName(f"{WORKER_TITLES[name]}: progress")
         self.counts = QLabel(self, wordWrap=True)
         self.counts.setProperty("tone", "small")
         self.current = QLabel(self, wordWrap=True)
@@ -159,16 +149,16 @@ class WorkerCard(QFrame):
 
     def show_status(self, status: WorkerStatus) -> None:
         """Show a status; numbers are shown as they are, nothing is made up between two."""
+        words = worker_words(status)
         self.switch.setChecked(status.enabled)
-        self.state.setText(_state_words(status))
+        self.state.setText(words.state)
         self.bar.setRange(0, max(1, status.total))
         self.bar.setValue(status.done if status.total else 1)
-        self.counts.setText(_count_words(status))
-        self.current.setText(status.current_item)
-        self.current.setVisible(bool(status.current_item))
-        words = status.blocked_by or status.last_error
-        self.error.setText(words)
-        self.error.setVisible(bool(words))
+        self.counts.setText(words.counts)
+        self.current.setText(words.current)
+        self.current.setVisible(bool(words.current))
+        self.error.setText(words.problem)
+        self.error.setVisible(bool(words.problem))
         self.retry.setVisible(bool(status.set_aside))
 
     def _on_retry_clicked(self) -> None:
@@ -201,51 +191,8 @@ class _TotalsCard(QFrame):
             self._grid.addWidget(number, row, 1, Qt.AlignmentFlag.AlignRight)
 
 
-def activity_words(statuses: Sequence[WorkerStatus]) -> str:
-    """Return what all workers together are doing, for the status bar."""
-    working = [each for each in statuses if each.state is WorkerState.RUNNING]
-    if working:
-        left = sum(max(0, each.total - each.done) for each in working)
-        return f"Workers: {left:,} left"
-    if any(each.state is WorkerState.BLOCKED for each in statuses):
-        return "Workers wait"
-    return "Workers idle" if any(each.enabled for each in statuses) else "Workers off"
-
-
-def _state_words(status: WorkerStatus) -> str:
-    words = {
-        WorkerState.STOPPED: "off" if not status.enabled else "stopped",
-        WorkerState.RUNNING: "working",
-        WorkerState.IDLE: "idle",
-        WorkerState.BLOCKED: "waiting",
-    }[status.state]
-    if status.state is WorkerState.RUNNING and status.remaining_s is not None:
-        words += f", {duration_words(status.remaining_s)} left"
-    return words
-
-
-def _count_words(status: WorkerStatus) -> str:
-    parts = [f"{status.done:,} of {status.total:,}"]
-    for number, word in (
-        (status.completed, "now"),
-        (status.failed, "failed"),
-        (status.skipped, "skipped"),
-        (status.waiting_retry, "to be tried again"),
-        (status.set_aside, "set aside"),
-    ):
-        if number:
-            parts.append(f"{number:,} {word}")
-    if status.rate_per_minute:
-        parts.append(f"{status.rate_per_minute:,.0f} a minute")
-    if status.all_time.tokens:
-        cost = status.all_time.cost_usd
-        money = "cost unknown" if cost is None else f"${cost:.2f}"
-        parts.append(f"{status.all_time.tokens:,} tokens, {money}")
-    return " \N{MIDDLE DOT} ".join(parts)
-
-
 def _total_rows(totals: Totals) -> list[tuple[str, str]]:
-    rows = [(_KINDS[kind], f"{count:,}") for kind, count in totals.passages.items()]
+    rows = [(KIND_TITLES[kind], f"{count:,}") for kind, count in totals.passages.items()]
     rows.append(("Found by words", percent_words(totals.searchable_share)))
     if totals.meaning_share is None:
         rows.append(("Found by meaning", "not now"))
@@ -256,34 +203,3 @@ def _total_rows(totals: Totals) -> list[tuple[str, str]]:
     rows.append(("Spent today", money_words(totals.spent_today_usd)))
     rows.append(("Spent this month", money_words(totals.spent_month_usd)))
     return rows
-
-
-def percent_words(share: float) -> str:
-    """Return a share (0-1) in percent: 100 % is all of it, 0 % none."""
-    percent = round(share * 100)
-    if 0 < share < 1:
-        percent = max(1, min(percent, 99))
-    return f"{percent} %"
-
-
-def duration_words(seconds: float) -> str:
-    """Return a span as people say it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def size_words(size_bytes: int) -> str:
-    """Return a size as people say it."""
-    if size_bytes < 1 << 20:
-        return f"{size_bytes / 1024:.0f} KB"
-    return (
-        f"{size_bytes / (1 << 20):,.1f} MB"
-        if size_bytes < 1 << 30
-        else (f"{size_bytes / (1 << 30):,.2f} GB")
-    )
-
-
-def money_words(usd: float | None) -> str:
-    """Return an amount; None is an amount that includes an unknown price."""
-    return "unknown" if usd is None else f"${usd:.2f}"

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.spaces import SpaceRow, SpacesState, SpaceUse, SwitchPlan
-from ui.views.dashboard import percent_words, size_words
+from app.workers.wording import estimate_words, percent_words, size_words
 
 _STEPS = 1000
 _USES = {
@@ -312,17 +312,6 @@ def consent_words(plan: SwitchPlan) -> str:
         f"The text of your whole history, and of every later search, goes to "
         f"{plan.sent_to}.\n\n{_amount_words(plan)}. Private conversations are never sent."
     )
-
-
-def estimate_words(minutes: float, cost_usd: float | None) -> str:
-    """Return time and money; None is a price that is unknown."""
-    cost = "at a price that is unknown"
-    if cost_usd is not None:
-        cost = f"for about ${max(cost_usd, 0.01):.2f}" if cost_usd else "at no cost"
-    if minutes < 1.5:
-        return f"a minute or less, {cost}"
-    time = f"{minutes:,.0f} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
-    return f"about {time}, {cost}"
 
 
 def _amount_words(plan: SwitchPlan) -> str:

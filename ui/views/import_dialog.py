@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.transfer import ImportProgress, ImportReport
+from app.workers.wording import counted
 
 _STEPS = 1000
 _SKIPPED_SHOWN = 500
@@ -112,8 +113,3 @@ def _report_words(report: ImportReport) -> str:
         verb = "was" if len(report.skipped) == 1 else "were"
         parts.append(f"{counted(len(report.skipped), 'thing')} {verb} skipped:")
     return " ".join(parts)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: 1 turn, 2 turns."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -11,12 +11,11 @@ from app.cli.commands.settings import NotAgreed
 from app.cli.terminal import Terminal
 from app.domain.errors import IndexUnavailable, NotFound
 from app.domain.workers import WorkerName, WorkerStatus
-from app.memory.embedders import Estimate
 from app.memory.overview import Overview
 from app.storage.backup import copy_backup
 from app.storage.restore import restore_backup
 from app.system.paths import DataPaths
-from app.workers.embedding_pipeline import Redo
+from app.workers.wording import estimate_words, redo_words
 
 _LOOK_EVERY_S = 5.0
 _NAP_S = 0.1
@@ -136,7 +135,9 @@ def _rebuild_embeddings(services: Services, given: Namespace, terminal: Terminal
     if pipeline is None:
         raise NotFound("There is no embedder", "Choose one: config set embedder builtin.")
     redo = pipeline.redo()
-    terminal.err(_redo_words(redo, services.embedders.estimate(redo.passages, redo.tokens)))
+    estimate = services.embedders.estimate(redo.passages, redo.tokens)
+    takes = estimate_words(estimate.minutes, estimate.cost_usd)
+    terminal.err(redo_words(redo.space, redo.vectors, redo.passages, redo.tokens, takes))
     if not given.yes and not terminal.says_yes():
         raise NotAgreed("Nothing was deleted: nobody agreed to it", "Add --yes to agree.")
     pipeline.start_over()
@@ -158,18 +159,6 @@ def _rebuild_embeddings(services: Services, given: Namespace, terminal: Terminal
     if not is_whole:
         terminal.err(status.last_error or "The rest is embedded by 'commonplace work'.")
     return 0 if is_whole else 1
-
-
-def _redo_words(redo: Redo, estimate: Estimate) -> str:
-    minutes = max(1, round(estimate.minutes))
-    cost = {None: "at a price that is unknown", 0.0: "at no cost"}.get(
-        estimate.cost_usd, f"for about ${max(estimate.cost_usd or 0.0, 0.01):.2f}"
-    )
-    return (
-        f"This deletes the {redo.vectors:,} vectors of {redo.space} and embeds {redo.passages:,} "
-        f"passages again: about {redo.tokens:,} tokens, {minutes:,} min, {cost}. "
-        "Meanwhile search finds by words."
-    )
 
 
 def _wait(seconds: float, terminal: Terminal) -> None:

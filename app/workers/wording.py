@@ -1,0 +1,163 @@
+"""What a worker's numbers are in words: the same on its card, in a command's answer, in a terminal.
+
+Also how shares, sizes, spans and money are said wherever the program says them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.domain.passages import PassageKind
+from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
+
+WORKER_TITLES: Mapping[WorkerName, str] = {
+    WorkerName.CONVERSATION_SUMMARIZER: "Conversation summaries",
+    WorkerName.EXCHANGE_SUMMARIZER: "Exchange summaries",
+    WorkerName.EMBEDDING_PIPELINE: "Embeddings",
+    WorkerName.KNOWLEDGE_EXTRACTOR: "Facts",
+    WorkerName.MAN_INDEXER: "Manual pages",
+    WorkerName.TOOL_SUMMARIZER: "Tool call summaries",
+}
+KIND_TITLES: Mapping[PassageKind, str] = {
+    PassageKind.TURN: "Turns",
+    PassageKind.EXCHANGE_SUMMARY: "Exchange summaries",
+    PassageKind.CONVERSATION_SUMMARY: "Conversation summaries",
+    PassageKind.FACT: "Facts",
+    PassageKind.MEMORY: "Memories",
+    PassageKind.TOOL_SUMMARY: "Tool summaries",
+    PassageKind.MAN_PAGE: "Manual pages",
+    PassageKind.DOCUMENT: "Documents",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWords:
+    """A status in words; `current` and `problem` are "" where there is none."""
+
+    title: str
+    state: str
+    counts: str
+    current: str
+    problem: str
+
+
+def worker_words(status: WorkerStatus) -> WorkerWords:
+    """Return a worker's status in words; numbers are said as they are."""
+    return WorkerWords(
+        title=WORKER_TITLES[status.name],
+        state=_state_words(status),
+        counts=_count_words(status),
+        current=status.current_item,
+        problem=status.blocked_by or status.last_error,
+    )
+
+
+def activity_words(statuses: Sequence[WorkerStatus]) -> str:
+    """Return what all workers together are doing, in a few words."""
+    working = [each for each in statuses if each.state is WorkerState.RUNNING]
+    if working:
+        left = sum(max(0, each.total - each.done) for each in working)
+        return f"Workers: {left:,} left"
+    if any(each.state is WorkerState.BLOCKED for each in statuses):
+        return "Workers wait"
+    return "Workers idle" if any(each.enabled for each in statuses) else "Workers off"
+
+
+def redo_words(space: str, vectors: int, passages: int, tokens: int, takes: str) -> str:
+    """Return what embedding again deletes, redoes and costs; `takes` is `estimate_words`'."""
+    return (
+        f"This deletes the {vectors:,} vectors of {space} and embeds {counted(passages, 'passage')} "
+        f"again: about {tokens:,} tokens, {takes}. Meanwhile search finds by words what has no "
+        "vector yet. Nothing that was said is lost."
+    )
+
+
+def estimate_words(minutes: float, cost_usd: float | None) -> str:
+    """Return time and money; None is a price that is unknown."""
+    cost = "at a price that is unknown"
+    if cost_usd is not None:
+        cost = f"for about ${max(cost_usd, 0.01):.2f}" if cost_usd else "at no cost"
+    if minutes < 1.5:
+        return f"a minute or less, {cost}"
+    time = f"{minutes:,.0f} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
+    return f"about {time}, {cost}"
+
+
+def percent_words(share: float) -> str:
+    """Return a share (0-1) in percent: 100 % is all of it, 0 % none."""
+    percent = round(share * 100)
+    if 0 < share < 1:
+        percent = max(1, min(percent, 99))
+    return f"{percent} %"
+
+
+def duration_words(seconds: float) -> str:
+    """Return a span as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def size_words(size_bytes: int) -> str:
+    """Return a size as people say it."""
+    if size_bytes < 1 << 20:
+        return f"{size_bytes / 1024:.0f} KB"
+    return (
+        f"{size_bytes / (1 << 20):,.1f} MB"
+        if size_bytes < 1 << 30
+        else (f"{size_bytes / (1 << 30):,.2f} GB")
+    )
+
+
+def money_words(usd: float | None) -> str:
+    """Return an amount; None is an amount that includes an unknown price."""
+    return "unknown" if usd is None else f"${usd:.2f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 turn, 2 turns."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _state_words(status: WorkerStatus) -> str:
+    words = {
+        WorkerState.STOPPED: "off" if not status.enabled else "stopped",
+        WorkerState.RUNNING: "working",
+        WorkerState.IDLE: "idle",
+        WorkerState.BLOCKED: "waiting",
+    }[status.state]
+    if status.state is WorkerState.RUNNING and status.remaining_s is not None:
+        words += f", {duration_words(status.remaining_s)} left"
+    return words
+
+
+def _count_words(status: WorkerStatus) -> str:
+    parts = [f"{status.done:,} of {status.total:,}"]
+    for number, word in (
+        (status.completed, "now"),
+        (status.failed, "failed"),
+        (status.skipped, "skipped"),
+        (status.waiting_retry, _retry_words(status)),
+        (status.set_aside, "set aside"),
+    ):
+        if number:
+            parts.append(f"{number:,} {word}")
+    if status.rate_per_minute:
+        parts.append(f"{status.rate_per_minute:,.0f} a minute")
+    if status.all_time.tokens:
+        parts.append(_spend_words(status.all_time))
+        if status.session.tokens and status.session != status.all_time:
+            parts.append(f"of that now {_spend_words(status.session)}")
+    return " \N{MIDDLE DOT} ".join(parts)
+
+
+def _retry_words(status: WorkerStatus) -> str:
+    words = "to be tried again"
+    if status.next_attempt_at is not None:
+        words += f" {status.next_attempt_at.astimezone():%H:%M}"
+    return words
+
+
+def _spend_words(ledger: Ledger) -> str:
+    cost = ledger.cost_usd
+    money = "cost unknown" if cost is None else f"${cost:.2f}"
+    return f"{ledger.tokens:,} tokens, {money}"
