@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from app.chat.outcomes import PriceOf
 from app.chat.plans import (
     Allocator,
     Plan,
@@ -23,9 +24,13 @@ from app.chat.plans import (
     plan_retry,
     plan_send,
 )
-from app.chat.preparing import Prepare, WindowOnly
-from app.chat.running import PriceOf, Reply, RunningExchange
+from app.chat.preparing import Prepare, Prepared, WindowOnly
+from app.chat.reply import Reply
+from app.chat.running import Answering, RunningExchange
 from app.chat.slates import CleanSlates, in_segment
+from app.chat.tool_rounds import ToolLimits, ToolRounds
+from app.chat.tools.cutting import with_cut_results
+from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.domain.chat import ChatRequest, ModelRef
 from app.domain.conversations import (
     Block,
@@ -40,6 +45,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.ports import ChatModel
 from app.domain.text import clean
+from app.providers.recall import RECALL
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges, path_to, shown_path
 from app.storage.passages import Passages
@@ -66,13 +72,22 @@ class ExchangeLoop:
     """Runs exchanges, at most one at a time in a conversation. Thread-safe."""
 
     def __init__(
-        self, store: Store, settings: Settings, models: Models, prepare: Prepare | None = None
+        self,
+        store: Store,
+        settings: Settings,
+        models: Models,
+        prepare: Prepare | None = None,
+        toolbox: Toolbox | None = None,
     ) -> None:
-        """Send what `prepare` makes of a plan; without it the end of the path that fits."""
+        """Send what `prepare` makes of a plan; without it the end of the path that fits.
+
+        Models may call what is in `toolbox`; without it nothing.
+        """
         self._store = store
         self._settings = settings
         self._models = models
         self._prepare = prepare or WindowOnly(settings, models.context_tokens)
+        self._toolbox = toolbox or Toolbox(())
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
@@ -267,8 +282,10 @@ class ExchangeLoop:
         ended: Exchange | BaseException = _leaving()
         try:
             model = _Deferred(lambda: self._models.chat_model(ref))
-            running = RunningExchange(self._store, reply, model, ref, self._models.price_of)
-            prepared = await asyncio.to_thread(self._prepare, plan, ())
+            answering = Answering(model, ref, self._models.price_of)
+            tools = self._tool_rounds(plan)
+            running = RunningExchange(self._store, reply, answering, tools)
+            prepared = await asyncio.to_thread(self._prepared, plan, ref)
             ended = await running.run(prepared.request)
         except Exception as error:  # noqa: BLE001 - the loop must live, the screen gets it
             _log.exception("the end of a reply could not be stored")
@@ -276,6 +293,19 @@ class ExchangeLoop:
         finally:
             self._running.pop(plan.conversation.id, None)
             reply.finish(ended)
+
+    def _prepared(self, plan: Plan, ref: ModelRef) -> Prepared:
+        """Return what is sent; blocking, since it looks things up."""
+        cut = with_cut_results(plan.path, self._settings.number("tool_output_max_chars"))
+        offered = () if ref.provider == RECALL else self._toolbox.offered_in(plan.conversation)
+        return self._prepare(replace(plan, path=cut), offered)
+
+    def _tool_rounds(self, plan: Plan) -> ToolRounds:
+        limits = ToolLimits(
+            self._settings.number("tool_rounds_max"),
+            self._settings.number("tool_output_max_chars"),
+        )
+        return ToolRounds(self._toolbox, ToolContext(plan.conversation, plan.exchange.id), limits)
 
     # -- plans, in a worker thread: they read the database
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from app.chat.tool_rounds import unfinished_result
 from app.domain.changes import (
     Change,
     ConversationEdited,
@@ -23,6 +24,7 @@ from app.domain.conversations import (
     Message,
     Role,
     TitleOrigin,
+    ToolCall,
     plain_text,
 )
 from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
@@ -153,13 +155,24 @@ def plan_retry(
     *,
     continues: bool = False,
 ) -> Plan:
-    """Run the same exchange again: from its question, or (`continues`) from where it broke off."""
+    """Run the same exchange again: from its question, or (`continues`) from where it broke off.
+
+    Tools that were called and never answered get a result that says so.
+    """
     at = allocate.now()
+    added = _broken_off(conversation, path[-1], allocate, at)
+    message_ids = (*failed.message_ids, *(message.id for message in added))
     exchange = replace(
-        failed, status=ExchangeStatus.RUNNING, model=model, problem=None, completed_at=None
+        failed,
+        status=ExchangeStatus.RUNNING,
+        message_ids=message_ids,
+        model=model,
+        problem=None,
+        completed_at=None,
     )
-    changes = (_shows(conversation, failed.message_ids[-1], at), ExchangePut(exchange))
-    return Plan(conversation, exchange, tuple(path), changes, continues)
+    changes: list[Change] = [MessagesAdded(added)] if added else []
+    changes += [_shows(conversation, message_ids[-1], at), ExchangePut(exchange)]
+    return Plan(conversation, exchange, (*path, *added), tuple(changes), continues)
 
 
 def title_from(blocks: tuple[Block, ...]) -> str:
@@ -216,6 +229,17 @@ def _user_message(
     at: datetime,
 ) -> Message:
     return Message(allocate.message(), new_uid(), conversation.id, parent_id, Role.USER, blocks, at)
+
+
+def _broken_off(
+    conversation: Conversation, last: Message, allocate: Allocator, at: datetime
+) -> tuple[Message, ...]:
+    """Return the message that answers the calls a path ends with; none when it ends otherwise."""
+    results = tuple(unfinished_result(each) for each in last.blocks if isinstance(each, ToolCall))
+    if not results:
+        return ()
+    message_id = allocate.message()
+    return (Message(message_id, new_uid(), conversation.id, last.id, Role.TOOL, results, at),)
 
 
 def _until_last_question(exchange: Exchange, path: Sequence[Message]) -> tuple[Message, ...]:

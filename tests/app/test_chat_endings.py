@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.exchanges import ExchangeLoop, Models
-from app.chat.running import Reply
+from app.chat.reply import Reply
 from app.domain import codec
 from app.domain.changes import Change, MessagesAdded, ReplyGrew
 from app.domain.chat import Finished, FinishReason, TextDelta

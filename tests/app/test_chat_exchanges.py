@@ -9,7 +9,7 @@ import pytest
 
 from app.chat.exchanges import ExchangeLoop, Models
 from app.chat.library import Library
-from app.chat.running import Reply
+from app.chat.reply import Reply
 from app.domain.chat import (
     Finished,
     FinishReason,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.exchanges import ExchangeLoop, Models
-from app.chat.running import Reply
+from app.chat.reply import Reply
 from app.domain.chat import ModelRef, TextDelta, TokensReported
 from app.domain.conversations import ExchangeStatus, Text
 from app.domain.provider_errors import KeyMissing

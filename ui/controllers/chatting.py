@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.bootstrap import Services
 from app.chat.library import ConversationView
-from app.chat.running import Reply
+from app.chat.reply import Reply
 from app.domain.conversations import (
     Block,
     Conversation,

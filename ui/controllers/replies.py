@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.running import Reply
+from app.chat.reply import Reply
 from app.domain.chat import Retrying, TextDelta, ThinkingDelta
 from app.domain.ids import ConversationId
 from ui.bridge import Bridge

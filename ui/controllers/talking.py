@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from app.bootstrap import Services
 from app.chat.library import ConversationView
 from app.chat.places import link_to
-from app.chat.running import Reply
+from app.chat.reply import Reply
 from app.domain.conversations import Text
 from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId, MessageId

@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import Any
 
 from app.bootstrap import Services
-from app.chat.running import Reply
+from app.chat.reply import Reply
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
 from app.domain.chat import ModelRef, Retrying, TextDelta

@@ -1,0 +1,120 @@
+"""How a reply can end, in the words that are stored, and what all its requests cost together."""
+
+import time
+from collections.abc import Callable
+
+from app.chat.arrived import Arrived
+from app.domain.changes import SpendAdded
+from app.domain.chat import ChatRequest, FinishReason, ModelRef, TokensReported
+from app.domain.conversations import Problem
+from app.domain.errors import KnownError
+from app.domain.ids import ExchangeId
+from app.domain.turn_text import estimate_tokens
+from app.domain.usage import Usage
+from app.storage.times import now
+
+PriceOf = Callable[[ModelRef, TokensReported], tuple[float | None, str]]
+
+STOPPED = Problem("stopped", "You stopped this reply", "Continue or regenerate it.")
+CONNECTION_LOST = Problem(
+    "connection_lost", "The reply ended before it was complete", "Continue or retry it."
+)
+CUT_SHORT = {
+    FinishReason.LENGTH: Problem(
+        "length", "The reply reached the model's limit", "Continue it, or raise the maximum output."
+    ),
+    FinishReason.FILTERED: Problem(
+        "filtered", "The provider's filter stopped the reply", "Ask differently, or another model."
+    ),
+    FinishReason.REFUSED: Problem("refused", "The model refused to answer", "Ask differently."),
+    FinishReason.CONTEXT_EXCEEDED: Problem(
+        "context_exceeded",
+        "The conversation has become longer than the model can read",
+        "Go on in a new conversation, or choose a model with a larger context.",
+    ),
+}
+
+
+def too_many_rounds(rounds: int) -> Problem:
+    """Return what is wrong when a model calls tools to the end and beyond."""
+    times = "time" if rounds == 1 else "times"
+    return Problem(
+        "tool_rounds",
+        f"The model called tools {rounds} {times} and still wants more",
+        "Continue the reply, or raise tool_rounds_max.",
+    )
+
+
+def problem_of(error: KnownError) -> Problem:
+    """Return an error as it is stored: RateLimited is of the kind "rate_limited"."""
+    name = type(error).__name__
+    kind = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+    return Problem(kind, error.title, error.hint)
+
+
+def bug(error: Exception) -> Problem:
+    """Return a fault of ours as it is stored."""
+    title = f"The program failed: {type(error).__name__}"
+    return Problem("bug", title, "Try again; the log tells more.")
+
+
+class Bill:
+    """Adds up what an exchange's requests cost; `usage` is None before the first."""
+
+    def __init__(self, ref: ModelRef, price_of: PriceOf, before: Usage | None = None) -> None:
+        """Begin with what an earlier run of the same reply cost."""
+        self._ref = ref
+        self._price_of = price_of
+        self.usage = before
+
+    def add(
+        self, arrived: Arrived, request: ChatRequest, exchange_id: ExchangeId
+    ) -> list[SpendAdded]:
+        """Add the request that `arrived` answers; return its spend, if its tokens are known."""
+        spent = self._spent(arrived, request)
+        self.usage = spent if self.usage is None else _sum(self.usage, spent)
+        if arrived.tokens is None:
+            return []
+        return [
+            SpendAdded(
+                now(), "chat", str(self._ref), spent.input_tokens, spent.output_tokens,
+                spent.cached_tokens, spent.cost_usd, exchange_id,
+            )
+        ]  # fmt: skip
+
+    def _spent(self, arrived: Arrived, request: ChatRequest) -> Usage:
+        duration_ms = round((time.monotonic() - arrived.started) * 1000)
+        tokens = arrived.tokens or _guess(arrived, request)
+        cost_usd, price = self._price_of(self._ref, tokens)
+        if arrived.tokens is None and cost_usd:
+            cost_usd, price = None, ""  # only what is free is known to cost that
+        return Usage(
+            tokens.input_tokens,
+            tokens.output_tokens,
+            tokens.cached_tokens,
+            cost_usd,
+            price,
+            estimated=arrived.tokens is None,
+            first_token_ms=arrived.first_token_ms,
+            duration_ms=duration_ms,
+        )
+
+
+def _guess(arrived: Arrived, request: ChatRequest) -> TokensReported:
+    asked = sum(estimate_tokens(each.text) for each in request.messages)
+    return TokensReported(asked, estimate_tokens(arrived.words) if arrived.words else 0)
+
+
+def _sum(first: Usage, second: Usage) -> Usage:
+    """Return both requests together; an unknown price makes the sum unknown."""
+    known = first.cost_usd is not None and second.cost_usd is not None
+    return Usage(
+        first.input_tokens + second.input_tokens,
+        first.output_tokens + second.output_tokens,
+        first.cached_tokens + second.cached_tokens,
+        (first.cost_usd or 0) + (second.cost_usd or 0) if known else None,
+        second.price if known else "",
+        first.estimated or second.estimated,
+        first.first_token_ms if first.first_token_ms is not None else second.first_token_ms,
+        (first.duration_ms or 0) + (second.duration_ms or 0),
+    )
