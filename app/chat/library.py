@@ -80,6 +80,17 @@ class Library:
             siblings=tuple(tuple(places[exchange.parent_id]) for exchange in path),
         )
 
+    def exchange_at(self, conversation_id: int, turn_number: int) -> Exchange:
+        """Return the exchange of a turn on the visible path; raise NotFound."""
+        path = self.open(conversation_id).path
+        for exchange in path:
+            if exchange.turn_number == turn_number:
+                return exchange
+        raise NotFound(
+            f"Conversation {conversation_id} has no turn {turn_number}",
+            f"It has turns 0 to {len(path) - 1}." if path else "It has none yet.",
+        )
+
     def messages(self, exchanges: Sequence[Exchange]) -> dict[ExchangeId, tuple[Message, ...]]:
         """Return the messages of each exchange, in path order."""
         found = self._exchanges.messages(

@@ -152,11 +152,12 @@ class WorkerBoard:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
-    def warnings(self) -> tuple[str, ...]:
-        """Return what the user should know, in plain sentences; never waits."""
+    def warnings(self, names: Collection[WorkerName] | None = None) -> tuple[str, ...]:
+        """Return what the user should know of workers (None: all), in sentences; never waits."""
         return tuple(
             words
-            for worker in self._workers.values()
+            for name, worker in self._workers.items()
+            if names is None or name in names
             for words in _warnings_about(worker, worker.status())
         )
 

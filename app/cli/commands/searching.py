@@ -8,7 +8,7 @@ from app.bootstrap import Services
 from app.chat.places import name_of_page, parse_place
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
-from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
+from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.explanations import Explanation
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind, SearchAnswer, SearchResult
@@ -76,14 +76,7 @@ def turn_at(services: Services, words: str) -> ExchangeId:
     conversation_id, turn = parse_place(words)
     if turn is None:
         raise InvalidInput(f"'{words}' names no turn", "Write ID:TURN, such as 12:3.")
-    path = services.library.open(conversation_id).path
-    for exchange in path:
-        if exchange.turn_number == turn:
-            return exchange.id
-    raise NotFound(
-        f"Conversation {conversation_id} has no turn {turn}",
-        f"It has turns 0 to {len(path) - 1}." if path else "It has none yet.",
-    )
+    return services.library.exchange_at(conversation_id, turn).id
 
 
 def _searched(services: Services, given: Namespace, terminal: Terminal) -> SearchAnswer:
