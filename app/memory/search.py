@@ -144,6 +144,21 @@ class SearchService:
         scope = _Scope(None, self._left_out() | own)
         return self._results.of(query, self._ranked(query, self._look(query), scope))
 
+    def by_sentence(
+        self, sentence: str, limit: int, kinds: Collection[PassageKind]
+    ) -> tuple[SearchResult, ...]:
+        """Return what a sentence finds among passages of some kinds, best first.
+
+        It is taken as plain words, whatever it holds; archived conversations are left out. Raises
+        like `search`.
+        """
+        query = sentence_query(sentence, limit)
+        look = self._look(query)
+        ranked = self._ranked(query, look, self._scope(query, kinds))
+        if set(kinds) == {PassageKind.MAN_PAGE}:
+            ranked = by_words_and_meaning(ranked)
+        return tuple(self._results.of(query, ranked if look is not None else _with_words(ranked)))
+
     def parts_ranked(
         self,
         text: str,
