@@ -27,6 +27,37 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """Where the question is asked: the part of its path since the last `/new`.
+
+    `exchange_ids` are those before the question, `held` the messages that the prompt holds anyway,
+    as far as that is known. Nothing of a segment that is empty is looked for.
+    """
+
+    exchange_ids: frozenset[ExchangeId] = frozenset()
+    held: frozenset[MessageId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RecallOptions:
+    """How much is looked for, after the settings of the same names; more comes back, to choose from.
+
+    `is_related_wanted` asks for facts and other conversations, `is_earlier_wanted` for the segment's own
+    messages. `half_life_days` is 0 for none: after so many days a relevance counts half.
+    """
+
+    conversation_limit: int = 3
+    exchange_limit: int = 2
+    history_limit: int = 2
+    fact_limit: int = 3
+    earlier_limit: int = 3
+    half_life_days: float = 0.0
+    is_related_wanted: bool = True
+    is_earlier_wanted: bool = True
+    with_archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FoundFact:
     """A fact that holds now."""
 
