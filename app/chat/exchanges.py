@@ -305,7 +305,8 @@ class ExchangeLoop:
             self._settings.number("tool_rounds_max"),
             self._settings.number("tool_output_max_chars"),
         )
-        return ToolRounds(self._toolbox, ToolContext(plan.conversation, plan.exchange.id), limits)
+        context = ToolContext(plan.conversation, plan.exchange.id, plan.exchange.model or "")
+        return ToolRounds(self._toolbox, context, limits)
 
     # -- plans, in a worker thread: they read the database
 

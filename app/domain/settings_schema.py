@@ -300,8 +300,8 @@ _WITHOUT_EFFECT_YET = frozenset(
     if key.startswith(("rag_", "auto_rag_", "spend_cap_"))
     or key
     in {
-        "background_model", "core_memory_max_tokens", "summary_max_tokens",
-        "context_subagent_history", "tool_output_max_chars", "tool_rounds_max",
+        "background_model", "summary_max_tokens",
+        "context_subagent_history",
         "knowledge_extractor_enabled", "tool_summarizer_enabled",
     }
 )  # fmt: skip

@@ -26,10 +26,11 @@ _NAME_SHOWN_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Where a tool is called."""
+    """Where a tool is called, and by which model (PROVIDER:MODEL)."""
 
     conversation: Conversation
     exchange_id: ExchangeId
+    model: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,259 @@
+"""Tools about conversations: find those that speak of something, and read one.
+
+Private conversations and those in the trash are never shown; archived ones only by their id.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.chat.tools.quoting import (
+    NOTE,
+    OFFSET,
+    cut,
+    date,
+    document,
+    part_of,
+    percent,
+    quoted,
+)
+from app.chat.tools.toolbox import Tool, ToolContext
+from app.domain.conversations import (
+    Attachment,
+    Conversation,
+    Exchange,
+    Image,
+    Message,
+    Role,
+    ToolCall,
+    ToolResult,
+)
+from app.domain.errors import InvalidInput, NotFound
+from app.domain.ids import ConversationId, ExchangeId
+from app.domain.passages import PassageKind, SearchResult
+from app.memory.search import SearchService
+from app.storage.conversations import Conversations
+from app.storage.exchanges import Exchanges, shown_path
+from app.storage.store import Store
+from app.storage.summaries import Summaries
+
+FETCH = "fetch_conversation_details"
+SEARCH = "conversation_search"
+_SIDE_CHARS = 200
+_QUESTION_CHARS = 120
+_TOGETHER = 200
+_ABOUT_CONVERSATIONS = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
+_ID: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": 2**62}
+QUERY: Mapping[str, Any] = {
+    "type": "string",
+    "description": "What to look for, as a natural sentence, not keywords.",
+    "minLength": 2,
+    "maxLength": 500,
+}
+
+
+def limit_of(default: int) -> Mapping[str, Any]:
+    """Return the schema of the argument `limit`."""
+    words = "The most results to return."
+    return {
+        "type": "integer",
+        "description": words,
+        "minimum": 1,
+        "maximum": 50,
+        "default": default,
+    }
+
+
+class ConversationTools:
+    """Reads what was said. Blocking; thread-safe."""
+
+    def __init__(self, store: Store, search: SearchService) -> None:
+        self._conversations = Conversations(store)
+        self._exchanges = Exchanges(store)
+        self._summaries = Summaries(store)
+        self._search = search
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Return the tools."""
+        return (
+            Tool(
+                FETCH,
+                "Read an earlier conversation, or one exchange of it (which wins when both are "
+                "given): title, summary, dates and what both sides said, as quoted data. Give at "
+                "least one id, from search results or from the related past in the prompt.",
+                {
+                    "type": "object",
+                    "properties": {
+                        "conversation_id": {**_ID, "description": "A conversation's id."},
+                        "exchange_id": {**_ID, "description": "An exchange's id."},
+                        "include_full_transcript": {
+                            "type": "boolean",
+                            "description": "Every message whole, instead of both sides cut short.",
+                            "default": False,
+                        },
+                        "offset": OFFSET,
+                    },
+                    "additionalProperties": False,
+                },
+                self._fetch,
+            ),
+            Tool(
+                SEARCH,
+                "Find earlier conversations with the user by meaning and words. Returns the best "
+                "turns: conversation, title, relevance, the question that began the turn, its "
+                "number and ids. Use it when the user refers to something said before.",
+                {
+                    "type": "object",
+                    "properties": {"query": QUERY, "limit": limit_of(10), "offset": OFFSET},
+                    "required": ["query"],
+                    "additionalProperties": False,
+                },
+                self._find,
+            ),
+        )
+
+    # -- searching
+
+    def _find(self, arguments: Mapping[str, Any], _: ToolContext) -> str:
+        query, limit = arguments["query"], arguments["limit"]
+        found = self._search.by_sentence(query, limit, _ABOUT_CONVERSATIONS)
+        text = document({"query": query}, "results", map(_found, found))
+        return part_of(text, arguments["offset"])
+
+    # -- reading
+
+    def _fetch(self, arguments: Mapping[str, Any], _: ToolContext) -> str:
+        exchange_id, conversation_id = arguments["exchange_id"], arguments["conversation_id"]
+        whole = arguments["include_full_transcript"]
+        if exchange_id is not None:
+            text = self._exchange(exchange_id, whole=whole)
+        elif conversation_id is not None:
+            text = self._conversation(conversation_id, whole=whole)
+        else:
+            raise InvalidInput(
+                "Neither conversation_id nor exchange_id was given", f"{SEARCH} finds ids."
+            )
+        return part_of(text, arguments["offset"])
+
+    def _conversation(self, conversation_id: int, *, whole: bool) -> str:
+        conversation = self._shown(conversation_id, f"conversation {conversation_id}")
+        path = shown_path(conversation, self._exchanges.of(conversation_id))
+        summary = self._summaries.latest("conversation", [conversation_id]).get(conversation_id)
+        head = {
+            "conversation_id": conversation.id,
+            "title": conversation.title,
+            "summary": summary.text if summary else None,
+            "created_at": date(conversation.created_at),
+            "updated_at": date(conversation.updated_at),
+            "status": "archived" if conversation.archived else "active",
+            "exchange_count": len(path),
+        }
+        return document(head, "exchanges", self._exchanges_of(path, whole=whole))
+
+    def _exchanges_of(
+        self, path: Sequence[Exchange], *, whole: bool
+    ) -> Iterator[Mapping[str, Any]]:
+        for start in range(0, len(path), _TOGETHER):
+            some = path[start : start + _TOGETHER]
+            summaries = self._summaries.latest("exchange", [each.id for each in some])
+            found = self._exchanges.messages(
+                message_id for exchange in some for message_id in exchange.message_ids
+            )
+            for exchange in some:
+                messages = [found[each] for each in exchange.message_ids if each in found]
+                summary = summaries.get(exchange.id)
+                yield {
+                    "exchange_id": exchange.id,
+                    "turn_number": exchange.turn_number,
+                    "status": exchange.status.value,
+                    "started_at": date(exchange.started_at),
+                    "summary": summary.text if summary else None,
+                    **_sides(messages, None if whole else _SIDE_CHARS),
+                }
+
+    def _exchange(self, exchange_id: int, *, whole: bool) -> str:
+        missing = f"exchange {exchange_id}"
+        exchange = self._exchanges.by_ids([exchange_id]).get(ExchangeId(exchange_id))
+        if exchange is None:
+            raise _not_found(missing)
+        conversation = self._shown(exchange.conversation_id, missing)
+        messages = self._exchanges.messages_of(exchange)
+        summary = self._summaries.latest("exchange", [exchange_id]).get(exchange_id)
+        head = {
+            "exchange_id": exchange.id,
+            "conversation_id": conversation.id,
+            "title": conversation.title,
+            "turn_number": exchange.turn_number,
+            "status": exchange.status.value,
+            "started_at": date(exchange.started_at),
+            "completed_at": date(exchange.completed_at),
+            "summary": summary.text if summary else None,
+        }
+        if whole:
+            return document(head, "messages", map(_message, messages))
+        return quoted({"note": NOTE, **head, **_sides(messages, None)})
+
+    def _shown(self, conversation_id: int, missing: str) -> Conversation:
+        """Return a conversation that may be shown; raise NotFound, in the same words for all others."""
+        found = self._conversations.by_ids([conversation_id]).get(ConversationId(conversation_id))
+        if found is None or found.private or found.deleted_at is not None:
+            raise _not_found(missing)
+        return found
+
+
+def _not_found(missing: str) -> NotFound:
+    return NotFound(f"There is no {missing}", f"{SEARCH} finds what there is.")
+
+
+def _found(result: SearchResult) -> Mapping[str, Any]:
+    return {
+        "conversation_id": result.conversation_id,
+        "title": result.conversation_title,
+        "relevance": percent(result.relevance),
+        "question": cut(result.user_question, _QUESTION_CHARS),
+        "turn_number": result.turn_number,
+        "exchange_id": result.exchange_id,
+        "date": date(result.created_at),
+    }
+
+
+def _sides(messages: Sequence[Message], most_chars: int | None) -> Mapping[str, Any]:
+    """Return what both sides said, joined, cut to `most_chars` each (None: whole)."""
+    sides = {}
+    for side, role in (("user", Role.USER), ("assistant", Role.ASSISTANT)):
+        said = "\n\n".join(_words(each) for each in messages if each.role is role)
+        sides[side] = said if most_chars is None else cut(said, most_chars)
+    return sides
+
+
+def _words(message: Message) -> str:
+    """Return what a message says, with the names of what is attached."""
+    files = [b.name for b in message.blocks if isinstance(b, Image | Attachment)]
+    attached = [f"[attached: {name}]" for name in files]
+    return "\n".join([message.text, *attached]).strip()
+
+
+def _message(message: Message) -> Mapping[str, Any]:
+    """Return a message whole; thinking is left out."""
+    calls = [
+        {"name": block.name, "arguments": block.arguments}
+        for block in message.blocks
+        if isinstance(block, ToolCall)
+    ]
+    results = [
+        {"name": block.name, "result": block.text, "is_error": block.is_error}
+        for block in message.blocks
+        if isinstance(block, ToolResult)
+    ]
+    shown: dict[str, Any] = {
+        "message_id": message.id,
+        "role": message.role.value,
+        "date": date(message.created_at),
+        "text": _words(message),
+    }
+    if message.model:
+        shown["model"] = message.model
+    if calls:
+        shown["tool_calls"] = calls
+    if results:
+        shown["tool_results"] = results
+    return shown

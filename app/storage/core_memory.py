@@ -1,0 +1,32 @@
+"""The core memory: a short text that goes into every prompt, written by the user or a model's tool."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.storage.store import Store
+from app.storage.times import from_db
+
+
+@dataclass(frozen=True, slots=True)
+class CoreMemoryText:
+    """The text as it now is; `author` is "user" or PROVIDER:MODEL, `made_at` UTC, both None at first."""
+
+    text: str = ""
+    author: str | None = None
+    made_at: datetime | None = None
+
+
+class CoreMemory:
+    """Reads it. Blocking: for worker threads and the command line."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def now(self) -> CoreMemoryText:
+        """Return the newest text."""
+        row = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT text, author, made_at FROM core_memory ORDER BY made_at DESC LIMIT 1"
+            ).fetchone()
+        )
+        return CoreMemoryText() if row is None else CoreMemoryText(row[0], row[1], from_db(row[2]))
