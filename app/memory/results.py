@@ -1,6 +1,6 @@
 """Results: the parts that rank best, each turn once, with what a screen shows of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -9,7 +9,7 @@ from app.domain.ids import MessageId, PassageId, passage_of
 from app.domain.passages import Part, PassageKind, PassageText, SearchQuery, SearchResult
 from app.domain.text import one_line
 from app.index.ranking import Ranked
-from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
+from app.index.snippets import SNIPPET_CHARS, Snippet, matching_snippet, snippet
 from app.storage.passage_texts import PassagePlace
 from app.storage.passages import Passages
 from app.storage.settings import Settings
@@ -31,7 +31,7 @@ class Results:
         floor = self._settings.share("rag_min_similarity")
         results: list[SearchResult] = []
         shown: set[object] = set()
-        waiting = iter(_by_passage(ranked))
+        waiting = _by_passage(ranked)
         while step := list(islice(waiting, query.limit - len(results))):
             for each in self._found(step):
                 if each.key not in shown and not shown.intersection(each.aliases):
@@ -99,14 +99,14 @@ class _Found:
         rest = [each for each in self.text.parts if each is not best]
         order = rest if best is None else [*rest, best] if _is_shown(best) else [best, *rest]
         for part in order:
-            if (cut := snippet(part.shown, query)).marks:
+            if (cut := matching_snippet(part.shown, query)) is not None and cut.marks:
                 return cut
         answers = [each for each in order if each.role is not Role.USER] or order
         return snippet(answers[0].shown, query) if answers else Snippet("")
 
 
-def _by_passage(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Return the passages of a ranking, best first, each by the part to show: that which says the words.
+def _by_passage(ranked: Sequence[Ranked]) -> Iterator[Ranked]:
+    """Yield the passages of a ranking, best first, each by the part to show: that which says the words.
 
     The neighbour of what was asked for may rank before it; jumping there would show nothing.
     """
@@ -117,10 +117,9 @@ def _by_passage(ranked: Sequence[Ranked]) -> list[Ranked]:
         best.setdefault(passage, each)
         if each.coverage > fullest.setdefault(passage, each).coverage + _CLEARLY:
             fullest[passage] = each
-    return [
-        replace(each, part_id=fullest[passage].part_id, coverage=fullest[passage].coverage)
-        for passage, each in best.items()
-    ]
+    for passage, each in best.items():
+        full = fullest[passage]
+        yield replace(each, part_id=full.part_id, coverage=full.coverage)
 
 
 def _is_shown(part: Part) -> bool:
