@@ -101,6 +101,15 @@ class Settings:
         variable = _ENVIRONMENT.get(key)
         return variable if variable and os.environ.get(variable) else None
 
+    def remarks(self, key: str) -> list[str]:
+        """Return what whoever sets `key` should know of it, in sentences."""
+        remarks = []
+        if not setting_for(key).has_effect:
+            remarks.append(f"{key} is kept, but nothing in this version reads it yet.")
+        if variable := self.environment_variable(key):
+            remarks.append(f"The environment variable {variable} rules {key} at present.")
+        return remarks
+
     def providers(self) -> tuple[ProviderRow, ...]:
         """Return the user's providers, by name. Blocking."""
         rows = self._store.read(

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.bootstrap import Services
-from app.chat.places import name_of_page, parse_place
+from app.chat.commands.finding import place_of, remarks_on, searched
+from app.chat.places import parse_place
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
-from app.domain.errors import IndexUnavailable, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.explanations import Explanation
 from app.domain.ids import ExchangeId
-from app.domain.passages import PassageKind, SearchAnswer, SearchResult
+from app.domain.passages import PassageKind, SearchResult
 from app.domain.probes import ProbePlace
 
 _WORDS_OF_ACTION = {"list": (), "run": (), "add": ("QUERY", "ID:TURN"), "remove": ("N",)}
@@ -22,11 +23,12 @@ def search(services: Services, given: Namespace, terminal: Terminal) -> int:
     services.index_sync.catch_up_a_little(terminal.cancelled)
     if given.why is not None:
         return _why(services, given, terminal)
-    answer = _searched(services, given, terminal)
-    if answer.covered_share < 1:
-        terminal.err(f"{answer.covered_share:.0%} of your history is searchable so far.")
-    if answer.notice:
-        terminal.err(f"Found by words only. {answer.notice}")
+    kinds = {PassageKind(kind) for kind in given.kind} if given.kind else None
+    answer = searched(
+        services.search, services.index_sync, given.query, given.limit, kinds, terminal.cancelled
+    )
+    for remark in remarks_on(answer):
+        terminal.err(remark)
     if terminal.as_json:
         terminal.document(
             {
@@ -79,25 +81,11 @@ def turn_at(services: Services, words: str) -> ExchangeId:
     return services.library.exchange_at(conversation_id, turn).id
 
 
-def _searched(services: Services, given: Namespace, terminal: Terminal) -> SearchAnswer:
-    kinds = {PassageKind(kind) for kind in given.kind} if given.kind else None
-    try:
-        return services.search.search(given.query, limit=given.limit, kinds=kinds)
-    except IndexUnavailable:
-        services.index_sync.catch_up(terminal.cancelled)  # damage was found: it is built anew
-        return services.search.search(given.query, limit=given.limit, kinds=kinds)
-
-
 def _print_result(number: int, result: SearchResult, terminal: Terminal) -> None:
-    place = str(result.conversation_id)
-    if result.turn_number is not None:
-        place += f":{result.turn_number}"
-    if result.kind is PassageKind.MAN_PAGE:
-        place = name_of_page(result.source)
     weak = "  weak match" if result.is_weak else ""
     terminal.line(
         f"{number:2}. {result.relevance:4.0%}  {result.conversation_title}  "
-        f"[{place}]  {result.created_at.astimezone():%Y-%m-%d}{weak}"
+        f"[{place_of(result)}]  {result.created_at.astimezone():%Y-%m-%d}{weak}"
     )
     if result.user_question:
         terminal.line(f"    {result.user_question}")

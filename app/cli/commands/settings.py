@@ -32,11 +32,9 @@ def config(services: Services, given: Namespace, terminal: Terminal) -> int:
         terminal.document({"key": given.key, "value": value})
     elif given.action == "get":
         terminal.line(setting.spell(value))
-    if given.action == "set" and not setting.has_effect:
-        terminal.err(f"{given.key} is kept, but nothing in this version reads it yet.")
-    variable = services.settings.environment_variable(given.key)
-    if variable and given.action != "get":
-        terminal.err(f"The environment variable {variable} rules {given.key} at present.")
+    if given.action != "get":
+        for remark in services.settings.remarks(given.key):
+            terminal.err(remark)
     return 0
 
 
