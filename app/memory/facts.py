@@ -1,0 +1,191 @@
+"""What the user does with facts: find, add, edit, pin, forget, bring back. Each is one commit.
+
+How facts are learned is `app.workers`, how they are listed `app.storage.facts`. Blocking: the window
+calls these from a pool, the command line directly; each returns when the change is durable.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from app.domain.changes import Change, FactForgotten, FactPut, PassagesPut
+from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
+from app.domain.facts import BY_USER, Fact, FactCategory, FactVersion
+from app.domain.ids import PassageId, new_uid
+from app.domain.passages import PassageKind
+from app.domain.text import clean
+from app.domain.turn_text import content_hash
+from app.memory.search import SearchService
+from app.storage.facts import FactFilter, Facts, KnownFact, fact_changes
+from app.storage.forget import finish_forgetting, remains
+from app.storage.store import Store
+from app.storage.times import now
+
+FACT_LIMIT_CHARS = 1_000
+
+
+class FactBook:
+    """The facts of one store."""
+
+    def __init__(self, store: Store, search: SearchService) -> None:
+        self._store = store
+        self._facts = Facts(store)
+        self._search = search
+
+    def search(self, query: str, limit: int = 20) -> Sequence[KnownFact]:
+        """Return the facts that hold and answer a query, best first, then those that hold its words.
+
+        Words alone find while search cannot answer. Raises InvalidInput.
+        """
+        try:
+            answer = self._search.search(query, limit=limit, kinds={PassageKind.FACT})
+            found = [result.passage_id for result in answer.results]
+        except IndexUnavailable:
+            found = []
+        known = self._facts.by_ids(found)
+        ranked = [known[each] for each in found if each in known]
+        listed = self._facts.listed(FactFilter(text=query, limit=limit))
+        ranked += [each for each in listed if each.fact.id not in found]
+        return [each for each in ranked if each.fact.valid_until is None][:limit]
+
+    def add(self, text: str, category: FactCategory) -> Fact:
+        """Keep a fact of the user's own; raise InvalidInput."""
+        at = now()
+        fact = Fact(
+            id=self._store.ids.passage(),
+            uid=new_uid(),
+            text=_wording(text),
+            category=category,
+            subject="",
+            conversation_id=None,
+            exchange_id=None,
+            message_id=None,
+            said_at=at,
+            model=BY_USER,
+            made_at=at,
+        )
+        self._store.save(*fact_changes(fact))
+        return fact
+
+    def edit(
+        self, fact_id: int, text: str | None = None, category: FactCategory | None = None
+    ) -> Fact:
+        """Give a fact another wording or category: a new version of it; None leaves one as it is.
+
+        Raises NotFound, InvalidInput.
+        """
+        fact = self._facts.get(fact_id).fact
+        wording = fact.text if text is None else _wording(text)
+        changed = replace(fact, text=wording, category=category or fact.category)
+        return fact if changed == fact else self._put(_by_user(changed))
+
+    def pin(self, fact_id: int, pinned: bool) -> Fact:
+        """Have recall prefer a fact, and nothing supersede it by itself; or no longer."""
+        fact = replace(self._facts.get(fact_id).fact, pinned=pinned)
+        self._store.save(FactPut(fact))
+        return fact
+
+    def forget(self, fact_id: int) -> tuple[str, ...]:
+        """Erase a fact in all its wordings; return what remains elsewhere, in words.
+
+        None of the wordings is learned again. Raises NotFound, StorageError; then the fact is gone
+        from sight at least, and the caretaker does the rest later.
+        """
+        fact = self._facts.get(fact_id).fact
+        texts = {fact.text, *(each.text for each in self._facts.versions(fact_id))}
+        refused = (FactForgotten(fact.id, content_hash(text)) for text in sorted(texts))
+        freed = (
+            FactPut(replace(each, superseded_by=None))
+            for each in self._facts.superseded_by(fact_id)
+        )
+        self._store.save(*freed, *refused, PassagesPut((), (fact.id,)))
+        finish_forgetting(self._store)
+        source = () if fact.conversation_id is None else (_STILL_SAID,)
+        return (*source, *remains(self._store))
+
+    def restore(self, fact_id: int, made_at: datetime) -> Fact:
+        """Give a fact the wording, category and source it had in an earlier version.
+
+        Raises NotFound.
+        """
+        fact = self._facts.get(fact_id).fact
+        version = _version(self._facts.versions(fact_id), made_at)
+        restored = replace(
+            fact,
+            text=version.text,
+            category=version.category,
+            conversation_id=version.conversation_id,
+            exchange_id=version.exchange_id,
+            message_id=version.message_id,
+            said_at=version.said_at,
+        )
+        return self._put(_by_user(restored))
+
+    def reinstate(self, fact_id: int) -> Fact:
+        """Let a fact hold again that had ended; raise NotFound.
+
+        What took its place ends, if of the same subject it cannot hold too.
+        """
+        fact = self._facts.get(fact_id).fact
+        if fact.valid_until is None:
+            return fact
+        back = replace(_remade(fact), valid_until=None, superseded_by=None)
+        rival = self._rival(fact)
+        changes: list[Change] = list(fact_changes(back))
+        if rival is not None:
+            changes += fact_changes(
+                replace(rival, valid_until=back.made_at, superseded_by=fact.id, pinned=False)
+            )
+        self._store.save(*changes)
+        return back
+
+    def _rival(self, fact: Fact) -> Fact | None:
+        """Return what holds in a fact's place and contradicts it."""
+        if fact.superseded_by is None or not fact.subject:
+            return None
+        known = self._facts.by_ids([fact.superseded_by]).get(fact.superseded_by)
+        rival = None if known is None else known.fact
+        if rival is None or rival.valid_until is not None or rival.subject != fact.subject:
+            return None
+        return rival
+
+    def _put(self, fact: Fact) -> Fact:
+        self._store.save(*fact_changes(fact))
+        return fact
+
+
+_STILL_SAID = "The conversation it came from still says it."
+
+
+def _wording(text: str) -> str:
+    """Return a wording as it may be kept; raise InvalidInput."""
+    words = " ".join(clean(text).split())
+    if not 0 < len(words) <= FACT_LIMIT_CHARS:
+        raise InvalidInput(
+            f"A fact cannot have {len(words):,} characters" if words else "A fact cannot be empty",
+            f"Allowed: 1 to {FACT_LIMIT_CHARS:,} characters.",
+        )
+    return words
+
+
+def _by_user(fact: Fact) -> Fact:
+    return replace(_remade(fact), model=BY_USER)
+
+
+def _remade(fact: Fact) -> Fact:
+    """Return a fact as a new version, which is the newest even if the clock was set back."""
+    return replace(fact, made_at=max(now(), fact.made_at + timedelta(microseconds=1)))
+
+
+def _version(versions: Sequence[FactVersion], made_at: datetime) -> FactVersion:
+    for version in versions:
+        if version.made_at == made_at:
+            return version
+    raise NotFound("There is no such version of this fact any more")
+
+
+def fact_number(text: str) -> PassageId:
+    """Return the id of a fact as it was typed; raise InvalidInput."""
+    if not text.strip().isdecimal():
+        raise InvalidInput(f"'{text}' is no fact's number", "'facts list' shows them.")
+    return PassageId(int(text))
