@@ -114,3 +114,18 @@ class KeptPrompt:
     parts: tuple[PlanPart, ...]
     items: tuple[RecalledItem, ...]
     notice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledPlace:
+    """A recalled item as a chip shows it.
+
+    `title` is its conversation's, "" where it belongs to none; `turn_number` the place of its
+    exchange on its own path. `text` is the fact, the memory, or the question that began the turn;
+    "" where that is gone.
+    """
+
+    item: RecalledItem
+    title: str
+    turn_number: int | None
+    text: str

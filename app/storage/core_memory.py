@@ -1,4 +1,4 @@
-"""The core memory: a short text that goes into every prompt, written by the user or a model's tool."""
+"""Queries about core memory, the text that goes into every prompt, and all it ever was."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,25 +8,31 @@ from app.storage.times import from_db
 
 
 @dataclass(frozen=True, slots=True)
-class CoreMemoryText:
-    """The text as it now is; `author` is "user" or PROVIDER:MODEL, `made_at` UTC, both None at first."""
-
-    text: str = ""
-    author: str | None = None
-    made_at: datetime | None = None
-
-
 class CoreMemory:
-    """Reads it. Blocking: for worker threads and the command line."""
+    """A wording of core memory; `author` is "user" or PROVIDER:MODEL, `made_at` UTC."""
+
+    text: str
+    author: str
+    made_at: datetime
+
+
+class CoreMemories:
+    """Reads core memory. Blocking: for worker threads and the command line."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def now(self) -> CoreMemoryText:
-        """Return the newest text."""
-        row = self._store.read(
+    def current(self) -> CoreMemory | None:
+        """Return what holds now; None before anything was written."""
+        found = self.versions(1)
+        return found[0] if found else None
+
+    def versions(self, limit: int = 100) -> tuple[CoreMemory, ...]:
+        """Return what it was, newest first."""
+        rows = self._store.read(
             lambda cursor: cursor.execute(
-                "SELECT text, author, made_at FROM core_memory ORDER BY made_at DESC LIMIT 1"
-            ).fetchone()
+                "SELECT text, author, made_at FROM core_memory ORDER BY made_at DESC LIMIT ?",
+                [limit],
+            ).fetchall()
         )
-        return CoreMemoryText() if row is None else CoreMemoryText(row[0], row[1], from_db(row[2]))
+        return tuple(CoreMemory(text, author, from_db(at)) for text, author, at in rows)

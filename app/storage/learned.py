@@ -24,6 +24,7 @@ from app.domain.recalls import Piece, PlanPart
 from app.domain.turn_text import content_hash
 from app.storage.database import Connection
 from app.storage.rows import Row, insert_rows
+from app.storage.runs import as_runs
 from app.storage.times import to_db
 
 FACT_COLUMNS = (
@@ -143,14 +144,14 @@ def _prompt(rows: Learned, change: PromptKept, _position: int) -> None:
 
 
 def _hashed(rows: Learned, part: PlanPart) -> PlanPart:
-    """Return a part whose pieces hold the hashes of their words, which are kept apart."""
+    """Return a part as it is kept: hashes of words, which are kept apart, and runs of messages."""
     pieces = []
     for piece in part.pieces:
         owner = piece.conversation_id or NO_CONVERSATION
         digest = content_hash(piece.text)
         rows.texts[digest, owner] = (digest, owner, piece.text)
         pieces.append(Piece(digest, piece.conversation_id))
-    return replace(part, pieces=tuple(pieces))
+    return replace(part, pieces=tuple(pieces), message_ids=as_runs(part.message_ids))
 
 
 def _feedback(rows: Learned, change: FeedbackPut, _position: int) -> None:

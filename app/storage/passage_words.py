@@ -56,8 +56,16 @@ def _pages(cursor: Connection, ids: list[int]) -> Mapping[int, Words]:
     return {each: Words(texts, title, source) for each, (title, source, texts) in pages.items()}
 
 
+def _memories(cursor: Connection, ids: list[int]) -> Mapping[int, Words]:
+    rows = cursor.execute(
+        "SELECT id, text FROM memory WHERE id IN (SELECT unnest(?))", [ids]
+    ).fetchall()
+    return {each: Words((text,)) for each, text in rows}
+
+
 _READERS: Mapping[PassageKind, Reader] = {
     PassageKind.EXCHANGE_SUMMARY: partial(_summaries, "exchange"),
     PassageKind.CONVERSATION_SUMMARY: partial(_summaries, "conversation"),
     PassageKind.MAN_PAGE: _pages,
+    PassageKind.MEMORY: _memories,
 }
