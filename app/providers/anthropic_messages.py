@@ -18,6 +18,7 @@ from app.providers.transcript import (
     Picture,
     Utterance,
     arguments_object,
+    in_words,
     prepare,
     schema_object,
 )
@@ -53,7 +54,13 @@ class Messages:
     """
 
     path = "/v1/messages"
-    optional: tuple[str, ...] = ("thinking", "output_config", "temperature", "tools")
+    optional: tuple[str, ...] = (
+        "thinking",
+        "output_config",
+        "temperature",
+        "tool_choice",
+        "tools",
+    )
 
     def __init__(
         self,
@@ -84,6 +91,8 @@ class Messages:
                 }
                 for tool in request.tools
             ]
+            if request.tools_closed:
+                body["tool_choice"] = {"type": "none"}
         if (effort := request.reasoning_effort) in _EFFORTS:
             _think(body, effort)
         elif request.temperature is not None:  # with thinking on, only the default is allowed
@@ -95,9 +104,13 @@ class Messages:
         return MessagesReader(str(ModelRef(provider, request.model)))
 
     def _messages(self, request: ChatRequest, provider: str) -> list[Item]:
-        """Alternating user and assistant messages, beginning with the user's."""
+        """Alternating user and assistant messages, beginning with the user's.
+
+        Calls and results are refused where no tools are defined.
+        """
         model = str(ModelRef(provider, request.model))
-        utterances = prepare(request.messages, WIRE, model, self._read_image)
+        told = request.messages if request.tools else in_words(request.messages)
+        utterances = prepare(told, WIRE, model, self._read_image)
         points = _last_places(utterances, self._cache_points(request.messages))
         messages: list[Item] = []
         for utterance in utterances:

@@ -50,7 +50,7 @@ class ChatCompletions:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if request.tools:
+        if request.tools and not request.tools_closed:
             body["tools"] = [
                 {
                     "type": "function",

@@ -75,7 +75,7 @@ class Responses:
             body["reasoning"] = {"summary": "auto"}
             if request.reasoning_effort is not None:
                 body["reasoning"]["effort"] = request.reasoning_effort
-        if request.tools:
+        if request.tools and not request.tools_closed:
             body["tools"] = [
                 {
                     "type": "function",

@@ -8,6 +8,7 @@ however politely the connection was closed.
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Protocol
 
 from app.domain.chat import ChatRequest, Finished, StreamEvent
@@ -16,6 +17,7 @@ from app.providers.connection import Connection
 from app.providers.dialect import Dialects, refused_parameter, without
 from app.providers.faults import complaint_of, is_safe_to_chain, translate
 from app.providers.retry import RetryPolicy, with_retries
+from app.providers.transcript import in_words
 
 
 class Reader(Protocol):
@@ -74,6 +76,8 @@ class StreamingModel:
         base_url = self._connection.base_url.text
         dropped = set(self._dialects.refused(base_url, request.model))
         while True:
+            if "tools" in dropped:
+                request = replace(request, messages=in_words(request.messages), tools=())
             body = without(self._wire.body(request, self._connection.provider), dropped)
             begun = False
             try:

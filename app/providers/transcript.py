@@ -9,7 +9,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.domain.conversations import (
@@ -99,6 +99,34 @@ def prepare(
         if parts or calls or results or raw:
             prepared.append(Utterance(message.role, place, parts, calls, results, raw))
     return tuple(prepared)
+
+
+def in_words(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages with tool calls and results told in words, one for one.
+
+    For servers that know no tools, or refuse calls among the messages where none are offered. Calls
+    and results without their other half are left out.
+    """
+    answered = _answered_calls(messages)
+    return tuple(_told(message, pairs) for message, pairs in zip(messages, answered, strict=True))
+
+
+def _told(message: Message, pairs: frozenset[str]) -> Message:
+    if not any(isinstance(block, ToolCall | ToolResult) for block in message.blocks):
+        return message
+    blocks: list[Block] = []
+    for block in message.blocks:
+        match block:
+            case ToolCall(call_id=call_id, name=name, arguments=arguments):
+                if call_id in pairs:
+                    blocks.append(Text(f"[The tool {name} was called with {arguments}]"))
+            case ToolResult(call_id=call_id, name=name, text=text):
+                if call_id in pairs:
+                    blocks.append(Text(f"[The tool {name} answered: {text}]"))
+            case _:
+                blocks.append(block)
+    role = Role.USER if message.role is Role.TOOL else message.role
+    return replace(message, role=role, blocks=tuple(blocks), raw=None)
 
 
 def arguments_object(arguments: str) -> Item:

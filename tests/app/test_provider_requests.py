@@ -70,7 +70,8 @@ def round_trip(server: Loopback, wire: str) -> tuple[Message, ...]:
 def sent_after(server: Loopback, wire: str, **more: Any) -> Any:
     messages = round_trip(server, wire)
     server.reply(text("Sunny"))
-    hear(provider(wire, address(server, wire)), request(*messages, **more))
+    asked = request(*messages, **({"tools": (WEATHER,)} | more))
+    hear(provider(wire, address(server, wire)), asked)
     body = server.posts[-1].body
     return body["input"] if wire == RESPONSES else body["messages"]
 
@@ -126,7 +127,7 @@ def test_a_reply_with_a_lone_surrogate_can_go_back(server: Loopback, wire: str) 
     call = ToolCall("call_1", "weather", "{}")
     reply = message(Role.ASSISTANT, Text("ab"), call, raw=heard.finished.raw)
     server.reply(text("yes"))
-    sent = request(user("a"), reply, message(Role.TOOL, RESULT))
+    sent = request(user("a"), reply, message(Role.TOOL, RESULT), tools=(WEATHER,))
     again = hear(provider(wire, address(server, wire)), sent)
     assert (again.text, again.error) == ("yes", None)
     assert "a\\ufffdb" in json.dumps(server.posts[-1].body)
@@ -212,8 +213,39 @@ def test_calls_without_results_and_results_without_calls_are_not_sent(wire: str)
 @pytest.mark.parametrize("wire", WIRES)
 def test_broken_arguments_go_back_as_an_object(wire: str) -> None:
     call = message(Role.ASSISTANT, ToolCall("call_1", "weather", '{"city'))
-    body = BODIES[wire].body(request(user("a"), call, message(Role.TOOL, RESULT)), "p")
+    sent = request(user("a"), call, message(Role.TOOL, RESULT), tools=(WEATHER,))
+    body = BODIES[wire].body(sent, "p")
     assert "malformed_arguments" in json.dumps(body)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_last_request_offers_no_tool_and_still_explains_the_calls(wire: str) -> None:
+    call = message(Role.ASSISTANT, CALL)
+    sent = request(user("a"), call, message(Role.TOOL, RESULT), tools=(WEATHER,), tools_closed=True)
+    body = BODIES[wire].body(sent, "p")
+    if wire == MESSAGES:  # refuses calls among the messages where no tools are defined
+        assert (len(body["tools"]), body["tool_choice"]) == (1, {"type": "none"})
+    else:
+        assert "tools" not in body
+    assert "call_1" in json.dumps(body)
+
+
+def test_anthropic_is_told_of_calls_in_words_where_no_tools_are_offered() -> None:
+    call = message(Role.ASSISTANT, Text("I look"), CALL)
+    body = Messages().body(request(user("a"), call, message(Role.TOOL, RESULT)), "p")
+    assert "tool_use" not in json.dumps(body)
+    assert body["messages"][2]["content"][0]["text"] == "[The tool weather answered: Sunny]"
+
+
+def test_a_server_that_refuses_tools_hears_of_earlier_calls_in_words(server: Loopback) -> None:
+    refusal = {"error": {"message": "test-model does not support tools", "type": "api_error"}}
+    server.reply(json_reply(refusal, 400)).reply(text("Sunny."))
+    call = message(Role.ASSISTANT, CALL)
+    sent = request(user("a"), call, message(Role.TOOL, RESULT), tools=(WEATHER,))
+    assert hear(provider(CHAT, server.v1), sent).text == "Sunny."
+    roles = [each["role"] for each in server.posts[-1].body["messages"]]
+    assert roles == ["user", "assistant", "user"]
+    assert "tools" not in server.posts[-1].body
 
 
 @pytest.mark.parametrize("wire", WIRES)
