@@ -56,16 +56,18 @@ def _pages(cursor: Connection, ids: list[int]) -> Mapping[int, Words]:
     return {each: Words(texts, title, source) for each, (title, source, texts) in pages.items()}
 
 
-def _memories(cursor: Connection, ids: list[int]) -> Mapping[int, Words]:
+def _learned(table: str, message: str, cursor: Connection, ids: list[int]) -> Mapping[int, Words]:
     rows = cursor.execute(
-        "SELECT id, text FROM memory WHERE id IN (SELECT unnest(?))", [ids]
+        f"SELECT id, text, {message} FROM {table} WHERE id IN (SELECT unnest(?))", [ids]
     ).fetchall()
-    return {each: Words((text,)) for each, text in rows}
+    return {each: Words((text,), message_id=message_id) for each, text, message_id in rows}
 
 
 _READERS: Mapping[PassageKind, Reader] = {
     PassageKind.EXCHANGE_SUMMARY: partial(_summaries, "exchange"),
     PassageKind.CONVERSATION_SUMMARY: partial(_summaries, "conversation"),
+    PassageKind.FACT: partial(_learned, "fact", "message_id"),
+    PassageKind.MEMORY: partial(_learned, "memory", "NULL"),
+    PassageKind.TOOL_SUMMARY: partial(_learned, "tool_summary", "message_id"),
     PassageKind.MAN_PAGE: _pages,
-    PassageKind.MEMORY: _memories,
 }
