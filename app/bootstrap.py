@@ -25,6 +25,9 @@ from app.memory.probes import ProbeQuestions
 from app.memory.search import SearchService
 from app.memory.spaces import Spaces
 from app.memory.vector_sync import VectorSync
+from app.providers.own_prices import OwnPrices
+from app.providers.prices import PriceBook
+from app.providers.retry import RetryPolicy
 from app.storage.backup import Backup, make_backup
 from app.storage.caretaker import Caretaker
 from app.storage.conversations import Conversations
@@ -35,6 +38,7 @@ from app.storage.man_pages import ManPages
 from app.storage.passages import Passages
 from app.storage.recovery import open_store
 from app.storage.settings import Settings
+from app.storage.spending import Spending
 from app.storage.store import Store
 from app.storage.summaries import Summaries
 from app.storage.vectors import Vectors
@@ -42,7 +46,10 @@ from app.system.keys import KeyStore
 from app.system.lock import InstanceLock
 from app.system.logs import start_log
 from app.system.paths import DataPaths
+from app.workers.background_choice import BackgroundChoice
+from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
+from app.workers.summary_load import SummaryLoad
 
 if TYPE_CHECKING:
     from app.check import CheckReport
@@ -82,6 +89,10 @@ class Services:
     models: ModelDirectory
     chat: ExchangeLoop
     workers: WorkerBoard
+    background_model: BackgroundModel
+    background: BackgroundChoice
+    own_prices: OwnPrices
+    spending: Spending
     caretaker: Caretaker
     lock: InstanceLock
 
@@ -108,6 +119,7 @@ class Services:
         """
         steps: Sequence[Callable[[], object]] = (
             self.chat.close,
+            self.background_model.close,
             self.embedders.close,  # ends requests that workers and questions wait for
             self.workers.stop,
             self.caretaker.stop,
@@ -147,7 +159,14 @@ def build(paths: DataPaths, role: Role) -> Services:
         search = SearchService(store, settings, index, index_sync, meaning)
         explainer = Explainer(store, settings, index, search)
         models = ModelDirectory(settings, keys, search.passages_for_recall)
-        workers = WorkerBoard(store, settings, embedder=embedders.active)
+        own_prices = OwnPrices(settings)
+        # A worker waits and tries again by itself, where the user can see it.
+        registry = provider_registry(settings, keys, RetryPolicy(tries=1))
+        prices = PriceBook(registry.find_config, own_prices.all)
+        background_model = BackgroundModel(store, settings, registry, prices)
+        undo.callback(background_model.close)
+        load = SummaryLoad(store, settings)
+        workers = WorkerBoard(store, settings, embedder=embedders.active, model=background_model)
         chat = ExchangeLoop(store, settings, models.for_exchanges())
         undo.callback(chat.close)
         services = Services(
@@ -174,6 +193,12 @@ def build(paths: DataPaths, role: Role) -> Services:
             models=models,
             chat=chat,
             workers=workers,
+            background_model=background_model,
+            background=BackgroundChoice(
+                settings, registry, prices, (load.exchanges, load.conversations)
+            ),
+            own_prices=own_prices,
+            spending=Spending(store),
             caretaker=Caretaker(store),
             lock=lock,
         )

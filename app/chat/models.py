@@ -13,6 +13,7 @@ from app.domain.provider_errors import ModelNotFound
 from app.providers.configuration import ProviderConfig, ProviderKind
 from app.providers.limits import Network
 from app.providers.local_servers import LocalServer, find_local_servers
+from app.providers.own_prices import OwnPrices
 from app.providers.prices import PriceBook
 from app.providers.recall import RECALL, FindPassages, RecallModel
 from app.providers.registry import ProviderRegistry
@@ -38,7 +39,7 @@ class ModelDirectory:
         self._settings = settings
         self._recall = RecallModel(find_passages)
         self._registry = ProviderRegistry(self._configured, keys, network=self._network)
-        self._prices = PriceBook(self._registry.find_config)
+        self._prices = PriceBook(self._registry.find_config, OwnPrices(settings).all)
         self._built: dict[str, tuple[object, RemoteProvider]] = {}
 
     def for_exchanges(self) -> Models:

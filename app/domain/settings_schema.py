@@ -176,13 +176,15 @@ _EMBEDDER = (
     r"|(?!onnx:|builtin:)[a-z0-9][a-z0-9._-]{0,39}:[^\s\x00-\x1f\x7f\ud800-\udfff]{1,200}"
 )
 
+_MODEL = r"(?!recall:)[a-z0-9][a-z0-9._-]{0,39}:[^\s\x00-\x1f\x7f\ud800-\udfff]{1,200}"
+
 _P = SettingPage
 _ALL = (
     Setting("default_model", str, "recall:", _P.MODELS, "Default model",
             "The model new conversations use, as PROVIDER:MODEL; recall: is built in."),
     Setting("background_model", str, None, _P.MODELS, "Model for background work",
             "The model that summarises and extracts facts; none means extractive, on this machine.",
-            optional=True),
+            optional=True, shape=_MODEL, shape_words="PROVIDER:MODEL of a provider"),
     Setting("embedder", str, "builtin", _P.MODELS, "Embedder for search by meaning",
             "What turns texts into vectors; builtin and onnx: stay on this machine.",
             shape=_EMBEDDER,
@@ -297,10 +299,10 @@ _ALL = (
 _WITHOUT_EFFECT_YET = frozenset(
     key
     for key in (each.key for each in _ALL)
-    if key.startswith(("rag_", "auto_rag_", "spend_cap_"))
+    if key.startswith(("rag_", "auto_rag_"))
     or key
     in {
-        "background_model", "summary_max_tokens",
+        "summary_max_tokens",
         "context_subagent_history",
         "knowledge_extractor_enabled", "tool_summarizer_enabled",
     }

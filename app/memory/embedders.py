@@ -24,6 +24,7 @@ from app.providers.embedding_models import embedding_models, may_embed
 from app.providers.limits import Network
 from app.providers.local_embedder import LocalEmbedder
 from app.providers.loop_thread import LoopThread
+from app.providers.own_prices import OwnPrices
 from app.providers.prices import PriceBook
 from app.providers.registry import ProviderRegistry
 from app.providers.remote_embedder import (
@@ -34,6 +35,7 @@ from app.providers.remote_embedder import (
     remote_model,
 )
 from app.providers.request_pace import RequestPace
+from app.providers.retry import RetryPolicy
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.system.keys import KeyStore
@@ -102,7 +104,7 @@ class EmbedderDirectory:
     ) -> None:
         self._settings = settings
         self._registry = registry
-        self._prices = PriceBook(registry.find_config)
+        self._prices = PriceBook(registry.find_config, OwnPrices(settings).all)
         self._built_in = built_in
         self._batch_limit_s = batch_limit_s
         self._question_limit_s = question_limit_s
@@ -327,8 +329,10 @@ class EmbedderDirectory:
         )
 
 
-def provider_registry(settings: Settings, keys: KeyStore) -> ProviderRegistry:
-    """Return the providers that the settings name."""
+def provider_registry(
+    settings: Settings, keys: KeyStore, policy: RetryPolicy | None = None
+) -> ProviderRegistry:
+    """Return the providers that the settings name; `policy` says when a request is sent again."""
 
     def configured() -> list[ProviderConfig]:
         return [
@@ -341,7 +345,7 @@ def provider_registry(settings: Settings, keys: KeyStore) -> ProviderRegistry:
     def network() -> Network:
         return Network(settings.text("proxy_url") or None, settings.text("ca_bundle") or None)
 
-    return ProviderRegistry(configured, keys, network=network)
+    return ProviderRegistry(configured, keys, network=network, policy=policy)
 
 
 def amount_to_embed(store: Store) -> tuple[int, int]:

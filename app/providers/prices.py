@@ -38,16 +38,17 @@ class PriceBook:
 
     `find_config` gives a provider's configuration by name, None for those without one (recall):
     kinds openai and anthropic are priced by the vendor's list, also behind a gateway; a compatible
-    one by the vendor its base URL belongs to, if it is a known one.
+    one by the vendor its base URL belongs to, if it is a known one. `own` gives the user's table as
+    it is now, keyed by `PROVIDER:MODEL` (`own_prices`).
     """
 
     def __init__(
         self,
         find_config: Callable[[str], ProviderConfig | None],
-        own: Mapping[str, OwnPrice] | None = None,
+        own: Callable[[], Mapping[str, OwnPrice]] = dict,
     ) -> None:
         self._find_config = find_config
-        self._own = dict(own or {})
+        self._own = own
 
     def cost(
         self,
@@ -59,11 +60,10 @@ class PriceBook:
     ) -> Cost:
         """Return the cost of one request; `input_tokens` includes `cached_tokens`.
 
-        `at` (default: now) decides between prices that have changed. The user's table is keyed by
-        `PROVIDER:MODEL`.
+        `at` (default: now) decides between prices that have changed. The user's own price wins.
         """
         cached_tokens = min(cached_tokens, input_tokens)
-        if (own := self._own.get(str(ref))) is not None:
+        if (own := self._own().get(str(ref))) is not None:
             return _own_cost(own, input_tokens, output_tokens, cached_tokens)
         if (vendor := self._vendor(ref.provider)) is None:
             return _unknown(ref)

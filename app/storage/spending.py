@@ -65,6 +65,11 @@ class Spending:
         tokens, cost_usd, all_known = row or (0, 0.0, True)
         return Ledger(int(tokens), float(cost_usd) if all_known else None)
 
+    def on(self, purpose: str, moment: datetime) -> Ledger:
+        """Return what was spent on "chat" or for a worker since a moment."""
+        spent = self._spent("spent_at >= ? AND purpose = ?", to_db(moment), purpose)
+        return Ledger(spent.tokens, spent.cost_usd)
+
     def since(self, moment: datetime) -> Spent:
         """Return all that was spent since a moment, chats included."""
         return self._spent("spent_at >= ?", to_db(moment))

@@ -47,6 +47,9 @@ from app.workers.structured import Schema, object_in, without_thoughts
 
 _log = logging.getLogger(__name__)
 CONSENTS = "background_consent"
+MODEL_KEYS = frozenset(  # what may let a worker that waits go on
+    ("background_model", CONSENTS, "own_prices", "spend_cap_daily_usd", "spend_cap_monthly_usd")
+)
 _CONTEXT_TOKENS = 4096  # of a model that says nothing: what Ollama gives one unless told more
 _MOST_OUTPUT_TOKENS = 4096  # reasoning counts as output, and comes first
 _SLACK = 1.3  # tokens are estimated, a cap is not

@@ -11,11 +11,13 @@ from app.domain.events import Changed
 from app.domain.ids import ConversationId
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.storage.attempts import Attempts
+from app.storage.part_notes import PartNotes
 from app.storage.settings import Settings
 from app.storage.spending import Spending
 from app.storage.store import Store
 from app.storage.summary_work import SummaryWork
 from app.system.manual import Manual
+from app.workers.background_model import AsksModel
 from app.workers.clock import Clock, SystemClock
 from app.workers.conversation_summarizer import ConversationSummarizer
 from app.workers.embedding_pipeline import ActiveEmbedder, EmbeddingPipeline
@@ -23,8 +25,9 @@ from app.workers.exchange_summarizer import ExchangeSummarizer
 from app.workers.job import Job
 from app.workers.machine import StatusListener, Worker
 from app.workers.man_indexer import ManIndexer
+from app.workers.model_summariser import ModelSummariser
 from app.workers.open_conversation import OpenConversation
-from app.workers.summariser import ExtractiveSummariser
+from app.workers.summariser import ChosenSummariser, ExtractiveSummariser, Summariser
 from app.workers.verdicts import Jitter, full_jitter
 
 Host = Callable[[Callable[[], None]], None]
@@ -60,8 +63,8 @@ class _Run:
 class WorkerBoard:
     """The workers of one store. Thread-safe; only what says so blocks.
 
-    Built with the workers there are, or with `jobs` of the caller's making. It does nothing until
-    `start` gives it a host, or `run_until_idle` a thread.
+    Built with the workers there are, or with `jobs` of the caller's making; `model` is for those that
+    may ask one. It does nothing until `start` gives it a host, or `run_until_idle` a thread.
 
     Attributes:
         embedding: The embedding pipeline; None without `embedder`, which says what to embed with.
@@ -76,6 +79,7 @@ class WorkerBoard:
         jitter: Jitter = full_jitter,
         *,
         embedder: ActiveEmbedder | None = None,
+        model: AsksModel | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -83,7 +87,7 @@ class WorkerBoard:
         self._clock = clock or SystemClock()
         self.embedding = embedder and EmbeddingPipeline(store, settings, embedder)
         if jobs is None:
-            jobs = (*summarisers(store, settings, self._opened), ManIndexer(store, Manual()))
+            jobs = (*summarisers(store, settings, self._opened, model), ManIndexer(store, Manual()))
         if self.embedding is not None:
             jobs = (*jobs, self.embedding)
         self._workers = {job.name: self._worker_for(job, jitter) for job in jobs}
@@ -231,6 +235,7 @@ class WorkerBoard:
             all_time=partial(Spending(self._store).all_time, job.name),
             clock=self._clock,
             jitter=jitter,
+            spent_since=partial(Spending(self._store).on, job.name),
         )
         worker.on_status = self._tell
         return worker
@@ -313,10 +318,13 @@ class WorkerBoard:
 
 
 def summarisers(
-    store: Store, settings: Settings, opened: OpenConversation
+    store: Store, settings: Settings, opened: OpenConversation, model: AsksModel | None = None
 ) -> tuple[Job[Any, Any], ...]:
-    """Return the jobs that write summaries."""
-    summariser = ExtractiveSummariser()
+    """Return the jobs that write summaries; extractive ones where no `model` is given or chosen."""
+    summariser: Summariser = ExtractiveSummariser()
+    if model is not None:
+        by_model = ModelSummariser(model, PartNotes(store))
+        summariser = ChosenSummariser(lambda: bool(model.model), by_model)
     return (
         ExchangeSummarizer(store, settings, summariser, opened),
         ConversationSummarizer(store, settings, summariser, opened),

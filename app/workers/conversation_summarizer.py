@@ -15,14 +15,15 @@ from app.providers.extractive import Turn
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summary_work import Standing, SummaryWork, Tally, WaitingConversation
-from app.workers.job import IsCancelled, Pace, Saved
+from app.workers.background_model import MODEL_KEYS
+from app.workers.job import PAID, IsCancelled, Pace, Saved
 from app.workers.open_conversation import OpenConversation
 from app.workers.summariser import Summariser
 from app.workers.summary_records import Summarised, records_of, saved_of
 
 _AT_ONCE = 25  # a title and tags are statements of their own: more would hold up the writer
 _MINIMUM = "min_exchanges_for_conversation_summary"
-_CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes"))
+_CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes")) | MODEL_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,12 @@ class ConversationSummarizer:
         self._summariser = summariser
         self._opened = opened
         self._work = SummaryWork(store)
-        self.pace = pace or Pace(save_items=_AT_ONCE)
+        self._pace = pace or Pace(save_items=_AT_ONCE)
+
+    @property
+    def pace(self) -> Pace:
+        """One by one when each is paid for."""
+        return PAID if self._summariser.is_paid else self._pace
 
     def find(self, at: datetime) -> Sequence[WaitingConversation]:
         """Return conversations whose summary is missing or old, latest changed first."""
@@ -82,7 +88,7 @@ class ConversationSummarizer:
             content_hash="",
             created_at=item.said_at,
         )
-        digest = self._summariser.conversation(turns, is_cancelled)
+        digest = self._summariser.conversation(item.id, turns, is_cancelled)
         return _Made(item, Summarised(place, item.stamp, digest))
 
     def save(self, results: Sequence[_Made]) -> Saved:
@@ -114,7 +120,10 @@ class ConversationSummarizer:
     def wakes_for(self, changed: Changed) -> bool:
         """Return whether an exchange ended, or a conversation left the trash or changed."""
         return bool(
-            changed.turns_completed or changed.conversations or changed.settings & _CONCERNED
+            changed.turns_completed
+            or changed.conversations
+            or changed.providers
+            or changed.settings & _CONCERNED
         )
 
     def waiting_words(self, count: int) -> str:
@@ -127,7 +136,7 @@ class ConversationSummarizer:
         source, digest = made.source, made.summarised.digest
         replaced = standing.passages.get(source.id, ())
         passage_id = self._store.ids.passage()
-        changes = records_of(made.summarised, passage_id, self._summariser.model, replaced)
+        changes = records_of(made.summarised, passage_id, replaced)
         if digest.title and source.title_origin is TitleOrigin.FIRST_WORDS:
             title = ConversationEdited(
                 source.id, title=digest.title, title_origin=TitleOrigin.SUMMARISER

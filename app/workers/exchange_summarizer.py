@@ -13,7 +13,8 @@ from app.providers.extractive import Turn
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summary_work import Found, SummaryWork, Tally, WaitingExchange
-from app.workers.job import IsCancelled, Pace, Saved
+from app.workers.background_model import MODEL_KEYS
+from app.workers.job import PAID, IsCancelled, Pace, Saved
 from app.workers.open_conversation import OpenConversation
 from app.workers.summariser import Summariser
 from app.workers.summary_records import Summarised, records_of, saved_of
@@ -21,7 +22,7 @@ from app.workers.summary_records import Summarised, records_of, saved_of
 _AT_ONCE = 100
 _AHEAD = 1_000  # finding looks at every exchange there is: 10 ms of a library of 10,000
 _MINIMUM = "min_messages_for_exchange_summary"
-_CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes"))
+_CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes")) | MODEL_KEYS
 
 
 class ExchangeSummarizer:
@@ -42,9 +43,14 @@ class ExchangeSummarizer:
         self._summariser = summariser
         self._opened = opened
         self._work = SummaryWork(store)
-        self.pace = pace or Pace()
+        self._pace = pace or Pace()
         self._ahead: Sequence[Found] = ()
         self._news = False
+
+    @property
+    def pace(self) -> Pace:
+        """One by one when each is paid for."""
+        return PAID if self._summariser.is_paid else self._pace
 
     def find(self, at: datetime) -> Sequence[WaitingExchange]:
         """Return the newest completed exchanges without a current summary, with their words.
@@ -97,7 +103,7 @@ class ExchangeSummarizer:
             for each in kept:
                 replaced = standing.passages.get(each.place.source_id, ())
                 passage_id = self._store.ids.passage()
-                changes += records_of(each, passage_id, self._summariser.model, replaced)
+                changes += records_of(each, passage_id, replaced)
             if changes:
                 self._store.commit_now(*changes)
             return saved_of(results, kept)
@@ -116,7 +122,7 @@ class ExchangeSummarizer:
         """Return whether an exchange ended, or a conversation left the trash or changed."""
         if changed.turns_completed or changed.settings & _CONCERNED:
             self._news = True
-        return self._news or bool(changed.conversations)
+        return self._news or bool(changed.conversations or changed.providers)
 
     def waiting_words(self, count: int) -> str:
         """Return how many exchanges wait, in words."""

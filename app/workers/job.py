@@ -46,6 +46,9 @@ class Pace:
     retries: int = 6
 
 
+PAID = Pace(save_items=1)
+
+
 @dataclass(frozen=True, slots=True)
 class Saved:
     """What became of results: stored, or found to need nothing; and what they cost."""

@@ -7,10 +7,10 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Generic
 
-from app.domain.errors import Cancelled
+from app.domain.errors import Cancelled, StorageError
 from app.domain.events import Changed
 from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
 from app.storage.attempts import Attempts
@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.1
 _LOOK_AT_STOP_EVERY_S = 1.0  # for a host that sets `stop` without waking the worker
 _PROBES_OF_A_DRAIN = 7  # failed probes in a row after which a drain no longer waits for the world
+_WAIT_OF_A_DRAIN_S = 600.0  # and what it waits at most for the next one
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Worker(Generic[Item, Result]):
         all_time: Callable[[], Ledger] = Ledger,
         clock: Clock | None = None,
         jitter: Jitter = full_jitter,
+        spent_since: Callable[[datetime], Ledger] | None = None,
     ) -> None:
         self._job = job
         self._attempts = attempts
@@ -69,6 +71,8 @@ class Worker(Generic[Item, Result]):
         self._all_time = all_time
         self._clock = clock or SystemClock()
         self._jitter = jitter
+        self._spent_since = spent_since
+        self._built_at = self._clock.now()
         self._progress = Progress(job.tally, self._clock)
         self._state = WorkerState.STOPPED
         self._hosted = threading.Lock()
@@ -116,7 +120,7 @@ class Worker(Generic[Item, Result]):
         """Return the status, its numbers asked anew if the worker does not run; blocking."""
         if self._hosted.acquire(blocking=False):
             try:
-                self._progress.counts.all_time = self._all_time()
+                self._read_spend()
                 self._progress.ask()
                 self._publish()
             finally:
@@ -191,7 +195,7 @@ class Worker(Generic[Item, Result]):
         self._progress.begin()
         self._enter(WorkerState.RUNNING)
         if not self._knows_past:
-            self._progress.counts.all_time = self._all_time()
+            self._read_spend()
             self._knows_past = True
         tally = self._progress.tally
         if self._tries or tally.waiting_retry or tally.set_aside:
@@ -292,7 +296,8 @@ class Worker(Generic[Item, Result]):
         self._progress.counts.blocked_by = str(block)
         self._progress.counts.last_error = str(block)
         wait_s = world_wait_s(self._probes_in_a_row, block, self._jitter)
-        gives_up = wait_s is None or self._probes_in_a_row >= _PROBES_OF_A_DRAIN
+        is_long = wait_s is None or wait_s > _WAIT_OF_A_DRAIN_S
+        gives_up = is_long or self._probes_in_a_row >= _PROBES_OF_A_DRAIN
         return _Rest(WorkerState.BLOCKED, wait_s, gives_up)
 
     def _broken(self, error: Exception) -> _Rest:
@@ -307,6 +312,7 @@ class Worker(Generic[Item, Result]):
         present = self._clock.monotonic()
         deadline = float("inf") if rest.wait_s is None else present + rest.wait_s
         self._progress.end()
+        self._read_spend()
         self._progress.counts.current_item = ""
         self._progress.counts.next_look_at = (
             None if rest.wait_s is None else self._clock.now() + timedelta(seconds=rest.wait_s)
@@ -323,6 +329,7 @@ class Worker(Generic[Item, Result]):
         """Store what was finished before the stop, if that can be done; then be stopped."""
         try:
             self._save()
+            self._read_spend()
             self._progress.ask()
         except Exception as error:  # noqa: BLE001 - what is lost here is found again by query
             _log.warning("%s stopped with results unsaved: %s", self.name, trace_of(error))
@@ -333,6 +340,15 @@ class Worker(Generic[Item, Result]):
         self._enter(WorkerState.STOPPED)
 
     # -- telling
+
+    def _read_spend(self) -> None:
+        """Take what was spent from the record: an item that failed may have been paid for too."""
+        try:
+            self._progress.counts.all_time = self._all_time()
+            if self._spent_since is not None:
+                self._progress.counts.session = self._spent_since(self._built_at)
+        except StorageError as error:
+            _log.warning("%s: what was spent could not be read: %s", self.name, error)
 
     def _enter(self, state: WorkerState) -> None:
         if state is not self._state:

@@ -27,9 +27,7 @@ class Summarised:
     digest: Digest
 
 
-def records_of(
-    made: Summarised, passage_id: PassageId, model: str, replaced: tuple[int, ...]
-) -> list[Change]:
+def records_of(made: Summarised, passage_id: PassageId, replaced: tuple[int, ...]) -> list[Change]:
     """Return what stores a summary; an empty one is kept too, so that it is not tried again.
 
     The passage bears the time of what it is about, not of the summary. `replaced` are the passages
@@ -43,7 +41,7 @@ def records_of(
         source_id=place.source_id,
         conversation_id=place.conversation_id,
         text=summary,
-        model=model,
+        model=made.digest.model,
         source_hash=made.stamp,
         made_at=now(),
     )

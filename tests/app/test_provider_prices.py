@@ -22,7 +22,7 @@ ESTIMATED = ModelRef("openai", "gpt-4o-mini")
 
 
 def book(**own: OwnPrice) -> PriceBook:
-    return PriceBook(CONFIGS.get, {f"local:{model}": price for model, price in own.items()})
+    return PriceBook(CONFIGS.get, lambda: {f"local:{model}": price for model, price in own.items()})
 
 
 def test_a_known_price_is_applied_and_named() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message, Role, Text
-from app.domain.ids import new_uid
+from app.domain.ids import ConversationId, new_uid
 from app.providers.extractive import Turn
 from app.storage.store import Store
 from app.workers.job import IsCancelled
@@ -24,6 +24,7 @@ class ScriptedSummariser:
 
     def __init__(self) -> None:
         self.model = "scripted:1"
+        self.is_paid = False
         self.read: list[str] = []
         self.poison: set[str] = set()
         self.before: Callable[[str, IsCancelled], None] = lambda _, __: None
@@ -31,7 +32,12 @@ class ScriptedSummariser:
     def exchange(self, turn: Turn, is_cancelled: IsCancelled) -> Digest:
         return self._digest(turn.asked, is_cancelled)
 
-    def conversation(self, turns: Sequence[Turn], is_cancelled: IsCancelled) -> Digest:
+    def conversation(
+        self,
+        _conversation_id: ConversationId,
+        turns: Sequence[Turn],
+        is_cancelled: IsCancelled,
+    ) -> Digest:
         return self._digest(" ".join(turn.asked for turn in turns), is_cancelled)
 
     def _digest(self, asked: str, is_cancelled: IsCancelled) -> Digest:
@@ -39,7 +45,7 @@ class ScriptedSummariser:
         self.read.append(asked)
         if self.poison & set(asked.split()):
             raise RuntimeError(asked)
-        return Digest(f"about {asked}", f"Title of {asked}"[:60], ("automatic",))
+        return Digest(f"about {asked}", f"Title of {asked}"[:60], ("automatic",), model=self.model)
 
 
 def go_on(
