@@ -1,4 +1,4 @@
-"""Queries about core memory, the text that goes into every prompt, and all it ever was."""
+"""The core memory: a short text that goes into every prompt, written by the user or a model's tool."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,26 +8,26 @@ from app.storage.times import from_db
 
 
 @dataclass(frozen=True, slots=True)
+class CoreMemoryText:
+    """A wording; `author` is "user" or PROVIDER:MODEL, `made_at` UTC, both None before the first."""
+
+    text: str = ""
+    author: str | None = None
+    made_at: datetime | None = None
+
+
 class CoreMemory:
-    """A wording of core memory; `author` is "user" or PROVIDER:MODEL, `made_at` UTC."""
-
-    text: str
-    author: str
-    made_at: datetime
-
-
-class CoreMemories:
-    """Reads core memory. Blocking: for worker threads and the command line."""
+    """Reads it. Blocking: for worker threads and the command line."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def current(self) -> CoreMemory | None:
-        """Return what holds now; None before anything was written."""
+    def now(self) -> CoreMemoryText:
+        """Return the newest text."""
         found = self.versions(1)
-        return found[0] if found else None
+        return found[0] if found else CoreMemoryText()
 
-    def versions(self, limit: int = 100) -> tuple[CoreMemory, ...]:
+    def versions(self, limit: int = 100) -> tuple[CoreMemoryText, ...]:
         """Return what it was, newest first."""
         rows = self._store.read(
             lambda cursor: cursor.execute(
@@ -35,4 +35,4 @@ class CoreMemories:
                 [limit],
             ).fetchall()
         )
-        return tuple(CoreMemory(text, author, from_db(at)) for text, author, at in rows)
+        return tuple(CoreMemoryText(text, author, from_db(at)) for text, author, at in rows)

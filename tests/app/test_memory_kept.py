@@ -8,7 +8,7 @@ from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind
 from app.memory.core_memory import CoreMemoryService
 from app.memory.memories import LIMIT_CHARS, MemoryService
-from app.storage.core_memory import CoreMemories
+from app.storage.core_memory import CoreMemory
 from app.storage.forget import forget
 from app.storage.passages import Passages
 from app.storage.settings import Settings
@@ -18,13 +18,13 @@ from tests.fakes.stored import opened, tables, told
 def test_core_memory_is_written_and_every_wording_kept(data_dir: Path) -> None:
     with opened(data_dir) as store:
         core = CoreMemoryService(store, Settings(store))
-        assert core.text == ""
+        assert core.text() == ""
         assert core.set("Likes tea.") == "Likes tea."
         assert core.append("Lives in Graz.", "openai:m") == "Likes tea.\nLives in Graz."
         assert core.replace("tea", "coffee") == "Likes coffee.\nLives in Graz."
     with opened(data_dir) as store:
-        assert CoreMemoryService(store, Settings(store)).text == "Likes coffee.\nLives in Graz."
-        wordings = CoreMemories(store).versions()
+        assert CoreMemoryService(store, Settings(store)).text() == "Likes coffee.\nLives in Graz."
+        wordings = CoreMemory(store).versions()
         assert [each.text for each in wordings][-1] == "Likes tea."
         assert [each.author for each in wordings] == ["user", "openai:m", "user"]
 
@@ -36,7 +36,7 @@ def test_core_memory_says_what_its_limit_is(data_dir: Path) -> None:
         core = CoreMemoryService(store, settings)
         with pytest.raises(InvalidInput, match="25 tokens long, core_memory_max_tokens allows 10"):
             core.append("word" * 25)
-        assert core.text == ""
+        assert core.text() == ""
 
 
 def test_what_is_too_long_since_the_limit_fell_can_be_shortened(data_dir: Path) -> None:
