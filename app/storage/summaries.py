@@ -1,6 +1,6 @@
 """Queries about summaries. What still lacks one is `app.storage.summary_work`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +10,10 @@ from app.storage.times import from_db
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The latest summary of an exchange or a conversation; `model` is "extractive" or PROVIDER:MODEL."""
+    """A summary of an exchange or a conversation.
+
+    `model` is "extractive", "user" or PROVIDER:MODEL; `made_at`, UTC, names the version.
+    """
 
     source_id: int
     text: str
@@ -35,3 +38,14 @@ class Summaries:
             ).fetchall()
         )
         return {row[0]: Summary(row[0], row[1], row[2], from_db(row[3])) for row in rows}
+
+    def versions(self, kind: str, source_id: int) -> Sequence[Summary]:
+        """Return every summary that an exchange or a conversation had, the newest first."""
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT source_id, text, model, made_at FROM summary "
+                "WHERE kind = ? AND source_id = ? ORDER BY latest DESC, made_at DESC",
+                [kind, source_id],
+            ).fetchall()
+        )
+        return [Summary(row[0], row[1], row[2], from_db(row[3])) for row in rows]
