@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING
 from app.chat.exchanges import ExchangeLoop
 from app.chat.library import Library
 from app.chat.models import ModelDirectory
+from app.chat.tools.conversations import ConversationTools
+from app.chat.tools.manual import ManualTools
+from app.chat.tools.memory import MemoryTools
+from app.chat.tools.toolbox import Toolbox
 from app.domain.ids import ConversationId
 from app.index.text_index import TantivyTextIndex
+from app.memory.core_memory import CoreMemoryService
 from app.memory.coverage import Coverage
 from app.memory.embedders import EmbedderDirectory, provider_registry
 from app.memory.explain import Explainer
 from app.memory.index_sync import IndexSync
 from app.memory.meaning import Meaning
+from app.memory.memories import MemoryService
 from app.memory.overview import OverviewService
 from app.memory.probes import ProbeQuestions
 from app.memory.search import SearchService
@@ -167,7 +173,15 @@ def build(paths: DataPaths, role: Role) -> Services:
         undo.callback(background_model.close)
         load = SummaryLoad(store, settings)
         workers = WorkerBoard(store, settings, embedder=embedders.active, model=background_model)
-        chat = ExchangeLoop(store, settings, models.for_exchanges())
+        core_memory = CoreMemoryService(store, settings)
+        toolbox = Toolbox(
+            (
+                *ConversationTools(store, search).tools(),
+                *MemoryTools(search, MemoryService(store), core_memory).tools(),
+                *ManualTools(search, workers.refresh).tools(),
+            )
+        )
+        chat = ExchangeLoop(store, settings, models.for_exchanges(), toolbox=toolbox)
         undo.callback(chat.close)
         services = Services(
             paths=paths,
