@@ -3,24 +3,16 @@
 What these write the user finds in the memory view, with the turn it came from, and can take back.
 """
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 from app.chat.tools.conversations import QUERY, limit_of
 from app.chat.tools.quoting import OFFSET, cut, date, document, part_of, percent, quoted
 from app.chat.tools.toolbox import Tool, ToolContext
-from app.domain.changes import CoreMemoryPut, MemoryPut, PassagesPut
-from app.domain.errors import InvalidInput
-from app.domain.facts import Memory
-from app.domain.ids import new_uid
-from app.domain.passages import Passage, PassageKind, SearchResult
-from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.passages import PassageKind, SearchResult
+from app.memory.core_memory import CoreMemoryService
+from app.memory.memories import LIMIT_CHARS, MemoryService
 from app.memory.search import SearchService
-from app.storage.core_memory import CoreMemory
-from app.storage.settings import Settings
-from app.storage.store import Store
-from app.storage.times import now
 
 _SNIPPET_CHARS = 160
 _QUESTION_CHARS = 100
@@ -31,18 +23,18 @@ _EVERYTHING = tuple(
 
 
 def _text(description: str) -> Mapping[str, Any]:
-    return {"type": "string", "description": description, "minLength": 1, "maxLength": 4_000}
+    return {"type": "string", "description": description, "minLength": 1, "maxLength": LIMIT_CHARS}
 
 
 class MemoryTools:
     """Reads and writes memory. Blocking; thread-safe."""
 
-    def __init__(self, store: Store, settings: Settings, search: SearchService) -> None:
-        self._store = store
-        self._settings = settings
+    def __init__(
+        self, search: SearchService, archive: MemoryService, core: CoreMemoryService
+    ) -> None:
         self._search = search
-        self._core = CoreMemory(store)
-        self._lock = threading.Lock()
+        self._archive = archive
+        self._core = core
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools."""
@@ -99,48 +91,21 @@ class MemoryTools:
     # -- writing
 
     def _save(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        text, at = arguments["text"].strip(), now()
-        memory_id = self._store.ids.passage()
-        conversation_id = context.conversation.id
-        memory = Memory(memory_id, new_uid(), text, at, conversation_id, context.exchange_id)
-        passage = Passage(
-            memory_id, PassageKind.MEMORY, memory_id, conversation_id, context.exchange_id,
-            content_hash(text), at, estimate_tokens(text),
-        )  # fmt: skip
-        self._store.save(MemoryPut(memory), PassagesPut((passage,)))
-        return quoted({"saved": True, "memory_id": memory_id})
+        memory = self._archive.save(arguments["text"], context.conversation.id, context.exchange_id)
+        return quoted({"saved": True, "memory_id": memory.id})
 
     def _append(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         line = " ".join(arguments["text"].split())
-        with self._lock:
-            before = self._core.now().text
-            if line in before.splitlines():
-                return quoted({"saved": True, "core_memory": before})
-            return self._put("\n".join(filter(None, (before, line))), context)
+        if line in self._core.text().splitlines():
+            return _core_memory(self._core.text())
+        return _core_memory(self._core.append(line, context.model))
 
     def _replace(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        old, new = arguments["old"], arguments["new"]
-        with self._lock:
-            before = self._core.now().text
-            if (count := before.count(old)) != 1:
-                often = f"occurs {count} times" if count else "does not occur"
-                raise InvalidInput(
-                    f"'{cut(old, _QUESTION_CHARS)}' {often} in the core memory",
-                    f"It says: {quoted({'core_memory': before})}",
-                )
-            lines = before.replace(old, new).splitlines()
-            return self._put("\n".join(line for line in lines if line.strip()), context)
+        return _core_memory(self._core.replace(arguments["old"], arguments["new"], context.model))
 
-    def _put(self, text: str, context: ToolContext) -> str:
-        tokens = estimate_tokens(text)
-        most = self._settings.number("core_memory_max_tokens")
-        if tokens > most:
-            raise InvalidInput(
-                f"The core memory would take {tokens} tokens, {most} are allowed",
-                "Shorten it with core_memory_replace, or use memory_save.",
-            )
-        self._store.save(CoreMemoryPut(text, context.model, now()))
-        return quoted({"saved": True, "core_memory": text})
+
+def _core_memory(text: str) -> str:
+    return quoted({"saved": True, "core_memory": text})
 
 
 def _object(properties: Mapping[str, Any], required: tuple[str, ...]) -> Mapping[str, Any]:
