@@ -30,6 +30,7 @@ _SHORT_WORDS = 60  # a message is short to the degree that it has fewer
 _LENGTH_WORDS = 40
 _ANSWERS_SHARE = 0.3  # of the words before it stand in questions
 _COMPANY = 0.25  # of the score of the best other message in the turn, above the least of all
+_LEAST_SPREAD = 0.14  # of the query's weight: BM25 scores of candidates seldom deviate by less
 _ROUNDING = 1e-6  # of the largest score: equal scores may deviate from their mean by so little
 _NEAR = 1.5  # deviations above the mean cosine: a standing order counts when it is about the matter
 
@@ -108,14 +109,16 @@ def features(question: Question, survey: Survey, cosines: Cosines | None) -> Num
     short = np.clip(1 - traits.words / _SHORT_WORDS, 0, 1)
     answers = before.asking > _ANSWERS_SHARE
     own, around, asked = _meanings(survey, cosines)
+    # Where hardly a candidate holds any of the words, one that does would stand out beyond measure.
+    spread = _LEAST_SPREAD * survey.weight
     near_in_meaning = _standardised(own)
     columns = [
-        _standardised(survey.words),
-        _standardised(survey.context),
+        _standardised(survey.words, spread),
+        _standardised(survey.context, spread),
         survey.coverage,
         near_in_meaning,
         _standardised(around),
-        answers * _standardised(survey.asked_words, like=survey.words),
+        answers * _standardised(survey.asked_words, spread, like=survey.words),
         answers * _standardised(asked, like=own),
         _speaker_named(question, survey),
         short * question.wants_time * traits.tells_time,
@@ -151,12 +154,15 @@ def _looked_up(cosines: Cosines, parts: Ids, otherwise: float) -> Numbers:
     return np.array(found).reshape(parts.shape)
 
 
-def _standardised(values: Numbers, like: Numbers | None = None) -> Numbers:
-    """Return values on the scale of `like` (None: their own): mean 0, deviation 1."""
+def _standardised(values: Numbers, least: float = 0.0, like: Numbers | None = None) -> Numbers:
+    """Return values on the scale of `like` (None: their own): mean 0, deviation 1.
+
+    A deviation smaller than `least` counts as that.
+    """
     scale = values if like is None else like
     deviation = float(scale.std())
     is_flat = deviation <= _ROUNDING * float(np.abs(scale).max())
-    return np.zeros(len(values)) if is_flat else (values - scale.mean()) / deviation
+    return np.zeros(len(values)) if is_flat else (values - scale.mean()) / max(deviation, least)
 
 
 def _speaker_named(question: Question, survey: Survey) -> Numbers:

@@ -149,6 +149,16 @@ def test_a_standing_order_counts_when_it_is_about_the_matter() -> None:
     assert column("instruction", survey, QUESTION) == [0.0] * 3, "without vectors nobody can tell"
 
 
+def test_one_that_holds_a_word_by_chance_stays_behind_what_is_meant() -> None:
+    # "why is the database slow": one message of 120 has a "slow day", another a slow query.
+    ids = [part_id(number, 0) for number in range(1, 121)]
+    rows = [{"part": each, "words": 0.0, "context": 0.0, "coverage": 0.0} for each in ids]
+    rows[0] |= {"words": 1.2, "context": 1.4, "coverage": 0.35}
+    cosines = {each: 0.05 + 0.001 * (place % 60) for place, each in enumerate(ids)}
+    cosines[ids[1]] = 0.42
+    assert order(surveyed(*rows), cosines=cosines)[0] == ids[1]
+
+
 def test_of_equals_the_newer_comes_first() -> None:
     ids = [part_id(passage, number) for passage, number in ((1, 0), (5, 1), (3, 0), (5, 0))]
     assert order(surveyed(*({"part": each} for each in ids))) == sorted(ids, reverse=True)
