@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from app.chat.commands.book import CommandBook
+from app.chat.commands.everything import command_book
 from app.chat.exchanges import ExchangeLoop
 from app.chat.library import Library
 from app.chat.models import ModelDirectory
+from app.chat.slates import CleanSlates
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import ManualTools
 from app.chat.tools.memory import MemoryTools
@@ -94,6 +97,8 @@ class Services:
     overview: OverviewService
     models: ModelDirectory
     chat: ExchangeLoop
+    slates: CleanSlates
+    commands: CommandBook
     workers: WorkerBoard
     background_model: BackgroundModel
     background: BackgroundChoice
@@ -183,6 +188,8 @@ def build(paths: DataPaths, role: Role) -> Services:
         )
         chat = ExchangeLoop(store, settings, models.for_exchanges(), toolbox=toolbox)
         undo.callback(chat.close)
+        library, slates = Library(store), CleanSlates(settings)
+        overview = OverviewService(store, index_sync, meaning.embedded)
         services = Services(
             paths=paths,
             store=store,
@@ -192,7 +199,7 @@ def build(paths: DataPaths, role: Role) -> Services:
             passages=Passages(store),
             summaries=Summaries(store),
             man_pages=ManPages(store),
-            library=Library(store),
+            library=library,
             index_sync=index_sync,
             search=search,
             explainer=explainer,
@@ -203,9 +210,21 @@ def build(paths: DataPaths, role: Role) -> Services:
             coverage=Coverage(
                 store, settings, index, lambda: meaning.answering_space, workers.statuses
             ),
-            overview=OverviewService(store, index_sync, meaning.embedded),
+            overview=overview,
             models=models,
             chat=chat,
+            slates=slates,
+            commands=command_book(
+                store=store,
+                settings=settings,
+                slates=slates,
+                library=library,
+                search=search,
+                sync=index_sync,
+                workers=workers,
+                embedders=embedders,
+                overview=overview,
+            ),
             workers=workers,
             background_model=background_model,
             background=BackgroundChoice(
