@@ -13,9 +13,11 @@ import pytest
 
 from app.bootstrap import Role, Services, build
 from app.domain.workers import WorkerName
+from app.transfer.importing import import_files
 from tests.fakes.stored import AT, made, told
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "retrieval"
+SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.json"
 Turn = tuple[str, int]
 
 
@@ -92,3 +94,21 @@ def test_words_alone_find_most_of_it(services: Services) -> None:
     any_1, frac_10, missed = shares(services, by_meaning=False)
     assert any_1 >= 0.51, missed
     assert frac_10 >= 0.85
+
+
+def test_the_sample_archive_answers_as_a_newcomer_asks(tmp_path: Path) -> None:
+    """Measured: all 30; a word held by chance had put a journey's slow day before a slow query."""
+    built = build(made(tmp_path / "data"), Role.COMMAND_LINE)
+    try:
+        import_files(built.store, [SAMPLE])
+        built.index_sync.catch_up()
+        built.workers.run_until_idle([WorkerName("embedding_pipeline")])
+        missed = []
+        for line in (DATA / "sample_questions.txt").read_text("utf-8").splitlines()[1:]:
+            text, title = line.split(" | ")
+            first, *_ = built.search.search(text, 5).results
+            if not first.conversation_title.startswith(title):
+                missed.append(text)
+        assert len(missed) <= 1, missed
+    finally:
+        built.close()
