@@ -4,7 +4,7 @@ What the user wishes to be done to it is `talking`, which model answers is `mode
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject, Signal
@@ -271,10 +271,9 @@ class ChatController(QObject):
         for message in messages:
             if message.role in _ANSWERING:  # a reply that is continued
                 self._append_blocks(message.blocks)
-        for kind, text in self._replies.so_far(reply):
-            self._append(kind, text)
+        self._append_blocks(self._replies.so_far(reply))
 
-    def _append_blocks(self, blocks: Sequence[Block]) -> None:
+    def _append_blocks(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             match block:
                 case Text(text):
@@ -286,16 +285,10 @@ class ChatController(QObject):
                 case ToolResult():
                     self._transcript.append_tool_result(block)
 
-    def _append(self, kind: str, text: str) -> None:
-        if kind == "thinking":
-            self._transcript.append_thinking(text)
-        else:
-            self._transcript.append_text(text)
-
-    def _on_reply_grew(self, reply: Reply, kind: str, text: str) -> None:
+    def _on_reply_grew(self, reply: Reply, part: Block) -> None:
         if reply.plan.conversation.id == self.conversation_id:
             self._pane.show_status("")
-            self._append(kind, text)
+            self._append_blocks([part])
 
     def _on_reply_retrying(self, reply: Reply, words: str) -> None:
         if reply.plan.conversation.id == self.conversation_id:

@@ -5,24 +5,32 @@ from collections.abc import Iterable
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.reply import Reply
-from app.domain.chat import Retrying, TextDelta, ThinkingDelta
+from app.domain.chat import (
+    ReplyEvent,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolAnswered,
+    ToolCallReady,
+)
+from app.domain.conversations import Text, Thinking, ToolCall, ToolResult
 from app.domain.ids import ConversationId
 from ui.bridge import Bridge
 
 _REPAINT_MS = 33
-Part = tuple[str, str]
+Part = Text | Thinking | ToolCall | ToolResult
 
 
 class RunningReplies(QObject):
     """Turns what the exchange thread pushes into signals of the GUI thread.
 
     Signals:
-        grew: (Reply, "text" or "thinking", more of it).
+        grew: (Reply, more of it: a piece of `Text` or `Thinking`, a whole `ToolCall` or `ToolResult`).
         retrying: (Reply, words for the status line).
         ended: (Reply, the `Exchange` as stored, or the exception that kept it from being stored).
     """
 
-    grew = Signal(object, str, str)
+    grew = Signal(object, object)
     retrying = Signal(object, str)
     ended = Signal(object, object)
 
@@ -46,15 +54,15 @@ class RunningReplies(QObject):
         return self._running.get(conversation_id)
 
     def so_far(self, reply: Reply) -> Iterable[Part]:
-        """Return what has come of a reply: (kind, text) in order."""
+        """Return what has come of a reply, in order."""
         return tuple(self._parts.get(reply.plan.conversation.id, ()))
 
     def _on_drain_timeout(self) -> None:
         for conversation_id, reply in tuple(self._running.items()):
             is_over = reply.done.done()
-            for kind, text in self._new_parts(reply):
-                self._parts[conversation_id].append((kind, text))
-                self.grew.emit(reply, kind, text)
+            for part in self._new_parts(reply):
+                self._parts[conversation_id].append(part)
+                self.grew.emit(reply, part)
             if is_over:
                 del self._running[conversation_id], self._parts[conversation_id]
                 self.ended.emit(reply, reply.done.exception() or reply.done.result())
@@ -67,10 +75,25 @@ class RunningReplies(QObject):
         for event in reply.drain():
             if isinstance(event, Retrying):
                 self.retrying.emit(reply, f"{event.reason}. Trying again in {event.wait_s:.0f} s")
-            elif isinstance(event, TextDelta | ThinkingDelta):
-                kind = "text" if isinstance(event, TextDelta) else "thinking"
-                if parts and parts[-1][0] == kind:
-                    parts[-1] = (kind, parts[-1][1] + event.text)
+            elif (part := _part(event)) is not None:
+                last = parts[-1] if parts else None
+                if isinstance(part, Text | Thinking) and type(last) is type(part):
+                    parts[-1] = type(part)(last.text + part.text)
                 else:
-                    parts.append((kind, event.text))
+                    parts.append(part)
         return parts
+
+
+def _part(event: ReplyEvent) -> Part | None:
+    """Return what an event adds to the transcript, None for what it does not show."""
+    match event:
+        case TextDelta(text=text):
+            return Text(text)
+        case ThinkingDelta(text=text):
+            return Thinking(text)
+        case ToolCallReady(call_id=call_id, name=name, arguments=arguments):
+            return ToolCall(call_id, name, arguments)
+        case ToolAnswered(result=result):
+            return result
+        case _:
+            return None

@@ -7,12 +7,14 @@ from app.bootstrap import Services
 from app.chat.reply import Reply
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
-from app.domain.chat import ModelRef, Retrying, TextDelta
-from app.domain.conversations import Exchange, ExchangeStatus, Text
+from app.domain.chat import ModelRef, Retrying, TextDelta, ToolAnswered, ToolCallReady
+from app.domain.conversations import Exchange, ExchangeStatus, Text, ToolResult
 from app.domain.ids import ConversationId
+from app.domain.text import one_line
 from app.providers.recall import RECALL, RecallModel
 
 _POLL_S = 0.2
+_NAME_CHARS = 60
 
 
 def ask(services: Services, given: Namespace, terminal: Terminal) -> int:
@@ -41,15 +43,23 @@ def ask(services: Services, given: Namespace, terminal: Terminal) -> int:
 
 
 def _follow(reply: Reply, terminal: Terminal) -> str:
-    """Print the answer as it grows; return it whole."""
+    """Print the answer as it grows, and which tools were called; return it whole."""
     words: list[str] = []
+    was_words = False
     while True:
         ended = reply.done.done()
         for event in reply.drain():
             if isinstance(event, TextDelta):
-                words.append(event.text)
+                # What is said before a tool call and after it are two paragraphs.
+                text = event.text if was_words or not words else f"\n\n{event.text}"
+                was_words = True
+                words.append(text)
                 if not terminal.as_json:
-                    terminal.out(event.text)
+                    terminal.out(text)
+            elif isinstance(event, ToolCallReady):
+                was_words = False
+            elif isinstance(event, ToolAnswered):
+                terminal.err(_tool_line(event.result))
             elif isinstance(event, Retrying):
                 terminal.err(f"{event.reason}; trying again in {event.wait_s:.0f} s")
         if ended:
@@ -57,6 +67,12 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
         if terminal.cancelled():
             reply.stop()
         reply.wait(_POLL_S)
+
+
+def _tool_line(result: ToolResult) -> str:
+    took = "" if result.duration_ms is None else f" in {result.duration_ms:,} ms"
+    size = "failed" if result.is_error else f"{len(result.text):,} characters"
+    return f"{one_line(result.name, _NAME_CHARS)}: {size}{took}"
 
 
 def _outcome(exchange: Exchange) -> str:

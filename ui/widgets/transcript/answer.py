@@ -28,6 +28,7 @@ from ui.widgets.transcript.values import Citation, Footer
 from ui.widgets.transcript.words import duration, footer_words
 
 _WAITING = "Waiting for the first words …"
+_GOES_ON = "Reading what the tools found …"
 
 
 class AnswerFrame(MessageFrame):
@@ -58,25 +59,26 @@ class AnswerFrame(MessageFrame):
 
     def show_messages(self, messages: Sequence[Message]) -> None:
         """Show stored messages, oldest first."""
-        results = {
-            block.call_id: block
-            for message in messages
-            for block in message.blocks
-            if isinstance(block, ToolResult)
-        }
+        results: dict[str, list[ToolResult]] = {}  # in order: some servers repeat their ids
+        for message in messages:
+            for block in message.blocks:
+                if isinstance(block, ToolResult):
+                    results.setdefault(block.call_id, []).append(block)
         for message in messages:
             for block in message.blocks:
                 self._show_block(block, results)
-        for result in results.values():
-            self._add_tool(None, result)
+        for left in results.values():
+            for result in left:
+                self._add_tool(None, result)
 
-    def _show_block(self, block: Block, results: dict[str, ToolResult]) -> None:
+    def _show_block(self, block: Block, results: dict[str, list[ToolResult]]) -> None:
         if isinstance(block, Text) and block.text.strip():
             self._add_text(MessageText(self._look, block.text))
         elif isinstance(block, Thinking) and block.text.strip():
             self._content.add(text_fold(self._look, "Thinking", block.text))
         elif isinstance(block, ToolCall):
-            self._add_tool(block, results.pop(block.call_id, None))
+            own = results.get(block.call_id)
+            self._add_tool(block, own.pop(0) if own else None)
         elif isinstance(block, Image | Attachment):
             self._content.add(file_chips(self._look, [block]))
 
@@ -164,6 +166,8 @@ class AnswerFrame(MessageFrame):
             self._add_tool(None, result)
             return
         self._content.replace(fold, tool_fold(self._look, call, result))
+        if not self._calls:
+            self.show_notice(_GOES_ON)
 
     def finish(self) -> None:
         """The stream has ended, however it did."""
