@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from app.domain.passages import PassageKind
 from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
+from app.storage.spending import Spent
 
 WORKER_TITLES: Mapping[WorkerName, str] = {
     WorkerName.CONVERSATION_SUMMARIZER: "Conversation summaries",
@@ -113,14 +114,23 @@ def money_words(usd: float | None) -> str:
     return "unknown" if usd is None else f"${usd:.2f}"
 
 
+def spent_words(spent: Spent) -> str:
+    """Return what was spent: the known part, and that there is an unknown one."""
+    if not spent.unknown:
+        return money_words(spent.known_usd)
+    return f"{money_words(spent.known_usd)} + unknown" if spent.known_usd else "unknown"
+
+
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun: 1 turn, 2 turns."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _state_words(status: WorkerStatus) -> str:
+    if not status.enabled:
+        return "stopping" if status.state is WorkerState.RUNNING else "off"
     words = {
-        WorkerState.STOPPED: "off" if not status.enabled else "stopped",
+        WorkerState.STOPPED: "starting",
         WorkerState.RUNNING: "working",
         WorkerState.IDLE: "idle",
         WorkerState.BLOCKED: "waiting",

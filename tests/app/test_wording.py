@@ -53,6 +53,22 @@ def test_what_it_waits_for_is_said_before_the_last_error() -> None:
     assert worker_words(status).problem == "No key"
 
 
+@pytest.mark.parametrize(
+    ("state", "enabled", "words"),
+    [
+        (WorkerState.STOPPED, False, "off"),
+        (WorkerState.IDLE, False, "off"),
+        (WorkerState.RUNNING, False, "stopping"),
+        (WorkerState.STOPPED, True, "starting"),
+        (WorkerState.IDLE, True, "idle"),
+    ],
+)
+def test_a_switch_counts_before_the_thread_behind_it_has_followed(
+    state: WorkerState, enabled: bool, words: str
+) -> None:
+    assert worker_words(replace(WORKING, state=state, enabled=enabled)).state == words
+
+
 def test_an_unknown_price_is_never_nothing() -> None:
     status = replace(WORKING, all_time=Ledger(5, None))
     assert "5 tokens, cost unknown" in worker_words(status).counts

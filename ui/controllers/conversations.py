@@ -112,13 +112,13 @@ class ConversationsController(QObject):
             "delete": self._delete,
             "restore": self._restore,
             "forget": self._ask_forget,
-            "export": lambda each: self._ask_export(each.id),
+            "export": lambda each: self.ask_export(each.id),
         }
         for name, wish in wishes.items():
             self._window.actions_by_name[name].triggered.connect(
                 lambda _checked=False, wish=wish: self._on_wish(wish)
             )
-        self._window.actions_by_name["export_all"].triggered.connect(lambda: self._ask_export(None))
+        self._window.actions_by_name["export_all"].triggered.connect(lambda: self.ask_export(None))
 
     def _on_wish(self, wish: Callable[[Conversation], None]) -> None:
         if self.opened is not None:
@@ -155,7 +155,7 @@ class ConversationsController(QObject):
                 ("Unarchive" if conversation.archived else "Archive",
                  lambda each: self._set_archived(each, not each.archived)),
                 ("Tags\u2026", self._ask_tags),
-                ("Export\u2026", lambda each: self._ask_export(each.id)),
+                ("Export\u2026", lambda each: self.ask_export(each.id)),
                 ("Delete", self._delete),
             ]
         )  # fmt: skip
@@ -254,7 +254,8 @@ class ConversationsController(QObject):
         words = " ".join(left) if isinstance(left, tuple) and left else "It is gone for ever."
         self._window.chat.banner.tell(words, brief=not left)
 
-    def _ask_export(self, conversation_id: ConversationId | None) -> None:
+    def ask_export(self, conversation_id: ConversationId | None) -> None:
+        """Ask where to write a conversation, or (None) all of them, then do it."""
         dialog = QFileDialog(self._window, "Export")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters(list(_FORMATS))

@@ -14,6 +14,7 @@ from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from ui.bridge import Bridge
 from ui.controllers.chatting import ChatController
+from ui.controllers.commanding import CommandController, Deeds
 from ui.controllers.conversations import ConversationsController
 from ui.controllers.coverage import CoverageController
 from ui.controllers.explaining import ExplainController
@@ -39,8 +40,8 @@ class Program(QObject):
 
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
-        chat, conversations, coverage, explain, find, importing, links, models, pages, privacy,
-            search, settings, talk, workers: The controllers.
+        chat, commands, conversations, coverage, explain, find, importing, links, models, pages,
+            privacy, search, settings, talk, workers: The controllers.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Program(QObject):
         self.workers = WorkersController(services, bridge, window)
         self.privacy = PrivacyController(services, bridge, window, self.chat)
         self.links = LinkController(window, self._open_numbered)
+        self.commands = self._command_controller(appearance)
         self.chat.opened.connect(self.conversations.show_opened)
         self.chat.opened.connect(self._on_chat_opened)
         window.chat.welcome.model_requested.connect(lambda: self.settings.open("Providers"))
@@ -99,6 +101,19 @@ class Program(QObject):
         self._window.place = self._transcript.place()
         self.importing.stop()
         self._window.chat.composer.flush_draft()
+
+    def _command_controller(self, appearance: Appearance) -> CommandController:
+        deeds = Deeds(
+            open_turn=self.open_turn,
+            open_page=self.pages.open,
+            import_files=self.importing.start,
+            ask_export=self.conversations.ask_export,
+        )
+        commands = CommandController(
+            self._services, self._bridge, self._window, appearance, self.chat, deeds
+        )
+        commands.panel.link_activated.connect(self.links.follow)
+        return commands
 
     async def _begin(self) -> None:
         """Show what there is, then set the workers going."""

@@ -25,6 +25,7 @@ _K = QKeySequence.StandardKey
 _ROWS = (
     ActionRow("new", "&Conversation", "&New conversation", _K.New),
     ActionRow("new_private", "&Conversation", "New pri&vate conversation", "Ctrl+Shift+N"),
+    ActionRow("clean_slate", "&Conversation", "Clean s&late from here", "Ctrl+Shift+E"),
     ActionRow("rename", "&Conversation", "&Rename\u2026", "F2", separated=True),
     ActionRow("pin", "&Conversation", "&Pin", "Ctrl+D", checkable=True),
     ActionRow("archive", "&Conversation", "&Archive", "Ctrl+Shift+A", checkable=True),
@@ -53,7 +54,8 @@ _ROWS = (
     ActionRow("actual", "&View", "&Normal text", "Ctrl+0"),
     ActionRow("focus_composer", "&View", "&Write a message", "Ctrl+J", separated=True),
     ActionRow("palette", "&View", "&Commands\u2026", "Ctrl+Shift+P"),
-    ActionRow("backup", "&Help", "&Back up now"),
+    ActionRow("slash_commands", "&Help", "&Slash commands"),
+    ActionRow("backup", "&Help", "&Back up now", separated=True),
     ActionRow("check", "&Help", "&Check the database"),
     ActionRow("open_folder", "&Help", "Show the data &folder", separated=True),
     ActionRow("about", "&Help", "&About Commonplace"),

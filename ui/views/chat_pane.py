@@ -88,6 +88,10 @@ class ChatPane(QWidget):
             self._stack.addWidget(page)
         self._column.insertWidget(self._column.indexOf(self._stack), self.find_bar)
 
+    def add_panel(self, panel: QWidget) -> None:
+        """Put a panel between the conversation and the composer."""
+        self._foot.insertWidget(0, panel)
+
     def show_transcript(self) -> None:
         """Show the conversation."""
         self._stack.setCurrentWidget(self.transcript)
@@ -140,7 +144,7 @@ class ChatPane(QWidget):
         head.addWidget(self.title, 1)
         head.addWidget(self.private)
         head.addWidget(self.model)
-        foot = QVBoxLayout()
+        self._foot = foot = QVBoxLayout()
         foot.setContentsMargins(16, 4, 16, 12)
         foot.addWidget(self.status)
         foot.addWidget(self.composer)

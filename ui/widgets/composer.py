@@ -1,6 +1,8 @@
-"""The composer: where words are typed, sent and stopped."""
+"""The composer: where words are typed, completed, sent and stopped."""
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QTextDocument
 from PySide6.QtWidgets import (
     QFrame,
@@ -14,9 +16,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.commands.values import Completion
+from ui.widgets.completion import CompletionList
+
 _MIN_LINES = 2
 _MAX_LINES = 12
 _DRAFT_AFTER_MS = 600
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_NEW_LINE = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier
 
 
 class Composer(QWidget):
@@ -24,12 +31,16 @@ class Composer(QWidget):
 
     Signals:
         send_requested: The words, when there are any; they stay until `clear` is called.
+        command_requested: Words that are for the program itself, also while a reply runs.
+        dismiss_requested: Esc, when there is nothing here that it could end.
         stop_requested: The reply under way should end.
         draft_changed: The unsent words, shortly after they changed.
         edit_cancelled: The earlier message that was being edited stays as it is.
     """
 
     send_requested = Signal(str)
+    command_requested = Signal(str)
+    dismiss_requested = Signal()
     stop_requested = Signal()
     draft_changed = Signal(str)
     edit_cancelled = Signal()
@@ -53,6 +64,11 @@ class Composer(QWidget):
         side = QWidget(self)
         side.setLayout(buttons)
         side.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.completion = CompletionList(self)
+        self.completion.chosen.connect(self._take_candidate)
+        self._is_command: Callable[[str], bool] = lambda _: False
+        self._complete: Callable[[str], Completion] | None = None
+        self._is_completion_refused = False
         self._editing = QFrame(self)
         self._editing.setProperty("panel", "card")
         note = QLabel("Editing an earlier message: what follows it stays on another branch.", self)
@@ -71,6 +87,7 @@ class Composer(QWidget):
         row.addWidget(side, 0, Qt.AlignmentFlag.AlignBottom)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.completion)
         column.addWidget(self._editing)
         column.addLayout(row)
         self._running = False
@@ -82,6 +99,13 @@ class Composer(QWidget):
         self._send.clicked.connect(self._on_box_submitted)
         self._stop.clicked.connect(self.stop_requested)
         self._on_box_text_changed()
+
+    def take_commands(
+        self, is_command: Callable[[str], bool], complete: Callable[[str], Completion]
+    ) -> None:
+        """Ask from now on what is for the program, and what could be meant; neither may block."""
+        self._is_command, self._complete = is_command, complete
+        self.box.installEventFilter(self)
 
     @property
     def is_editing(self) -> bool:
@@ -97,12 +121,18 @@ class Composer(QWidget):
         """Replace the words, such as by a draft, without reporting a change."""
         self.box.setPlainText(text)
         self._draft.stop()
+        self.completion.hide()
         self.box.moveCursor(self.box.textCursor().MoveOperation.End)
 
     def clear(self) -> None:
         """Forget the words: they are safe elsewhere."""
         self._editing.hide()
         self.show_text("")
+
+    def discard(self) -> None:
+        """Forget the words and any draft of them: they were for the program."""
+        self.clear()
+        self.draft_changed.emit("")
 
     def begin_edit(self, text: str) -> None:
         """Take an earlier message's words, until they are sent or the edit is cancelled."""
@@ -134,20 +164,77 @@ class Composer(QWidget):
     def _on_box_text_changed(self) -> None:
         self._send.setEnabled(bool(self.text.strip()))
         self._draft.start()
+        self._show_completion()
 
     def _on_box_submitted(self) -> None:
-        if self.text.strip() and not self._running:
+        self.completion.hide()
+        if not self.is_editing and self._is_command(self.text):
+            self._draft.stop()
+            self.command_requested.emit(self.text)
+        elif self.text.strip() and not self._running:
             self._draft.stop()
             self.send_requested.emit(self.text)
 
     def _on_box_escaped(self) -> None:
         if self._running:
             self.stop_requested.emit()
-        else:
+        elif self.is_editing:
             self.cancel_edit()
+        else:
+            self.dismiss_requested.emit()
 
     def _on_draft_timeout(self) -> None:
         self.draft_changed.emit(self.text)
+
+    # -- completion
+
+    def _show_completion(self) -> None:
+        """List what could be meant, unless the user has put the list away for this command."""
+        text = self.text
+        if not text.startswith("/"):
+            self._is_completion_refused = False
+        wanted = self._complete is not None and self.box.hasFocus() and not self.is_editing
+        if not wanted or self._complete is None or self._is_completion_refused:
+            self.completion.hide()
+            return
+        found = self._complete(text)
+        self.completion.show_candidates(found.candidates, marks_first=not found.is_whole)
+
+    def _take_candidate(self, text: str) -> None:
+        self.box.setPlainText(text)
+        self.box.moveCursor(self.box.textCursor().MoveOperation.End)
+        self.box.setFocus()
+
+    def _press_in_list(self, event: QKeyEvent) -> bool:
+        """Do what a key means while the list is open; return whether it means anything."""
+        key, listed = event.key(), self.completion
+        if key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            listed.step(1 if key == Qt.Key.Key_Down else -1)
+        elif key == Qt.Key.Key_Tab:
+            self._take_candidate(listed.first_text() or self.text)
+        elif key in _ENTER and not event.modifiers() & _NEW_LINE:
+            if (marked := listed.marked_text()) is None:
+                return False
+            self._take_candidate(marked)
+        elif key == Qt.Key.Key_Escape:
+            self._is_completion_refused = True
+            listed.hide()
+        else:
+            return False
+        return True
+
+    # Qt overrides
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let the list have the keys it needs while it is open."""
+        if isinstance(event, QKeyEvent) and self.completion.isVisible():
+            if event.type() == QEvent.Type.KeyPress and self._press_in_list(event):
+                return True
+            is_override = event.type() == QEvent.Type.ShortcutOverride
+            if is_override and event.key() == Qt.Key.Key_Escape:
+                event.accept()  # not for the action that stops a reply
+                return True
+        return super().eventFilter(watched, event)
 
 
 class _GrowingBox(QPlainTextEdit):
@@ -181,10 +268,7 @@ class _GrowingBox(QPlainTextEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Send on Enter; an input method's own Enter never comes here."""
-        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if enter and not event.modifiers() & (
-            Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier
-        ):
+        if event.key() in _ENTER and not event.modifiers() & _NEW_LINE:
             self.submitted.emit()
             return
         if event.key() == Qt.Key.Key_Escape:

@@ -17,6 +17,7 @@ from ui.widgets.transcript.values import Citation, TurnHead
 from ui.widgets.transcript.words import day_words, size
 
 _CHIP_CHARS = 60
+CLEAN_SLATE = "Clean slate \N{EN DASH} earlier turns are kept and searchable"
 
 
 class ProblemPanel(Panel):
@@ -98,7 +99,7 @@ def dividers_above(heads: Sequence[TurnHead], index: int) -> Iterator[str]:
     if before is None or before.started_at.astimezone().date() != day:
         yield day_words(day, datetime.now().astimezone().date())
     if before is not None and before.segment_number != head.segment_number:
-        yield "A clean slate: what stands above is not sent any more"
+        yield CLEAN_SLATE
 
 
 def file_chips(look: Look, files: list[Image | Attachment]) -> FlowRow:

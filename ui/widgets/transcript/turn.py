@@ -14,7 +14,7 @@ from ui.widgets.transcript.frames import MessageFrame, UserFrame
 from ui.widgets.transcript.look import Look
 from ui.widgets.transcript.message_text import MessageText, put_on_clipboard
 from ui.widgets.transcript.meta import Action
-from ui.widgets.transcript.panels import Divider
+from ui.widgets.transcript.panels import CLEAN_SLATE, Divider
 from ui.widgets.transcript.parts import Column
 from ui.widgets.transcript.values import Footer, TurnContent, TurnHead, answer_text
 from ui.widgets.transcript.words import model_words, moment
@@ -46,6 +46,7 @@ class TurnWidget(QWidget):
         self._content: TurnContent | None = None
         self._answer: AnswerFrame | None = None
         self._is_last = False
+        self._slate: Divider | None = None
         self._column = Column(self, gap=look.px(0.35))
         for words in dividers:
             self._column.add(Divider(look, words))
@@ -98,6 +99,19 @@ class TurnWidget(QWidget):
             self._is_last = is_last
             self._keep_actions()
 
+    def show_slate(self, shown: bool) -> None:
+        """Say below the turn that a clean slate begins, or no longer."""
+        if shown == (self._slate is not None):
+            return
+        if self._slate is not None:
+            self._slate.deleteLater()
+            self._slate = None
+        else:
+            self._slate = Divider(self._look, CLEAN_SLATE)
+            self._slate.setParent(self)
+            self._slate.show()
+        self._on_changed()
+
     def _keep_actions(self) -> None:
         if self._answer is not None and self._content is not None:
             is_running = self._content.status is ExchangeStatus.RUNNING
@@ -118,6 +132,10 @@ class TurnWidget(QWidget):
         inner = width - 2 * margin
         height = self._column.height_for(inner)
         self._column.setGeometry(QRect(margin, above, inner, height))
+        if self._slate is not None:
+            line = self._slate.height_for(inner)
+            self._slate.setGeometry(margin, above + height, inner, line)
+            height += line
         self._measured = (width, height + above + below)
         return self._measured[1]
 

@@ -84,6 +84,7 @@ class TranscriptView(VirtualColumn):
         self._steps = Steps(self)
         self._events = TurnEvents(self)
         self._heads: list[TurnHead] = []
+        self._has_slate = False
         self._contents = Contents(self.content_requested.emit)
         self._live: LiveReply | None = None
         self._marks = FindMarks(())
@@ -116,6 +117,7 @@ class TranscriptView(VirtualColumn):
         """Show other turns, at their end or at a `place` that was noted earlier."""
         self._end_live()
         self._heads = list(turns)
+        self._has_slate = False
         self._contents.clear()
         self._marks, self._current_turn = FindMarks(()), -1
         known = place is not None and place[0] < len(self._heads)
@@ -139,6 +141,7 @@ class TranscriptView(VirtualColumn):
         """Add a turn at the end and go there; return its index."""
         index = len(self._heads)
         self._heads.append(head)
+        self._has_slate = False
         self._contents.put(index, content)
         self.append_item(guess_heights([head], self._look.theme, self.item_width())[0])
         self._mark_last()
@@ -148,8 +151,14 @@ class TranscriptView(VirtualColumn):
     def extend(self, heads: Sequence[TurnHead]) -> None:
         """Add turns at the end, whose content is asked for; who reads elsewhere is not moved."""
         self._heads.extend(heads)
+        self._has_slate = self._has_slate and not heads
         for height in guess_heights(heads, self._look.theme, self.item_width()):
             self.append_item(height)
+        self._mark_last()
+
+    def show_slate(self, shown: bool) -> None:
+        """Say below the last turn that a clean slate begins with the next message, or no longer."""
+        self._has_slate = shown
         self._mark_last()
 
     def truncate(self, count: int) -> None:
@@ -292,17 +301,21 @@ class TranscriptView(VirtualColumn):
             widget.show_content(content)
         if live is not None:
             live.attach(widget.begin_reply())
-        widget.set_last(index == len(self._heads) - 1)
+        is_last = index == len(self._heads) - 1
+        widget.set_last(is_last)
+        widget.show_slate(is_last and self._has_slate)
         widget.changed.connect(self.arrange_soon)
         widget.scroll_wanted.connect(self.show_widget)
         self._marks.show_in(widget)
         return widget
 
     def _mark_last(self) -> None:
-        """The last turn keeps its actions in sight."""
+        """The last turn keeps its actions in sight, and a clean slate stands below it."""
         for index, widget in self._items.items():
             if isinstance(widget, TurnWidget):
-                widget.set_last(index == len(self._heads) - 1)
+                is_last = index == len(self._heads) - 1
+                widget.set_last(is_last)
+                widget.show_slate(is_last and self._has_slate)
 
     def may_drop(self, index: int) -> bool:
         """Keep the reply that streams, and where the focus is."""
