@@ -155,6 +155,10 @@ def _add_upkeep(command: _Adder) -> None:
     rebuild.add_argument("what", choices=("index", "embeddings"))
     rebuild.add_argument("--yes", action="store_true", help="agree to what it deletes and costs")
     provider = command("provider", "list, add, test and remove providers")
+    price = command("price", "list, set and remove your own prices, in USD for a million tokens")
+    price.add_argument("action", choices=("list", "set", "remove"))
+    price.add_argument("words", nargs="*", metavar="WORD",
+                       help="set MODEL INPUT OUTPUT [CACHED], remove MODEL, list [MODEL]")  # fmt: skip
     provider.add_argument("action", choices=("list", "add", "test", "remove"))
     provider.add_argument("name", nargs="?", metavar="NAME")
     provider.add_argument("--kind", choices=("openai", "anthropic", "compatible"))

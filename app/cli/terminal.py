@@ -19,6 +19,10 @@ class OutputRefused(KnownError):
     """Standard output cannot be written, for another reason than that nobody reads it."""
 
 
+class NotAgreed(KnownError):
+    """What was asked for needs a yes that was not given."""
+
+
 @dataclass(frozen=True, slots=True)
 class Terminal:
     """What a command may do to the outside.

@@ -112,18 +112,21 @@ class BackgroundChoice:
             self._settings.set(CONSENTS, " ".join((*self._consents, given)))
         self._settings.set(_KEY, str(ref))
 
-    def take_consent_back(self) -> bool:
-        """Let the chosen model, if it is elsewhere, wait for a new consent; return whether it had one.
+    def take_consent_back(self) -> str:
+        """Let the chosen model wait for a new consent; return it if it had one, else "".
 
-        For what changes an estimate the user has agreed to.
+        For an import, which takes more than the user has agreed to.
         """
-        if not (name := self._settings.text(_KEY)):
-            return False
-        ref = str(ModelRef.parse(name))
-        left = [each for each in self._consents if each.rpartition("@")[0] != ref]
-        if had_it := len(left) < len(self._consents):
-            self._settings.set(CONSENTS, " ".join(left))
-        return had_it
+        chosen = self._settings.text(_KEY)
+        left = [each for each in self._consents if each.rpartition("@")[0] != chosen]
+        if len(left) == len(self._consents):
+            return ""
+        self._settings.set(CONSENTS, " ".join(left))
+        return chosen
+
+    def price_words(self, ref: ModelRef) -> str:
+        """Return which price applies to a model, in words."""
+        return self._prices.cost(ref, 0, 0).price
 
     @property
     def _consents(self) -> list[str]:

@@ -134,7 +134,10 @@ def test_status_as_json_has_the_documented_fields(cli: CommandLine) -> None:
     assert (document["passages"], document["searchable_percent"]) == ({"turn": 6}, 100.0)
     assert (document["embedded_percent"], document["embedding_space"]) == (0.0, MINI_LM)
     assert document["database_bytes"] > 0
-    assert document["spend"] == {"today_usd": 0.0, "month_usd": 0.0}
+    assert document["spend"] == {
+        "today_usd": 0.0, "month_usd": 0.0, "today_known_usd": 0.0, "month_known_usd": 0.0,
+        "this_month": [],
+    }  # fmt: skip
 
 
 def test_status_in_words_names_what_waits(cli: CommandLine) -> None:
@@ -143,7 +146,7 @@ def test_status_in_words_names_what_waits(cli: CommandLine) -> None:
     assert "exchange_summarizer: stopped, 0 of 6" in ran.out
     assert "turn: 6" in ran.out
     assert "searchable: 100%" in ran.out
-    assert "spent: 0.00 USD today, 0.00 USD this month" in ran.out
+    assert "spent: $0.00 today, $0.00 this month" in ran.out
     assert "6 exchanges wait for summaries, the exchange summariser is off." in ran.err
 
 

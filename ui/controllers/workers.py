@@ -5,7 +5,7 @@ from PySide6.QtCore import QObject, QTimer
 from app.bootstrap import Services
 from app.domain.events import Changed
 from app.domain.workers import WorkerName, WorkerStatus
-from app.workers.wording import activity_words, money_words
+from app.workers.wording import activity_words, spent_words
 from ui.bridge import Bridge
 from ui.views.dashboard import Totals
 from ui.views.main_window import MainWindow
@@ -84,7 +84,7 @@ class WorkersController(QObject):
         totals, warnings = await self._bridge.run(self._read_totals)
         self._window.dashboard.show_totals(totals)
         self._window.dashboard.show_warnings(warnings)
-        self._window.spend_status.setText(f"Spent today: {money_words(totals.spent_today_usd)}")
+        self._window.spend_status.setText(f"Spent today: {spent_words(totals.spent_today)}")
         self._share = totals.searchable_share
         self._show_recall()
 
@@ -104,8 +104,8 @@ class WorkersController(QObject):
             meaning_share=None if embedded is None else embedded.share,
             embedder="" if embedded is None else self._answering_words(embedded.space),
             database_bytes=overview.database_bytes,
-            spent_today_usd=overview.spent_today_usd,
-            spent_month_usd=overview.spent_month_usd,
+            spent_today=overview.spent_today,
+            spent_month=overview.spent_month,
         )
         return totals, tuple(self._services.workers.warnings())
 

@@ -19,12 +19,13 @@ from PySide6.QtWidgets import (
 
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName, WorkerStatus
+from app.storage.spending import Spent
 from app.workers.wording import (
     KIND_TITLES,
     WORKER_TITLES,
-    money_words,
     percent_words,
     size_words,
+    spent_words,
     worker_words,
 )
 
@@ -33,7 +34,7 @@ _LEAST_PX = 300
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What memory holds: passages by kind, the shares (0-1) that are found, bytes, USD spent.
+    """What memory holds: passages by kind, the shares (0-1) that are found, bytes, what was spent.
 
     `meaning_share` is of what should be embedded, None while nothing is found by its meaning;
     `embedder` says in words whose vectors those are.
@@ -44,8 +45,8 @@ class Totals:
     meaning_share: float | None
     embedder: str
     database_bytes: int
-    spent_today_usd: float | None
-    spent_month_usd: float | None
+    spent_today: Spent
+    spent_month: Spent
 
 
 class Dashboard(QScrollArea):
@@ -200,6 +201,6 @@ def _total_rows(totals: Totals) -> list[tuple[str, str]]:
         name = f"Found by meaning ({totals.embedder})"
         rows.append((name, percent_words(totals.meaning_share)))
     rows.append(("Database", size_words(totals.database_bytes)))
-    rows.append(("Spent today", money_words(totals.spent_today_usd)))
-    rows.append(("Spent this month", money_words(totals.spent_month_usd)))
+    rows.append(("Spent today", spent_words(totals.spent_today)))
+    rows.append(("Spent this month", spent_words(totals.spent_month)))
     return rows

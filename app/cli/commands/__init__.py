@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 
 from app.bootstrap import Services
-from app.cli.commands import conversations, searching, settings, talk, transfer, upkeep
+from app.cli.commands import background, conversations, searching, settings, talk, transfer, upkeep
 from app.cli.terminal import Terminal
 
 Command = Callable[[Services, Namespace, Terminal], int]
@@ -30,4 +30,5 @@ COMMANDS: Mapping[str, Command] = {
     "rebuild": upkeep.rebuild,
     "config": settings.config,
     "provider": settings.provider,
+    "price": background.price,
 }

@@ -7,8 +7,7 @@ from typing import Any
 
 from app.bootstrap import Services
 from app.chat.places import parse_page, parse_place
-from app.cli.commands.settings import NotAgreed
-from app.cli.terminal import Terminal
+from app.cli.terminal import NotAgreed, Terminal
 from app.domain.conversations import Conversation, Exchange, Message
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId

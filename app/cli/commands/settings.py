@@ -4,15 +4,11 @@ from argparse import Namespace
 
 from app.bootstrap import Services
 from app.cli.arguments import WrongUsage
-from app.cli.terminal import Terminal
-from app.domain.errors import KnownError
+from app.cli.commands.background import choose_background_model
+from app.cli.terminal import NotAgreed, Terminal
 from app.domain.settings_schema import SETTINGS, Setting, setting_for
 from app.memory.embedders import ONNX, Estimate, amount_to_embed
 from app.providers.configuration import ProviderConfig, ProviderKind
-
-
-class NotAgreed(KnownError):
-    """What was asked for needs a yes that was not given."""
 
 
 def config(services: Services, given: Namespace, terminal: Terminal) -> int:
@@ -23,6 +19,8 @@ def config(services: Services, given: Namespace, terminal: Terminal) -> int:
     setting = setting_for(given.key)
     if given.action == "set" and given.key == "embedder":
         _choose_embedder(services, given, terminal)
+    elif given.action == "set" and given.key == "background_model":
+        choose_background_model(services, given, terminal)
     elif given.action == "set":
         services.settings.set_text(given.key, given.value)
     elif given.action == "reset":

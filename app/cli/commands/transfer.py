@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TextIO, cast
 
 from app.bootstrap import Services
+from app.cli.commands.background import ask_after_import
 from app.cli.commands.upkeep import bring_in_step
 from app.cli.terminal import OutputFile, Terminal
 from app.domain.errors import StorageError
@@ -21,8 +22,10 @@ def import_(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Import files and folders; name what was skipped. Indexing goes on beside it."""
     progress = _Progress(terminal)
     paths = [terminal.path(path) for path in given.paths]
+    agreed_before = ""
     if not given.dry_run:
         services.index_sync.start()
+        agreed_before = services.background.take_consent_back()
     try:
         report = import_files(
             services.store,
@@ -43,6 +46,7 @@ def import_(services: Services, given: Namespace, terminal: Terminal) -> int:
         terminal.line(_summary(report, dry_run=given.dry_run))
     for words in _remarks(report):
         terminal.err(words)
+    ask_after_import(services, agreed_before, 0 if given.dry_run else report.turns, terminal)
     return 1 if report.cancelled or report.refused else 0
 
 

@@ -7,15 +7,16 @@ from dataclasses import asdict
 from typing import Any
 
 from app.bootstrap import Services, locked
-from app.cli.commands.settings import NotAgreed
-from app.cli.terminal import Terminal
+from app.cli.terminal import NotAgreed, Terminal
 from app.domain.errors import IndexUnavailable, NotFound
+from app.domain.local_days import month_start
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.overview import Overview
 from app.storage.backup import copy_backup
 from app.storage.restore import restore_backup
+from app.storage.times import now
 from app.system.paths import DataPaths
-from app.workers.wording import estimate_words, redo_words
+from app.workers.wording import estimate_words, redo_words, spent_words
 
 _LOOK_EVERY_S = 5.0
 _NAP_S = 0.1
@@ -63,10 +64,7 @@ def status(services: Services, _given: Namespace, terminal: Terminal) -> int:
                 "embedding_space": embedded.space if embedded else None,
                 "database_bytes": overview.database_bytes,
                 "conversations": overview.conversations,
-                "spend": {
-                    "today_usd": overview.spent_today_usd,
-                    "month_usd": overview.spent_month_usd,
-                },
+                "spend": _spend(services, overview),
             }
         )
     else:
@@ -178,12 +176,31 @@ def _print(overview: Overview, statuses: Sequence[WorkerStatus], terminal: Termi
         terminal.line(f"embedded in {overview.embedded.space}: {overview.embedded.share:.0%}")
     terminal.line(f"conversations: {overview.conversations:,}")
     terminal.line(f"database: {overview.database_bytes:,} bytes")
-    today, month = _price(overview.spent_today_usd), _price(overview.spent_month_usd)
+    today, month = spent_words(overview.spent_today), spent_words(overview.spent_month)
     terminal.line(f"spent: {today} today, {month} this month")
 
 
-def _price(usd: float | None) -> str:
-    return "unknown" if usd is None else f"{usd:.2f} USD"
+def _spend(services: Services, overview: Overview) -> dict[str, Any]:
+    """Sums are None where a price in them is unknown; the known part and the rows are beside them."""
+    rows = services.spending.by_day(month_start(now()))
+    return {
+        "today_usd": overview.spent_today.cost_usd,
+        "month_usd": overview.spent_month.cost_usd,
+        "today_known_usd": overview.spent_today.known_usd,
+        "month_known_usd": overview.spent_month.known_usd,
+        "this_month": [
+            {
+                "day": row.day.isoformat(),
+                "purpose": row.purpose,
+                "model": row.model,
+                "requests": row.spent.requests,
+                "tokens": row.spent.tokens,
+                "known_usd": row.spent.known_usd,
+                "unknown_requests": row.spent.unknown,
+            }
+            for row in rows
+        ],
+    }
 
 
 def _workers(statuses: Sequence[WorkerStatus]) -> dict[str, Any]:
