@@ -75,6 +75,9 @@ class Loopback:
         self._pace_ms = pace_ms
         self._queue: deque[tuple[Step, ...]] = deque()
         self._always: tuple[Step, ...] | None = None
+        self._by: Callable[[Seen], Iterable[Step]] = lambda seen: loopback_talk.answer(
+            seen.body or {}
+        )
         self._changed = threading.Condition()
         self._stopped, self._stopper = socket.socketpair()
         self._listener = socket.create_server(("127.0.0.1", port), backlog=64)
@@ -103,6 +106,14 @@ class Loopback:
         """Say this whenever the queue is empty."""
         with self._changed:
             self._always = steps
+        return self
+
+    def by(self, answer: Callable[[Seen], Iterable[Step]]) -> Self:
+        """Say whatever `answer` gives for a request when there is nothing else to say.
+
+        It is called on the thread of its connection.
+        """
+        self._by = answer
         return self
 
     @property
@@ -202,7 +213,7 @@ class Loopback:
         elif seen.wire == EMBEDDINGS:
             steps = self._vectors(seen)
         elif seen.wire:
-            steps = self._next() or tuple(loopback_talk.answer(seen.body or {}))
+            steps = self._next() or tuple(self._by(seen))
         else:
             steps = (Http(404, b"404 page not found", "text/plain"),)
         whole = next((step for step in steps if isinstance(step, Http)), None)
