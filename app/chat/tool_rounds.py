@@ -13,7 +13,7 @@ from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.domain.chat import ChatRequest, ToolAnswered
 from app.domain.conversations import Message, Role, Text, ToolCall, ToolResult
 
-_TIME_LIMIT_S = 30.0
+TIME_LIMIT_S = 30.0
 _AT_ONCE = 4
 _MOST_CALLS = 16  # of one reply: more of them would fill the prompt with their results alone
 _CLOSED = (
@@ -27,11 +27,10 @@ Push = Callable[[ToolAnswered], None]
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """How often tools may be called for one message, what of a result a prompt holds, how long one may take."""
+    """How often tools may be called for one message, and how much of a result a prompt holds."""
 
     rounds_max: int
     output_max_chars: int
-    time_limit_s: float = _TIME_LIMIT_S
 
 
 class ToolRounds:
@@ -80,7 +79,7 @@ class ToolRounds:
         if place >= _MOST_CALLS:
             words = f"At most {_MOST_CALLS} tools can be called at once. Call it again if needed."
             return ToolResult(call.call_id, call.name, words, is_error=True)
-        limit_s = self._limits.time_limit_s
+        limit_s = TIME_LIMIT_S
         running = asyncio.to_thread(self._toolbox.run, call, self._context)
         try:
             return await asyncio.wait_for(running, limit_s)
