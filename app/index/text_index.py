@@ -155,7 +155,8 @@ class TantivyTextIndex:
         with self._translated("cannot answer"):
             commit = self._usable()
             ask = commit.understood(query)
-            found = commit.ranked(ask, limit, allowed, commit.holding(ask).union(excluded))
+            left_out = _either(commit.holding(ask), excluded)
+            found = commit.ranked(ask, limit, allowed, left_out)
             held = commit.held_weight(ask, [each for each, _ in found])
         return [TextHit(each, score, ask.share(held[each])) for each, score in found]
 
@@ -173,7 +174,7 @@ class TantivyTextIndex:
         with self._translated("cannot answer"):
             commit = self._usable()
             ask = commit.understood(query)
-            left_out = commit.holding(ask).union(excluded)
+            left_out = _either(commit.holding(ask), excluded)
             return frozenset(
                 part
                 for by_context in (False, True)
@@ -306,3 +307,8 @@ class TantivyTextIndex:
             f"The text index {what}: {error}",
             "Check that the disk has room, or rebuild it with 'commonplace rebuild index'.",
         )
+
+
+def _either(some: frozenset[PassageId], others: Collection[PassageId]) -> Collection[PassageId]:
+    """Return what is in one or the other; `others`, which may be many, are seldom copied."""
+    return some.union(others) if some else others

@@ -11,6 +11,7 @@ from tantivy import Query
 from app.domain.ids import PartId, PassageId, passage_of
 from app.domain.passages import SearchQuery
 from app.index.analyser import query_languages, surface_of, wanted_words
+from app.index.id_set import IdSet
 from app.index.text_query import Need, QueryMaker
 from app.index.text_schema import AFTER, BEFORE, LEADS, PART, PASSAGE, SPEAKER, TRAITS
 
@@ -139,10 +140,12 @@ class Commit:
         by_context: bool = False,
     ) -> list[tuple[PartId, float]]:
         """Return (part, score), best first, filtered by passage; of equals the newer part first."""
-        if limit < 1 or ask.is_list or (allowed is not None and not allowed):
+        if limit < 1 or ask.is_list or (allowed is not None and not len(allowed)):
             return []
         ranking = self._queries.ranking(ask.needs, ask.phrases, by_context=by_context)
-        kept = allowed if isinstance(allowed, set | frozenset | None) else frozenset(allowed)
+        kept = (
+            allowed if isinstance(allowed, set | frozenset | IdSet | None) else frozenset(allowed)
+        )
         everything = self._documents
         wanted = limit + min(len(excluded), limit + _SPARE)
         if kept is not None:

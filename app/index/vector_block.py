@@ -6,54 +6,23 @@ multiplied in one pass: what is lost is the rows' rounding alone, .0004 (.0021 a
 dimensions. Figures and what else was tried: packaging/decisions/0031-vector-index.md.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numkong
 import numpy as np
 import numpy.typing as npt
 
-from app.domain.ids import PARTS_OF_A_PASSAGE, PassageId
+from app.domain.ids import PARTS_OF_A_PASSAGE
+from app.index.id_set import IdSet, Int64, Mask
 
 Float = npt.NDArray[np.float32]
 Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 BLOCK_BYTES = 8 << 20  # of codes; pages that hold no row yet cost nothing
 _FINE = 128  # a question's fine half counts 1/128 of the coarse one
 _GATHERED_SHARE = 8  # fewer rows than 1 in 8: copying them together is faster than passing all
-_TABLE_LIMIT = 1 << 25  # passage ids further apart are looked up in order instead
-
-
-class IdSet:
-    """Passage ids that many rows are compared with at once; unchanging."""
-
-    def __init__(self, ids: Collection[PassageId]) -> None:
-        """Take 4 ms for 100,000 ids, most of it to get them out of a set."""
-        self._ids = np.fromiter(ids, np.int64, len(ids))
-        self._low, self._table = 0, np.zeros(1, np.bool_)
-        if not len(self._ids):
-            return
-        low, high = int(self._ids.min()), int(self._ids.max())
-        if high - low < _TABLE_LIMIT:
-            self._low, self._table = low, np.zeros(high - low + 2, np.bool_)
-            self._table[self._ids - low] = True
-            self._ids = self._ids[:0]
-        else:
-            self._ids.sort()
-
-    def holds(self, passages: Int64) -> Mask:
-        """Return for each of `passages`, (n,), whether it is one of them."""
-        if len(self._ids):
-            at = np.minimum(np.searchsorted(self._ids, passages), len(self._ids) - 1)
-            found: Mask = self._ids[at] == passages
-            return found
-        last = len(self._table) - 1  # stands for all that lie outside, and is False
-        at = passages - self._low
-        at[(at < 0) | (at > last)] = last
-        return self._table[at]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,17 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from weakref import ref
 
 import numpy as np
 
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, passage_of
 from app.domain.passages import VectorHit
+from app.index.id_set import IdSet, Int64, Mask
 from app.index.vector_block import (
     Block,
     Float,
-    IdSet,
     Int32,
-    Int64,
-    Mask,
     Question,
     quantised,
     spread,
@@ -59,7 +56,6 @@ class ExactVectorIndex:
         self._threads = threads
         self._changing = threading.Lock()
         self._snapshot = _Snapshot()
-        self._id_sets: dict[int, tuple[ref[frozenset[PassageId]], IdSet]] = {}
 
     @property
     def passage_count(self) -> int:
@@ -113,15 +109,15 @@ class ExactVectorIndex:
         """Return the parts nearest to `vector`, (dim,), by their best chunk, best first.
 
         Of equally near ones the newer (the higher id) comes first. `allowed` restricts the passages
-        (None: all), `excluded` are left out; a frozenset that comes again is recognised. Raises
+        (None: all), `excluded` are left out; both are best `IdSet`s. Raises
         IndexUnavailable for another dimension, and for a vector that points nowhere.
         """
         question = self._question(vector)
         snapshot = self._snapshot
-        if limit < 1 or (allowed is not None and not allowed):
+        if limit < 1 or (allowed is not None and not len(allowed)):
             return []
-        allowed_set = None if allowed is None else self._id_set(allowed)
-        excluded_set = self._id_set(excluded) if excluded else None
+        allowed_set = None if allowed is None else _id_set(allowed)
+        excluded_set = _id_set(excluded) if len(excluded) else None
 
         def best_of(blocks: Sequence[Block]) -> _Found:
             best = _Best(limit)
@@ -144,19 +140,16 @@ class ExactVectorIndex:
         question = self._question(vector)
         if not parts:
             return {}
-        wanted = np.fromiter(parts, np.int64, len(parts))
+        wanted = frozenset(parts)
         passages = IdSet({passage_of(part) for part in parts})
         best: dict[PartId, float] = {}
         for block in self._snapshot.blocks:
             chosen = block.chosen(passages, None)
             if chosen is None or not len(chosen):
                 continue
-            chosen = chosen[np.isin(block.rows.parts[chosen], wanted)]
-            if len(chosen):
-                found = block.cosines(question, chosen)
-                for part, cosine in zip(
-                    block.rows.parts[chosen].tolist(), found.tolist(), strict=True
-                ):
+            held = block.rows.parts[chosen].tolist()
+            for part, cosine in zip(held, block.cosines(question, chosen).tolist(), strict=True):
+                if part in wanted:
                     best[part] = max(cosine, best.get(part, -1.0))
         return best
 
@@ -179,21 +172,6 @@ class ExactVectorIndex:
             if block.is_full and 0 < block.living_count * 2 <= block.count:
                 kept = spread(kept, block.rows_living(), self._dimension)
         return kept
-
-    def _id_set(self, ids: Collection[PassageId]) -> IdSet:
-        """The ids as arrays; for a frozenset they are kept for as long as it lives.
-
-        By identity: a WeakKeyDictionary would compare them one by one, which takes as long as
-        making them.
-        """
-        if not isinstance(ids, frozenset):
-            return IdSet(ids)
-        key = id(ids)
-        known = self._id_sets.get(key)
-        if known is None or known[0]() is not ids:
-            known = ref(ids, lambda _: self._id_sets.pop(key, None)), IdSet(ids)
-            self._id_sets[key] = known
-        return known[1]
 
     def _question(self, vector: Float) -> Question:
         self._check(vector, 1)
@@ -288,6 +266,10 @@ def _nearest(found: _Found, limit: int) -> _Found:
     order = np.lexsort((found.spans[:, 0], -found.parts, -found.cosines))
     _, first = np.unique(found.parts[order], return_index=True)
     return found.at(order[np.sort(first)[:limit]])
+
+
+def _id_set(ids: Collection[PassageId]) -> IdSet:
+    return ids if isinstance(ids, IdSet) else IdSet(ids)
 
 
 def _without(blocks: Sequence[Block], passages: Int64) -> tuple[list[Block], int]:

@@ -1,8 +1,8 @@
 """Results: the parts that rank best, each turn once, with what a screen shows of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from app.domain.conversations import Role
 from app.domain.ids import MessageId, PassageId, passage_of
@@ -28,24 +28,24 @@ class Results:
 
     def of(self, query: SearchQuery, ranked: Sequence[Ranked]) -> list[SearchResult]:
         """Return the first results of a ranking: each turn once, at its best message."""
-        floor = self._settings.share("rag_min_similarity")
-        results: list[SearchResult] = []
-        shown: set[object] = set()
-        waiting = _by_passage(ranked)
-        while step := list(islice(waiting, query.limit - len(results))):
-            for each in self._found(step):
-                if each.key not in shown and not shown.intersection(each.aliases):
-                    shown.update((each.key, *each.aliases))
-                    results.append(_result(query, each, floor))
-        return results
+        return self.of_each(query, [(ranked, query.limit)])[0]
 
-    def _found(self, ranked: Sequence[Ranked]) -> list["_Found"]:
-        passages = self._passages.shown(passage_of(each.part_id) for each in ranked)
-        return [
-            _Found(each, *passages[passage])
-            for each in ranked
-            if (passage := passage_of(each.part_id)) in passages
-        ]
+    def of_each(
+        self, query: SearchQuery, rankings: Sequence[tuple[Sequence[Ranked], int]]
+    ) -> list[list[SearchResult]]:
+        """Return the first results of several rankings, of each at most so many; read at once."""
+        floor = self._settings.share("rag_min_similarity")
+        lists = [_List(_by_passage(ranked), limit) for ranked, limit in rankings]
+        while any(steps := [each.step() for each in lists]):
+            wanted = (passage_of(each.part_id) for each in chain(*steps))
+            passages = self._passages.shown(wanted)
+            for each, step in zip(lists, steps, strict=True):
+                each.take(
+                    _Found(r, *passages[p])
+                    for r in step
+                    if (p := passage_of(r.part_id)) in passages
+                )
+        return [[_result(query, found, floor) for found in each.found] for each in lists]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,12 @@ class _Found:
     @property
     def aliases(self) -> tuple[object, ...]:
         """What else it stands for: a message of several branches, a manual page of several names."""
-        if self.place.kind is PassageKind.MAN_PAGE:
+        kind = self.place.kind
+        if kind is PassageKind.MAN_PAGE:
             return (*(("page", part.text) for part in self.text.parts[-1:]),)
-        return (
-            () if self.message_id is None or self.part is None else (("message", self.message_id),)
-        )
+        if kind not in _ABOUT_EXCHANGES or self.message_id is None or self.part is None:
+            return ()
+        return (("message", self.message_id),)
 
     def snippet(self, query: SearchQuery) -> Snippet:
         """Return the cut that shows why it was found.
@@ -103,6 +104,27 @@ class _Found:
                 return cut
         answers = [each for each in order if each.role is not Role.USER] or order
         return snippet(answers[0].shown, query) if answers else Snippet("")
+
+
+class _List:
+    """One ranking on its way to results: what waits, and what was found, each place once."""
+
+    def __init__(self, waiting: Iterator[Ranked], limit: int) -> None:
+        self._waiting = waiting
+        self._limit = limit
+        self._shown: set[object] = set()
+        self.found: list[_Found] = []
+
+    def step(self) -> list[Ranked]:
+        """Return what to look at next: as many as are missing."""
+        return list(islice(self._waiting, self._limit - len(self.found)))
+
+    def take(self, found: Iterable[_Found]) -> None:
+        """Keep what is not shown yet."""
+        for each in found:
+            if each.key not in self._shown and not self._shown.intersection(each.aliases):
+                self._shown.update((each.key, *each.aliases))
+                self.found.append(each)
 
 
 def _by_passage(ranked: Sequence[Ranked]) -> Iterator[Ranked]:

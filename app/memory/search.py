@@ -6,12 +6,12 @@ in a space through `meaning`. Here they meet, with the filters, the places to ju
 
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.events import Changed
-from app.domain.ids import ConversationId, PartId, PassageId, part_id, passage_of
+from app.domain.ids import ConversationId, PartId, part_id, passage_of
 from app.domain.passages import (
     PassageKind,
     SearchAnswer,
@@ -19,31 +19,52 @@ from app.domain.passages import (
     SearchResult,
 )
 from app.index.calibration import Background
+from app.index.id_set import IdSet
 from app.index.query import parse_query, sentence_query
 from app.index.question import Question, read_question
 from app.index.ranking import Cosines, Ranked, neighbourhood, rank
 from app.index.text_index import TantivyTextIndex
 from app.index.text_ranking import Survey
 from app.memory.index_sync import IndexSync
-from app.memory.manual_results import by_words_and_meaning, most_pages, with_pages
 from app.memory.meaning import Look, Meaning
 from app.memory.results import Results
+from app.memory.side_results import (
+    SIDE_KINDS,
+    by_words_and_meaning,
+    most_of_a_kind,
+    with_sides,
+)
 from app.storage.passages import Passages
 from app.storage.settings import Settings
 from app.storage.store import Store
 
 CANDIDATES = 120  # of each list: by words, by the words around, by meaning
 
+_SIDE_CANDIDATES = 60  # of a kind of which a few are shown
 _QUESTION_MAX_CHARS = 500
 _ALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Where to look: passages allowed (None: all) but those left out."""
+    """Where to look: passages allowed (None: all) but those left out; `candidates` of each list."""
 
-    allowed: frozenset[PassageId] | None
-    left_out: frozenset[PassageId]
+    allowed: IdSet | None
+    left_out: IdSet
+    candidates: int = CANDIDATES
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Passages that do not rank among turns.
+
+    `unasked` are all that a plain search leaves out, `apart` those that rank with turns under no
+    filter: summaries of exchanges, and `sides`, which rank by kind and hold no hidden ones.
+    """
+
+    unasked: IdSet
+    apart: IdSet
+    sides: Mapping[PassageKind, IdSet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +108,7 @@ class SearchService:
         self._index = index
         self._sync = sync
         self._meaning = meaning
-        self._hidden: frozenset[PassageId] | None = None
-        self._summaries: frozenset[PassageId] = frozenset()
-        self._man_pages: frozenset[PassageId] = frozenset()
+        self._standing: _Standing | None = None
         self._lock = threading.Lock()
         store.subscribe(self._on_changed)
 
@@ -104,25 +123,19 @@ class SearchService:
         """Return what the search box's language finds, best first.
 
         Without `by_meaning` words alone rank, which takes no embedding. Exchanges' summaries are
-        found only when `kinds` asks for them: the turns they are made of rank better. Manual pages
-        rank apart and take a quarter of the places at most from others, unless `kinds` asks for them. Raises
-        InvalidInput for a query or limit that cannot be taken, IndexUnavailable.
+        found only when `kinds` asks for them: the turns they are made of rank better. Facts,
+        memories, tool summaries and manual pages rank apart, each kind by itself, and take a quarter
+        of the places at most from turns, unless `kinds` asks for them. Raises InvalidInput for a
+        query or limit that cannot be taken, IndexUnavailable.
         """
         started = time.perf_counter()
         query = parse_query(text, limit)
         look: Look | None = None
         if query.is_list:
-            ranked = self._listed(query, kinds)
+            results = self._results.of(query, self._listed(query, kinds))
         else:
             look = self._look(query) if by_meaning else None
-            ranked = self._ranked(query, look, self._scope(query, kinds))
-            if kinds is not None and set(kinds) == {PassageKind.MAN_PAGE}:
-                ranked = by_words_and_meaning(ranked)
-            ranked = ranked if look is not None else _with_words(ranked)
-        results = self._results.of(query, ranked)
-        if kinds is None and not query.is_list and not _has_filters(query):
-            pages = self._pages(query, look, most_pages(query.limit, len(results)))
-            results = with_pages(results, pages, query.limit)
+            results = self._found(query, look, kinds)
         took_ms = (time.perf_counter() - started) * 1000
         problem = self._meaning.problem if self._meaning and by_meaning else ""
         return SearchAnswer(
@@ -140,8 +153,8 @@ class SearchService:
             query = sentence_query(question.strip()[:_QUESTION_MAX_CHARS], limit)
         except InvalidInput:
             return ()  # nothing in it to look for, such as a single sign
-        own = self._passages.of_conversations([conversation_id])
-        scope = _Scope(None, self._left_out() | own)
+        own = IdSet(self._passages.of_conversations([conversation_id]))
+        scope = _Scope(None, self._stand().unasked | own)
         return self._results.of(query, self._ranked(query, self._look(query), scope))
 
     def by_sentence(
@@ -153,11 +166,7 @@ class SearchService:
         like `search`.
         """
         query = sentence_query(sentence, limit)
-        look = self._look(query)
-        ranked = self._ranked(query, look, self._scope(query, kinds))
-        if set(kinds) == {PassageKind.MAN_PAGE}:
-            ranked = by_words_and_meaning(ranked)
-        return tuple(self._results.of(query, ranked if look is not None else _with_words(ranked)))
+        return tuple(self._found(query, self._look(query), kinds))
 
     def parts_ranked(
         self,
@@ -171,9 +180,10 @@ class SearchService:
         For measuring the ranking: nothing is grouped, cut or shown. Raises like `search`.
         """
         query = sentence_query(text)
-        allowed = self._passages.of_conversations(conversation_ids) if conversation_ids else None
+        own = IdSet(self._passages.of_conversations(conversation_ids))
         look = self._look(query) if by_meaning else None
-        ranked = self._ranked(query, look, _Scope(allowed, self._left_out()))
+        scope = _Scope(own if conversation_ids else None, self._stand().unasked)
+        ranked = self._ranked(query, look, scope)
         return [each.part_id for each in ranked]
 
     def inspect(self, text: str, parts: Collection[PartId] = ()) -> Inspection:
@@ -196,14 +206,32 @@ class SearchService:
             query, tuple(ranked), found, self._meaning.problem if self._meaning else ""
         )
 
-    def _pages(self, query: SearchQuery, look: Look | None, limit: int) -> list[SearchResult]:
-        """Return the best manual pages; there may be more of them than of all that was said."""
-        pages = self._manual()
-        if not pages:
-            return []
-        few = replace(query, limit=limit)
-        ranked = self._ranked(few, look, _Scope(pages, frozenset()))
-        return self._results.of(few, by_words_and_meaning(ranked))
+    def _found(
+        self, query: SearchQuery, look: Look | None, kinds: Collection[PassageKind] | None
+    ) -> list[SearchResult]:
+        """Return what words find, best first; without `kinds`, turns with the rest beside them."""
+        scope = self._scope(query, kinds)
+        ranked = self._ranked(query, look, scope)
+        if kinds is not None and set(kinds) <= set(SIDE_KINDS):
+            ranked = by_words_and_meaning(ranked)
+        ranked = ranked if look is not None else _with_words(ranked)
+        sides = self._sides(query, look, scope.allowed) if kinds is None else []
+        most = most_of_a_kind(query.limit, len({passage_of(each.part_id) for each in ranked}))
+        rankings = [(ranked, query.limit), *((side, most) for side in sides)]
+        results, *beside = self._results.of_each(query, rankings)
+        return with_sides(results, beside, query.limit)
+
+    def _sides(
+        self, query: SearchQuery, look: Look | None, allowed: IdSet | None
+    ) -> list[list[Ranked]]:
+        """Return what is found of each kind that ranks apart; there may be more of it than of turns."""
+        ranked = []
+        for side in self._stand().sides.values():
+            kept = side if allowed is None else side & allowed
+            if len(kept):
+                scope = _Scope(kept, IdSet(), _SIDE_CANDIDATES)
+                ranked.append(by_words_and_meaning(self._ranked(query, look, scope)))
+        return ranked
 
     def _look(self, query: SearchQuery) -> Look | None:
         if self._meaning is None or not query.words:
@@ -226,11 +254,11 @@ class SearchService:
         question = read_question(query.words)
         asked = replace(query, words=question.asked) if question.asked else query
         try:
-            found = self._index.candidates(asked, CANDIDATES, scope.allowed, scope.left_out)
+            found = self._index.candidates(asked, scope.candidates, scope.allowed, scope.left_out)
             found = found.union(parts)
             if look is None:
                 return Considered(question, self._index.survey(asked, found), None, None)
-            near = look.index.search(look.vector, CANDIDATES, scope.allowed, scope.left_out)
+            near = look.index.search(look.vector, scope.candidates, scope.allowed, scope.left_out)
             survey = self._index.survey(asked, found.union(hit.part_id for hit in near))
         except IndexUnavailable:
             self._sync.wake()  # it may be for it to build the index anew
@@ -240,34 +268,34 @@ class SearchService:
 
     def _scope(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> _Scope:
         if kinds is None and not _has_filters(query):
-            return _Scope(None, self._left_out())
-        allowed = frozenset(self._passages.allowed(query, kinds))
-        return _Scope(allowed, frozenset() if kinds else self._left_out(only_summaries=True))
+            return _Scope(None, self._stand().unasked)
+        allowed = IdSet(self._passages.allowed(query, kinds))
+        return _Scope(allowed, IdSet() if kinds else self._stand().apart)
 
     def _listed(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> list[Ranked]:
         """Return the newest passages that the filters leave, when there is nothing to rank by."""
         left_out = self._index.holding(query)
-        newest = self._passages.allowed(query, kinds or (PassageKind.TURN,))
+        newest = self._passages.newest(query, kinds or (PassageKind.TURN,))
         kept = [each for each in newest if each not in left_out][: query.limit]
         return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in kept]
 
-    def _left_out(self, *, only_summaries: bool = False) -> frozenset[PassageId]:
+    def _stand(self) -> _Standing:
         with self._lock:
-            if self._hidden is None:
-                self._summaries = self._passages.of_kind(PassageKind.EXCHANGE_SUMMARY)
-                self._man_pages = self._passages.of_kind(PassageKind.MAN_PAGE)
-                self._hidden = self._passages.hidden() | self._summaries | self._man_pages
-            return self._summaries if only_summaries else self._hidden
-
-    def _manual(self) -> frozenset[PassageId]:
-        self._left_out()
-        with self._lock:
-            return self._man_pages
+            if self._standing is None:
+                hidden = IdSet(self._passages.hidden())
+                apart = IdSet(self._passages.of_kind(PassageKind.EXCHANGE_SUMMARY))
+                sides = {}
+                for kind in SIDE_KINDS:
+                    side = IdSet(self._passages.of_kind(kind))
+                    sides[kind] = side.without(hidden)
+                    apart |= side
+                self._standing = _Standing(hidden | apart, apart, sides)
+            return self._standing
 
     def _on_changed(self, changed: Changed) -> None:
         if changed.conversations or changed.passages:
             with self._lock:
-                self._hidden = None
+                self._standing = None
 
 
 def _with_words(ranked: Sequence[Ranked]) -> list[Ranked]:

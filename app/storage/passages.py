@@ -3,12 +3,17 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from app.domain.ids import PARTS_OF_A_PASSAGE, ConversationId, MessageId, PartId, PassageId
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.storage.database import Connection
 from app.storage.passage_texts import PassagePlace, shown_of, texts_of
 from app.storage.store import Store
 from app.storage.times import to_db
+
+Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,53 +114,25 @@ class Passages:
         )
         return dict(rows)
 
-    def hidden(self) -> frozenset[PassageId]:
+    def hidden(self) -> Ids:
         """Return the passages that search leaves out unless asked: archived, in the trash, private."""
-        rows = self._store.read(
-            lambda cursor: cursor.execute(
-                "SELECT p.id FROM passage p JOIN conversation c ON c.id = p.conversation_id "
-                "WHERE c.archived OR c.private OR c.deleted_at IS NOT NULL"
-            ).fetchall()
+        return self._ids(
+            "SELECT p.id FROM passage p JOIN conversation c ON c.id = p.conversation_id "
+            "WHERE c.archived OR c.private OR c.deleted_at IS NOT NULL"
         )
-        return frozenset(each for (each,) in rows)
 
-    def allowed(
-        self, query: SearchQuery, kinds: Collection[PassageKind] | None
-    ) -> Sequence[PassageId]:
-        """Return the passages that a query's filters leave, newest first.
+    def allowed(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> Ids:
+        """Return the passages that a query's filters leave, in no order.
 
         What belongs to no conversation is among them when its kind is asked for.
         """
-        conditions = ["NOT coalesce(c.private, false)", "c.deleted_at IS NULL"]
-        conditions.append("c.archived" if query.archived else "NOT coalesce(c.archived, false)")
-        values: list[object] = []
+        return self._ids(*_filtered(query, kinds))
 
-        def require(condition: str, value: object) -> None:
-            conditions.append(condition)
-            values.append(value)
-
-        if query.pinned:
-            conditions.append("c.pinned")
-        for title in query.titles:
-            require("contains(lower(c.title), lower(?))", title)
-        for tag in query.tags:
-            require("c.id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?))", tag)
-        for model in query.models:
-            require("contains(lower(coalesce(e.model, c.model, '')), lower(?))", model)
-        if query.after is not None:
-            require("p.created_at >= ?", to_db(query.after))
-        if query.before is not None:
-            require("p.created_at < ?", to_db(query.before))
-        if kinds is not None:
-            require("p.kind IN (SELECT unnest(?))", [kind.value for kind in kinds])
-        join = "JOIN" if kinds is None else "LEFT JOIN"
-        statement = (
-            f"SELECT p.id FROM passage p {join} conversation c ON c.id = p.conversation_id "
-            "LEFT JOIN exchange e ON e.id = p.exchange_id "
-            f"WHERE {' AND '.join(conditions)} ORDER BY p.created_at DESC, p.id DESC"
-        )
-        rows = self._store.read(lambda cursor: cursor.execute(statement, values).fetchall())
-        return [each for (each,) in rows]
+    def newest(self, query: SearchQuery, kinds: Collection[PassageKind]) -> list[PassageId]:
+        """Return the passages of some kinds that a query's filters leave, newest first."""
+        statement, values = _filtered(query, kinds)
+        statement += " ORDER BY p.created_at DESC, p.id DESC"
+        return [PassageId(each) for each in self._ids(statement, values).tolist()]
 
     def of_source(self, kind: PassageKind, source_id: int) -> tuple[PassageId, ...]:
         """Return the passages made from one record."""
@@ -168,22 +145,15 @@ class Passages:
 
     def of_kind(self, kind: PassageKind) -> frozenset[PassageId]:
         """Return all passages of one kind."""
-        rows = self._store.read(
-            lambda cursor: cursor.execute(
-                "SELECT id FROM passage WHERE kind = ?", [kind.value]
-            ).fetchall()
-        )
-        return frozenset(each for (each,) in rows)
+        ids = self._ids("SELECT id FROM passage WHERE kind = ?", [kind.value])
+        return frozenset(map(PassageId, ids.tolist()))
 
-    def of_conversations(self, ids: Iterable[ConversationId]) -> frozenset[PassageId]:
+    def of_conversations(self, ids: Iterable[ConversationId]) -> Ids:
         """Return all passages of some conversations."""
         wanted = list(ids)
-        rows = self._store.read(
-            lambda cursor: cursor.execute(
-                "SELECT id FROM passage WHERE conversation_id IN (SELECT unnest(?))", [wanted]
-            ).fetchall()
+        return self._ids(
+            "SELECT id FROM passage WHERE conversation_id IN (SELECT unnest(?))", [wanted]
         )
-        return frozenset(each for (each,) in rows)
 
     def count_at(self, position: int) -> tuple[int, int]:
         """Return how many passages an index may hold that stands at `position`: least and most.
@@ -218,3 +188,45 @@ class Passages:
             ).fetchall()
         )
         return {PassageKind(kind): count for kind, count in rows}
+
+    def _ids(self, statement: str, values: Sequence[object] = ()) -> Ids:
+        """Return the ids that a statement selects, (n,): as an array, 100,000 take 1 ms, not 20."""
+        read = self._store.read(
+            lambda cursor: cursor.execute(statement, list(values)).fetchnumpy()["id"]
+        )
+        return np.asarray(read, np.int64)
+
+
+def _filtered(
+    query: SearchQuery, kinds: Collection[PassageKind] | None
+) -> tuple[str, Sequence[object]]:
+    """Return the statement that selects what a query's filters leave, and its values."""
+    conditions = ["NOT coalesce(c.private, false)", "c.deleted_at IS NULL"]
+    conditions.append("c.archived" if query.archived else "NOT coalesce(c.archived, false)")
+    values: list[object] = []
+
+    def require(condition: str, value: object) -> None:
+        conditions.append(condition)
+        values.append(value)
+
+    if query.pinned:
+        conditions.append("c.pinned")
+    for title in query.titles:
+        require("contains(lower(c.title), lower(?))", title)
+    for tag in query.tags:
+        require("c.id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?))", tag)
+    for model in query.models:
+        require("contains(lower(coalesce(e.model, c.model, '')), lower(?))", model)
+    if query.after is not None:
+        require("p.created_at >= ?", to_db(query.after))
+    if query.before is not None:
+        require("p.created_at < ?", to_db(query.before))
+    if kinds is not None:
+        require("p.kind IN (SELECT unnest(?))", [kind.value for kind in kinds])
+    join = "JOIN" if kinds is None else "LEFT JOIN"
+    exchanges = "LEFT JOIN exchange e ON e.id = p.exchange_id " if query.models else ""
+    statement = (
+        f"SELECT p.id FROM passage p {join} conversation c ON c.id = p.conversation_id "
+        f"{exchanges}WHERE {' AND '.join(conditions)}"
+    )
+    return statement, values

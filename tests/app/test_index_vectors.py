@@ -1,6 +1,5 @@
 """The vector index answers like a plain list of vectors would, whatever was put and removed."""
 
-import gc
 import threading
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +16,8 @@ from app.domain.ids import PartId, PassageId, number_of, part_id, passage_of
 from app.domain.passages import VectorHit
 from app.domain.ports import VectorIndex
 from app.index import vector_block, vector_index
-from app.index.vector_block import IdSet, quantised
+from app.index.id_set import IdSet
+from app.index.vector_block import quantised
 from app.index.vector_index import ExactVectorIndex
 
 Float = npt.NDArray[np.float32]
@@ -131,18 +131,6 @@ def test_filters_choose_passages_before_the_limit() -> None:
     assert sorted(passages(index.search(vectors[1], 9, ids(7, 8, 9, 500), ids(8)))) == [7, 9]
     assert index.search(vectors[1], 9, allowed=ids()) == []
     assert 1 not in passages(index.search(vectors[1], 100, excluded={PassageId(1)}))
-
-
-def test_a_set_that_comes_again_is_looked_at_once_and_kept_no_longer_than_it_lives() -> None:
-    index, vectors = ExactVectorIndex(DIMENSION), drawn(10)
-    put(index, whole(*range(10)), vectors)
-    allowed = frozenset(PassageId(number) for number in range(4))
-    first = index._id_set(allowed)
-    assert index._id_set(allowed) is first
-    assert index._id_set(frozenset(set(allowed) | {PassageId(5)})) is not first
-    del allowed
-    gc.collect()
-    assert not index._id_sets
 
 
 @given(st.sets(st.integers(0, 2**62)), st.lists(st.integers(0, 2**62), max_size=30))

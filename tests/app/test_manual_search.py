@@ -12,7 +12,7 @@ from app.domain.ids import ConversationId, PassageId, part_id, passage_of
 from app.domain.passages import PassageKind, SearchResult
 from app.domain.workers import WorkerName
 from app.index.ranking import Ranked
-from app.memory.manual_results import by_words_and_meaning, most_pages, with_pages
+from app.memory.side_results import by_words_and_meaning, most_of_a_kind, with_sides
 from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine
 from tests.fakes.manual import FakeManual
@@ -130,17 +130,17 @@ def result(relevance: float, kind: PassageKind, *, is_weak: bool = False) -> Sea
 def test_both_are_merged_best_first() -> None:
     turns = [result(each, PassageKind.TURN) for each in (0.9, 0.4, 0.3, 0.2)]
     pages = [result(0.5, PassageKind.MAN_PAGE), result(0.35, PassageKind.MAN_PAGE, is_weak=True)]
-    assert relevances(with_pages(turns, pages, 10)) == [0.9, 0.5, 0.4, 0.35, 0.3, 0.2]
-    assert with_pages([], pages[1:], 4) == pages[1:]
-    assert with_pages(turns, [], 4) == turns
+    assert relevances(with_sides(turns, [pages], 10)) == [0.9, 0.5, 0.4, 0.35, 0.3, 0.2]
+    assert with_sides([], [pages[1:]], 4) == pages[1:]
+    assert with_sides(turns, [], 4) == turns
 
 
 def test_a_weak_page_takes_the_place_of_weak_results_alone() -> None:
     pages = [result(0.5, PassageKind.MAN_PAGE), result(0.35, PassageKind.MAN_PAGE, is_weak=True)]
     turns = [result(each, PassageKind.TURN) for each in (0.9, 0.4, 0.3, 0.2)]
-    assert relevances(with_pages(turns, pages, 4)) == [0.9, 0.5, 0.4, 0.3]
+    assert relevances(with_sides(turns, [pages], 4)) == [0.9, 0.5, 0.4, 0.3]
     weak = [result(each, PassageKind.TURN, is_weak=True) for each in (0.4, 0.3, 0.2)]
-    assert relevances(with_pages([turns[0], *weak], pages, 4)) == [0.9, 0.5, 0.4, 0.35]
+    assert relevances(with_sides([turns[0], *weak], [pages], 4)) == [0.9, 0.5, 0.4, 0.35]
 
 
 def test_a_page_near_in_meaning_comes_before_one_that_has_some_of_the_words() -> None:
@@ -158,9 +158,9 @@ def relevances(results: list[SearchResult]) -> list[float]:
 
 
 def test_how_many_pages_there_may_be() -> None:
-    full = [most_pages(each, each) for each in (1, 10, 20, 50)]
+    full = [most_of_a_kind(each, each) for each in (1, 10, 20, 50)]
     assert full == [1, 2, 5, 12]
-    assert [most_pages(20, said) for said in (0, 10, 12, 17)] == [10, 10, 8, 5]
+    assert [most_of_a_kind(20, said) for said in (0, 10, 12, 17)] == [10, 10, 8, 5]
 
 
 # -- the command line

@@ -190,12 +190,15 @@ def test_hidden_passages_are_those_put_away_or_private(store: Store) -> None:
         ConversationEdited(trashed.conversation.id, deleted_at=AT),
         ConversationEdited(private.conversation.id, private=True),
     )
-    assert Passages(store).hidden() == {2, 3, 4}
-    assert list(Passages(store).allowed(SearchQuery(), None)) == [1]
-    assert list(Passages(store).allowed(SearchQuery(archived=True), None)) == [2]
-    assert Passages(store).of_conversations([shown.conversation.id]) == {1}
+    passages = Passages(store)
+    assert sorted(passages.hidden()) == [2, 3, 4]
+    assert sorted(passages.allowed(SearchQuery(), None)) == [1]
+    assert sorted(passages.allowed(SearchQuery(archived=True), None)) == [2]
+    assert passages.newest(SearchQuery(archived=True), [PassageKind.TURN]) == [2]
+    assert sorted(passages.of_conversations([shown.conversation.id])) == [1]
     both = [shown.conversation.id, private.conversation.id]
-    assert Passages(store).of_conversations(both) == {1, 4}
+    assert sorted(passages.of_conversations(both)) == [1, 4]
+    assert len(passages.of_kind(PassageKind.FACT)) == 0
 
 
 def test_the_latest_summary_wins(store: Store) -> None:
