@@ -1,11 +1,14 @@
 """Asking a model once for background work, over the vendors' own wires: consent, caps, cancel, spend."""
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from app.domain.errors import Cancelled
+from app.domain.provider_errors import KeyMissing, RateLimited, ServerFailed
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig, ProviderKind
 from app.providers.prices import OwnPrice, PriceBook
@@ -15,10 +18,11 @@ from app.storage.settings import Settings
 from app.storage.spending import Spending
 from app.storage.store import Store
 from app.system.keys import KeyStore
-from app.workers.background_model import BackgroundModel
+from app.workers.background_model import BackgroundModel, UnusableAnswer
+from app.workers.job import Blocked
 from app.workers.prompts import Prompt
 from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_script import text, thinking, usage
+from tests.fakes.loopback_script import error, stall, text, thinking, usage
 from tests.fakes.stored import opened
 
 WORKER = WorkerName.EXCHANGE_SUMMARIZER
@@ -89,3 +93,134 @@ def test_json_is_found_in_what_was_said(bench: Bench) -> None:
     bench.server.reply(text('Here you are:\n```json\n{"a": 3,}\n```'), usage(10, 5))
     answer = bench.model.ask(ASKED, WORKER, lambda: False, SCHEMA)
     assert answer.fields == {"a": 3}
+
+
+def test_garbage_is_asked_for_once_more_and_both_answers_are_paid_for(bench: Bench) -> None:
+    bench.price(1.0, 2.0)
+    bench.server.reply(text("I cannot do that"), usage(1000, 500))
+    bench.server.reply(text('{"a": 1}'), usage(1000, 500))
+    answer = bench.model.ask(ASKED, WORKER, lambda: False, SCHEMA)
+    assert answer.fields == {"a": 1}
+    bench.store.save(answer.spent)
+    assert bench.spending.on_background(bench.at - timedelta(days=1)).requests == 2
+    first, second = (str(seen.body) for seen in bench.server.posts)
+    assert "earlier answer" in second
+    assert "earlier answer" not in first
+
+
+def test_garbage_twice_is_an_item_s_fault_and_on_record(bench: Bench) -> None:
+    bench.server.always(text("no"), usage(10, 5))
+    with pytest.raises(UnusableAnswer, match="answered twice"):
+        bench.model.ask(ASKED, WORKER, lambda: False, SCHEMA)
+    assert bench.spending.all_time(WORKER).tokens == 30
+    assert len(bench.server.posts) == 2
+
+
+def test_failures_come_at_once_so_that_the_worker_waits_where_it_is_seen(bench: Bench) -> None:
+    bench.server.reply(error(429, "rate_limit_error", retry_after=7))
+    with pytest.raises(RateLimited) as limited:
+        bench.ask()
+    assert limited.value.retry_after_s == pytest.approx(7)
+    bench.server.reply(error(500, "api_error"))
+    with pytest.raises(ServerFailed):
+        bench.ask()
+    bench.server.reply(error(401, "authentication_error"))
+    with pytest.raises(KeyMissing):
+        bench.ask()
+    assert len(bench.server.posts) == 3
+    assert bench.spending.all_time(WORKER).tokens == 0
+
+
+def test_a_request_ends_within_a_second_when_its_worker_is_stopped(bench: Bench) -> None:
+    bench.server.reply(stall(before_headers=True))
+    stopped = threading.Event()
+    ended: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            bench.model.ask(ASKED, WORKER, stopped.is_set)
+        except Cancelled as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    bench.server.wait_for(lambda: bench.server.posts)
+    stopped.set()
+    thread.join(1.0)
+    assert not thread.is_alive()
+    assert len(ended) == 1
+    assert bench.server.posts[0].hung_up.wait(5.0)
+
+
+def test_a_daily_cap_stops_before_it_is_passed_and_lets_go_the_next_day(bench: Bench) -> None:
+    bench.price(1000.0, 0.0)
+    bench.settings.set("spend_cap_daily_usd", 1.0)
+    bench.server.always(text("tea"), usage(480, 5))
+    assert bench.ask() == "tea"
+    assert bench.ask() == "tea"
+    with pytest.raises(Blocked, match=r"cap of \$1.00 a day is reached") as blocked:
+        bench.ask()
+    assert blocked.value.retry_after_s is not None
+    assert len(bench.server.posts) == 2
+    bench.settings.set("spend_cap_daily_usd", 2.0)
+    assert bench.ask() == "tea"
+    bench.settings.set("spend_cap_daily_usd", 1.0)
+    bench.at += timedelta(days=1)
+    assert bench.ask() == "tea"
+
+
+def test_a_monthly_cap_holds_over_the_days(bench: Bench) -> None:
+    bench.price(1000.0, 0.0)
+    bench.at = datetime(2026, 3, 10, 12, tzinfo=UTC)
+    bench.settings.set("spend_cap_monthly_usd", 1.0)
+    bench.server.always(text("tea"), usage(950, 5))
+    bench.ask()
+    bench.at += timedelta(days=5)
+    with pytest.raises(Blocked, match="a month is reached"):
+        bench.ask()
+    bench.at += timedelta(days=20)
+    assert bench.ask() == "tea"
+
+
+def test_an_answer_that_is_not_stored_yet_counts_against_the_cap_once(bench: Bench) -> None:
+    bench.price(1000.0, 0.0)
+    bench.settings.set("spend_cap_daily_usd", 1.0)
+    bench.server.always(text("tea"), usage(950, 5))
+    answer = bench.model.ask(ASKED, WORKER, lambda: False)
+    with pytest.raises(Blocked, match=r"\$0.95\d* is spent"):
+        bench.model.ask(ASKED, WorkerName.KNOWLEDGE_EXTRACTOR, lambda: False)
+    bench.store.save(answer.spent)
+    with pytest.raises(Blocked, match=r"\$0.95\d* is spent"):
+        bench.model.ask(ASKED, WorkerName.KNOWLEDGE_EXTRACTOR, lambda: False)
+
+
+def test_an_unknown_price_and_a_cap_say_how_to_give_a_price(bench: Bench) -> None:
+    bench.settings.set("spend_cap_daily_usd", 5.0)
+    with pytest.raises(Blocked) as blocked:
+        bench.ask()
+    assert "price of here:test-model is unknown" in blocked.value.title
+    assert "commonplace price set here:test-model" in blocked.value.hint
+    assert bench.server.posts == []
+    bench.price(0.0, 0.0)
+    bench.server.reply(text("tea"), usage(10, 5))
+    assert bench.ask() == "tea"
+
+
+def test_nothing_is_sent_elsewhere_without_consent(bench: Bench) -> None:
+    bench.configs[0] = ProviderConfig("here", ProviderKind.COMPATIBLE, "https://models.example/v1")
+    with pytest.raises(Blocked, match=r"would be sent your history, to https://models\.example/v1"):
+        bench.ask()
+    assert bench.server.posts == []
+
+
+def test_a_refusal_is_an_item_s_fault_and_on_record(bench: Bench) -> None:
+    bench.server.reply(text(""), usage(10, 0))
+    with pytest.raises(UnusableAnswer, match="answered nothing"):
+        bench.ask()
+    assert bench.spending.all_time(WORKER).tokens == 10
+
+
+def test_without_a_model_it_says_so(bench: Bench) -> None:
+    bench.settings.reset("background_model")
+    with pytest.raises(Blocked, match="No model is chosen"):
+        bench.ask()
