@@ -42,6 +42,13 @@ def test_recall_quotes_and_links_another_conversation(cli: CommandLine) -> None:
     assert ran.err == "[4:0]\n"
 
 
+def test_what_begins_with_a_slash_is_asked_like_anything_else(cli: CommandLine) -> None:
+    for words in ("/new", "/search basil"):
+        document = cli.json("ask", words)
+        asked = cli.json("show", str(document["conversation_id"]))["turns"][0]["messages"][0]
+        assert asked["text"] == words
+
+
 def test_recall_is_honest_when_there_is_nothing(cli: CommandLine) -> None:
     answer = cli.done("ask", "xylophone quartets").out
     assert answer.startswith("I found nothing about that in your conversations.")
