@@ -46,7 +46,7 @@ _ALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class Scope:
     """Where to look: passages allowed (None: all) but those left out; `candidates` of each list."""
 
     allowed: IdSet | None
@@ -55,7 +55,7 @@ class _Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class Standing:
     """Passages that do not rank among turns.
 
     `unasked` are all that a plain search leaves out, `apart` those that rank with turns under no
@@ -108,7 +108,7 @@ class SearchService:
         self._index = index
         self._sync = sync
         self._meaning = meaning
-        self._standing: _Standing | None = None
+        self._standing: Standing | None = None
         self._lock = threading.Lock()
         store.subscribe(self._on_changed)
 
@@ -134,7 +134,7 @@ class SearchService:
         if query.is_list:
             results = self._results.of(query, self._listed(query, kinds))
         else:
-            look = self._look(query) if by_meaning else None
+            look = self.look(query) if by_meaning else None
             results = self._found(query, look, kinds)
         took_ms = (time.perf_counter() - started) * 1000
         problem = self._meaning.problem if self._meaning and by_meaning else ""
@@ -154,8 +154,8 @@ class SearchService:
         except InvalidInput:
             return ()  # nothing in it to look for, such as a single sign
         own = IdSet(self._passages.of_conversations([conversation_id]))
-        scope = _Scope(None, self._stand().unasked | own)
-        return self._results.of(query, self._ranked(query, self._look(query), scope))
+        scope = Scope(None, self.standing().unasked | own)
+        return self._results.of(query, self._ranked(query, self.look(query), scope))
 
     def by_sentence(
         self, sentence: str, limit: int, kinds: Collection[PassageKind]
@@ -166,7 +166,7 @@ class SearchService:
         like `search`.
         """
         query = sentence_query(sentence, limit)
-        return tuple(self._found(query, self._look(query), kinds))
+        return tuple(self._found(query, self.look(query), kinds))
 
     def parts_ranked(
         self,
@@ -181,8 +181,8 @@ class SearchService:
         """
         query = sentence_query(text)
         own = IdSet(self._passages.of_conversations(conversation_ids))
-        look = self._look(query) if by_meaning else None
-        scope = _Scope(own if conversation_ids else None, self._stand().unasked)
+        look = self.look(query) if by_meaning else None
+        scope = Scope(own if conversation_ids else None, self.standing().unasked)
         ranked = self._ranked(query, look, scope)
         return [each.part_id for each in ranked]
 
@@ -197,11 +197,11 @@ class SearchService:
         if query.is_list:
             whole = replace(query, limit=_ALL)
             return Inspection(query, tuple(self._listed(whole, None)), None)
-        look = self._look(query)
-        found = self._considered(query, look, scope)
+        look = self.look(query)
+        found = self.considered(query, look, scope)
         ranked = rank(found.question, found.survey, found.cosines, found.background)
         if parts and not any(each.part_id in parts for each in ranked):
-            found = self._considered(query, look, scope, parts)
+            found = self.considered(query, look, scope, parts)
         return Inspection(
             query, tuple(ranked), found, self._meaning.problem if self._meaning else ""
         )
@@ -226,31 +226,35 @@ class SearchService:
     ) -> list[list[Ranked]]:
         """Return what is found of each kind that ranks apart; there may be more of it than of turns."""
         ranked = []
-        for side in self._stand().sides.values():
+        for side in self.standing().sides.values():
             kept = side if allowed is None else side & allowed
             if len(kept):
-                scope = _Scope(kept, IdSet(), _SIDE_CANDIDATES)
+                scope = Scope(kept, IdSet(), _SIDE_CANDIDATES)
                 ranked.append(by_words_and_meaning(self._ranked(query, look, scope)))
         return ranked
 
-    def _look(self, query: SearchQuery) -> Look | None:
+    def look(self, query: SearchQuery) -> Look | None:
+        """Return the query's place in the answering space, None where words alone can find."""
         if self._meaning is None or not query.words:
             return None
         return self._meaning.look(read_question(query.words).asked)
 
-    def _ranked(self, query: SearchQuery, look: Look | None, scope: _Scope) -> list[Ranked]:
+    def _ranked(self, query: SearchQuery, look: Look | None, scope: Scope) -> list[Ranked]:
         """Return the best parts, best first: the candidates of each list, ranked by everything."""
-        found = self._considered(query, look, scope)
+        found = self.considered(query, look, scope)
         return rank(found.question, found.survey, found.cosines, found.background)
 
-    def _considered(
+    def considered(
         self,
         query: SearchQuery,
         look: Look | None,
-        scope: _Scope,
+        scope: Scope,
         parts: Collection[PartId] = (),
     ) -> Considered:
-        """Return what is known of the candidates of each list, and of `parts`."""
+        """Return what is known of the candidates of each list, and of `parts`.
+
+        For whoever ranks in a scope of their own. Raises IndexUnavailable.
+        """
         question = read_question(query.words)
         asked = replace(query, words=question.asked) if question.asked else query
         try:
@@ -266,11 +270,11 @@ class SearchService:
         cosines = look.index.cosines(look.vector, neighbourhood(survey))
         return Considered(question, survey, cosines, look.background)
 
-    def _scope(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> _Scope:
+    def _scope(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> Scope:
         if kinds is None and not _has_filters(query):
-            return _Scope(None, self._stand().unasked)
+            return Scope(None, self.standing().unasked)
         allowed = IdSet(self._passages.allowed(query, kinds))
-        return _Scope(allowed, IdSet() if kinds else self._stand().apart)
+        return Scope(allowed, IdSet() if kinds else self.standing().apart)
 
     def _listed(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> list[Ranked]:
         """Return the newest passages that the filters leave, when there is nothing to rank by."""
@@ -279,7 +283,8 @@ class SearchService:
         kept = [each for each in newest if each not in left_out][: query.limit]
         return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in kept]
 
-    def _stand(self) -> _Standing:
+    def standing(self) -> Standing:
+        """Return what is left out unasked, and what ranks apart; kept until something changes."""
         with self._lock:
             if self._standing is None:
                 hidden = IdSet(self._passages.hidden())
@@ -289,7 +294,7 @@ class SearchService:
                     side = IdSet(self._passages.of_kind(kind))
                     sides[kind] = side.without(hidden)
                     apart |= side
-                self._standing = _Standing(hidden | apart, apart, sides)
+                self._standing = Standing(hidden | apart, apart, sides)
             return self._standing
 
     def _on_changed(self, changed: Changed) -> None:
