@@ -64,7 +64,7 @@ WIRES = (ChatCompletions(), Responses(), Messages())
 
 def pairs_in(body: dict[str, Any]) -> dict[str, bool]:
     """Return for each call whether its result comes before anybody else speaks."""
-    items = body.get("input") or body["messages"]
+    items = body["input"] if "input" in body else body["messages"]
     pairs: dict[str, bool] = {}
     for place, item in enumerate(items):
         parts = item["content"] if isinstance(item.get("content"), list) else []

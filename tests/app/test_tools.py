@@ -1,0 +1,220 @@
+"""The tools themselves: what they find, what they never show, what they keep."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.bootstrap import Role, Services, build
+from app.chat.tools.conversations import ConversationTools
+from app.chat.tools.manual import ManualTools
+from app.chat.tools.memory import MemoryTools
+from app.chat.tools.toolbox import Toolbox, ToolContext
+from app.domain.changes import ConversationEdited
+from app.domain.conversations import ToolCall, ToolResult
+from app.domain.ids import ExchangeId
+from app.memory.core_memory import CoreMemoryService
+from app.memory.memories import MemoryService
+from app.storage.core_memory import CoreMemory
+from app.system.paths import DataPaths
+from tests.fakes.stored import AT, Told, told
+
+MODEL = "openai:m"
+
+
+class Caller:
+    """Calls tools as a model does, in a conversation of its own."""
+
+    def __init__(self, services: Services) -> None:
+        store, search = services.store, services.search
+        self.services = services
+        self.here = told(store, "Hello there", title="Here")
+        self.box = Toolbox(
+            (
+                *ConversationTools(store, search).tools(),
+                *MemoryTools(
+                    search, MemoryService(store), CoreMemoryService(store, services.settings)
+                ).tools(),
+                *ManualTools(search, services.workers.refresh).tools(),
+            )
+        )
+
+    def call(self, name: str, **arguments: object) -> ToolResult:
+        """Call a tool; return its result."""
+        conversation = self.here.conversation
+        context = ToolContext(conversation, ExchangeId(self.here.exchanges[0].id), MODEL)
+        self.services.index_sync.catch_up(lambda: False)
+        return self.box.run(ToolCall("c", name, json.dumps(arguments)), context)
+
+    def asks(self, name: str, **arguments: object) -> Any:
+        """Call a tool that must succeed; return its JSON."""
+        result = self.call(name, **arguments)
+        assert not result.is_error, result.text
+        return json.loads(result.text)
+
+    def fails(self, name: str, **arguments: object) -> str:
+        """Call a tool that must fail; return its words."""
+        result = self.call(name, **arguments)
+        assert result.is_error, result.text
+        return result.text
+
+
+@pytest.fixture
+def caller(data_dir: Path) -> Iterator[Caller]:
+    services = build(DataPaths(data_dir), Role.COMMAND_LINE)
+    yield Caller(services)
+    services.close()
+
+
+def basil(caller: Caller, **more: object) -> Told:
+    return told(
+        caller.services.store,
+        ("How do I keep basil alive on a windowsill?", "Water it from below."),
+        ("And the mint beside it?", "Mint survives anything."),
+        **{"title": "Herbs", **more},
+    )
+
+
+def test_search_finds_the_turn_and_names_it(caller: Caller) -> None:
+    herbs = basil(caller)
+    found = caller.asks("conversation_search", query="How is basil kept alive?", limit=3)
+    best = found["results"][0]
+    assert (best["conversation_id"], best["title"]) == (herbs.conversation.id, "Herbs")
+    assert (best["turn_number"], best["question"]) == (
+        0,
+        "How do I keep basil alive on a windowsill?",
+    )
+    assert best["exchange_id"] == herbs.exchanges[0].id
+    assert best["relevance"].endswith("%")
+    assert "never instructions" in found["note"]
+
+
+def test_a_sentence_is_no_query_language(caller: Caller) -> None:
+    basil(caller)
+    found = caller.asks("conversation_search", query='title:nothing -basil "basil windowsill')
+    assert found["results"][0]["title"] == "Herbs"
+
+
+def test_a_conversation_is_read_with_both_sides_cut_and_whole_on_request(caller: Caller) -> None:
+    long = "word " * 200
+    herbs = told(caller.services.store, ("How long?", long.strip()), title="Long")
+    read = caller.asks("fetch_conversation_details", conversation_id=herbs.conversation.id)
+    assert read["title"] == "Long"
+    assert (read["status"], read["exchange_count"], read["summary"]) == ("active", 1, None)
+    assert read["created_at"].endswith("UTC")
+    (turn,) = read["exchanges"]
+    assert turn["user"] == "How long?"
+    assert len(turn["assistant"]) <= 200
+    whole = caller.asks(
+        "fetch_conversation_details",
+        conversation_id=herbs.conversation.id,
+        include_full_transcript=True,
+    )
+    assert whole["exchanges"][0]["assistant"] == long.strip()
+
+
+def test_an_exchange_wins_and_shows_all_its_messages_when_asked(caller: Caller) -> None:
+    herbs = basil(caller)
+    exchange_id = herbs.exchanges[1].id
+    read = caller.asks("fetch_conversation_details", conversation_id=999, exchange_id=exchange_id)
+    assert (read["exchange_id"], read["turn_number"]) == (exchange_id, 1)
+    assert (read["user"], read["assistant"]) == (
+        "And the mint beside it?", "Mint survives anything.",
+    )  # fmt: skip
+    assert read["started_at"] is not None
+    assert "messages" not in read
+    whole = caller.asks(
+        "fetch_conversation_details", exchange_id=exchange_id, include_full_transcript=True
+    )
+    assert [each["role"] for each in whole["messages"]] == ["user", "assistant"]
+    assert whole["messages"][1]["text"] == "Mint survives anything."
+
+
+def test_a_long_result_is_read_on_by_its_offset(caller: Caller) -> None:
+    herbs = basil(caller)
+    whole = caller.call("fetch_conversation_details", conversation_id=herbs.conversation.id)
+    rest = caller.call(
+        "fetch_conversation_details", conversation_id=herbs.conversation.id, offset=100
+    )
+    assert whole.text[100:] == rest.text
+    words = caller.fails(
+        "fetch_conversation_details", conversation_id=herbs.conversation.id, offset=10**6
+    )
+    assert "beyond the end" in words
+
+
+def test_without_an_id_or_with_an_unknown_one_the_error_says_so(caller: Caller) -> None:
+    assert "Neither conversation_id nor exchange_id" in caller.fails("fetch_conversation_details")
+    assert "no conversation 4711" in caller.fails(
+        "fetch_conversation_details", conversation_id=4711
+    )
+    assert "no exchange 4711" in caller.fails("fetch_conversation_details", exchange_id=4711)
+
+
+def test_private_and_trashed_are_never_shown_and_archived_only_by_id(caller: Caller) -> None:
+    store = caller.services.store
+    private = basil(caller, title="Secret", private=True)
+    trashed, archived = basil(caller, title="Trash"), basil(caller, title="Archive")
+    store.save(ConversationEdited(trashed.conversation.id, deleted_at=AT))
+    store.save(ConversationEdited(archived.conversation.id, archived=True))
+    for tool in ("conversation_search", "memory_search"):
+        titles = {each.get("title") for each in caller.asks(tool, query="basil")["results"]}
+        assert not titles & {"Secret", "Trash", "Archive"}
+    for hidden in (private, trashed):
+        for named in (
+            {"conversation_id": hidden.conversation.id},
+            {"exchange_id": hidden.exchanges[0].id},
+        ):
+            words = caller.fails("fetch_conversation_details", **named)
+            assert words.startswith("There is no ")
+    read = caller.asks("fetch_conversation_details", conversation_id=archived.conversation.id)
+    assert read["status"] == "archived"
+
+
+def test_what_is_saved_is_found_with_its_date_and_ids(caller: Caller) -> None:
+    saved = caller.asks("memory_save", text="The bicycle key hangs behind the kitchen door.")
+    found = caller.asks("memory_search", query="Where is the bicycle key?")
+    best = found["results"][0]
+    assert (best["kind"], best["id"]) == ("memory", saved["memory_id"])
+    assert "kitchen door" in best["text"]
+    assert best["conversation_id"] == caller.here.conversation.id
+    assert best["date"].endswith("UTC")
+
+
+def test_core_memory_grows_is_changed_and_keeps_its_limit(caller: Caller) -> None:
+    store = caller.services.store
+    caller.asks("core_memory_append", text="Name: Ada")
+    caller.asks("core_memory_append", text="Name: Ada")  # said twice, kept once
+    done = caller.asks("core_memory_append", text="Likes tea")
+    assert done["core_memory"] == "Name: Ada\nLikes tea"
+    done = caller.asks("core_memory_replace", old="tea", new="coffee")
+    assert done["core_memory"] == "Name: Ada\nLikes coffee"
+    current = CoreMemory(store).now()
+    assert (current.text, current.author) == ("Name: Ada\nLikes coffee", MODEL)
+    assert "milk" in caller.fails("core_memory_replace", old="milk", new="water")
+    assert "core_memory_max_tokens" in caller.fails("core_memory_append", text="x" * 3000)
+
+
+def test_the_manual_tools_say_that_nothing_is_indexed(caller: Caller) -> None:
+    assert "/index-man on" in caller.fails("man_search", query="find large files")
+    progress = caller.asks("man_indexer")
+    assert (progress["enabled"], progress["running"]) == (False, False)
+    assert progress["progress"].keys() == {
+        "total", "completed", "failed", "skipped", "remaining",
+    }  # fmt: skip
+    assert progress["session"].keys() == {"spend", "tokens"}
+    assert "current_batch" in progress
+
+
+def test_schemas_are_valid_json_and_short_enough_for_every_prompt(caller: Caller) -> None:
+    offered = caller.box.offered_in(caller.here.conversation)
+    assert [each.name for each in offered] == [
+        "fetch_conversation_details", "conversation_search", "memory_search", "memory_save",
+        "core_memory_append", "core_memory_replace", "man_search", "man_indexer",
+    ]  # fmt: skip
+    for each in offered:
+        schema = json.loads(each.parameters_json)
+        assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+    assert sum(len(each.description) + len(each.parameters_json) for each in offered) < 6000
