@@ -1,0 +1,196 @@
+"""Turns with tools, whole: three wires over a real client, a real book, the command line, a kill."""
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.command_line import CommandLine
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_script import Stall, error, text, thinking, tool_call, usage
+from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
+from tests.fakes.stored import opened, told
+
+ROOT = Path(__file__).parents[2]
+KINDS = {CHAT: "compatible", RESPONSES: "openai", MESSAGES: "anthropic"}
+BASIL = "How do I keep basil alive on a windowsill in winter"
+FIND = {"query": "What did we say about basil?", "limit": 1}
+READ = {"exchange_id": 1, "include_full_transcript": True}
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with Loopback() as running:
+        yield running
+
+
+@pytest.fixture
+def cli(
+    data_dir: Path,
+    server: Loopback,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> CommandLine:
+    """Return a command line on a book of two conversations, with a provider for each wire."""
+    monkeypatch.setenv("LOOP_KEY", "sk-loop")
+    with opened(data_dir) as store:
+        told(store, (BASIL, "Water it from below, and keep it from the frost."), title="Herbs")
+        told(store, "Which bolt fits the saddle", title="Bicycle")
+    line = CommandLine(data_dir, capsys)
+    for wire, kind in KINDS.items():
+        url = server.url if wire == MESSAGES else server.v1
+        line.done(
+            "provider", "add", wire, "--kind", kind, "--base-url", url, "--key-env", "LOOP_KEY"
+        )
+    return line
+
+
+def messages_in(body: Any) -> list[dict[str, Any]]:
+    sent = body["input"] if "input" in body else body["messages"]
+    assert isinstance(sent, list)
+    return sent
+
+
+@pytest.mark.parametrize("wire", [CHAT, RESPONSES, MESSAGES])
+def test_a_model_searches_reads_and_answers(cli: CommandLine, server: Loopback, wire: str) -> None:
+    server.reply(
+        thinking("I should look.", signature="Zm9v+/=="),
+        text("Let me look."),
+        tool_call("conversation_search", FIND, "call_a", pieces=3),
+        usage(100, 10),
+    )
+    server.reply(tool_call("fetch_conversation_details", READ, "call_b"), usage(200, 20))
+    server.reply(text("From below, away from frost."), usage(300, 30))
+
+    document = cli.json("ask", "How was basil kept?", "--model", f"{wire}:test-model")
+
+    assert document["status"] == "completed"
+    assert document["answer"] == "Let me look.\n\nFrom below, away from frost."
+    assert document["usage"]["input_tokens"] == 600
+    assert document["usage"]["output_tokens"] == 60
+    bodies = [seen.body for seen in server.posts]
+    assert len(bodies) == 3
+    assert all(body["tools"] for body in bodies)
+    second, third = json.dumps(messages_in(bodies[1])), json.dumps(messages_in(bodies[2]))
+    assert "Herbs" in second
+    assert "Bicycle" not in second
+    assert "keep it from the frost" in third
+    assert messages_in(bodies[2])[: len(messages_in(bodies[1])) - 1] == unmarked(
+        messages_in(bodies[1])[:-1]
+    )
+    if wire != CHAT:
+        assert "Zm9v+/==" in third  # the reasoning goes back as it came
+    check_pairs(wire, messages_in(bodies[2]))
+    stored = cli.json("show", f"{document['conversation_id']}:0")["turns"][0]["messages"]
+    assert [each["role"] for each in stored] == [
+        "user", "assistant", "tool", "assistant", "tool", "assistant",
+    ]  # fmt: skip
+
+
+def unmarked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages without marks of where the cache ends: those move from round to round."""
+    return [
+        {
+            **each,
+            "content": [
+                {name: value for name, value in part.items() if name != "cache_control"}
+                for part in each["content"]
+            ],
+        }
+        if isinstance(each.get("content"), list)
+        else each
+        for each in messages
+    ]
+
+
+def check_pairs(wire: str, messages: list[dict[str, Any]]) -> None:
+    """Each wire's own shape of two calls and their results."""
+    if wire == CHAT:
+        calls = [each["tool_calls"][0]["id"] for each in messages if each.get("tool_calls")]
+        results = [each["tool_call_id"] for each in messages if each["role"] == "tool"]
+    elif wire == RESPONSES:
+        calls = [each["call_id"] for each in messages if each.get("type") == "function_call"]
+        results = [
+            each["call_id"] for each in messages if each.get("type") == "function_call_output"
+        ]
+    else:
+        parts = [(each["role"], part) for each in messages for part in each["content"]]
+        calls = [part["id"] for role, part in parts if part["type"] == "tool_use"]
+        results = [part["tool_use_id"] for role, part in parts if part["type"] == "tool_result"]
+        assert [each["role"] for each in messages] == ["user", "assistant"] * 2 + ["user"]
+    assert calls == results == ["call_a", "call_b"]
+
+
+def test_a_server_without_tools_is_asked_again_without_and_remembered(
+    cli: CommandLine, server: Loopback
+) -> None:
+    server.reply(error(400, message="test-model does not support tools"))
+    server.reply(text("Then without."))
+    ran = cli.done("ask", "Hello", "--model", "chat:test-model")
+    assert ran.out == "Then without.\n"
+    assert ["tools" in seen.body for seen in server.posts] == [True, False]
+
+
+def test_the_terminal_shows_which_tools_were_called(cli: CommandLine, server: Loopback) -> None:
+    server.reply(tool_call("conversation_search", FIND)).reply(text("Found."))
+    ran = cli.done("ask", "Hello", "--model", "chat:test-model")
+    assert ran.out == "Found.\n"
+    assert ran.err.startswith("conversation_search: ")
+    assert " characters in " in ran.err
+
+
+def test_a_program_killed_between_rounds_leaves_a_turn_that_can_be_gone_on_with(
+    cli: CommandLine, server: Loopback, data_dir: Path
+) -> None:
+    server.reply(tool_call("conversation_search", FIND)).reply(Stall(before_headers=True))
+    command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), "ask", "How was basil?"]
+    asking = subprocess.Popen([*command, "--model", "chat:test-model"], cwd=ROOT)
+    pause = threading.Event()
+    while len(server.posts) < 2:  # the first round is durable before the second request goes out
+        assert asking.poll() is None
+        pause.wait(0.01)
+    asking.kill()
+    asking.wait()
+    (data_dir / "open").unlink(missing_ok=True)
+
+    assert cli.json("check")["ok"]
+    (turn,) = cli.json("show", "3:0")["turns"]
+    assert turn["status"] == "interrupted"
+    assert [each["role"] for each in turn["messages"]] == ["user", "assistant", "tool"]
+    server.reply(text("It was kept from the frost."))
+    document = cli.json("ask", "Go on", "--conversation", 3)
+    assert document["answer"] == "It was kept from the frost."
+    sent = messages_in(server.posts[-1].body)
+    assert [each["role"] for each in sent if each["role"] != "system"] == [
+        "user", "assistant", "tool", "user",
+    ]  # fmt: skip
+
+
+def test_a_result_of_any_size_is_stored_whole_and_sent_cut(
+    cli: CommandLine, server: Loopback, data_dir: Path
+) -> None:
+    with opened(data_dir) as store:
+        long = told(store, ("Tell me all", "frost " * 3000), title="Long").conversation.id
+    whole = {"conversation_id": long, "include_full_transcript": True}
+    server.reply(tool_call("fetch_conversation_details", whole)).reply(text("Long indeed."))
+    document = cli.json("ask", "Read it", "--model", "chat:test-model")
+    (sent,) = [each for each in messages_in(server.posts[-1].body) if each["role"] == "tool"]
+    assert len(sent["content"]) < 2300
+    assert "[Cut: 2,000 of 18," in sent["content"]
+    assert "offset=2000" in sent["content"]
+    shutil.rmtree(data_dir / "index", ignore_errors=True)
+    cli.done(
+        "export",
+        "--conversation",
+        document["conversation_id"],
+        "--format",
+        "json",
+        data_dir / "x.json",
+    )
+    assert "frost " * 2900 in (data_dir / "x.json").read_text()
