@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -16,7 +15,6 @@ from app.domain.ids import PartId, PassageId, number_of, part_id, passage_of
 from app.domain.passages import VectorHit
 from app.domain.ports import VectorIndex
 from app.index import vector_block, vector_index
-from app.index.id_set import IdSet
 from app.index.vector_block import quantised
 from app.index.vector_index import ExactVectorIndex
 
@@ -131,13 +129,6 @@ def test_filters_choose_passages_before_the_limit() -> None:
     assert sorted(passages(index.search(vectors[1], 9, ids(7, 8, 9, 500), ids(8)))) == [7, 9]
     assert index.search(vectors[1], 9, allowed=ids()) == []
     assert 1 not in passages(index.search(vectors[1], 100, excluded={PassageId(1)}))
-
-
-@given(st.sets(st.integers(0, 2**62)), st.lists(st.integers(0, 2**62), max_size=30))
-def test_ids_however_far_apart_are_told_from_others(known: set[int], asked: list[int]) -> None:
-    asked += list(known)[:5]
-    held = IdSet([PassageId(each) for each in known]).holds(np.array(asked, np.int64))
-    assert held.tolist() == [each in known for each in asked]
 
 
 def test_cosines_of_given_parts() -> None:

@@ -116,9 +116,14 @@ def remarks_on(answer: SearchAnswer) -> list[str]:
 
 
 def place_of(result: SearchResult) -> str:
-    """Return how people name the place of a result: ID:TURN, ID or man:PAGE.SECTION."""
+    """Return how people name the place of a result: ID:TURN, ID or man:PAGE.SECTION.
+
+    What belongs to no conversation is named by its kind and id, such as "fact 12".
+    """
     if result.kind is PassageKind.MAN_PAGE:
         return name_of_page(result.source)
+    if result.conversation_id is None:
+        return f"{result.kind.value} {result.passage_id}"
     turn = "" if result.turn_number is None else f":{result.turn_number}"
     return f"{result.conversation_id}{turn}"
 
