@@ -16,7 +16,7 @@ from app.domain.ports import Embedder
 
 _TALK = Path(__file__).resolve().parents[2] / "resources" / "calibration" / "talk.txt"
 _TOPIC, _QUESTION = "# ", "? "
-_LEAST_DEVIATION = 1e-3  # of an embedder that finds everything alike
+LEAST_DEVIATION = 1e-3  # of an embedder that finds everything alike
 
 # What somebody says in one chat is nearer to their other chats than our topics are to each other:
 # with the built-in model .062 with a deviation of .086 on chats between people, .044 and .077 here.
@@ -39,14 +39,14 @@ def relevance(cosine: float, word_share: float, background: Background) -> float
     `cosine` is the best in its context, `word_share` the context's BM25 as a share (0-1) of the
     summed idf of the question's words.
     """
-    deviation = max(background.deviation, _LEAST_DEVIATION)
+    deviation = max(background.deviation, LEAST_DEVIATION)
     distance = (cosine - background.mean) / deviation
-    return _sigmoid(-3.48 + 0.385 * distance + 2.49 * word_share)
+    return sigmoid(-3.48 + 0.385 * distance + 2.49 * word_share)
 
 
 def relevance_by_words(word_share: float) -> float:
     """Return 0 to 1 for a result where no vectors took part; `word_share` as in `relevance`."""
-    return _sigmoid(-1.92 + 3.23 * word_share)
+    return sigmoid(-1.92 + 3.23 * word_share)
 
 
 def measured(embedder: Embedder, cancelled: Callable[[], bool] | None = None) -> Background:
@@ -85,5 +85,6 @@ def _read_talk() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     return questions, messages
 
 
-def _sigmoid(x: float) -> float:
+def sigmoid(x: float) -> float:
+    """Return a probability (0-1) for log odds."""
     return 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
