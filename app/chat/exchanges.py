@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from app.chat.looking_up import LookUps
 from app.chat.outcomes import PriceOf
 from app.chat.plans import (
     Allocator,
@@ -24,14 +25,15 @@ from app.chat.plans import (
     plan_retry,
     plan_send,
 )
-from app.chat.preparing import Prepare, Prepared, WindowOnly
+from app.chat.preparing import ContextPrepare, Prepare, Prepared
 from app.chat.reply import Reply
 from app.chat.running import Answering, RunningExchange
 from app.chat.slates import CleanSlates, in_segment
 from app.chat.tool_rounds import ToolLimits, ToolRounds
 from app.chat.tools.cutting import with_cut_results
 from app.chat.tools.toolbox import Toolbox, ToolContext
-from app.domain.chat import ChatRequest, ModelRef
+from app.domain.changes import PromptKept
+from app.domain.chat import ChatRequest, MemoryRecalled, ModelRef
 from app.domain.conversations import (
     Block,
     Conversation,
@@ -44,7 +46,9 @@ from app.domain.errors import InvalidInput, StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.ports import ChatModel
+from app.domain.recalls import KeptPrompt
 from app.domain.text import clean
+from app.memory.core_memory import CoreMemoryService
 from app.providers.recall import RECALL
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges, path_to, shown_path
@@ -79,14 +83,16 @@ class ExchangeLoop:
         prepare: Prepare | None = None,
         toolbox: Toolbox | None = None,
     ) -> None:
-        """Send what `prepare` makes of a plan; without it the end of the path that fits.
+        """Send what `prepare` makes of a plan; without it what the context plan says, nothing recalled.
 
         Models may call what is in `toolbox`; without it nothing.
         """
         self._store = store
         self._settings = settings
         self._models = models
-        self._prepare = prepare or WindowOnly(settings, models.context_tokens)
+        self._prepare = prepare or ContextPrepare(
+            settings, models.context_tokens, LookUps(store, CoreMemoryService(store, settings))
+        )
         self._toolbox = toolbox or Toolbox(())
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
@@ -286,6 +292,7 @@ class ExchangeLoop:
             tools = self._tool_rounds(plan)
             running = RunningExchange(self._store, reply, answering, tools)
             prepared = await asyncio.to_thread(self._prepared, plan, ref)
+            self._keep(reply, prepared.kept)
             ended = await running.run(prepared.request)
         except Exception as error:  # noqa: BLE001 - the loop must live, the screen gets it
             _log.exception("the end of a reply could not be stored")
@@ -299,6 +306,14 @@ class ExchangeLoop:
         cut = with_cut_results(plan.path, self._settings.number("tool_output_max_chars"))
         offered = () if ref.provider == RECALL else self._toolbox.offered_in(plan.conversation)
         return self._prepare(replace(plan, path=cut), offered)
+
+    def _keep(self, reply: Reply, prompt: KeptPrompt | None) -> None:
+        """Keep what an answer is asked with; the request does not wait for it."""
+        reply.prompt = prompt
+        if prompt is None:
+            return
+        reply.push(MemoryRecalled(sum(item.injected for item in prompt.items), prompt.notice))
+        self._store.commit(PromptKept(prompt)).add_done_callback(_tell_failure)
 
     def _tool_rounds(self, plan: Plan) -> ToolRounds:
         limits = ToolLimits(
@@ -378,6 +393,11 @@ class _Deferred:
             close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
+
+
+def _tell_failure(kept: "Future[Any]") -> None:
+    if (error := kept.exception()) is not None:
+        _log.warning("what an answer was asked with could not be kept: %s", error)
 
 
 def _leaving() -> StorageError:

@@ -9,6 +9,7 @@ from app.chat.plans import Plan
 from app.domain.chat import ReplyEvent
 from app.domain.conversations import Exchange
 from app.domain.ids import PassageId
+from app.domain.recalls import KeptPrompt
 
 
 class Reply:
@@ -19,6 +20,7 @@ class Reply:
         replaced: Passages that an earlier run of the same exchange left; the end replaces them.
         done: Resolves to the exchange as it was stored at the end, whatever the end was. While the
             disk refuses it waits; it fails only when the program leaves before that is mended.
+        prompt: What it is asked with, once that is settled; None for Recall.
         is_abandoned: Set when the program leaves: then nothing is waited for any more.
     """
 
@@ -30,6 +32,7 @@ class Reply:
         self._news = threading.Condition()
         self._stopping: Callable[[], None] = lambda: None
         self._stop_wanted = False
+        self.prompt: KeptPrompt | None = None
         self.is_abandoned = False
 
     def drain(self) -> list[ReplyEvent]:

@@ -40,6 +40,10 @@ class ChatRequest:
     among the messages to servers that ask for that. None in `temperature`, `reasoning_effort`,
     `max_output_tokens` leaves it to the server (Anthropic, which demands a maximum, gets the
     adapter's default).
+
+    `recalled` is what memory contributes, quoted; it is sent inside the message at `asked_at`, before
+    what that says, and stored nowhere. What stands before that message stays as it is from question
+    to question: a provider's prompt cache may end there. None where nothing is known of that.
     """
 
     model: str
@@ -50,6 +54,8 @@ class ChatRequest:
     reasoning_effort: str | None = None
     max_output_tokens: int | None = None
     tools_closed: bool = False
+    recalled: str = ""
+    asked_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,18 @@ class ToolAnswered:
     result: ToolResult
 
 
-ReplyEvent = StreamEvent | ToolAnswered
+@dataclass(frozen=True, slots=True)
+class MemoryRecalled:
+    """What memory contributes is settled, before the first request goes out.
+
+    `injected` is how many items; `notice` says in words what went wrong with recall, "" for nothing.
+    """
+
+    injected: int
+    notice: str = ""
+
+
+ReplyEvent = StreamEvent | ToolAnswered | MemoryRecalled
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,39 +1,55 @@
 """Which messages of a path are sent: the newest that fit, tools kept together.
 
-The whole context plan grows from here; recall adds its parts around this window.
+What stands around the window, and what it has room for, is `context_plan`.
 """
 
 from collections.abc import Sequence
-from itertools import chain
+from dataclasses import dataclass
+from itertools import accumulate, chain
 
-from app.domain.conversations import Attachment, Message, ToolCall, ToolResult
+from app.domain.conversations import Attachment, Message, Role, ToolCall, ToolResult
 from app.domain.turn_text import estimate_tokens
 
 _STEP_SHARE = 0.25
 
 
-def window_of(
-    messages: Sequence[Message], budget_tokens: int, min_messages: int
-) -> tuple[Message, ...]:
-    """Return the end of `messages` (oldest first) that fits `budget_tokens`, estimated.
+@dataclass(frozen=True, slots=True)
+class WindowRoom:
+    """How much may be sent.
 
-    At least `min_messages` stay, whatever they weigh, and the first one sent is a user message
-    where there is one, so that a tool's result never stands without its call. What goes, goes in
-    steps of a quarter of the budget, counted from the beginning: so the start moves rarely, and
-    the provider's prompt cache keeps its prefix.
+    At least `min_messages` stay even beyond `budget_tokens`, but nothing goes beyond `most_tokens`
+    (None: not known) save what is asked. `begins_at` is the place where the window began before:
+    it stays while all after it fits.
     """
-    weights = [weight_tokens(message) for message in messages]
-    excess = sum(weights) - budget_tokens
-    if excess <= 0:
-        return tuple(messages)
-    step = max(1, int(budget_tokens * _STEP_SHARE))
-    goes = -(-excess // step) * step
-    last_start = max(0, len(messages) - max(1, min_messages))
-    start = gone = 0
-    while start < last_start and gone < goes:
-        gone += weights[start]
-        start += 1
-    return tuple(messages[_start_of_turn(messages, start, last_start) :])
+
+    budget_tokens: int
+    min_messages: int
+    most_tokens: int | None = None
+    begins_at: int = 0
+
+
+def window_start(
+    messages: Sequence[Message], weights: Sequence[int], asked_at: int, room: WindowRoom
+) -> int:
+    """Return the place where the window begins; `asked_at` is what is asked, which always stays.
+
+    `messages` are oldest first, `weights` their tokens (`weight_tokens`). The window begins where a user speaks, if it can, and never between
+    a tool's call and its result. What goes, goes in steps of a quarter of the budget, counted from
+    the beginning: so the start moves rarely, and the provider's prompt cache keeps its prefix.
+    """
+    after = [0, *accumulate(reversed(weights))][::-1]  # after[i]: what messages[i:] weigh
+    last_start = max(0, min(asked_at, len(messages) - max(1, room.min_messages)))
+    start = min(room.begins_at, last_start)
+    if after[start] > room.budget_tokens:
+        step = max(1, int(room.budget_tokens * _STEP_SHARE))
+        goes = -(-(after[0] - room.budget_tokens) // step) * step
+        while start < last_start and after[0] - after[start] < goes:
+            start += 1
+    start = _start_of_turn(messages, start, last_start)
+    if room.most_tokens is not None and after[start] > room.most_tokens:
+        fits = [each for each in range(start, asked_at) if after[each] <= room.most_tokens]
+        start = _first_whole(messages, fits, asked_at)
+    return start
 
 
 def weight_tokens(message: Message) -> int:
@@ -57,4 +73,24 @@ def _start_of_turn(messages: Sequence[Message], start: int, last_start: int) -> 
     for index in chain(range(start, last_start + 1), range(start - 1, -1, -1)):
         if index < len(messages) and messages[index].opens_turn:
             return index
+    return start if last_start < start else _before_results(messages, start)
+
+
+def _first_whole(messages: Sequence[Message], places: Sequence[int], otherwise: int) -> int:
+    """Return the first place where a user speaks, else where no tool's result stands alone."""
+    for index in places:
+        if messages[index].opens_turn:
+            return index
+    return next((each for each in places if not _is_result(messages[each])), otherwise)
+
+
+def _before_results(messages: Sequence[Message], start: int) -> int:
+    while 0 < start < len(messages) and _is_result(messages[start]):
+        start -= 1
     return start
+
+
+def _is_result(message: Message) -> bool:
+    return message.role is Role.TOOL or any(
+        isinstance(block, ToolResult) for block in message.blocks
+    )

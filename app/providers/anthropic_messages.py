@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from app.domain.chat import ChatRequest, ModelRef
-from app.domain.conversations import Message, Role
+from app.domain.conversations import Role
 from app.providers.anthropic_reader import WIRE, MessagesReader
 from app.providers.transcript import (
     ImageReader,
@@ -23,7 +23,7 @@ from app.providers.transcript import (
     schema_object,
 )
 
-CachePoints = Callable[[Sequence[Message]], Collection[int]]
+CachePoints = Callable[[ChatRequest], Collection[int]]
 _CACHED: Item = {"type": "ephemeral"}
 _DEFAULT_MAX_TOKENS = 16_384
 _OLD_MAX_TOKENS = (("claude-3-5", 8192), ("claude-3-7", _DEFAULT_MAX_TOKENS), ("claude-3", 4096))
@@ -33,14 +33,17 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _SIGNED = ("thinking", "redacted_thinking")
 
 
-def before_last_question(messages: Sequence[Message]) -> tuple[int, ...]:
+def before_last_question(request: ChatRequest) -> tuple[int, ...]:
     """Return the places after which the prompt cache should end: the stable prefix.
 
-    That is the message before the last real user message (recalled text inside that one differs
-    each time), and within a tool round also the last message, for the next round.
+    That is the message before the one that asks (recalled text inside that one differs each time),
+    and within a tool round also the last message, for the next round.
     """
-    asked = [place for place, message in enumerate(messages) if message.opens_turn]
-    points = [asked[-1] - 1] if asked and asked[-1] > 0 else []
+    messages, asked_at = request.messages, request.asked_at
+    if asked_at is None:
+        opening = [place for place, message in enumerate(messages) if message.opens_turn]
+        asked_at = opening[-1] if opening else 0
+    points = [asked_at - 1] if asked_at > 0 else []
     if messages and messages[-1].role is Role.TOOL:
         points.append(len(messages) - 1)
     return tuple(points)
@@ -50,7 +53,8 @@ class Messages:
     """The wire of Anthropic.
 
     `read_image` gives the bytes of attached pictures; `cache_points` the places of messages whose
-    end is a cache breakpoint (the system prompt's end always is one; four are allowed in all).
+    end is a cache breakpoint (the system prompt's end always is one, the tools' without it; four are
+    allowed in all).
     """
 
     path = "/v1/messages"
@@ -111,7 +115,7 @@ class Messages:
         model = str(ModelRef(provider, request.model))
         told = request.messages if request.tools else in_words(request.messages)
         utterances = prepare(told, WIRE, model, self._read_image)
-        points = _last_places(utterances, self._cache_points(request.messages))
+        points = _last_places(utterances, self._cache_points(request))
         messages: list[Item] = []
         for utterance in utterances:
             role = "assistant" if utterance.role is Role.ASSISTANT else "user"

@@ -17,6 +17,7 @@ from app.providers.transcript import (
     arguments_text,
     prepare,
     schema_object,
+    spoken,
 )
 
 
@@ -41,7 +42,7 @@ class ChatCompletions:
         messages: list[Item] = []
         if request.system.strip():
             messages.append({"role": "system", "content": request.system})
-        for utterance in prepare(request.messages, WIRE, model, self._read_image):
+        for utterance in prepare(spoken(request), WIRE, model, self._read_image):
             for item in _items(utterance):
                 _append(messages, item)
         body: dict[str, Any] = {

@@ -33,6 +33,7 @@ from app.providers.transcript import (
     prepare,
     raw_reply,
     schema_object,
+    spoken,
 )
 
 WIRE = "openai.responses"
@@ -61,7 +62,7 @@ class Responses:
     def body(self, request: ChatRequest, provider: str) -> dict[str, Any]:
         """Return the request's JSON."""
         model = str(ModelRef(provider, request.model))
-        utterances = prepare(request.messages, WIRE, model, self._read_image)
+        utterances = prepare(spoken(request), WIRE, model, self._read_image)
         body: dict[str, Any] = {
             "model": request.model,
             "input": [item for utterance in utterances for item in _items(utterance)],

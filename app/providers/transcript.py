@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.domain.chat import ChatRequest
 from app.domain.conversations import (
     Attachment,
     Block,
@@ -67,6 +68,17 @@ class Utterance:
     def has_pictures(self) -> bool:
         """Whether any part is a picture."""
         return any(isinstance(part, Picture) for part in self.parts)
+
+
+def spoken(request: ChatRequest) -> tuple[Message, ...]:
+    """Return the request's messages, what was recalled inside the one that asks."""
+    messages = list(request.messages)
+    if request.recalled and request.asked_at is not None:
+        asking = messages[request.asked_at]
+        messages[request.asked_at] = replace(
+            asking, blocks=(Text(request.recalled), *asking.blocks)
+        )
+    return tuple(messages)
 
 
 def prepare(

@@ -1,5 +1,6 @@
 """The window of messages that is sent: the newest that fit, whole turns, a start that stays."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from hypothesis import given
@@ -15,7 +16,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.ids import ConversationId, MessageId
-from app.memory.window import weight_tokens, window_of
+from app.memory.window import WindowRoom, weight_tokens, window_start
 from tests.fakes.stored import AT
 
 
@@ -33,6 +34,21 @@ def talk(turns: int, tokens: int = 96) -> list[Message]:
         message(number + 1, Role.ASSISTANT if number % 2 else Role.USER, words)
         for number in range(turns * 2)
     ]
+
+
+def window_of(
+    messages: Sequence[Message],
+    budget_tokens: int,
+    min_messages: int,
+    most_tokens: int | None = None,
+    begins_at: int = 0,
+) -> tuple[Message, ...]:
+    """Return the window; what is asked is the last time a user says something."""
+    opening = [place for place, each in enumerate(messages) if each.opens_turn]
+    room = WindowRoom(budget_tokens, min_messages, most_tokens, begins_at)
+    weights = [*map(weight_tokens, messages)]
+    asked_at = opening[-1] if opening else max(0, len(messages) - 1)
+    return tuple(messages[window_start(messages, weights, asked_at, room) :])
 
 
 def first_of(messages: tuple[Message, ...]) -> int:
@@ -127,3 +143,46 @@ def test_a_window_is_the_end_of_what_there_is(
     sent = window_of(talked, budget, least)
     assert sent == tuple(talked[len(talked) - len(sent) :])
     assert len(sent) >= min(least, len(talked))
+
+
+def test_the_window_stays_where_it_began_while_all_after_it_fits() -> None:
+    talked = talk(50)
+    assert first_of(window_of(talked, 2000, 4, begins_at=90)) == talked[90].id
+    assert first_of(window_of(talked, 2000, 4, begins_at=2)) > talked[2].id
+
+
+def test_nothing_goes_beyond_what_the_model_takes_but_the_question() -> None:
+    talked = talk(20, tokens=500)[:-1]
+    assert sum(map(weight_tokens, window_of(talked, 1000, 20, most_tokens=2100))) <= 2100
+    assert window_of(talked, 100, 20, most_tokens=100) == (talked[-1],)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["user", "tools", "answer"]), st.integers(1, 900)), max_size=20
+    ),
+    st.integers(0, 4000),
+    st.integers(1, 30),
+    st.integers(0, 5000) | st.none(),
+    st.integers(0, 60),
+)
+def test_a_call_and_its_results_are_sent_together_or_not_at_all(
+    shape: list[tuple[str, int]], budget: int, least: int, most: int | None, begins_at: int
+) -> None:
+    talked: list[Message] = []
+    for kind, size in shape:
+        words = "x" * size
+        number = len(talked) + 1
+        if kind == "tools":
+            talked.append(message(number, Role.ASSISTANT, ToolCall(str(number), "f", words)))
+            talked.append(message(number + 1, Role.TOOL, ToolResult(str(number), "f", words)))
+            talked.append(message(number + 2, Role.TOOL, ToolResult(str(number), "f", words)))
+        else:
+            role = Role.USER if kind == "user" else Role.ASSISTANT
+            talked.append(message(number, role, Text(words)))
+    talked.append(message(len(talked) + 1, Role.USER, Text("and now?")))
+    sent = window_of(talked, budget, least, most, begins_at)
+    assert sent[-1] == talked[-1]
+    assert sent[0].role is not Role.TOOL
+    weight = sum(map(weight_tokens, sent))
+    assert most is None or weight <= most or sent == (talked[-1],)
