@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.domain.chat import ModelRef
-from app.domain.errors import InvalidInput
+from app.domain.errors import InvalidInput, KnownError
 from app.providers.configuration import ProviderConfig
 from app.providers.prices import PriceBook
 from app.providers.recall import RECALL
@@ -111,6 +111,17 @@ class BackgroundChoice:
         if agreed and (given := consent(ref, config)) not in self._consents:
             self._settings.set(CONSENTS, " ".join((*self._consents, given)))
         self._settings.set(_KEY, str(ref))
+
+    def waits_for_consent(self) -> bool:
+        """Return whether the model that is chosen may not be asked before the user agrees."""
+        if not (name := self._settings.text(_KEY)):
+            return False
+        try:
+            ref, config = self._checked(name)
+            is_elsewhere = not config.url().is_loopback
+        except KnownError:
+            return False
+        return is_elsewhere and consent(ref, config) not in self._consents
 
     def take_consent_back(self) -> str:
         """Let the chosen model wait for a new consent; return it if it had one, else "".

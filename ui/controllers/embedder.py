@@ -4,8 +4,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, QTimer
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QFileDialog
 
 from app.bootstrap import Services
 from app.domain.errors import KnownError
@@ -14,6 +14,7 @@ from app.domain.spaces import SwitchPlan
 from app.workers.embedding_pipeline import Redo
 from app.workers.wording import estimate_words
 from ui.bridge import Bridge
+from ui.controllers.asking import Question, ask
 from ui.views.embedder_page import EmbedderPage, consent_words
 
 _SHOW_EVERY_MS = 500
@@ -165,24 +166,12 @@ class EmbedderController(QObject):
         otherwise: Callable[[], None] = lambda: None,
     ) -> None:
         """Carry out a deed once the user has agreed to it in so many words."""
-        box = QMessageBox(self._page.window())
-        box.setIcon(QMessageBox.Icon.Question)
-        box.setWindowTitle(title)
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(question)
-        box.setInformativeText(words)
-        agrees = box.addButton(yes, QMessageBox.ButtonRole.AcceptRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-
-        def done() -> None:
-            if box.clickedButton() is agrees:
-                self._bridge.carry_out(self._told(deed()))
-            else:
-                otherwise()
-
-        box.finished.connect(done)
-        box.finished.connect(box.deleteLater)
-        box.open()
+        ask(
+            self._page.window(),
+            Question(title, question, words, yes),
+            lambda: self._bridge.carry_out(self._told(deed())),
+            otherwise,
+        )
 
     async def _told(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something; what the world keeps from being done is told on the page."""

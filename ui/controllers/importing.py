@@ -11,7 +11,9 @@ from app.bootstrap import Services
 from app.domain.errors import KnownError
 from app.domain.transfer import ImportProgress
 from app.transfer.importing import import_files
+from app.workers.background_words import plan_words
 from ui.bridge import Bridge
+from ui.controllers.background import BackgroundController
 from ui.errors import words_for
 from ui.views.import_dialog import ImportDialog
 from ui.views.main_window import MainWindow
@@ -23,11 +25,18 @@ _SHOW_EVERY_MS = 100
 class ImportController(QObject):
     """Runs imports, one at a time, on the bridge's pool."""
 
-    def __init__(self, services: Services, bridge: Bridge, window: MainWindow) -> None:
+    def __init__(
+        self,
+        services: Services,
+        bridge: Bridge,
+        window: MainWindow,
+        background: BackgroundController,
+    ) -> None:
         super().__init__(window)
         self._services = services
         self._bridge = bridge
         self._window = window
+        self._background = background
         self._cancelled = threading.Event()
         self._progress: ImportProgress | None = None
         self._dialog: ImportDialog | None = None
@@ -79,8 +88,9 @@ class ImportController(QObject):
         self._cancelled.set()
 
     async def _import(self, paths: list[Path], dialog: ImportDialog) -> None:
-        cancelled = self._cancelled
+        cancelled, background = self._cancelled, self._services.background
         try:
+            agreed_before = await self._bridge.write(background.take_consent_back)
             report = await self._bridge.run(
                 lambda: import_files(
                     self._services.store,
@@ -93,6 +103,11 @@ class ImportController(QObject):
             dialog.show_error(*words_for(error))
         else:
             dialog.show_report(report)
+            if agreed_before and not report.turns:
+                await self._bridge.write(lambda: background.choose(agreed_before, agreed=True))
+            elif report.turns and (plan := await self._bridge.run(background.plan)) is not None:
+                dialog.add_words(plan_words(plan))
+                self._background.ask_to_allow()
         finally:
             self._show.stop()
 

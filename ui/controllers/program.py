@@ -13,6 +13,7 @@ from app.domain.conversations import Conversation
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from ui.bridge import Bridge
+from ui.controllers.background import BackgroundController
 from ui.controllers.chatting import ChatController
 from ui.controllers.commanding import CommandController, Deeds
 from ui.controllers.conversations import ConversationsController
@@ -40,7 +41,7 @@ class Program(QObject):
 
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
-        chat, commands, conversations, coverage, explain, find, importing, links, models, pages,
+        background, chat, commands, conversations, coverage, explain, find, importing, links, models, pages,
             privacy, search, settings, talk, workers: The controllers.
     """
 
@@ -69,8 +70,9 @@ class Program(QObject):
             services, bridge, window, self.chat, self.explain.explain, self.pages.open
         )
         self.find = FindController(services, bridge, window, self.chat)
-        self.settings = SettingsController(services, bridge, window, appearance)
-        self.importing = ImportController(services, bridge, window)
+        self.background = BackgroundController(services, bridge, window)
+        self.settings = SettingsController(services, bridge, window, appearance, self.background)
+        self.importing = ImportController(services, bridge, window, self.background)
         self.workers = WorkersController(services, bridge, window)
         self.privacy = PrivacyController(services, bridge, window, self.chat)
         self.links = LinkController(window, self._open_numbered)

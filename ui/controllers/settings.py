@@ -12,6 +12,7 @@ from app.domain.events import Changed
 from app.domain.settings_schema import SETTINGS, SettingValue
 from app.providers.configuration import ProviderConfig, ProviderKind
 from ui.bridge import Bridge
+from ui.controllers.background import BackgroundController
 from ui.controllers.embedder import EmbedderController
 from ui.theme import Appearance, Choice
 from ui.views.main_window import MainWindow
@@ -26,13 +27,19 @@ class SettingsController(QObject):
     """Keeps dialog, appearance and `appconfig` in step."""
 
     def __init__(
-        self, services: Services, bridge: Bridge, window: MainWindow, appearance: Appearance
+        self,
+        services: Services,
+        bridge: Bridge,
+        window: MainWindow,
+        appearance: Appearance,
+        background: BackgroundController,
     ) -> None:
         super().__init__(window)
         self._services = services
         self._bridge = bridge
         self._window = window
         self._appearance = appearance
+        self._background = background
         self._dialog: SettingsDialog | None = None
         self._embedder: EmbedderController | None = None
         bridge.changed.connect(self._on_changed)
@@ -51,6 +58,7 @@ class SettingsController(QObject):
         self._bridge.start("providers", self._show_providers())
         if self._embedder is not None:
             self._embedder.show()
+        self._background.show()
         if page:
             self._dialog.show_page(page)
         self._dialog.open()
@@ -64,6 +72,7 @@ class SettingsController(QObject):
         dialog.edited.connect(self._save)
         dialog.reset_requested.connect(self._on_reset_requested)
         self._embedder = EmbedderController(self._services, self._bridge, dialog.embedder)
+        self._background.attach(dialog.background)
         page = dialog.providers
         page.key_entered.connect(self._on_key_entered)
         page.key_removed.connect(self._on_key_removed)
@@ -148,6 +157,7 @@ class SettingsController(QObject):
         page = self.open().providers
         try:
             await self._bridge.write(lambda: self._services.models.save_key(name, key))
+            self._services.workers.wake()  # one may wait for it
         except KnownError as error:
             page.show_outcome(name, str(error), ok=False)
             return

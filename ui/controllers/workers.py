@@ -82,6 +82,8 @@ class WorkersController(QObject):
             for status in await self._bridge.run(self._services.workers.refresh):
                 self._on_worker_changed(status)
         totals, warnings = await self._bridge.run(self._read_totals)
+        waits = await self._bridge.run(self._services.background.waits_for_consent)
+        self._window.dashboard.allow.setVisible(waits)
         self._window.dashboard.show_totals(totals)
         self._window.dashboard.show_warnings(warnings)
         self._window.spend_status.setText(f"Spent today: {spent_words(totals.spent_today)}")

@@ -55,10 +55,12 @@ class Dashboard(QScrollArea):
     Signals:
         switched: (WorkerName, bool): a worker should be on or off.
         retry_requested: The WorkerName whose set-aside items should be tried again.
+        allow_requested: The user wants to be asked whether history may be sent to a model.
     """
 
     switched = Signal(object, bool)
     retry_requested = Signal(object)
+    allow_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -74,6 +76,11 @@ class Dashboard(QScrollArea):
         self._warnings.hide()
         self._warnings.setProperty("tone", "warning")
         self._column.addWidget(self._warnings)
+        self.allow = QPushButton("Allow\u2026", body)
+        self.allow.setAccessibleName("Allow the model for background work to read your history")
+        self.allow.clicked.connect(self.allow_requested)
+        self.allow.hide()
+        self._column.addWidget(self.allow, alignment=Qt.AlignmentFlag.AlignLeft)
         self._cards: dict[WorkerName, WorkerCard] = {}
         self._totals = _TotalsCard(body)
         self._column.addWidget(self._totals)
@@ -88,7 +95,7 @@ class Dashboard(QScrollArea):
             card.switched.connect(self.switched)
             card.retry_requested.connect(self.retry_requested)
             self._cards[status.name] = card
-            self._column.insertWidget(len(self._cards), card)
+            self._column.insertWidget(len(self._cards) + 1, card)
         card.show_status(status)
 
     def show_totals(self, totals: Totals) -> None:

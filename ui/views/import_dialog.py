@@ -73,6 +73,10 @@ class ImportDialog(QDialog):
             self._skipped.show()
             self.resize(560, 420)
 
+    def add_words(self, words: str) -> None:
+        """Show more under the report: what background work the import takes."""
+        self.words.setText(f"{self.words.text()}\n\n{words}")
+
     def show_error(self, title: str, hint: str) -> None:
         """Tell why there is nothing to import, or why it broke off."""
         self._end()

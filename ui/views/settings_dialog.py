@@ -13,13 +13,15 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
+from ui.views.background_page import CAPS, BackgroundPage
 from ui.views.embedder_page import EmbedderPage
 from ui.views.providers_page import ProvidersPage
 from ui.widgets.setting_editor import SettingEditor
 
 _PROVIDERS = "Providers"
 _EMBEDDER = "Search by meaning"
-_ON_PAGES_OF_THEIR_OWN = frozenset(("embedder",))
+_BACKGROUND = "Background work"
+_ON_PAGES_OF_THEIR_OWN = frozenset(("embedder", "background_model", *CAPS))
 
 
 class SettingsDialog(QDialog):
@@ -39,12 +41,16 @@ class SettingsDialog(QDialog):
         self.editors: dict[str, SettingEditor] = {}
         self.providers = ProvidersPage(self)
         self.embedder = EmbedderPage(self)
+        self.background = BackgroundPage(self)
         self._names = QListWidget(self)
         self._names.setAccessibleName("Pages of settings")
         self._names.setFixedWidth(150)
         self._pages = QStackedWidget(self)
         self._add_page(_PROVIDERS, self.providers)
         self._add_page(_EMBEDDER, self.embedder)
+        self._add_page(_BACKGROUND, self.background)
+        for editor in self.background.caps:
+            self._take_editor(editor)
         shown = {setting.page for setting in SETTINGS.values() if setting.has_effect}
         for page in SettingPage:
             if page in shown and page is not SettingPage.INTERNAL:
@@ -84,6 +90,11 @@ class SettingsDialog(QDialog):
         area.setWidget(page)
         self._pages.addWidget(area)
 
+    def _take_editor(self, editor: SettingEditor) -> None:
+        editor.edited.connect(self.edited)
+        editor.reset_requested.connect(self.reset_requested)
+        self.editors[editor.setting.key] = editor
+
     def _page_of(self, page: SettingPage) -> QWidget:
         body = QWidget(self)
         column = QVBoxLayout(body)
@@ -92,9 +103,7 @@ class SettingsDialog(QDialog):
             is_here = setting.page is page and setting.key not in _ON_PAGES_OF_THEIR_OWN
             if is_here and setting.has_effect:
                 editor = SettingEditor(setting, body)
-                editor.edited.connect(self.edited)
-                editor.reset_requested.connect(self.reset_requested)
-                self.editors[setting.key] = editor
+                self._take_editor(editor)
                 column.addWidget(editor)
         column.addStretch(1)
         return body

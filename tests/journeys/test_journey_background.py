@@ -1,0 +1,125 @@
+"""Background work by a model, in the window: chosen, agreed to, seen, capped, taken back."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtWidgets import QApplication, QMessageBox
+
+from app.bootstrap import Services
+from app.storage.settings import ProviderRow
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_script import text, usage
+from tests.fakes.user import User
+from ui.controllers.importing import SAMPLE
+from ui.views.background_page import BackgroundPage
+
+LOCAL = "local:test-model"
+AWAY = "openai:gpt-4o-mini"  # without a key nothing can be sent there
+REPLY = '{"summary": "They spoke of tea.", "title": "Tea", "tags": ["tea"]}'
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with Loopback() as running:
+        running.always(text(REPLY), usage(200, 30))
+        yield running
+
+
+def shown(name: str) -> None:
+    """Leave a picture of all windows where SCREENSHOTS says, for whoever wants to look."""
+    if folder := os.environ.get("SCREENSHOTS"):
+        for number, window in enumerate(QApplication.topLevelWidgets()):
+            if window.isVisible():
+                window.grab().save(f"{folder}/{name}-{number}.png")
+
+
+async def until_model(user: User, model: str, wanted: int) -> None:
+    def made(services: Services) -> int:
+        rows = services.store.read(
+            lambda cursor: cursor.execute(
+                "SELECT count(*) FROM summary WHERE model = ?", [model]
+            ).fetchone()
+        )
+        return int(rows[0]) if rows else 0
+
+    deadline = time.monotonic() + 60
+    while await user.ask(made) < wanted:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+async def opened_page(user: User) -> BackgroundPage:
+    user.press("Ctrl+,")
+    dialog = user.program.settings.open("Background work")
+    await user.until(dialog.isActiveWindow, "the settings")
+    await user.until(lambda: dialog.background.chooser.box.findText(LOCAL) >= 0, "the models")
+    return dialog.background
+
+
+def box(user: User) -> QMessageBox | None:
+    return next((w for w in QApplication.topLevelWidgets()
+                 if isinstance(w, QMessageBox) and w.isVisible()), None)  # fmt: skip
+
+
+async def test_a_model_is_chosen_seen_and_taken_back(user: User, server: Loopback) -> None:
+    await user.start()
+    row = ProviderRow("local", "compatible", server.v1, None)
+    await user.ask(lambda services: services.settings.put_provider(row))
+    page = await opened_page(user)
+    chooser = page.chooser
+    assert "extractive, on this computer" in chooser.state.text()
+
+    # A server of this machine needs no consent.
+    chooser.box.setCurrentIndex(chooser.box.findText(LOCAL))
+    chooser.box.activated.emit(chooser.box.currentIndex())
+    await user.until(lambda: "Nothing leaves this computer" in chooser.words.text(), "the plan")
+    chooser.use.click()
+    await user.until(lambda: LOCAL in chooser.state.text(), "in force")
+
+    # A price of one's own is kept, shown and used.
+    for field, words in zip(page.prices.fields, (LOCAL, "1000", "2000", ""), strict=True):
+        field.setText(words)
+    page.prices.save.click()
+    await user.until(lambda: not page.prices.fields[0].text(), "the price is kept")
+    assert (await user.ask(lambda services: services.own_prices.all()))[LOCAL].output_usd == 2000
+    shown("page")
+    user.program.settings.open().reject()
+
+    await user.bring(SAMPLE)
+    await until_model(user, LOCAL, 10)
+    spent = await user.ask(lambda services: services.spending.today())
+    assert spent.known_usd > 0
+    assert not spent.unknown
+    page = await opened_page(user)
+    await user.until(lambda: page.spent.grid.rowCount() > 2, "what was spent")
+    shown("spent")
+
+    # A cap stops it, with words; lifting it lets it go on.
+    await user.ask(lambda services: services.settings.set("spend_cap_daily_usd", 0.01))
+
+    # One elsewhere waits for the one question.
+    chooser = page.chooser
+    line = chooser.box.lineEdit()
+    assert line is not None
+    line.setText(AWAY)
+    line.editingFinished.emit()
+    await user.until(lambda: "api.openai.com" in chooser.words.text(), "the plan")
+    chooser.use.click()
+    await user.until(lambda: box(user) is not None, "the question")
+    question = box(user)
+    assert question is not None
+    assert "turns of your history" in question.informativeText()
+    shown("question")
+    question.reject()
+    await user.until(lambda: box(user) is None, "no question")
+    assert await user.ask(lambda services: services.settings.text("background_model")) == LOCAL
+
+    chooser.box.setCurrentIndex(0)
+    chooser.box.activated.emit(0)
+    chooser.use.click()
+    await user.until(lambda: "extractive" in chooser.state.text(), "extractive again")
+    user.program.settings.open().reject()
+    await user.leave()
