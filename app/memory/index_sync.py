@@ -10,15 +10,14 @@ import time
 from collections.abc import Callable
 
 from app.domain.errors import KnownError
-from app.domain.events import Changed
 from app.domain.ports import TextIndex
+from app.memory.following import Follower
 from app.storage.passages import Passages
 from app.storage.store import Store
 
 _log = logging.getLogger(__name__)
 _BATCH = 500
 _COMMIT_EVERY_S = 1.0
-_RETRY_S = 10.0
 _PATIENCE_S = 1.0
 
 IsCancelled = Callable[[], bool]
@@ -37,35 +36,22 @@ class IndexSync:
 
     def __init__(self, store: Store, index: TextIndex) -> None:
         self._passages = Passages(store)
-        self._store = store
         self._index = index
-        self._news = threading.Event()
-        self._stopping = threading.Event()
         self._busy = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._unsubscribe: Callable[[], None] = lambda: None
+        self._follower = Follower(
+            store, "text index", self.catch_up, lambda changed: changed.passages
+        )
         self._is_counted = False
         self._made_at = 0  # what was forgotten up to this position of the journal is not in it
         self.covered_share = self._share()
 
     def start(self) -> None:
         """Catch up in the background, now and after every change; safe to call twice."""
-        if self._thread is not None:
-            return
-        self._unsubscribe = self._store.subscribe(self._on_changed)
-        self._news.set()
-        self._thread = threading.Thread(target=self._serve, name="text-index", daemon=True)
-        self._thread.start()
+        self._follower.start()
 
     def stop(self) -> None:
         """End the thread after the batch at hand; safe to call twice. Blocking."""
-        self._unsubscribe()
-        self._unsubscribe = lambda: None
-        self._stopping.set()
-        self._news.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._follower.stop()
         with self._busy:
             self._index.close()
 
@@ -93,11 +79,11 @@ class IndexSync:
 
     def wake(self) -> None:
         """Look at once whether the index is in step, where there is a thread to do it."""
-        self._news.set()
+        self._follower.wake()
 
     def catch_up_soon(self) -> None:
         """Catch up in the background where there is a thread for it, else now; raises likewise."""
-        if self._thread is not None:
+        if self._follower.is_running:
             self.wake()
         else:
             self.catch_up()
@@ -110,7 +96,7 @@ class IndexSync:
         """
         with self._busy:
             self._start_over("someone asked for it")
-        if self._thread is not None:
+        if self._follower.is_running:
             self.wake()
         else:
             self.catch_up(is_cancelled)
@@ -152,7 +138,7 @@ class IndexSync:
         done, written = self._index.position, 0
         self._made_at = max(self._made_at, done)
         while True:
-            is_last = self._stopping.is_set() or is_cancelled()
+            is_last = self._follower.is_stopping or is_cancelled()
             if not is_last:
                 work = self._passages.work_since(done, _BATCH)
                 # Asked after the work, so that what is forgotten later lies beyond its position.
@@ -173,23 +159,3 @@ class IndexSync:
                 self.covered_share = self._share()
             if is_last:
                 return True
-
-    def _serve(self) -> None:
-        while not self._stopping.is_set():
-            self._news.wait()
-            self._news.clear()
-            if self._stopping.is_set():
-                return
-            try:
-                self.catch_up()
-            except KnownError as error:
-                _log.warning("the text index waits: %s", error)
-                self._stopping.wait(_RETRY_S)
-                self._news.set()
-            except Exception:  # noqa: BLE001 - the thread must live: search answers without it
-                _log.exception("the text index could not be brought in step")
-                self._stopping.wait(_RETRY_S)
-
-    def _on_changed(self, changed: Changed) -> None:
-        if changed.passages:
-            self._news.set()

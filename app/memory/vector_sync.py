@@ -12,12 +12,13 @@ from datetime import datetime
 
 import numpy as np
 
-from app.domain.errors import IndexUnavailable, KnownError, StorageError
+from app.domain.errors import IndexUnavailable, StorageError
 from app.domain.events import Changed
 from app.domain.ids import PARTS_OF_A_PASSAGE
 from app.domain.passages import Space
 from app.domain.ports import VectorIndex
 from app.index.vector_index import ExactVectorIndex
+from app.memory.following import Follower
 from app.storage.passages import Passages
 from app.storage.store import Store
 from app.storage.vector_loading import LoadedRows
@@ -25,7 +26,6 @@ from app.storage.vectors import Vectors
 
 _log = logging.getLogger(__name__)
 _BATCH = 5_000
-_RETRY_S = 10.0
 
 IsCancelled = Callable[[], bool]
 
@@ -54,17 +54,13 @@ class VectorSync:
     """
 
     def __init__(self, store: Store, vectors: Vectors) -> None:
-        self._store = store
         self._passages = Passages(store)
         self._vectors = vectors
         self._in_use: dict[str, Space] = {}
         self._held: dict[str, _Held] = {}
         self._naming = threading.Lock()
         self._busy = threading.Lock()
-        self._news = threading.Event()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._unsubscribe: Callable[[], None] = lambda: None
+        self._follower = Follower(store, "vector index", self.catch_up, self._matters)
 
     # -- what search asks
 
@@ -75,7 +71,7 @@ class VectorSync:
             return held.index if held.is_loaded else None
         with self._naming:
             self._in_use = {**self._in_use, space.name: space}  # others iterate without a lock
-        self._news.set()
+        self._follower.wake()
         return None
 
     def is_loaded(self, space: Space) -> bool:
@@ -98,26 +94,15 @@ class VectorSync:
         with self._naming:
             self._in_use = {space.name: space for space in spaces}
             self._held = {name: held for name, held in self._held.items() if name in self._in_use}
-        self._news.set()
+        self._follower.wake()
 
     def start(self) -> None:
         """Load and follow in the background; safe to call twice."""
-        if self._thread is not None:
-            return
-        self._unsubscribe = self._store.subscribe(self._on_changed)
-        self._news.set()
-        self._thread = threading.Thread(target=self._serve, name="vector-index", daemon=True)
-        self._thread.start()
+        self._follower.start()
 
     def stop(self) -> None:
         """End the thread after the batch at hand; safe to call twice. Blocking."""
-        self._unsubscribe()
-        self._unsubscribe = lambda: None
-        self._stopping.set()
-        self._news.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._follower.stop()
 
     def catch_up(self, is_cancelled: IsCancelled = lambda: False) -> None:
         """Bring the indexes in use in step now. Blocking; raises StorageError, IndexUnavailable.
@@ -142,7 +127,7 @@ class VectorSync:
         for rows in self._vectors.load(space, held.until):
             _put(held.index, rows)
             until = rows.until
-            if self._stopping.is_set() or is_cancelled():
+            if self._follower.is_stopping or is_cancelled():
                 return  # `until` holds for all the batches: next time they are put again
         held.until = until
         self._drop_what_left(held)
@@ -173,28 +158,8 @@ class VectorSync:
                 held.index.remove(work.removed)
             held.position, is_last = work.position, work.is_last
 
-    def _serve(self) -> None:
-        while not self._stopping.is_set():
-            self._news.wait()
-            self._news.clear()
-            if self._stopping.is_set():
-                return
-            try:
-                self.catch_up()
-            except KnownError as error:
-                _log.warning("the vectors wait: %s", error)
-                self._wait_to_retry()
-            except Exception:  # noqa: BLE001 - the thread must live: search answers without it
-                _log.exception("the vectors could not be loaded")
-                self._wait_to_retry()
-
-    def _wait_to_retry(self) -> None:
-        self._stopping.wait(_RETRY_S)
-        self._news.set()
-
-    def _on_changed(self, changed: Changed) -> None:
-        if changed.passages or changed.vectors & self._in_use.keys():
-            self._news.set()
+    def _matters(self, changed: Changed) -> bool:
+        return changed.passages or bool(changed.vectors & self._in_use.keys())
 
 
 def _put(index: VectorIndex, rows: LoadedRows) -> None:

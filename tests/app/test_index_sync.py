@@ -13,7 +13,7 @@ from app.domain.ids import PassageId, part_id, passage_of
 from app.domain.passages import PassageText
 from app.index.query import parse_query
 from app.index.text_index import TantivyTextIndex
-from app.memory import index_sync
+from app.memory import following, index_sync
 from app.memory.index_sync import IndexSync
 from app.storage.forget import forget
 from app.storage.store import Store
@@ -289,7 +289,7 @@ def test_a_thread_follows_every_change(store: Store, sync_of: SyncOf) -> None:
 def test_a_thread_that_is_refused_tries_again(
     store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(index_sync, "_RETRY_S", 0.01)
+    monkeypatch.setattr(following, "_RETRY_S", 0.01)
     sync, index = sync_of(store)
     healed = threading.Event()
     failures = iter([IndexUnavailable("no room"), IndexUnavailable("no room")])
@@ -312,7 +312,7 @@ def test_a_thread_that_is_refused_tries_again(
 def test_a_bug_does_not_end_the_thread(
     store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(index_sync, "_RETRY_S", 0.01)
+    monkeypatch.setattr(following, "_RETRY_S", 0.01)
     sync, index = sync_of(store)
     failed, healed = threading.Event(), threading.Event()
 

@@ -14,7 +14,7 @@ from app.domain.errors import StorageError
 from app.domain.ids import PassageId, part_id, passage_of
 from app.domain.passages import Space
 from app.domain.ports import VectorIndex
-from app.memory import vector_sync
+from app.memory import following, vector_sync
 from app.memory.vector_sync import VectorSync
 from app.storage.forget import forget
 from app.storage.store import Store
@@ -252,7 +252,7 @@ def test_damaged_vectors_are_left_out_and_said_so(
 def test_when_loading_fails_search_goes_on_without_and_it_is_tried_again(
     store: Store, vectors: Spied, sync: VectorSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_sync, "_RETRY_S", 0.01)
+    monkeypatch.setattr(following, "_RETRY_S", 0.01)
     told(store, "one")
     embed(store, vectors, passages(store))
     vectors.failures = 2
@@ -304,7 +304,7 @@ def test_an_index_that_stumbles_is_loaded_anew(
 def test_a_bug_in_loading_does_not_end_the_thread(
     store: Store, vectors: Spied, sync: VectorSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_sync, "_RETRY_S", 0.01)
+    monkeypatch.setattr(following, "_RETRY_S", 0.01)
     told(store, "one")
     embed(store, vectors, passages(store))
     faults = iter([True])
@@ -343,7 +343,7 @@ def test_stopping_does_not_wait_for_the_whole_load(
     def wait() -> None:
         reading.set()
         assert go_on.wait(WAIT_S)
-        sync._stopping.set()
+        sync._follower._stopping.set()
 
     vectors.before_rows = wait
     sync.start()
