@@ -6,7 +6,7 @@ What a worker does is its `Job`; which thread it runs in is its host's choice (`
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Generic
 
@@ -101,8 +101,11 @@ class Worker(Generic[Item, Result]):
         return self._drained and not self._woken.is_set()
 
     def status(self) -> WorkerStatus:
-        """Return the newest status; never waits. A stopped worker's is as of its last `refresh`."""
-        return self._status
+        """Return the newest status; never waits. A stopped worker's is as of its last `refresh`.
+
+        Whether it is on is as the setting says now, also while its thread has not followed yet.
+        """
+        return replace(self._status, enabled=self._is_enabled())
 
     def wake(self) -> None:
         """Make it look for work at once, also when it is blocked; never waits."""
@@ -125,7 +128,7 @@ class Worker(Generic[Item, Result]):
                 self._publish()
             finally:
                 self._hosted.release()
-        return self._status
+        return self.status()
 
     def retry_set_aside(self) -> None:
         """Try again at once what was set aside or waits for its next try; blocking."""

@@ -100,8 +100,7 @@ async def test_workers_are_asked_and_stopped_and_vectors_made_anew_after_a_yes(u
     await run(user, "/summarizer off")
     for title in ("Exchange summaries", "Conversation summaries"):
         await answered(user, f"**{title}** \N{MIDDLE DOT} off")
-    for key in SUMMARISERS:
-        assert not await user.ask(lambda services, key=key: services.settings.flag(key))
+    assert not await user.ask(lambda services: any(map(services.settings.flag, SUMMARISERS)))
 
     await user.until_so(lambda services: services.workers.embedding and _is_embedded(services))
     await run(user, "/embeddings rebuild turns")

@@ -26,16 +26,22 @@ def complete(text: str) -> Completion:
 
 
 @pytest.fixture
-def composer(qtbot: QtBot) -> Composer:
-    made = Composer()
-    qtbot.addWidget(made)
+def composer(qtbot: QtBot) -> Iterator[Composer]:
+    window = QWidget()
+    qtbot.addWidget(window)
+    made = Composer(window)
+    column = QVBoxLayout(window)
+    column.addStretch(1)
+    column.addWidget(made)
+    window.resize(500, 400)
     made.take_commands(lambda text: text.startswith("/"), complete)
-    with qtbot.waitExposed(made):
-        made.show()
-    made.activateWindow()
+    with qtbot.waitExposed(window):
+        window.show()
+    window.activateWindow()
     made.box.setFocus()
     qtbot.waitUntil(made.box.hasFocus)
-    return made
+    yield made
+    window.hide()
 
 
 def typed(composer: Composer, text: str) -> None:
@@ -59,6 +65,15 @@ def test_a_slash_lists_what_it_may_become_and_words_narrow_it(composer: Composer
     assert marked(composer) == "/search"
     typed(composer, "x")
     assert not composer.completion.isVisible()
+
+
+def test_the_list_stands_above_the_composer_and_moves_nothing(composer: Composer) -> None:
+    before = composer.geometry()
+    typed(composer, "/")
+    listed = composer.completion
+    assert composer.geometry() == before
+    assert listed.geometry().bottom() < composer.geometry().top()
+    assert listed.width() == composer.width()
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Tab, Qt.Key.Key_Return])

@@ -135,8 +135,9 @@ class CommandController(QObject):
 
     def _on_changed(self, changed: Changed) -> None:
         if SLATES in changed.settings:
-            self._show_slate()
+            self._show_slate(goes_there=True)
 
-    def _show_slate(self) -> None:
+    def _show_slate(self, *, goes_there: bool = False) -> None:
         path = self._chat.view.path if self._chat.view else ()
-        self._transcript.show_slate(bool(path) and self._services.slates.is_after(path[-1].id))
+        is_clean = bool(path) and self._services.slates.is_after(path[-1].id)
+        self._transcript.show_slate(is_clean, goes_there=goes_there)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ui.widgets.find_bar import FindBar
 
 _DEFAULT = "Use this one for new conversations"
+_PANEL_GAP_PX = 8
 _OTHER = "Another model\u2026"
 
 
@@ -91,6 +92,7 @@ class ChatPane(QWidget):
     def add_panel(self, panel: QWidget) -> None:
         """Put a panel between the conversation and the composer."""
         self._foot.insertWidget(0, panel)
+        self._foot.setSpacing(_PANEL_GAP_PX)
 
     def show_transcript(self) -> None:
         """Show the conversation."""

@@ -51,8 +51,7 @@ class CommandPanel(QFrame):
         self.title = QLabel(self)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.title.setProperty("tone", "small")
-        note = QLabel("only here", self)
-        note.setToolTip("Not stored, not sent to a model")
+        note = QLabel("not stored, not sent", self)
         note.setProperty("tone", "small")
         close = QToolButton(self)
         close.setText("\N{MULTIPLICATION X}")
@@ -70,6 +69,7 @@ class CommandPanel(QFrame):
         self._body = _Body()
         self._scroll = QScrollArea(self)
         self._scroll.setWidget(self._body)
+        self._body.setAutoFillBackground(False)  # it is a card's, not a window's
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setFocusPolicy(Qt.FocusPolicy.TabFocus)

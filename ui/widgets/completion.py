@@ -1,19 +1,22 @@
-"""A short list over a text box: what could be meant by what is typed so far."""
+"""A short list above a text box: what could be meant by what is typed so far."""
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from app.chat.commands.values import Candidate
 
 _MOST_ROWS = 8
+_GAP_PX = 4
 _TEXT = Qt.ItemDataRole.UserRole
 
 
 class CompletionList(QTreeWidget):
-    """Candidates with what each does; the box keeps the focus, so keys come through methods.
+    """Candidates with what each does, over what stands above the box; nothing moves for it.
+
+    The box keeps the focus, so keys come through methods.
 
     Signals:
         chosen: The text of the candidate that was clicked.
@@ -32,6 +35,7 @@ class CompletionList(QTreeWidget):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Commands")
         self.setProperty("panel", "card")
+        self.setStyleSheet("QTreeView::item { border-radius: 0 }")  # a row is one piece
         self.header().setStretchLastSection(True)
         self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         self.itemClicked.connect(self._on_item_clicked)
@@ -55,10 +59,18 @@ class CompletionList(QTreeWidget):
             self._items.append(item)
         if candidates and marks_first:
             self.setCurrentItem(self._items[0])
-        if candidates:
-            row = max(self.sizeHintForRow(0), self.fontMetrics().lineSpacing())
-            self.setFixedHeight(row * min(_MOST_ROWS, len(candidates)) + 2 * self.frameWidth() + 2)
         self.setVisible(bool(candidates))
+
+    def stand_above(self, box: QWidget) -> None:
+        """Take the box's width and the room above it that the rows need, in their window."""
+        self.setParent(box.window())
+        top_left = box.mapTo(box.window(), QPoint(0, 0))
+        row = max(self.sizeHintForRow(0), self.fontMetrics().lineSpacing())
+        rows = min(_MOST_ROWS, len(self._items))
+        height = min(row * rows + 2 * self.frameWidth() + 2, top_left.y())
+        self.setGeometry(top_left.x(), top_left.y() - height - _GAP_PX, box.width(), height)
+        self.show()
+        self.raise_()
 
     def step(self, by: int) -> None:
         """Mark the next row, or the one before; beyond the ends it goes round."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QTextDocument
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextDocument
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -87,7 +87,6 @@ class Composer(QWidget):
         row.addWidget(side, 0, Qt.AlignmentFlag.AlignBottom)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.completion)
         column.addWidget(self._editing)
         column.addLayout(row)
         self._running = False
@@ -199,6 +198,8 @@ class Composer(QWidget):
             return
         found = self._complete(text)
         self.completion.show_candidates(found.candidates, marks_first=not found.is_whole)
+        if found.candidates:
+            self.completion.stand_above(self)
 
     def _take_candidate(self, text: str) -> None:
         self.box.setPlainText(text)
@@ -224,6 +225,12 @@ class Composer(QWidget):
         return True
 
     # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the list where it belongs."""
+        super().resizeEvent(event)
+        if self.completion.isVisible():
+            self.completion.stand_above(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Let the list have the keys it needs while it is open."""

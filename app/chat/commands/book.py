@@ -100,7 +100,8 @@ def _completion(command: Command, stem: list[str], part: str) -> Completion:
         if before == stem and last != part and last.startswith(part):
             more = form.takes or _goes_on(form, forms)
             text = form.words + (" " if more else "")
-            found.setdefault(form.words, Candidate(text, str(form), form.help))
+            shown = f"{last} {form.takes}".rstrip()
+            found.setdefault(form.words, Candidate(text, shown, form.help))
     exact = [form for form in forms if form.words == written]
     is_whole = not found or any(form.is_whole for form in exact)
     return Completion(tuple(found.values()), is_whole)

@@ -49,7 +49,8 @@ def rag_command(settings: Settings, overview: Callable[[], Overview]) -> Command
         return "\n\n".join((_switch_words(settings), passages, _configuration(settings)))
 
     keys = tuple(
-        Form(f"/rag set {each.key}", "VALUE", f"{each.help} {each.allowed}") for each in _keys()
+        Form(f"/rag set {each.key}", "VALUE", f"{each.help} Allowed: {each.allowed}.")
+        for each in _keys()
     )
     return Command("rag", "Recall: on, off, what it draws on, settings", _FORMS, run, keys)
 

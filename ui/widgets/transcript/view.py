@@ -156,10 +156,12 @@ class TranscriptView(VirtualColumn):
             self.append_item(height)
         self._mark_last()
 
-    def show_slate(self, shown: bool) -> None:
+    def show_slate(self, shown: bool, *, goes_there: bool = False) -> None:
         """Say below the last turn that a clean slate begins with the next message, or no longer."""
         self._has_slate = shown
         self._mark_last()
+        if shown and goes_there:
+            self.rest_on(AtEnd())
 
     def truncate(self, count: int) -> None:
         """Drop all turns but the first `count`: another branch takes their place."""

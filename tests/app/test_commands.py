@@ -1,0 +1,324 @@
+"""Each slash command on a real store: what it changes, what it says, what it refuses."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.bootstrap import Role, Services, build
+from app.chat.commands.session import CommandSession
+from app.chat.commands.values import (
+    AskExport,
+    CommandOutput,
+    ImportFiles,
+    OpenPage,
+    OpenTurn,
+    Place,
+    WrongForm,
+)
+from app.chat.reply import Reply
+from app.domain.conversations import Text
+from app.domain.errors import InvalidInput, InvalidSetting, NotFound
+from app.domain.ids import ConversationId
+from app.domain.workers import WorkerName
+from app.system.paths import DataPaths
+from app.workers.wording import worker_words
+from tests.fakes.stored import Told, made, told
+
+CONVERSATION = WorkerName.CONVERSATION_SUMMARIZER
+EXCHANGE = WorkerName.EXCHANGE_SUMMARIZER
+PIPELINE = WorkerName.EMBEDDING_PIPELINE
+KEYS = {
+    CONVERSATION: "summarizer_conversation_enabled",
+    EXCHANGE: "summarizer_exchange_enabled",
+    PIPELINE: "embedding_pipeline_enabled",
+    WorkerName.MAN_INDEXER: "index_man_enabled",
+}
+
+
+class Desk:
+    """A program without a window, with one conversation open."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.session = CommandSession(services.commands)
+        self.told: Told | None = None
+
+    def tell(self, *texts: str | tuple[str, str], title: str = "Tea and more") -> Told:
+        self.told = told(self.services.store, *texts, title=title)
+        return self.told
+
+    @property
+    def place(self) -> Place:
+        if self.told is None:
+            return Place()
+        return Place(self.told.conversation.id, self.told.exchanges[-1].id)
+
+    def run(self, text: str) -> CommandOutput:
+        assert self.session.takes(text)
+        return self.session.run(text, self.place)
+
+    def says(self, text: str) -> str:
+        return self.run(text).markdown
+
+    def flags(self, *names: WorkerName) -> list[bool]:
+        return [self.services.settings.flag(KEYS[name]) for name in names]
+
+    def send(self, text: str, conversation_id: ConversationId) -> Reply:
+        self.services.index_sync.catch_up()  # what answers here is Recall
+        reply = self.services.chat.send(conversation_id, (Text(text),)).result(10)
+        reply.done.result(10)
+        return reply
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    services = build(made(tmp_path / "data"), Role.COMMAND_LINE)
+    yield Desk(services)
+    services.close()
+
+
+# -- /new
+
+
+def test_a_clean_slate_raises_the_segment_of_what_follows_and_sends_only_that(desk: Desk) -> None:
+    talk = desk.tell("one", "two")
+    assert desk.run("/new") == CommandOutput()
+    assert "clean already" in desk.says("/new")
+    own = talk.conversation.id
+    first = desk.send("three", own)
+    second = desk.send("four", own)
+    path = desk.services.library.open(own).path
+    assert [each.segment_number for each in path] == [0, 0, 1, 1]
+    assert [each.turn_number for each in path] == [0, 1, 2, 3]
+    assert [each.text for each in first.plan.path] == ["three"]
+    assert [each.text for each in second.plan.path][::2] == ["three", "four"]
+
+
+def test_a_clean_slate_outlives_the_program(tmp_path: Path) -> None:
+    services = build(made(tmp_path / "data"), Role.COMMAND_LINE)
+    desk = Desk(services)
+    own = desk.tell("one").conversation.id
+    desk.run("/new")
+    services.close()
+    again = build(DataPaths(tmp_path / "data"), Role.COMMAND_LINE)
+    try:
+        reply = Desk(again).send("two", own)
+        assert reply.plan.exchange.segment_number == 1
+        assert [each.text for each in reply.plan.path] == ["two"]
+    finally:
+        again.close()
+
+
+def test_an_answer_made_anew_before_the_slate_stays_in_its_segment(desk: Desk) -> None:
+    talk = desk.tell("one", "two")
+    desk.run("/new")
+    desk.send("three", talk.conversation.id)
+    reply = desk.services.chat.regenerate(talk.exchanges[1].id).result(10)
+    reply.done.result(10)
+    assert reply.plan.exchange.segment_number == 0
+    assert [each.text for each in reply.plan.path][::2] == ["one", "two"]
+
+
+def test_where_nothing_was_said_the_slate_is_clean(desk: Desk) -> None:
+    assert "Nothing has been said" in desk.says("/new")
+
+
+# -- /search and /open
+
+
+def test_what_is_found_is_numbered_linked_and_opened_by_its_number(desk: Desk) -> None:
+    talk = desk.tell(("where do *cranes* fly", "South, over the strait"), "tea")
+    words = desk.says("/search cranes")
+    assert "1. **[Tea and more](commonplace://1/0)**" in words
+    assert "\\*cranes\\*" in words  # shown as it was written, not as markup
+    place = OpenTurn(talk.conversation.id, talk.exchanges[0].id)
+    assert desk.run("/open 1").action == place
+    assert desk.run(f"/open {talk.conversation.id}:0").action == place
+    assert desk.run(f"/open commonplace://{talk.conversation.id}/0").action == place
+    assert desk.run("/open man:grep.1").action == OpenPage("grep.1", "grep.1")
+
+
+def test_a_number_without_a_result_is_a_conversation_or_an_error(desk: Desk) -> None:
+    talk = desk.tell("cranes")
+    assert desk.run("/open 1").action == OpenTurn(talk.conversation.id)
+    with pytest.raises(NotFound, match="no result 7 and no conversation 7"):
+        desk.run("/open 7")
+    with pytest.raises(NotFound, match="has no turn 9"):
+        desk.run("/open 1:9")
+    with pytest.raises(InvalidInput, match="names no turn"):
+        desk.run("/open tea")
+
+
+def test_what_is_not_there_is_said(desk: Desk) -> None:
+    desk.tell("cranes")
+    assert "Nothing was found" in desk.says("/search zeppelin")
+    with pytest.raises(InvalidInput):
+        desk.run("/search x")
+
+
+# -- workers
+
+
+def test_on_alone_starts_both_summarisers_and_the_pipeline_off_stops_the_two(desk: Desk) -> None:
+    desk.run("/summarizer off")
+    assert desk.flags(CONVERSATION, EXCHANGE, PIPELINE) == [False, False, True]
+    desk.run("/embeddings off")
+    words = desk.says("/summarizer on")
+    assert desk.flags(CONVERSATION, EXCHANGE, PIPELINE) == [True, True, True]
+    assert [title in words for title in ("Conversation summaries", "Embeddings")] == [True, True]
+    desk.run("/summarizer exchange off")
+    assert desk.flags(CONVERSATION, EXCHANGE, PIPELINE) == [True, False, True]
+    assert "Conversation summaries" not in desk.says("/summarizer exchange")
+
+
+def test_a_status_says_what_the_card_shows_and_warns_as_the_dashboard_does(desk: Desk) -> None:
+    desk.tell("where do cranes fly in the autumn and in the spring of every year")
+    words = desk.says("/embeddings off")
+    status = next(each for each in desk.services.workers.refresh() if each.name is PIPELINE)
+    card = worker_words(status)
+    assert f"**{card.title}** \N{MIDDLE DOT} {card.state}" in words
+    assert card.counts in words
+    (warning,) = desk.services.workers.warnings([PIPELINE])
+    assert f"> {warning}" in words
+    assert "built in" in desk.says("/embeddings")
+
+
+def test_vectors_are_made_anew_after_a_yes_and_the_price_is_said_before(desk: Desk) -> None:
+    desk.tell("where do cranes fly in the autumn and in the spring of every year")
+    desk.services.workers.run_until_idle([EXCHANGE, PIPELINE])
+    status = next(each for each in desk.services.workers.refresh() if each.name is PIPELINE)
+    assert status.done == 2
+    words = desk.says("/embeddings rebuild turns")
+    assert "embeds 1 passage again" in words
+    assert "at no cost" in words
+    assert "Nothing was changed" in desk.says("oh well")
+    assert "embeds 2 passages again" in desk.says("/embeddings rebuild")
+    assert "0 of 2" in desk.says("yes")
+    (status,) = desk.services.workers.run_until_idle([PIPELINE])
+    assert status.done == 2
+
+
+def test_the_manual_is_switched_on_and_off(desk: Desk) -> None:
+    assert "**Manual pages**" in desk.says("/index-man")
+    desk.run("/index-man on")
+    assert desk.flags(WorkerName.MAN_INDEXER) == [True]
+    desk.run("/index-man off")
+    assert desk.flags(WorkerName.MAN_INDEXER) == [False]
+
+
+# -- /rag
+
+
+def test_recall_is_switched_and_says_what_it_draws_on(desk: Desk) -> None:
+    desk.tell("cranes")
+    assert desk.says("/rag off") == "Recall is **off**."
+    words = desk.says("/rag")
+    assert "| Turns | 1 |" in words
+    assert "| `rag_min_similarity` | 0.7 | a number from 0 to 1" in words
+    assert "off" in words.split("\n")[0]
+    assert desk.says("/rag on") == "Recall is **on**."
+    assert "rag_enabled" in desk.says("/rag config")
+
+
+def test_a_value_out_of_range_names_key_value_and_range(desk: Desk) -> None:
+    assert "is 0.25, was 0.7" in desk.says("/rag set rag_min_similarity 0.25")
+    assert desk.services.settings.share("rag_min_similarity") == 0.25
+    with pytest.raises(InvalidSetting) as refused:
+        desk.run("/rag set rag_min_similarity 1.5")
+    assert (refused.value.title, refused.value.hint) == (
+        "rag_min_similarity cannot be 1.5",
+        "Allowed: a number from 0 to 1",
+    )
+    with pytest.raises(InvalidSetting, match="no setting 'rag_min'"):
+        desk.run("/rag set rag_min 1")
+    with pytest.raises(InvalidInput, match="cannot be set here"):
+        desk.run("/rag set embedder openai:x")
+
+
+# -- /tag, /export, /import
+
+
+def test_tags_come_and_go(desk: Desk) -> None:
+    desk.tell("cranes")
+    assert "no tags" in desk.says("/tag")
+    assert desk.says("/tag add Birds of *prey*, sea") == "Tags: Birds of \\*prey\\*, sea"
+    assert desk.says("/tag remove SEA") == "Tags: Birds of \\*prey\\*"
+    assert desk.says("/tag list") == "Tags: Birds of \\*prey\\*"
+    with pytest.raises(NotFound, match="no tag 'sea'"):
+        desk.run("/tag remove sea")
+    with pytest.raises(WrongForm):
+        desk.run("/tag add")
+
+
+def test_what_needs_a_conversation_says_so_where_there_is_none(desk: Desk) -> None:
+    for command in ("/tag add x", "/export"):
+        with pytest.raises(InvalidInput) as refused:
+            desk.run(command)
+        assert refused.value.hint == "Write a message first."
+
+
+def test_a_conversation_is_written_to_a_file_and_none_is_replaced_unasked(
+    desk: Desk, tmp_path: Path
+) -> None:
+    talk = desk.tell("cranes")
+    assert desk.run("/export").action == AskExport(talk.conversation.id)
+    path = tmp_path / "a talk.json"
+    assert "Written to" in desk.says(f'/export "{path}"')
+    assert len(json.loads(path.read_text("utf-8"))["conversations"]) == 1
+    path.write_text("mine", "utf-8")
+    assert "Type **yes**" in desk.says(f"/export {path}")
+    desk.run("no")
+    assert path.read_text("utf-8") == "mine"
+    desk.run(f"/export {path}")
+    desk.run("yes")
+    assert "cranes" in path.read_text("utf-8")
+    with pytest.raises(InvalidInput, match="in which format"):
+        desk.run(f"/export {tmp_path / 'talk.doc'}")
+
+
+def test_an_import_is_handed_on_once_the_file_is_there(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "my export.zip"
+    with pytest.raises(NotFound, match="There is no file"):
+        desk.run(f"/import {path}")
+    path.write_bytes(b"")
+    for words in (str(path), f"'{path}'"):
+        assert desk.run(f"/import {words}").action == ImportFiles((path,))
+
+
+# -- help and slips
+
+
+def test_every_command_has_a_line_of_help_and_a_page_of_its_own(desk: Desk) -> None:
+    overview = desk.says("/help")
+    for command in desk.services.commands:
+        assert f"`/{command.name}`" in overview
+        page = desk.says(f"/help /{command.name}")
+        assert command.help in page
+        assert all(form.words in page for form in command.forms)
+        assert all(str(form).startswith(f"/{command.name}") for form in command.forms)
+
+
+def test_a_slip_is_told_with_the_nearest_command(desk: Desk) -> None:
+    with pytest.raises(NotFound) as slip:
+        desk.run("/embedings on")
+    assert slip.value.title == "There is no command '/embedings'"
+    assert slip.value.hint.startswith("Did you mean /embeddings?")
+    with pytest.raises(NotFound, match="type a space before it"):
+        desk.run("/usr/bin/env")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/new please", "/search", "/open", "/open 1 2", "/summarizer maybe", "/summarizer on off",
+     "/embeddings rebuild all", "/embeddings up", "/index-man now", "/rag set rag_enabled", "/rag x",
+     "/tag paint x", "/import", "/help new open"],
+)  # fmt: skip
+def test_words_that_make_no_form_are_refused_with_the_forms_there_are(
+    desk: Desk, text: str
+) -> None:
+    desk.tell("cranes")
+    with pytest.raises(WrongForm) as refused:
+        desk.run(text)
+    assert refused.value.hint
