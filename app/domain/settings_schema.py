@@ -118,9 +118,9 @@ def _number_range(setting: Setting) -> str:
     noun = "whole number" if setting.kind is int else "number"
     unit = f" {setting.unit}" if setting.unit else ""
     if setting.minimum is not None and setting.maximum is not None:
-        return f"a {noun} from {setting.minimum:g} to {setting.maximum:g}{unit}"
+        return f"a {noun} from {setting.minimum:.12g} to {setting.maximum:.12g}{unit}"
     if setting.minimum is not None:
-        return f"a {noun} of at least {setting.minimum:g}{unit}"
+        return f"a {noun} of at least {setting.minimum:.12g}{unit}"
     return f"a {noun}{unit}"
 
 

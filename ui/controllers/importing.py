@@ -102,12 +102,12 @@ class ImportController(QObject):
         except KnownError as error:
             dialog.show_error(*words_for(error))
         else:
-            dialog.show_report(report)
-            if agreed_before and not report.turns:
-                await self._bridge.write(lambda: background.choose(agreed_before, agreed=True))
-            elif report.turns and (plan := await self._bridge.run(background.plan)) is not None:
-                dialog.add_words(plan_words(plan))
+            plan = await self._bridge.run(background.plan) if report.turns else None
+            dialog.show_report(report, plan_words(plan) if plan is not None else "")
+            if plan is not None:
                 self._background.ask_to_allow()
+            elif agreed_before and not report.turns:
+                await self._bridge.write(lambda: background.choose(agreed_before, agreed=True))
         finally:
             self._show.stop()
 

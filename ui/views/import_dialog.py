@@ -58,13 +58,13 @@ class ImportDialog(QDialog):
         conversations = counted(progress.conversations, "conversation")
         self.words.setText(f"{conversations}, {counted(progress.messages, 'message')} so far")
 
-    def show_report(self, report: ImportReport) -> None:
-        """Show what came of it, and name what was skipped."""
+    def show_report(self, report: ImportReport, takes: str = "") -> None:
+        """Show what came of it, name what was skipped, and say what background work it takes."""
         self._end()
         self._headline.setText("Import stopped" if report.cancelled else "Import finished")
         self._bar.setRange(0, 1)
         self._bar.setValue(1)
-        self.words.setText(_report_words(report))
+        self.words.setText("\n\n".join(filter(None, (_report_words(report), takes))))
         if report.skipped:
             lines = [f"{each.where}: {each.why}" for each in report.skipped[:_SKIPPED_SHOWN]]
             if len(report.skipped) > _SKIPPED_SHOWN:
@@ -72,10 +72,6 @@ class ImportDialog(QDialog):
             self._skipped.setPlainText("\n".join(lines))
             self._skipped.show()
             self.resize(560, 420)
-
-    def add_words(self, words: str) -> None:
-        """Show more under the report: what background work the import takes."""
-        self.words.setText(f"{self.words.text()}\n\n{words}")
 
     def show_error(self, title: str, hint: str) -> None:
         """Tell why there is nothing to import, or why it broke off."""
