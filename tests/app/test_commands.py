@@ -132,6 +132,7 @@ def test_what_is_found_is_numbered_linked_and_opened_by_its_number(desk: Desk) -
     talk = desk.tell(("where do *cranes* fly", "South, over the strait"), "tea")
     words = desk.says("/search cranes")
     assert "1. **[Tea and more](commonplace://1/0)**" in words
+    assert "\N{MIDDLE DOT} 1:0  \n" in words
     assert "\\*cranes\\*" in words  # shown as it was written, not as markup
     place = OpenTurn(talk.conversation.id, talk.exchanges[0].id)
     assert desk.run("/open 1").action == place
@@ -298,6 +299,13 @@ def test_every_command_has_a_line_of_help_and_a_page_of_its_own(desk: Desk) -> N
         assert command.help in page
         assert all(form.words in page for form in command.forms)
         assert all(str(form).startswith(f"/{command.name}") for form in command.forms)
+
+
+def test_the_readme_names_every_command(desk: Desk) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    listed = readme.partition("## Typed in the composer")[2].partition("\n## ")[0]
+    named = [line.split()[0] for line in listed.splitlines() if line.startswith("/")]
+    assert sorted(named) == sorted(f"/{each.name}" for each in desk.services.commands)
 
 
 def test_a_slip_is_told_with_the_nearest_command(desk: Desk) -> None:

@@ -135,9 +135,8 @@ def _result_lines(number: int, result: SearchResult) -> str:
         title = f"[{title}]({link_to(result.conversation_id, result.turn_number or 0)})"
     weak = ", a weak match" if result.is_weak else ""
     day = f"{result.created_at.astimezone():%Y-%m-%d}"
-    lines = [
-        f"{number}. **{title}** \N{MIDDLE DOT} {result.relevance:.0%}{weak} \N{MIDDLE DOT} {day}"
-    ]
+    figures = (f"{result.relevance:.0%}{weak}", day, place_of(result))
+    lines = [" \N{MIDDLE DOT} ".join((f"{number}. **{title}**", *figures))]
     question = one_line(result.user_question, _SNIPPET_CHARS)
     snippet = one_line(result.snippet, _SNIPPET_CHARS)
     lines += [as_markdown(each) for each in dict.fromkeys((question, snippet)) if each]
