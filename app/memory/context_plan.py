@@ -121,20 +121,23 @@ def plan_context(
     taken = sum(part.tokens for part in fixed)
     weights = [weight_tokens(message) for message in history.messages]
     room = max(0, limits.usable_tokens - taken - sum(weights[history.asked_at :]))
-    related = min(settings.rag_max_tokens, int(room * _RECALL_SHARE))
-    related = choose(_NOTHING_HELD, related, 0).tokens
+    most = min(settings.rag_max_tokens, int(room * _RECALL_SHARE))
+    # What it takes at most; it is chosen again once the window is known, for what that holds.
+    related = choose(_NOTHING_HELD, most, 0).tokens
     window = _Window(history, weights, budgets, limits, taken)
-    start, earlier, summary = window.start(related), 0, None
+    start, summary = window.start(related), None
     if start > 0:
         summary = _summary_part(history, budgets)
-        related += 0 if summary is None else summary.tokens
-        most = min(settings.auto_rag_max_tokens, int(max(0, room - related) * _RECALL_SHARE))
-        held = _ids(history.messages[window.start(related + most) :])
-        earlier = choose(held, related, most).earlier_tokens
-        start = window.start(related + earlier)
-    # Chosen again for this very window: what it holds is not quoted, and nothing grows by that.
-    spent = related - (0 if summary is None else summary.tokens)
-    chosen = choose(_ids(history.messages[start:]), spent, earlier)
+        around = related + (0 if summary is None else summary.tokens)
+        earlier = min(settings.auto_rag_max_tokens, int(max(0, room - around) * _RECALL_SHARE))
+        start = window.start(around + earlier)
+        chosen = choose(_ids(history.messages[start:]), related, earlier)
+        if not chosen.earlier_tokens:
+            start = window.start(around)
+            chosen = choose(_ids(history.messages[start:]), related, 0)
+        summary = summary if start > 0 else None
+    else:
+        chosen = choose(_ids(history.messages), related, 0)
     return _arranged(history, weights, (fixed, summary, chosen), start)
 
 

@@ -217,7 +217,7 @@ class Choosing:
         self._shelf = shelf
         settings = self._settings
         taken = 0
-        for message in found:
+        for place, message in enumerate(found):
             why_not = (
                 self._never(message.match)
                 or ("" if settings.auto_rag_enabled else "auto_rag_enabled is off")
@@ -232,12 +232,13 @@ class Choosing:
             )
             piece = Piece(message.text)
             if not why_not:
-                piece, why_not = self._cut(message, settings.auto_rag_top_k - taken)
+                still_wanted = min(settings.auto_rag_top_k - taken, len(found) - place)
+                piece, why_not = self._cut(message, still_wanted)
             if not why_not:
                 taken += 1
                 self._texts.add(_key(message.text))
-            place = (self._asked_in.conversation_id, message.exchange_id, message.message_id)
-            self._note(RecallLayer.EARLIER, message.match, place, piece, why_not)
+            source = (self._asked_in.conversation_id, message.exchange_id, message.message_id)
+            self._note(RecallLayer.EARLIER, message.match, source, piece, why_not)
 
     def _cut(self, message: FoundMessage, still_wanted: int) -> tuple[Piece, str]:
         """Put what of a message fits into its share of the budget."""

@@ -34,15 +34,16 @@ def window_start(
     """Return the place where the window begins; `asked_at` is what is asked, which always stays.
 
     `messages` are oldest first, `weights` their tokens (`weight_tokens`). The window begins where a user speaks, if it can, and never between
-    a tool's call and its result. What goes, goes in steps of a quarter of the budget, counted from
-    the beginning: so the start moves rarely, and the provider's prompt cache keeps its prefix.
+    a tool's call and its result. What no longer fits goes in steps of a quarter of the budget, counted
+    from the beginning, until a quarter is free: so the start moves rarely, and the provider's prompt
+    cache keeps its prefix.
     """
     after = [0, *accumulate(reversed(weights))][::-1]  # after[i]: what messages[i:] weigh
     last_start = max(0, min(asked_at, len(messages) - max(1, room.min_messages)))
     start = min(room.begins_at, last_start)
     if after[start] > room.budget_tokens:
         step = max(1, int(room.budget_tokens * _STEP_SHARE))
-        goes = -(-(after[0] - room.budget_tokens) // step) * step
+        goes = -(-(after[0] - room.budget_tokens + step) // step) * step
         while start < last_start and after[0] - after[start] < goes:
             start += 1
     start = _start_of_turn(messages, start, last_start)
