@@ -26,11 +26,13 @@ from app.memory.core_memory import CoreMemoryService
 from app.memory.coverage import Coverage
 from app.memory.embedders import EmbedderDirectory, provider_registry
 from app.memory.explain import Explainer
+from app.memory.finding import Finder
 from app.memory.index_sync import IndexSync
 from app.memory.meaning import Meaning
 from app.memory.memories import MemoryService
 from app.memory.overview import OverviewService
 from app.memory.probes import ProbeQuestions
+from app.memory.recall import RecallService
 from app.memory.search import SearchService
 from app.memory.spaces import Spaces
 from app.memory.vector_sync import VectorSync
@@ -88,6 +90,7 @@ class Services:
     library: Library
     index_sync: IndexSync
     search: SearchService
+    recall: RecallService
     explainer: Explainer
     probes: ProbeQuestions
     meaning: Meaning
@@ -169,7 +172,9 @@ def build(paths: DataPaths, role: Role) -> Services:
         undo.callback(meaning.stop)
         search = SearchService(store, settings, index, index_sync, meaning)
         explainer = Explainer(store, settings, index, search)
-        models = ModelDirectory(settings, keys, search.passages_for_recall)
+        finder = Finder(search, index, index_sync, meaning)
+        recall = RecallService(store, settings, search, finder)
+        models = ModelDirectory(settings, keys, recall.quotable)
         own_prices = OwnPrices(settings)
         # A worker waits and tries again by itself, where the user can see it.
         registry = provider_registry(settings, keys, RetryPolicy(tries=1))
@@ -202,6 +207,7 @@ def build(paths: DataPaths, role: Role) -> Services:
             library=library,
             index_sync=index_sync,
             search=search,
+            recall=recall,
             explainer=explainer,
             probes=ProbeQuestions(store, settings, explainer),
             meaning=meaning,

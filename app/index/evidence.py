@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _NEAREST = 10  # messages, whose mean nearness counts beside that of the nearest alone
 _NEAREST_SHARE = 0.55
 _BEST = 5  # hits whose share of the question's words counts
+_ONE_IN = (
+    10  # passages, no more than that are taken for either: of few, most are about other things
+)
 _LEAST_SHARE = 0.05
 _FEW_PASSAGES = 10
 _MANY_PASSAGES = 20_000  # fitted up to 1,500: what a hundred thousand do is not known
@@ -47,7 +50,7 @@ def judged(
     """
     if not ranked:
         return []
-    share = _share_of_best(ranked, survey)
+    share = _share_of_best(ranked, survey, passages)
     if cosines and background is not None:
         own = [found for each in ranked if (found := cosines.get(each.part_id)) is not None]
         odds = log_odds(own, share, background, passages)
@@ -66,7 +69,7 @@ def log_odds(
     """
     return (
         _BIAS
-        + _NEARNESS * _nearness(cosines, background)
+        + _NEARNESS * _nearness(cosines, background, passages)
         + _SHARE * share
         + _PASSAGES * _size(passages)
     )
@@ -77,23 +80,28 @@ def typical_share() -> float:
     return math.log(_LEAST_SHARE + _TYPICAL_SHARE)
 
 
-def _nearness(cosines: Sequence[float], background: Background) -> float:
+def _nearness(cosines: Sequence[float], background: Background, passages: int) -> float:
     """Return how far the nearest stand out, in deviations of the background."""
     if not cosines:
         return 0.0
     deviation = max(background.deviation, LEAST_DEVIATION)
-    nearest = np.sort(np.asarray(cosines))[::-1][:_NEAREST]
+    nearest = np.sort(np.asarray(cosines))[::-1][: _few(_NEAREST, passages)]
     mixed = _NEAREST_SHARE * nearest.mean() + (1 - _NEAREST_SHARE) * nearest[0]
     return float((mixed - background.mean) / deviation)
 
 
-def _share_of_best(ranked: Sequence["Ranked"], survey: Survey) -> float:
+def _share_of_best(ranked: Sequence["Ranked"], survey: Survey, passages: int) -> float:
     """Return the log of the mean share of the question's words in the best hits' contexts."""
     if not survey.weight:
         return math.log(_LEAST_SHARE)
     row = {int(part): at for at, part in enumerate(survey.parts)}
-    contexts: Numbers = survey.context[[row[each.part_id] for each in ranked[:_BEST]]]
+    best = ranked[: _few(_BEST, passages)]
+    contexts: Numbers = survey.context[[row[each.part_id] for each in best]]
     return math.log(_LEAST_SHARE + float(contexts.mean()) / survey.weight)
+
+
+def _few(most: int, passages: int) -> int:
+    return max(1, min(most, passages // _ONE_IN))
 
 
 def _size(passages: int) -> float:

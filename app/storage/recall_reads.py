@@ -32,6 +32,15 @@ class TalkHead:
     exchange_count: int
 
 
+_OF_TALKS = (
+    "SELECT id, title, created_at FROM conversation WHERE id IN (SELECT unnest(?))",
+    """SELECT source_id, text FROM summary WHERE latest AND kind = 'conversation'
+       AND source_id IN (SELECT unnest(?))""",
+    """SELECT conversation_id, count(*) FROM exchange
+       WHERE conversation_id IN (SELECT unnest(?)) GROUP BY conversation_id""",
+)
+
+
 class RecallReads:
     """Reads for recall; nothing is joined, each table is read by ids. Blocking."""
 
@@ -57,16 +66,7 @@ class RecallReads:
         """Return the heads of the conversations that exist among `ids`."""
         wanted = list(ids)
         talks, summaries, counts = self._store.read(
-            lambda cursor: [
-                cursor.execute(statement, [wanted]).fetchall()
-                for statement in (
-                    "SELECT id, title, created_at FROM conversation WHERE id IN (SELECT unnest(?))",
-                    "SELECT source_id, text FROM summary WHERE latest AND kind = 'conversation' "
-                    "AND source_id IN (SELECT unnest(?))",
-                    "SELECT conversation_id, count(*) FROM exchange "
-                    "WHERE conversation_id IN (SELECT unnest(?)) GROUP BY conversation_id",
-                )
-            ]
+            lambda cursor: [cursor.execute(each, [wanted]).fetchall() for each in _OF_TALKS]
         )
         text_of, count_of = dict(summaries), dict(counts)
         return {
