@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,7 +35,16 @@ class ScriptedAsker:
         self.written_off: list[Answer] = []
         self.before: Callable[[Prompt], None] = lambda _: None
         self._replies = list(replies)
-        self._at = datetime(2026, 3, 1, tzinfo=UTC)
+        self._at = datetime.now(UTC) + timedelta(hours=1)  # later than any worker was made
+
+    def replies_with(self, *replies: Reply) -> None:
+        """Forget the replies that are left, and play these."""
+        self._replies = list(replies)
+
+    def ask_spent(self, purpose: WorkerName) -> SpendAdded:
+        """Return what one question costs."""
+        self._at += timedelta(seconds=1)
+        return SpendAdded(self._at, purpose, self.model, 10, 5, 0, 0.01)
 
     def context_tokens(self) -> int:
         return self.context
@@ -54,14 +64,14 @@ class ScriptedAsker:
         if isinstance(reply, Exception):
             raise reply
         text = reply if isinstance(reply, str) else json.dumps(reply)
-        self._at += timedelta(seconds=1)
-        answer = Answer(text, self.model, SpendAdded(self._at, purpose, self.model, 10, 5, 0, 0.01))
+        model = self.model or "scripted:1"  # a test may have switched it off meanwhile
+        answer = Answer(text, model, replace(self.ask_spent(purpose), model=model))
         if schema is None:
             return answer
         if (found := object_in(text, schema)) is None:
             self.write_off(answer)
             raise UnusableAnswer("scripted garbage")
-        return Answer(text, self.model, answer.spent, found)
+        return Answer(text, model, answer.spent, found)
 
     def write_off(self, answer: Answer) -> None:
         self.written_off.append(answer)
