@@ -17,9 +17,6 @@ class Follower:
 
     What is refused, or fails by a bug, is tried again after a while. All its methods but `stop`
     return at once, may be called from any thread and work whether or not the thread is there.
-
-    Attributes:
-        is_stopping: Whether `catch_up` should end after the batch at hand.
     """
 
     def __init__(
@@ -46,6 +43,7 @@ class Follower:
 
     @property
     def is_stopping(self) -> bool:
+        """Whether `catch_up` should end after the batch at hand."""
         return self._stopping.is_set()
 
     def start(self) -> None:
