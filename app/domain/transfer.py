@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.conversations import Block, RawReply, Role, TitleOrigin
+from app.domain.facts import FactCategory
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,38 @@ class CarriedSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class CarriedWording:
+    """A wording of a fact on its way between two books. `conversation` and `message` are uids.
+
+    They name its source, "" where the user wrote it. Times are UTC; `made_at` names the version.
+    """
+
+    text: str
+    category: FactCategory
+    model: str
+    said_at: datetime
+    made_at: datetime
+    conversation: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedFact:
+    """A fact on its way between two books, known on both by its uid.
+
+    `superseded_by` is a uid, "" for none; `earlier` are the wordings it had, oldest first.
+    """
+
+    uid: str
+    wording: CarriedWording
+    subject: str = ""
+    valid_until: datetime | None = None
+    superseded_by: str = ""
+    pinned: bool = False
+    earlier: tuple[CarriedWording, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """Something that could not be taken: where it stood, and why, in words for the user."""
 
@@ -48,8 +81,9 @@ class ImportedConversation:
     `source` is the importer's name ("chatgpt", "claude", "commonplace", ...); `visible_leaf` is
     the source id of the last message shown. `skipped` names messages that could not be read.
     An empty `title` means there was none. `summary` is one the source made, `summaries` those with
-    a date. Only our own export carries `uid`, `title_origin` and `first_source`, where it once came
-    from itself.
+    a date. Only our own export carries `uid`, `title_origin`, `first_source`, where it once came
+    from itself, `facts` and whether memory `recalls` in it; facts of the user's own come with no
+    messages.
     """
 
     source: str
@@ -70,6 +104,8 @@ class ImportedConversation:
     summaries: tuple[CarriedSummary, ...] = ()
     title_origin: TitleOrigin = TitleOrigin.IMPORT
     first_source: str = ""
+    facts: tuple[CarriedFact, ...] = ()
+    recalls: bool = True
 
 
 @dataclass(frozen=True, slots=True)

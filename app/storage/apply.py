@@ -284,7 +284,8 @@ def _advance(connection: Connection, fold: Fold) -> None:
         max(fold.conversations, default=0),
         max(fold.exchanges, default=0),
         max(max(fold.messages, default=0), fold.running_message),
-        max(fold.passages, default=0),
+        # An id is used up by what is gone again, and by a fact that never had a passage.
+        max((*fold.passages, *fold.gone, *fold.learned.facts), default=0),
     ]
     connection.execute(
         "UPDATE state SET position = greatest(position, ?), conversation = greatest(conversation, ?),"

@@ -129,14 +129,23 @@ class Facts:
 
     def versions(self, fact_id: int) -> Sequence[FactVersion]:
         """Return the wordings a fact had, newest first: the first is the one it has."""
+        return self.versions_of([fact_id]).get(PassageId(fact_id), ())
+
+    def versions_of(self, fact_ids: Iterable[int]) -> Mapping[PassageId, Sequence[FactVersion]]:
+        """Return the same for several facts, by their ids."""
+        wanted = list(fact_ids)
         rows = self._store.read(
             lambda cursor: cursor.execute(
-                f"SELECT {FACT_VERSION_COLUMNS} FROM fact_version v WHERE v.fact_id = ? "
-                f"AND {_VERSION_SEEN} ORDER BY v.made_at DESC",
-                [fact_id],
+                f"SELECT {FACT_VERSION_COLUMNS} FROM fact_version v "
+                f"WHERE v.fact_id IN (SELECT unnest(?)) AND {_VERSION_SEEN} "
+                "ORDER BY v.fact_id, v.made_at DESC",
+                [wanted],
             ).fetchall()
         )
-        return [_version_of(row) for row in rows]
+        found: dict[PassageId, list[FactVersion]] = {}
+        for version in map(_version_of, rows):
+            found.setdefault(version.fact_id, []).append(version)
+        return found
 
     def superseded_by(self, fact_id: int) -> Sequence[Fact]:
         """Return the facts that this one took the place of, the last to end first."""
@@ -150,9 +159,32 @@ class Facts:
         found = self._facts("f.uid IN (SELECT unnest(?))", [list(uids)])
         return {fact.uid: fact for fact in found}
 
-    def of_conversation(self, conversation_id: int) -> Sequence[Fact]:
-        """Return the facts whose source is a conversation, even one in the trash, by id."""
-        return self._facts("f.conversation_id = ? ORDER BY f.id", [conversation_id])
+    def of_conversation(self, conversation_id: int | None) -> Sequence[Fact]:
+        """Return the facts learned from a conversation, even one in the trash, by id.
+
+        None: those the user wrote.
+        """
+        return self._facts(
+            "f.conversation_id IS NOT DISTINCT FROM ? ORDER BY f.id", [conversation_id]
+        )
+
+    def holding(self, texts: Iterable[str]) -> Mapping[str, PassageId]:
+        """Return the facts that hold with just one of these wordings, by wording."""
+        found = self._facts(
+            "f.valid_until IS NULL AND f.text IN (SELECT unnest(?)) ORDER BY f.id", [list(texts)]
+        )
+        return {fact.text: fact.id for fact in found}
+
+    def refused(self, hashes: Iterable[str]) -> frozenset[str]:
+        """Return which wordings, by their hashes, are not to be learned again."""
+        wanted = list(hashes)
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT text_hash FROM fact_refused WHERE text_hash IN (SELECT unnest(?))",
+                [wanted],
+            ).fetchall()
+        )
+        return frozenset(each for (each,) in rows)
 
     def _facts(self, condition: str, values: list[object]) -> Sequence[Fact]:
         rows = self._store.read(

@@ -41,11 +41,19 @@ class Summaries:
 
     def versions(self, kind: str, source_id: int) -> Sequence[Summary]:
         """Return every summary that an exchange or a conversation had, the newest first."""
+        return self.versions_of(kind, [source_id]).get(source_id, ())
+
+    def versions_of(self, kind: str, source_ids: Iterable[int]) -> Mapping[int, Sequence[Summary]]:
+        """Return the same for several, by source id."""
+        wanted = list(source_ids)
         rows = self._store.read(
             lambda cursor: cursor.execute(
-                "SELECT source_id, text, model, made_at FROM summary "
-                "WHERE kind = ? AND source_id = ? ORDER BY latest DESC, made_at DESC",
-                [kind, source_id],
+                "SELECT source_id, text, model, made_at FROM summary WHERE kind = ? "
+                "AND source_id IN (SELECT unnest(?)) ORDER BY source_id, latest DESC, made_at DESC",
+                [kind, wanted],
             ).fetchall()
         )
-        return [Summary(row[0], row[1], row[2], from_db(row[3])) for row in rows]
+        found: dict[int, list[Summary]] = {}
+        for row in rows:
+            found.setdefault(row[0], []).append(Summary(row[0], row[1], row[2], from_db(row[3])))
+        return found

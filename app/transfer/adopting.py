@@ -118,6 +118,7 @@ class Adoption:
             archived=found.archived,
             private=found.private,
             model=found.model if found.source == OWN_SOURCE else None,
+            recalls=found.recalls,
         )
         exchanges = calculate_exchanges(messages, self._store.ids.exchange)
         changes: list[Change] = [

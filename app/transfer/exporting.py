@@ -17,6 +17,7 @@ from app.storage.exchanges import Exchanges
 from app.storage.store import Store
 from app.storage.summaries import Summaries, Summary
 from app.storage.times import now
+from app.transfer.carrying_facts import carried_out
 from app.transfer.markdown import write_markdown
 from app.transfer.own_format import Exported, write_json, write_jsonl
 
@@ -64,10 +65,10 @@ def write_export(
 ) -> int:
     """Like `export`, to an open text file."""
     found = (store.read(partial(_whole, store, each)) for each in _chosen(store, conversation_id))
-    if chosen is ExportFormat.JSON:
-        return write_json(out, found, now())
-    if chosen is ExportFormat.JSONL:
-        return write_jsonl(out, found, now())
+    if chosen is not ExportFormat.MARKDOWN:
+        own_facts = carried_out(store, None) if conversation_id is None else ()
+        write = write_json if chosen is ExportFormat.JSON else write_jsonl
+        return write(out, found, now(), own_facts)
     count = 0
     for count, each in enumerate(found, 1):
         if count > 1:
@@ -90,17 +91,18 @@ def _whole(store: Store, conversation: Conversation, _cursor: object) -> Exporte
     messages = Exchanges(store).messages_in(conversation.id)
     tags = Conversations(store).tags_of([conversation.id]).get(conversation.id, ())
     summaries = Summaries(store)
-    of_turns = summaries.latest("exchange", [turn.id for turn in turns])
+    of_turns = summaries.versions_of("exchange", [turn.id for turn in turns])
     uids = {message.id: message.uid for message in messages}
     carried = [
-        _carried(of_turns[turn.id], uids[turn.message_ids[-1]])
+        _carried(each, uids[turn.message_ids[-1]])
         for turn in turns
-        if turn.id in of_turns and turn.message_ids
+        if turn.message_ids
+        for each in reversed(of_turns.get(turn.id, ()))
     ]
-    whole = summaries.latest("conversation", [conversation.id]).get(conversation.id)
-    if whole is not None:
-        carried.append(_carried(whole, None))
-    return Exported(conversation, messages, tags, tuple(carried))
+    of_whole = summaries.versions("conversation", conversation.id)
+    carried += [_carried(each, None) for each in reversed(of_whole)]
+    facts = () if conversation.private else carried_out(store, conversation.id)
+    return Exported(conversation, messages, tags, tuple(carried), facts)
 
 
 def _carried(summary: Summary, last_message: str | None) -> CarriedSummary:

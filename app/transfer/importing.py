@@ -12,6 +12,7 @@ from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
 from app.domain.transfer import (
+    CarriedFact,
     ImportedConversation,
     ImportProgress,
     ImportReport,
@@ -21,6 +22,7 @@ from app.storage.backup import back_up_first
 from app.storage.conversations import Conversations
 from app.storage.store import Store
 from app.transfer.adopting import Adopted, Adoption, Written
+from app.transfer.carrying_facts import FactAdoption
 from app.transfer.importers import read_export
 
 _BATCH_CONVERSATIONS = 64
@@ -56,6 +58,7 @@ def import_files(
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
     run = _Run(store, Adoption(store, dry_run=dry_run), on_progress)
+    facts = None if dry_run else FactAdoption(store)
     refusals: list[ImportRefused] = []
     is_cancelled = False
     try:
@@ -73,6 +76,8 @@ def import_files(
     finally:
         try:
             run.settle()
+            if facts is not None:
+                facts.adopt(run.facts)
         finally:
             store.checkpoint()
     if refusals and not run.tally.holds_something and not is_cancelled:
@@ -140,12 +145,14 @@ class _Run:
 
     Attributes:
         tally: What has been stored so far, and what was skipped.
+        facts: What is known of facts; they are stored last, since they name conversations.
     """
 
     def __init__(
         self, store: Store, adoption: Adoption, on_progress: Callable[[ImportProgress], None]
     ) -> None:
         self.tally = _Tally()
+        self.facts: list[CarriedFact] = []
         self._store = store
         self._adoption = adoption
         self._on_progress = on_progress
@@ -167,8 +174,9 @@ class _Run:
                 self.tally.skipped.append(found)
             else:
                 self.tally.skipped.extend(found.skipped)
+                self.facts.extend(found.facts)
+                taken += bool(found.messages or found.facts)
                 if found.messages:
-                    taken += 1
                     yield found
         if not taken and len(self.tally.skipped) > skipped:
             last = self.tally.skipped.pop()

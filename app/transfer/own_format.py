@@ -3,20 +3,29 @@
 The document, version 1. Times are ISO 8601 in UTC; absent members have the default named here::
 
     {"format": "commonplace", "version": 1, "exported_at": TIME,
+     "facts": [FACT, those the user wrote],
      "conversations": [
       {"uid": UUID, "title": TEXT, "title_origin": first_words|summariser|import|user ("user"),
        "source": "commonplace" or where it was imported from ("commonplace"),
        "created_at": TIME, "updated_at": TIME, "visible_leaf": UID or null,
        "pinned": false, "archived": false, "private": false, "model": PROVIDER:MODEL or null,
+       "recalls": true,
        "tags": [TEXT], "summaries": [{"text", "model", "made_at", "last_message": UID or null}],
+       "facts": [FACT, those learned from it last],
        "messages": [
         {"uid": UUID, "parent": UID or null, "role": user|assistant|tool|system, "created_at": TIME,
          "model": TEXT or null, "raw": {"wire", "model", "items_json"} or null,
          "blocks": [{"type": text|thinking|tool_call|tool_result|image|attachment, ...}]}]}]}
 
+    FACT: {"uid": UUID, WORDING, "subject": TEXT (""), "valid_until": TIME or null,
+           "superseded_by": UUID or null, "pinned": false, "earlier": [{WORDING}, oldest first]}
+    WORDING: "text": TEXT, "category": one of `FactCategory` ("other"),
+             "model": patterns|user|PROVIDER:MODEL, "said_at": TIME, "made_at": TIME,
+             "conversation": UUID or null, "message": UID or null
+
 A block's other members are the fields of its class in `app.domain.conversations`. Messages are all
 branches, parents first; turns are calculated from them. A summary with `last_message` is that of
-the exchange which ends there, else the conversation's. JSONL is the same: the first line without
+the exchange which ends there, else the conversation's; the newest stands last. A fact is said in its `message`. JSONL is the same: the first line without
 `conversations`, then one conversation a line. Reading is `app.transfer.importers.commonplace`.
 """
 
@@ -39,7 +48,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.transfer import CarriedSummary
+from app.domain.transfer import CarriedFact, CarriedSummary, CarriedWording
 
 FORMAT = "commonplace"
 VERSION = 1
@@ -66,11 +75,20 @@ class Exported:
     messages: Sequence[Message]
     tags: Sequence[str] = ()
     summaries: Sequence[CarriedSummary] = ()
+    facts: Sequence[CarriedFact] = ()
 
 
-def write_json(out: TextIO, exported: Iterable[Exported], exported_at: datetime) -> int:
-    """Write one JSON document, a message at a time; return the number of conversations."""
-    head = json.dumps(_head(exported_at), ensure_ascii=False)
+def write_json(
+    out: TextIO,
+    exported: Iterable[Exported],
+    exported_at: datetime,
+    own_facts: Sequence[CarriedFact] = (),
+) -> int:
+    """Write one JSON document, a message at a time; return the number of conversations.
+
+    `own_facts` are those of no conversation.
+    """
+    head = json.dumps(_head(exported_at, own_facts), ensure_ascii=False)
     out.write(f'{head[:-1]}, "conversations": [')
     count = 0
     for each in exported:
@@ -81,9 +99,14 @@ def write_json(out: TextIO, exported: Iterable[Exported], exported_at: datetime)
     return count
 
 
-def write_jsonl(out: TextIO, exported: Iterable[Exported], exported_at: datetime) -> int:
+def write_jsonl(
+    out: TextIO,
+    exported: Iterable[Exported],
+    exported_at: datetime,
+    own_facts: Sequence[CarriedFact] = (),
+) -> int:
     """Write a line that says what this is, then one line a conversation; return how many."""
-    out.write(json.dumps(_head(exported_at), ensure_ascii=False) + "\n")
+    out.write(json.dumps(_head(exported_at, own_facts), ensure_ascii=False) + "\n")
     count = 0
     for each in exported:
         _write_conversation(out, each, new_line="")
@@ -115,8 +138,13 @@ def block_from_plain(plain: dict[str, Any]) -> Block:
     return found
 
 
-def _head(exported_at: datetime) -> dict[str, Any]:
-    return {"format": FORMAT, "version": VERSION, "exported_at": _time(exported_at)}
+def _head(exported_at: datetime, own_facts: Sequence[CarriedFact]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "exported_at": _time(exported_at),
+        "facts": [_fact(fact) for fact in own_facts],
+    }
 
 
 def _write_conversation(out: TextIO, exported: Exported, new_line: str) -> None:
@@ -144,6 +172,7 @@ def _conversation(exported: Exported, uids: dict[Any, str]) -> dict[str, Any]:
         "archived": row.archived,
         "private": row.private,
         "model": row.model,
+        "recalls": row.recalls,
         "tags": list(exported.tags),
         "summaries": [
             {
@@ -154,6 +183,31 @@ def _conversation(exported: Exported, uids: dict[Any, str]) -> dict[str, Any]:
             }
             for summary in exported.summaries
         ],
+        "facts": [_fact(fact) for fact in exported.facts],
+    }
+
+
+def _fact(fact: CarriedFact) -> dict[str, Any]:
+    return {
+        "uid": fact.uid,
+        **_wording(fact.wording),
+        "subject": fact.subject,
+        "valid_until": None if fact.valid_until is None else _time(fact.valid_until),
+        "superseded_by": fact.superseded_by or None,
+        "pinned": fact.pinned,
+        "earlier": [_wording(each) for each in fact.earlier],
+    }
+
+
+def _wording(wording: CarriedWording) -> dict[str, Any]:
+    return {
+        "text": wording.text,
+        "category": wording.category.value,
+        "model": wording.model,
+        "said_at": _time(wording.said_at),
+        "made_at": _time(wording.made_at),
+        "conversation": wording.conversation or None,
+        "message": wording.message or None,
     }
 
 

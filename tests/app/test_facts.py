@@ -267,3 +267,11 @@ def test_a_number_that_is_none_is_refused() -> None:
     assert fact_number(" 12 ") == 12
     with pytest.raises(InvalidInput, match="'tea' is no fact's number"):
         fact_number("tea")
+
+
+def test_the_id_of_a_fact_that_never_held_here_is_not_given_again(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        source = told(store, "tea")
+        ended = learned(store, source, "The user drank tea.", valid_until=AT)
+    with opened(data_dir) as store:
+        assert store.ids.passage() > ended.id

@@ -73,6 +73,10 @@ class Builder(ABC):
     def broken(self, entry: Entry) -> None:
         """Note a message whose JSON cannot be parsed."""
 
+    def loose(self, _header: dict[str, Any]) -> ImportedConversation | None:
+        """Return what belongs to no conversation; `header` is of the object around them all."""
+        return None
+
     @abstractmethod
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
         """Return the conversation; `header` holds its members but the messages."""
@@ -92,6 +96,8 @@ def conversations(
             if piece.member or not _is_wrapper(piece):
                 number += 1
                 yield _finished(piece, member, building, f"{where}, conversation {number}")
+            elif (loose := building.loose(an_object(piece.header))) is not None:
+                yield loose
             building = builder()
         elif isinstance(piece, Stray):
             number += 1

@@ -6,6 +6,7 @@ from typing import Any
 from app.domain.conversations import RawReply, Role, TitleOrigin
 from app.domain.transfer import CarriedSummary, ImportedConversation, ImportedMessage, Skipped
 from app.transfer.importers.building import Builder, Imported, conversations, visible_leaf
+from app.transfer.importers.carried_facts import carried_facts
 from app.transfer.importers.pieces import Entry
 from app.transfer.importers.scanner import Readable
 from app.transfer.importers.tree import Node
@@ -21,6 +22,7 @@ from app.transfer.importers.values import (
 from app.transfer.own_format import FORMAT, block_from_plain
 
 SOURCE = FORMAT
+_LOOSE = "facts"
 _ID = re.compile(r'"uid"\s*:\s*"([^"\\]{1,200})"')
 _PARENT = re.compile(r'"parent"\s*:\s*"([^"\\]{1,200})"')
 
@@ -48,6 +50,10 @@ class _Conversation(Builder):
         name = identity(found[1]) if found else self.made_up_name()
         self.left_out.append((name, entry.flaw))
         self.place(name, Node(identity(above[1]) if above else None, None))
+
+    def loose(self, header: dict[str, Any]) -> ImportedConversation | None:
+        facts = carried_facts(header.get("facts"))
+        return ImportedConversation(SOURCE, _LOOSE, "", (), facts=facts) if facts else None
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
         name = title(header.get("title"))
@@ -78,6 +84,8 @@ class _Conversation(Builder):
             summaries=summaries,
             title_origin=_title_origin(header.get("title_origin")),
             first_source="" if source == SOURCE else source,
+            facts=carried_facts(header.get("facts")),
+            recalls=header.get("recalls") is not False,
         )
 
 
