@@ -23,7 +23,10 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Http
 from tests.fakes.stored import opened, told
 
-WORKERS = {"exchange_summarizer", "conversation_summarizer", "embedding_pipeline", "man_indexer"}
+WORKERS = {
+    "exchange_summarizer", "conversation_summarizer", "knowledge_extractor", "embedding_pipeline",
+    "man_indexer",
+}  # fmt: skip
 MINI_LM = "all_minilm_l6_v2"
 PARSLEY = (
     "Parsley needs a deep pot because its root is long. Water it when the earth is dry. "
@@ -66,6 +69,7 @@ def test_work_until_idle_leaves_nothing_to_do(cli: CommandLine) -> None:
     assert {name: (each["done"], each["total"]) for name, each in workers.items()} == {
         "exchange_summarizer": (6, 6),
         "conversation_summarizer": (3, 3),
+        "knowledge_extractor": (6, 6),
         "embedding_pipeline": (12, 12),  # what the other two have made too; three turns are short
         "man_indexer": (0, 0),
     }
@@ -136,7 +140,7 @@ def test_status_as_json_has_the_documented_fields(cli: CommandLine) -> None:
     assert document["database_bytes"] > 0
     assert document["spend"] == {
         "today_usd": 0.0, "month_usd": 0.0, "today_known_usd": 0.0, "month_known_usd": 0.0,
-        "this_month": [],
+        "this_month": [], "by_month": [],
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 from app.bootstrap import Services, locked
@@ -14,12 +15,14 @@ from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.overview import Overview
 from app.storage.backup import copy_backup
 from app.storage.restore import restore_backup
+from app.storage.spending import Spent, by_month
 from app.storage.times import now
 from app.system.paths import DataPaths
 from app.workers.wording import estimate_words, redo_words, spent_words
 
 _LOOK_EVERY_S = 5.0
 _NAP_S = 0.1
+_YEAR = timedelta(days=365)
 
 
 def bring_in_step(services: Services, terminal: Terminal) -> None:
@@ -182,24 +185,34 @@ def _print(overview: Overview, statuses: Sequence[WorkerStatus], terminal: Termi
 
 def _spend(services: Services, overview: Overview) -> dict[str, Any]:
     """Sums are None where a price in them is unknown; the known part and the rows are beside them."""
-    rows = services.spending.by_day(month_start(now()))
+    at = now()
+    begins = month_start(at)
+    rows = services.spending.by_day(month_start(at - _YEAR))
     return {
         "today_usd": overview.spent_today.cost_usd,
         "month_usd": overview.spent_month.cost_usd,
         "today_known_usd": overview.spent_today.known_usd,
         "month_known_usd": overview.spent_month.known_usd,
         "this_month": [
-            {
-                "day": row.day.isoformat(),
-                "purpose": row.purpose,
-                "model": row.model,
-                "requests": row.spent.requests,
-                "tokens": row.spent.tokens,
-                "known_usd": row.spent.known_usd,
-                "unknown_requests": row.spent.unknown,
-            }
+            {"day": row.day.isoformat(), **_spent_row(row.purpose, row.model, row.spent)}
             for row in rows
+            if row.day >= begins.date()
         ],
+        "by_month": [
+            {"month": f"{month:%Y-%m}", **_spent_row(purpose, model, spent)}
+            for (month, purpose, model), spent in by_month(rows).items()
+        ],
+    }
+
+
+def _spent_row(purpose: str, model: str, spent: Spent) -> dict[str, Any]:
+    return {
+        "purpose": purpose,
+        "model": model,
+        "requests": spent.requests,
+        "tokens": spent.tokens,
+        "known_usd": spent.known_usd,
+        "unknown_requests": spent.unknown,
     }
 
 
