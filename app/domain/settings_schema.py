@@ -304,7 +304,7 @@ _WITHOUT_EFFECT_YET = frozenset(
     in {
         "summary_max_tokens",
         "context_subagent_history",
-        "knowledge_extractor_enabled", "tool_summarizer_enabled",
+        "tool_summarizer_enabled",
     }
 )  # fmt: skip
 

@@ -22,7 +22,9 @@ from app.workers.clock import Clock, SystemClock
 from app.workers.conversation_summarizer import ConversationSummarizer
 from app.workers.embedding_pipeline import ActiveEmbedder, EmbeddingPipeline
 from app.workers.exchange_summarizer import ExchangeSummarizer
+from app.workers.fact_engines import ChosenEngine, FactEngine, ModelEngine, PatternEngine
 from app.workers.job import Job
+from app.workers.knowledge_extractor import KnowledgeExtractor
 from app.workers.machine import StatusListener, Worker
 from app.workers.man_indexer import ManIndexer
 from app.workers.model_summariser import ModelSummariser
@@ -87,7 +89,11 @@ class WorkerBoard:
         self._clock = clock or SystemClock()
         self.embedding = embedder and EmbeddingPipeline(store, settings, embedder)
         if jobs is None:
-            jobs = (*summarisers(store, settings, self._opened, model), ManIndexer(store, Manual()))
+            jobs = (
+                *summarisers(store, settings, self._opened, model),
+                extractor(store, self._opened, embedder, model),
+                ManIndexer(store, Manual()),
+            )
         if self.embedding is not None:
             jobs = (*jobs, self.embedding)
         self._workers = {job.name: self._worker_for(job, jitter) for job in jobs}
@@ -329,6 +335,19 @@ def summarisers(
         ExchangeSummarizer(store, settings, summariser, opened),
         ConversationSummarizer(store, settings, summariser, opened),
     )
+
+
+def extractor(
+    store: Store,
+    opened: OpenConversation,
+    embedder: ActiveEmbedder | None = None,
+    model: AsksModel | None = None,
+) -> KnowledgeExtractor:
+    """Return the job that finds facts; by patterns where no `model` is given or chosen."""
+    engine: FactEngine = PatternEngine()
+    if model is not None:
+        engine = ChosenEngine(lambda: bool(model.model), ModelEngine(model))
+    return KnowledgeExtractor(store, engine, opened, embedder)
 
 
 def _warnings_about(worker: Worker[Any, Any], status: WorkerStatus) -> list[str]:

@@ -1,0 +1,181 @@
+"""From a message to the clauses in which its writer states something. Pure; English.
+
+Left out are code, quotations, what was pasted, questions, and what is only supposed. What the
+clauses mean is `app.providers.fact_patterns`.
+"""
+
+import re
+from collections.abc import Iterator
+
+from app.providers.extractive_text import sentences_of
+from app.providers.fact_grammar import LEADING
+
+_MOST_CHARS = 20_000
+_MOST_OF_A_CLAUSE_CHARS = 300
+
+# "Here is my draft:" and what follows is somebody's text, not something said.
+_PASTE = re.compile(
+    r"(?:\b(?:here(?:'s| is| are)|this|below|following|text|e-?mail|article|letter|log|logs|transcript|"
+    r"essay|draft|message|paragraph|review|poem|story|chapter|code|output|error|translate|summari[sz]e|"
+    r"rewrite|rephrase|proofread|paraphrase|edit|correct|improve|fix)\b[^.\n]{0,80}:\s*(?:\n|\"|“|$))"
+    r"|^(?:from|subject|to|cc|date): |^(?:dear|hello|hi) [\w .]{2,40},\s*$|^-{3,}\s*$|^\s*\d{4}-\d\d-\d\d[T ]\d\d:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ASKS_ABOUT_TEXT = re.compile(
+    r"\b(?:translate|summari[sz]e|rewrite|rephrase|proofread|paraphrase|correct|edit|improve)\b[^.?!\n]{0,60}"
+    r"(?::|\b(?:this|the following|below)\b)",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r"\[[^\[\]]{0,300}\]|\((?:[^()]{0,200})\)|[\U0001f000-\U0001ffff☀-➿️‍]+")
+_LONG_QUOTE = re.compile(r"[\"“][^\"”“]{25,}(?:[\"”]|$)|[\"“]\s*I\b[^\"”]*(?:[\"”]|$)")
+_BREAK = re.compile(
+    r"\s+[–—-]+\s+|\s*[–—]\s*|;|\s*\.{2,}\s*|…|:\s|"
+    r",?\s+(?:and|but|so|then|plus|yet|though|although)\s+(?=(?:then |now |also )?(?:I|we|my|our|it|it's|they|he|she|that|that's|this|there|you)\b(?:'|\s))|"
+    r",\s+(?=(?:I|we|my|our|it|it's|they|he|she|that's|this|there|you)\b(?:'|\s))|"
+    r",\s+(?=which\s)|(?<=\w)-\s+",
+)
+_ASKING = re.compile(
+    r"(?:^|,|\b(?:and|so|but|then)\b)\s*(?:(?:and|so|but|then|now|also|btw)\s+)*(?:please\s+)?(?:"
+    r"(?:can|could|would|will|won't|do|did|are|have) you\b|(?:can|could|should|may|do|did|am) (?:I|we)\b|"
+    r"(?:how|what|why|which|where|when|who)(?:'s| is| are| do| does| did| can| could| should| would| will|"
+    r" about| if| kind| type| steps| would| are| was| were)\b|(?:is|are|does|do|did|was|were|has|have|any|got)"
+    r" (?:it|there|this|that|they|the|any|anyone|someone|ideas|tips|advice|thoughts|suggestions|other|fun|plans)\b|"
+    r"(?:help|tell|show|give|teach|explain|walk|let)(?: me)? |any (?:ideas|tips|advice|thoughts|suggestions))",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(
+    r"^(?:if|unless|suppose|supposing|imagine|what if|let's say|say,|assuming|pretend|maybe|perhaps|hopefully|"
+    r"in case|whether|as if|as though|for example|e\.g\.|for instance)\b|\bif only\b",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(r"(?:,|\s)\s*(?:if|unless|in case)\b", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^(?:yeah|yea|yes|yep|yup|nope|no|hey|hi|hiya|hello|oh|ooh|wow|whoa|woah|well|so|and|but|also|plus|"
+    r"thanks|thanx|thank you|thx|actually|honestly|btw|by the way|anyways?|ok|okay|right|sure|haha|lol|"
+    r"absolutely|definitely|totally|exactly|cool|great|awesome|amazing|nice|sweet|sorry|hmm|um|uh|"
+    r"of course|for sure|no worries|no problem|you know|i mean|to be honest|tbh|fyi|speaking of which|personally|"
+    r"in fact|guess what|luckily|fortunately|unfortunately|sadly|oh yeah|man|dude|true|indeed|aww?|ah|"
+    r"good to hear|that's great|no doubt|you're right|because|since then|then|now|still|yet|and yes|"
+    r"ever since then|besides|additionally|furthermore|however|therefore|thus|basically|first|firstly|secondly|finally|lastly)"
+    r"(?:(?: so much| a lot| again| a bunch| man| dude| bro| for (?:asking|sharing|that))*"
+    r"(?:[,!.:~]+\s*|\s+(?=(?:I|we|my|our|I'm|I've|I'd|I'll|we're|we've|we'll)\b)|\s*$))",
+    re.IGNORECASE,
+)
+_VOCATIVE = re.compile(
+    r"^[A-Z][a-z]+(?: [A-Z][a-z]+)?[,!]\s+(?=[A-Z])|,\s+(?:[A-Z][a-z]+|man|dude|bro|buddy)\s*[.!]*$"
+)
+_PREFIX = re.compile(r"([A-Z][\w'.-]{0,30}(?: [A-Z][\w'.-]{0,30}){0,2}): (?=\S)")
+_NO_NAMES = frozenset(
+    [
+        "note",
+        "question",
+        "answer",
+        "q",
+        "a",
+        "user",
+        "assistant",
+        "human",
+        "ai",
+        "bot",
+        "system",
+        "warning",
+        "error",
+        "todo",
+        "example",
+        "step",
+        "update",
+        "edit",
+        "summary",
+        "context",
+        "task",
+        "goal",
+        "title",
+        "subject",
+        "from",
+        "to",
+        "date",
+        "ps",
+        "input",
+        "output",
+        "hint",
+        "tip",
+        "problem",
+        "issue",
+        "prompt",
+        "instruction",
+        "instructions",
+        "background",
+        "request",
+        "important",
+        "me",
+        "you",
+        "fact",
+        "reminder",
+    ]
+)
+
+
+def speaker_of(text: str) -> tuple[str, str]:
+    """Return who a message says it is from ("Ann: Hello" is Ann's) and the rest; "" for nobody."""
+    found = _PREFIX.match(text)
+    if found is None or found[1].lower().split()[0] in _NO_NAMES:
+        return "", text
+    return found[1], text[found.end() :]
+
+
+def clauses_of(text: str) -> Iterator[str]:
+    """Yield what a message states, clause by clause, in order."""
+    said = _without_pasted(text[:_MOST_CHARS])
+    for sentence, _ in sentences_of(_ASIDE.sub(" ", said.replace("’", "'").replace("\u00a0", " "))):
+        yield from _clauses(sentence)
+
+
+def _without_pasted(text: str) -> str:
+    if (found := _PASTE.search(text)) is not None:
+        # What was asked stands before; a second part of the message may be anybody's.
+        return text[: found.start()] if found.start() else ""
+    if (found := _ASKS_ABOUT_TEXT.search(text)) is not None:
+        return text[: found.start()]
+    return text
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    if _LONG_QUOTE.search(sentence):
+        return
+    asks = sentence.rstrip("\"')* ").endswith("?")
+    found = _ASKING.search(sentence)
+    if found is not None and (asks or found.start() > 0 or _begins_question(found[0])):
+        sentence = sentence[: found.start()]
+    elif asks:
+        return
+    start = 0
+    for mark in (*_BREAK.finditer(sentence), None):
+        end = len(sentence) if mark is None else mark.start()
+        clause = _bare(sentence[start:end])
+        if mark is not None and mark[0].strip() == "," and LEADING.match(clause):
+            continue  # when it was belongs to what was
+        start = end if mark is None else mark.end()
+        if len(clause.split()) > 1 and len(clause) <= _MOST_OF_A_CLAUSE_CHARS:
+            if _SUPPOSED.search(clause):
+                return  # what depends on it is supposed as well
+            if not (_CONDITION.search(clause) and not _standing(clause)):
+                yield clause
+
+
+def _begins_question(words: str) -> bool:
+    return words.strip().lower().split()[-1:] != ["let"]
+
+
+def _standing(clause: str) -> bool:
+    """Return whether a clause with an "if" in it tells how to behave."""
+    return bool(re.match(r"(?:please |always|never|do not|don't|from now)", clause, re.IGNORECASE))
+
+
+def _bare(clause: str) -> str:
+    """Return a clause without greetings and exclamations around it."""
+    clause = clause.strip().strip("*_~").strip()
+    while True:
+        shorter = _VOCATIVE.sub("", _LEAD.sub("", clause)).strip()
+        if shorter == clause:
+            return clause.strip(" ,.!;:")
+        clause = shorter

@@ -1,0 +1,233 @@
+"""Who reads conversations for facts: patterns by default, a language model where one is chosen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from app.domain.changes import SpendAdded
+from app.domain.errors import Cancelled
+from app.domain.facts import BY_PATTERNS, FactCategory
+from app.domain.ids import MessageId
+from app.domain.provider_errors import ContextTooLong
+from app.domain.text import clean, one_line
+from app.domain.workers import WorkerName
+from app.memory.fact_merging import repeats
+from app.providers.extractive_text import abridged, unspaced_runs
+from app.providers.fact_patterns import Said, content_words, statements_of
+from app.providers.fact_sentences import speaker_of
+from app.storage.extraction_work import SaidMessage, UnreadExchange
+from app.workers.background_model import Answer, AsksModel
+from app.workers.job import IsCancelled
+from app.workers.prompts import Quoted, prompt
+from app.workers.structured import Schema
+
+MOST_MESSAGES = 20
+_FACT_LIMIT_CHARS = 300
+_SUBJECT_LIMIT_CHARS = 60
+_MOST_OF_A_MESSAGE = 8
+_PROMPT_TOKENS = 900
+_CHARS_PER_TOKEN = 2  # a quick lower bound, for what has to be cut
+_LEAST_CHARS = 400
+_SHORTENINGS = 4
+_STEM_CHARS = 4
+_SUPPORTED_SHARE = 1 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """A statement and the message it is from. `subject` and `value` as in `Statement`."""
+
+    text: str
+    category: FactCategory
+    subject: str
+    value: str
+    message_id: MessageId
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What some exchanges say, one tuple for each in their order; what reading them did cost."""
+
+    facts: tuple[tuple[Learnt, ...], ...]
+    model: str
+    spent: tuple[SpendAdded, ...] = ()
+
+
+class FactEngine(Protocol):
+    """Reads exchanges for facts. Blocking."""
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether reading costs money, so that it is stored before more is read."""
+        ...
+
+    def read(self, exchanges: Sequence[UnreadExchange], is_cancelled: IsCancelled) -> Reading:
+        """Return what exchanges say of their user, and of whoever speaks in them by name.
+
+        What an assistant says is no fact unless it repeats what the user decided, and never when it
+        was recalled. Raises `Cancelled`, `Blocked`, `ProviderError`.
+        """
+        ...
+
+
+class PatternEngine:
+    """Facts by patterns, on this machine and at once."""
+
+    is_paid = False
+
+    def read(self, exchanges: Sequence[UnreadExchange], is_cancelled: IsCancelled) -> Reading:
+        """Return what patterns find; see `FactEngine`."""
+        found = []
+        for exchange in exchanges:
+            if is_cancelled():
+                raise Cancelled("The worker was stopped")
+            said = [Said(each.text, each.by_user, each.said_at) for each in exchange.messages]
+            learnt = []
+            for one in statements_of(said):
+                source = exchange.messages[one.place]
+                if source.by_user or not repeats(one.text, exchange.recalled):
+                    learnt.append(
+                        Learnt(
+                            one.text, one.category, one.subject, one.value, source.id,
+                            source.said_at,
+                        )
+                    )  # fmt: skip
+            found.append(tuple(learnt))
+        return Reading(tuple(found), BY_PATTERNS)
+
+
+_SCHEMA: Schema = {
+    "type": "object",
+    "properties": {
+        "facts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "message": {"type": "integer"},
+                    "text": {"type": "string"},
+                    "category": {"type": "string", "enum": [each.value for each in FactCategory]},
+                    "subject": {"type": "string"},
+                    "value": {"type": "string"},
+                },
+                "required": ["message", "text", "category"],
+            },
+        }
+    },
+    "required": ["facts"],
+}
+
+
+class ModelEngine:
+    """Facts by a language model: history goes to it as a quotation, what it says is checked.
+
+    A fact counts only if the message it names is the user's, or a named speaker's, and holds a part
+    of its words.
+    """
+
+    is_paid = True
+
+    def __init__(self, model: AsksModel) -> None:
+        self._model = model
+
+    def read(self, exchanges: Sequence[UnreadExchange], is_cancelled: IsCancelled) -> Reading:
+        """Return what a model finds, at most 20 messages a request; see `FactEngine`."""
+        messages = [
+            (place, message)
+            for place, exchange in enumerate(exchanges)
+            for message in exchange.messages
+        ]
+        found: list[list[Learnt]] = [[] for _ in exchanges]
+        spent: list[SpendAdded] = []
+        name = self._model.model
+        for start in range(0, len(messages), MOST_MESSAGES):
+            part = messages[start : start + MOST_MESSAGES]
+            if not any(message.text.strip() for _, message in part):
+                continue
+            answer = self._ask([message for _, message in part], is_cancelled)
+            name = answer.model
+            if start + MOST_MESSAGES < len(messages):
+                self._model.write_off(answer)  # on record before more is asked
+            else:
+                spent.append(answer.spent)
+            for number, learnt in _checked(answer.fields, [message for _, message in part]):
+                found[part[number][0]].append(learnt)
+        return Reading(tuple(tuple(each) for each in found), name, tuple(spent))
+
+    def _ask(self, messages: Sequence[SaidMessage], is_cancelled: IsCancelled) -> Answer:
+        room = self._model.context_tokens() * 3 // 4 - _PROMPT_TOKENS
+        limit = max(_LEAST_CHARS, room * _CHARS_PER_TOKEN // len(messages))
+        for shortening in range(_SHORTENINGS + 1):
+            quoted = [
+                Quoted(_label(number, message), abridged(message.text, limit >> shortening))
+                for number, message in enumerate(messages, 1)
+            ]
+            try:
+                asked = prompt("facts", quoted)
+                purpose = WorkerName.KNOWLEDGE_EXTRACTOR
+                return self._model.ask(asked, purpose, is_cancelled, _SCHEMA)
+            except ContextTooLong:
+                if shortening == _SHORTENINGS:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+
+class ChosenEngine:
+    """The model's while one is chosen, patterns otherwise; asked anew for each batch."""
+
+    def __init__(self, is_model_chosen: Callable[[], bool], by_model: FactEngine) -> None:
+        self._is_model_chosen = is_model_chosen
+        self._by_model = by_model
+        self._patterns = PatternEngine()
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether it is the model's turn."""
+        return self._now().is_paid
+
+    def read(self, exchanges: Sequence[UnreadExchange], is_cancelled: IsCancelled) -> Reading:
+        """Return what the one of both finds whose turn it is; see `FactEngine`."""
+        return self._now().read(exchanges, is_cancelled)
+
+    def _now(self) -> FactEngine:
+        return self._by_model if self._is_model_chosen() else self._patterns
+
+
+def _label(number: int, message: SaidMessage) -> str:
+    side = "user" if message.by_user else "assistant"
+    return f"{side}, message {number}, {message.said_at:%A %d %B %Y}"
+
+
+def _checked(fields: Any, messages: Sequence[SaidMessage]) -> list[tuple[int, Learnt]]:
+    """Return (place of the message, fact) of what a model said, as far as it can be true."""
+    kept: list[tuple[int, Learnt]] = []
+    counts: dict[int, int] = {}
+    for each in fields["facts"]:
+        place = each["message"] - 1
+        text = one_line(clean(each["text"]), _FACT_LIMIT_CHARS)
+        if not 0 <= place < len(messages) or not text or counts.get(place, 0) >= _MOST_OF_A_MESSAGE:
+            continue
+        message = messages[place]
+        is_named = bool(speaker_of(message.text)[0])
+        if not (message.by_user or is_named) or not _is_supported(text, message.text):
+            continue
+        subject = one_line(str(each.get("subject") or ""), _SUBJECT_LIMIT_CHARS).lower()
+        value = one_line(str(each.get("value") or ""), _SUBJECT_LIMIT_CHARS).lower()
+        if not subject or not value:
+            subject = value = ""
+        counts[place] = counts.get(place, 0) + 1
+        category = FactCategory(each["category"])
+        kept.append((place, Learnt(text, category, subject, value, message.id, message.said_at)))
+    return kept
+
+
+def _is_supported(text: str, source: str) -> bool:
+    """Return whether enough of a statement's words are in what it is said to come from."""
+    if unspaced_runs(text):
+        runs = {run[at : at + 2] for run in unspaced_runs(text) for at in range(len(run))}
+        return any(pair in source for pair in runs)
+    own = {word[:_STEM_CHARS] for word in content_words(text)} - {"user"}
+    said = {word[:_STEM_CHARS] for word in content_words(source)}
+    return bool(own) and len(own & said) >= _SUPPORTED_SHARE * len(own)

@@ -1,0 +1,143 @@
+"""How good the facts are that patterns find, beside facts that people were given; prints JSON.
+
+    python -m tests.bench.facts --data FILE [--talk ID ...]
+
+The file is an evaluation set (see `evaluation`) whose sessions carry facts. A given fact counts as
+covered when one of ours is from a turn it names and near to it: by cosine of the built-in
+embedder's vectors, at 0.6 and at 0.7, or by ROUGE-L at 0.4. `turns_found` is the share of given
+facts for which anything was learned from a turn they name. Ours are supported when their content
+words, cut to stems, are in their turn (or are names or dates worked out from it).
+"""
+
+import argparse
+import json
+import re
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.domain.conversations import Role
+from app.providers.fact_patterns import Said, Statement, content_words, statements_of
+from app.providers.local_embedder import LocalEmbedder
+from tests.bench.evaluation import Session, Talk, read_evaluation
+from tests.bench.summaries import rouge, words
+
+BUILT_IN_FOLDER = Path(__file__).parents[2] / "resources/models/all-MiniLM-L6-v2"
+NEAR, NEARER, ROUGE_L = 0.6, 0.7, 0.4
+STEM_CHARS = 4
+DATED = re.compile(r"(?:on|in|around) (?:the (?:week|weekend) of )?[\w ]*\d{4}")
+Ours = tuple[str, Statement]  # the turn's id and what was learned from it
+
+
+def main() -> None:
+    """Measure and print."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--data", type=Path, action="append", required=True)
+    arguments.add_argument("--talk", action="append", default=[])
+    given = arguments.parse_args()
+    embedder = LocalEmbedder(BUILT_IN_FOLDER, threads=2)
+    figures: dict[str, Any] = {}
+    for path in given.data:
+        talks = [t for t in read_evaluation(path).talks if not given.talk or t.id in given.talk]
+        figures[path.stem] = {talk.id: measured([talk], embedder) for talk in talks}
+        figures[path.stem]["all"] = measured(talks, embedder)
+    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+
+
+def measured(talks: Sequence[Talk], embedder: LocalEmbedder) -> dict[str, Any]:
+    """Return the figures of some talks together."""
+    sessions = [session for talk in talks for session in talk.sessions]
+    messages = sum(len(session.turns) for session in sessions)
+    started = time.perf_counter()
+    found = [learned(session) for session in sessions]
+    took_ms = (time.perf_counter() - started) / max(1, messages) * 1000
+    rows = [
+        row
+        for each, session in zip(found, sessions, strict=True)
+        for row in compared(each, session, embedder)
+    ]
+    ours = [(one, session) for each, session in zip(found, sessions, strict=True) for one in each]
+    supported = [is_supported(one, session) for one, session in ours]
+    sizes = [len(words(one.text)) for (_, one), _ in ours]
+    return {
+        "messages": messages,
+        "ms_per_message": round(took_ms, 3),
+        "facts": len(ours),
+        "given": len(rows),
+        "turns_found": share(row[0] for row in rows),
+        f"covered_cosine_{NEAR}": share(row[1] >= NEAR for row in rows),
+        f"covered_cosine_{NEARER}": share(row[1] >= NEARER for row in rows),
+        f"covered_rouge_l_{ROUGE_L}": share(row[2] >= ROUGE_L for row in rows),
+        "supported": share(supported),
+        "mean_words": round(statistics.mean(sizes), 1) if sizes else 0,
+    }
+
+
+def learned(session: Session) -> list[Ours]:
+    """Return what is learned from a session, turn by turn as the program stores it."""
+    made: list[Ours] = []
+    exchange: list[int] = []
+    for place, turn in enumerate(session.turns):
+        if turn.role is Role.USER and any(
+            session.turns[each].role is not Role.USER for each in exchange
+        ):
+            made += of_exchange(session, exchange)
+            exchange = []
+        exchange.append(place)
+    return made + of_exchange(session, exchange)
+
+
+def of_exchange(session: Session, places: Sequence[int]) -> list[Ours]:
+    """Return what is learned from the turns of a session that make one exchange."""
+    turns = [session.turns[place] for place in places]
+    assert all(turn.at for turn in turns)
+    said = [
+        Said(turn.said, turn.role is Role.USER, turn.at or session.started_at) for turn in turns
+    ]  # type: ignore[arg-type]
+    return [(turns[one.place].id, one) for one in statements_of(said)]
+
+
+def compared(
+    ours: Sequence[Ours], session: Session, embedder: LocalEmbedder
+) -> list[tuple[bool, float, float]]:
+    """Return for each given fact: whether its turns gave any, the best cosine, the best ROUGE-L."""
+    rows = []
+    vectors = embedder.embed([one.text for _, one in ours]) if ours else None
+    facts = session.facts
+    theirs = embedder.embed([fact.text for fact in facts]) if facts else None
+    for place, fact in enumerate(facts):
+        same = [number for number, (turn, _) in enumerate(ours) if turn in fact.turns]
+        if not same or vectors is None or theirs is None:
+            rows.append((False, 0.0, 0.0))
+            continue
+        near = float(np.max(vectors[same] @ theirs[place]))
+        longest = max(rouge(words(ours[each][1].text), words(fact.text))[2] for each in same)
+        rows.append((True, near, longest))
+    return rows
+
+
+def is_supported(ours: Ours, session: Session) -> bool:
+    """Return whether the content words of a fact are those of its turn."""
+    turn_id, one = ours
+    turn = next(turn for turn in session.turns if turn.id == turn_id)
+    names = " ".join({each.speaker for each in session.turns})
+    known = {word[:STEM_CHARS] for word in content_words(f"{turn.text} {names}")}
+    said = content_words(DATED.sub("", one.text))
+    return all(
+        word[:STEM_CHARS] in known or word.removesuffix("'s")[:STEM_CHARS] in known for word in said
+    )
+
+
+def share(values: Iterable[object]) -> float:
+    """Return the share of values that are true."""
+    found = [bool(value) for value in values]
+    return round(sum(found) / len(found), 3) if found else 0.0
+
+
+if __name__ == "__main__":
+    main()
