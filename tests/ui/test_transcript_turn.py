@@ -442,4 +442,4 @@ def test_days_and_clean_slates_are_marked(qtbot: QtBot) -> None:
         if (widget := view.turn_widget(at)) is not None
     ]
     assert [len(each) for each in words] == [1, 0, 2]
-    assert "clean slate" in words[2][1]
+    assert "Clean slate" in words[2][1]
