@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from app.bootstrap import Role, build
-from app.cli.commands.settings import NotAgreed
 from app.cli.commands.upkeep import rebuild
-from app.cli.terminal import Terminal
+from app.cli.terminal import NotAgreed, Terminal
 from app.domain.settings_schema import SETTINGS
 from app.system.paths import DataPaths
 from app.workers.board import WorkerBoard
