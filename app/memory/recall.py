@@ -47,21 +47,6 @@ _FAILED = "A part of recall failed; the log says more."
 IsCancelled = Callable[[], bool]
 
 
-def options_of(settings: Settings) -> RecallOptions:
-    """Return what the settings ask to be looked for."""
-    half_life = settings.get("rag_recency_half_life_days")
-    return RecallOptions(
-        conversation_limit=settings.number("rag_conversation_limit"),
-        exchange_limit=settings.number("rag_exchange_limit_per_conversation"),
-        history_limit=settings.number("rag_history_limit"),
-        fact_limit=settings.number("rag_fact_limit"),
-        earlier_limit=settings.number("auto_rag_top_k"),
-        half_life_days=float(half_life) if isinstance(half_life, int | float) else 0.0,
-        is_related_wanted=settings.flag("rag_enabled"),
-        is_earlier_wanted=settings.flag("auto_rag_enabled"),
-    )
-
-
 def _never() -> bool:
     return False
 
