@@ -26,6 +26,7 @@ from app.memory.core_memory import CoreMemoryService
 from app.memory.coverage import Coverage
 from app.memory.embedders import EmbedderDirectory, provider_registry
 from app.memory.explain import Explainer
+from app.memory.facts import FactBook
 from app.memory.finding import Finder
 from app.memory.index_sync import IndexSync
 from app.memory.meaning import Meaning
@@ -35,6 +36,7 @@ from app.memory.probes import ProbeQuestions
 from app.memory.recall import RecallService
 from app.memory.search import SearchService
 from app.memory.spaces import Spaces
+from app.memory.summaries import SummaryBook
 from app.memory.vector_sync import VectorSync
 from app.providers.own_prices import OwnPrices
 from app.providers.prices import PriceBook
@@ -43,6 +45,7 @@ from app.storage.backup import Backup, make_backup
 from app.storage.caretaker import Caretaker
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges
+from app.storage.facts import Facts
 from app.storage.faults import of_system
 from app.storage.forget import forget
 from app.storage.man_pages import ManPages
@@ -86,6 +89,9 @@ class Services:
     exchanges: Exchanges
     passages: Passages
     summaries: Summaries
+    summary_book: SummaryBook
+    facts: Facts
+    fact_book: FactBook
     man_pages: ManPages
     library: Library
     index_sync: IndexSync
@@ -203,6 +209,9 @@ def build(paths: DataPaths, role: Role) -> Services:
             exchanges=Exchanges(store),
             passages=Passages(store),
             summaries=Summaries(store),
+            summary_book=SummaryBook(store),
+            facts=Facts(store),
+            fact_book=FactBook(store, search),
             man_pages=ManPages(store),
             library=library,
             index_sync=index_sync,

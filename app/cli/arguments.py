@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from app.domain.errors import InvalidInput
+from app.domain.facts import FactCategory
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
 
@@ -71,6 +72,7 @@ def _parser() -> _Parser:
 
     _add_talk(command)
     _add_conversations(command)
+    _add_facts(command)
     _add_transfer(command)
     _add_upkeep(command)
     return parser
@@ -123,6 +125,29 @@ def _add_conversations(command: _Adder) -> None:
     tag.add_argument("id", type=int, metavar="ID")
     tag.add_argument("names", nargs="*", metavar="TAG", help="tags to add; none lists them")
     tag.add_argument("--remove", action="append", default=[], metavar="TAG")
+
+
+def _add_facts(command: _Adder) -> None:
+    facts = command("facts", "list, search and change what was learned from conversations")
+    facts.add_argument(
+        "action", choices=("list", "search", "history", "add", "edit", "pin", "unpin", "forget")
+    )
+    facts.add_argument(
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="search QUERY; history, pin, unpin or forget ID; edit ID TEXT; add TEXT",
+    )
+    facts.add_argument(
+        "--category",
+        choices=[category.value for category in FactCategory],
+        help="only this category; of add and edit, the one to give",
+    )
+    facts.add_argument("--conversation", type=int, metavar="ID", help="only what it taught")
+    facts.add_argument("--all", action="store_true", help="those too that hold no more")
+    facts.add_argument("--limit", type=int, default=20, metavar="N", help="1 to 50 (20)")
+    facts.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first")
+    facts.add_argument("--yes", action="store_true", help="agree to what would be gone")
 
 
 def _add_transfer(command: _Adder) -> None:

@@ -4,16 +4,19 @@ from app.chat.commands.book import CommandBook
 from app.chat.commands.finding import Finding
 from app.chat.commands.moving import transfer_commands
 from app.chat.commands.recalling import rag_command
+from app.chat.commands.remembering import facts_command
 from app.chat.commands.starting import new_command
 from app.chat.commands.tagging import tag_command
 from app.chat.commands.working import worker_commands
 from app.chat.library import Library
 from app.chat.slates import CleanSlates
 from app.memory.embedders import EmbedderDirectory
+from app.memory.facts import FactBook
 from app.memory.index_sync import IndexSync
 from app.memory.overview import OverviewService
 from app.memory.search import SearchService
 from app.storage.conversations import Conversations
+from app.storage.facts import Facts
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.workers.board import WorkerBoard
@@ -46,6 +49,7 @@ def command_book(
             *Finding(search, sync, library).commands(),
             *worker_commands(workers, embedders, found_by_meaning),
             rag_command(settings, overview.read),
+            facts_command(Facts(store), FactBook(store, search)),
             tag_command(library, Conversations(store)),
             *transfer_commands(store),
         )

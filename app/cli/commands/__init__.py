@@ -4,7 +4,16 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 
 from app.bootstrap import Services
-from app.cli.commands import background, conversations, searching, settings, talk, transfer, upkeep
+from app.cli.commands import (
+    background,
+    conversations,
+    facts,
+    searching,
+    settings,
+    talk,
+    transfer,
+    upkeep,
+)
 from app.cli.terminal import Terminal
 
 Command = Callable[[Services, Namespace, Terminal], int]
@@ -21,6 +30,7 @@ COMMANDS: Mapping[str, Command] = {
     "undelete": conversations.undelete,
     "forget": conversations.forget,
     "tag": conversations.tag,
+    "facts": facts.facts,
     "import": transfer.import_,
     "export": transfer.export,
     "work": upkeep.work,
