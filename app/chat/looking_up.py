@@ -26,7 +26,8 @@ LIMIT_S = 0.5
 _MOST_AT_ONCE = 4  # look-ups that hang; a machine so busy recalls nothing more until they end
 CONTEXT = "context"
 
-Retrieve = Callable[[str, ConversationId, Segment, RecallOptions], Retrieved]
+# The last asks whether anybody still waits for it.
+Retrieve = Callable[[str, ConversationId, Segment, RecallOptions, Callable[[], bool]], Retrieved]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,9 @@ class LookUps:
             return
         before = frozenset(each.id for each in looking.so_far.segment[:-1])
         segment = Segment(before, asked.held)
-        found = self._retrieve(asked.text, plan.conversation.id, segment, asked.options)
+        found = self._retrieve(
+            asked.text, plan.conversation.id, segment, asked.options, lambda: looking.is_late
+        )
         looking.note(found.notice)
         sources = {fact.exchange_id for fact in found.facts if fact.exchange_id is not None}
         numbers = self._exchanges.by_ids(sources) if sources else {}
@@ -176,6 +179,7 @@ class _Looking:
     def __init__(self, so_far: Looked) -> None:
         self.so_far = so_far
         self.done = threading.Event()
+        self.is_late = False
 
     def put(self, **found: object) -> None:
         self.so_far = replace(self.so_far, **found)  # type: ignore[arg-type]

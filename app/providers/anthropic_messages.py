@@ -21,6 +21,7 @@ from app.providers.transcript import (
     in_words,
     prepare,
     schema_object,
+    spoken,
 )
 
 CachePoints = Callable[[ChatRequest], Collection[int]]
@@ -113,7 +114,7 @@ class Messages:
         Calls and results are refused where no tools are defined.
         """
         model = str(ModelRef(provider, request.model))
-        told = request.messages if request.tools else in_words(request.messages)
+        told = spoken(request) if request.tools else in_words(spoken(request))
         utterances = prepare(told, WIRE, model, self._read_image)
         points = _last_places(utterances, self._cache_points(request))
         messages: list[Item] = []

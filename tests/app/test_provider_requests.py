@@ -311,3 +311,26 @@ def test_kind_openai_elsewhere_falls_back_to_chat_when_there_are_no_responses(
     heard = hear_all(provider(RESPONSES, server.v1), [request(), request()])
     assert [each.text for each in heard] == ["yes", "yes"]
     assert [seen.wire for seen in server.posts] == [RESPONSES, CHAT, CHAT]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_was_recalled_goes_inside_the_question_and_changes_no_message(wire: str) -> None:
+    turns = (user("one"), message(Role.ASSISTANT, Text("two")), user("three"))
+    asked = request(*turns, recalled="<recalled-1>quoted</recalled-1>", asked_at=2)
+    body = BODIES[wire].body(asked, "p")
+    sent = body["input"] if wire == RESPONSES else body["messages"]
+    last = json.dumps(sent[-1])
+    assert last.index("quoted") < last.index("three")
+    assert "quoted" not in json.dumps(sent[:-1])
+    assert asked.messages == turns
+
+
+def test_the_cache_ends_before_the_question_in_every_tool_round(server: Loopback) -> None:
+    asked = (user("one"), message(Role.ASSISTANT, Text("two")), user("three"))
+    said = message(Role.ASSISTANT, CALL)
+    rounds = (*asked, said, message(Role.TOOL, RESULT), user("Answer now."))
+    body = Messages().body(request(*rounds, recalled="quoted", asked_at=2, tools=(WEATHER,)), "p")
+    marked = [bool(item["content"][-1].get("cache_control")) for item in body["messages"]]
+    assert marked[:3] == [False, True, False]
+    assert "quoted" in json.dumps(body["messages"][2])
+    assert body["tools"][-1]["cache_control"] == {"type": "ephemeral"}
