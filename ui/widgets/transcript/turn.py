@@ -104,6 +104,7 @@ class TurnWidget(QWidget):
         if shown == (self._slate is not None):
             return
         if self._slate is not None:
+            self._slate.hide()
             self._slate.deleteLater()
             self._slate = None
         else:
