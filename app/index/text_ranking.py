@@ -147,12 +147,13 @@ class Commit:
             allowed if isinstance(allowed, set | frozenset | IdSet | None) else frozenset(allowed)
         )
         everything = self._documents
-        wanted = limit + min(len(excluded), limit + _SPARE)
+        wanted = least = limit + min(len(excluded), limit + _SPARE)
+        by_id = kept is None
         if kept is not None:
             share = min(1.0, len(kept) / max(1, self.passage_count))
             spread = min(int(wanted / share * 1.5) + _SPARE, everything)
             if len(kept) * _COST_BY_ID <= spread:
-                ranking = self._queries.among(PASSAGE, kept, ranking)
+                ranking, by_id = self._queries.among(PASSAGE, kept, ranking), True
             else:
                 wanted = spread
         while True:
@@ -165,6 +166,9 @@ class Commit:
             if len(found) >= limit or len(fetched) < wanted or wanted >= everything:
                 return sorted(found, key=lambda each: (-each[1], -each[0]))[:limit]
             wanted *= 8
+            if kept is not None and not by_id and len(kept) <= wanted:  # a set of ids is cheaper
+                ranking, by_id = self._queries.among(PASSAGE, kept, ranking), True
+                wanted = least
 
     def survey(self, ask: Ask, parts: Collection[PartId]) -> Survey:
         """Return what is known of some parts; those that the index does not hold are left out.
