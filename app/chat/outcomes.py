@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from app.chat.arrived import Arrived
 from app.domain.changes import SpendAdded
@@ -62,9 +63,11 @@ class Bill:
     """Adds up what an exchange's requests cost; `usage` is None before the first."""
 
     def __init__(self, ref: ModelRef, price_of: PriceOf, before: Usage | None = None) -> None:
-        """Begin with what an earlier run of the same reply cost."""
+        """Begin with what an earlier run of the same reply cost and took."""
         self._ref = ref
         self._price_of = price_of
+        self._began = time.monotonic()
+        self._took_before_ms = (before.duration_ms or 0) if before else 0
         self.usage = before
 
     def add(
@@ -72,7 +75,9 @@ class Bill:
     ) -> list[SpendAdded]:
         """Add the request that `arrived` answers; return its spend, if its tokens are known."""
         spent = self._spent(arrived, request)
-        self.usage = spent if self.usage is None else _sum(self.usage, spent)
+        took_ms = self._took_before_ms + round((time.monotonic() - self._began) * 1000)
+        so_far = spent if self.usage is None else _sum(self.usage, spent)
+        self.usage = replace(so_far, duration_ms=took_ms)  # tools take time too
         if arrived.tokens is None:
             return []
         return [
@@ -83,7 +88,6 @@ class Bill:
         ]  # fmt: skip
 
     def _spent(self, arrived: Arrived, request: ChatRequest) -> Usage:
-        duration_ms = round((time.monotonic() - arrived.started) * 1000)
         tokens = arrived.tokens or _guess(arrived, request)
         cost_usd, price = self._price_of(self._ref, tokens)
         if arrived.tokens is None and cost_usd:
@@ -96,7 +100,6 @@ class Bill:
             price,
             estimated=arrived.tokens is None,
             first_token_ms=arrived.first_token_ms,
-            duration_ms=duration_ms,
         )
 
 
@@ -116,5 +119,4 @@ def _sum(first: Usage, second: Usage) -> Usage:
         second.price if known else "",
         first.estimated or second.estimated,
         first.first_token_ms if first.first_token_ms is not None else second.first_token_ms,
-        (first.duration_ms or 0) + (second.duration_ms or 0),
     )

@@ -144,7 +144,7 @@ def test_thinking_and_tools_are_folded_and_open_to_all_of_it(qtbot: QtBot) -> No
     folds = widget.findChildren(Fold)
     titles = [fold.title for fold in folds]
     assert titles[0] == "Thinking"
-    assert titles[1] == 'search({"query": "it"})  ·  412 ms  ·  13 B'
+    assert titles[1] == 'search(query: "it")  ·  412 ms  ·  13 B'
     assert titles[2] == "lost  ·  failed"
     assert all(fold.body is None for fold in folds)
     height = widget.height()
@@ -157,6 +157,19 @@ def test_thinking_and_tools_are_folded_and_open_to_all_of_it(qtbot: QtBot) -> No
     for words in ("First I look.", '{"query": "it"}', "```\nfound\n```", "boom"):
         assert words in inside
     assert drawn(widget) == ["Find it", "Found."]
+
+
+def test_calls_that_share_an_id_each_keep_their_result(qtbot: QtBot) -> None:
+    messages = [message(1, Role.USER, Text("Find them"))]
+    for number in (1, 2):
+        call = ToolCall("call_0", "search", f'{{"n": {number}}}')
+        result = ToolResult("call_0", "search", "x" * number, False, 1)
+        messages.append(message(2 * number, Role.ASSISTANT, call))
+        messages.append(message(2 * number + 1, Role.TOOL, result))
+    _, widget = show(qtbot, TurnContent(tuple(messages)))
+    assert [fold.title for fold in widget.findChildren(Fold)] == [
+        "search(n: 1)  ·  1 ms  ·  1 B", "search(n: 2)  ·  1 ms  ·  2 B",
+    ]  # fmt: skip
 
 
 def _texts_in(fold: Fold) -> list[MessageText]:

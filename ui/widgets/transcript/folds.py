@@ -1,5 +1,6 @@
 """What is shown folded: reasoning, tool calls with their results, system prompts."""
 
+import json
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
@@ -142,8 +143,8 @@ def tool_title(
 ) -> str:
     """Return a tool's line: name, arguments cut short, duration, size, or how it failed."""
     name = call.name if call is not None else result.name if result is not None else "tool"
-    arguments = one_line(call.arguments, _ARGUMENTS_IN_TITLE) if call is not None else ""
-    parts = [f"{name}({arguments})" if arguments not in ("", "{}") else name]
+    arguments = one_line(_told(call.arguments), _ARGUMENTS_IN_TITLE) if call is not None else ""
+    parts = [f"{name}({arguments})" if arguments else name]
     if result is None:
         parts.append("running …" if is_awaited else "no result")
     else:
@@ -151,6 +152,19 @@ def tool_title(
             parts.append(duration(result.duration_ms))
         parts.append("failed" if result.is_error else size(len(result.text.encode())))
     return "  ·  ".join(parts)
+
+
+def _told(arguments: str) -> str:
+    """Return arguments as people write them; what is no JSON object as it is."""
+    try:
+        given = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return arguments
+    if not isinstance(given, dict):
+        return arguments
+    return ", ".join(
+        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items()
+    )
 
 
 def _fenced(text: str, language: str) -> str:
