@@ -96,6 +96,8 @@ class Messages:
                 }
                 for tool in request.tools
             ]
+            if "system" not in body:
+                body["tools"][-1]["cache_control"] = dict(_CACHED)
             if request.tools_closed:
                 body["tool_choice"] = {"type": "none"}
         if (effort := request.reasoning_effort) in _EFFORTS:
