@@ -14,7 +14,9 @@ from app.chat.commands.book import CommandBook
 from app.chat.commands.everything import command_book
 from app.chat.exchanges import ExchangeLoop
 from app.chat.library import Library
+from app.chat.looking_up import LookUps
 from app.chat.models import ModelDirectory
+from app.chat.preparing import ContextPrepare
 from app.chat.slates import CleanSlates
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import ManualTools
@@ -50,6 +52,7 @@ from app.storage.faults import of_system
 from app.storage.forget import forget
 from app.storage.man_pages import ManPages
 from app.storage.passages import Passages
+from app.storage.prompts import Prompts
 from app.storage.recovery import open_store
 from app.storage.settings import Settings
 from app.storage.spending import Spending
@@ -105,6 +108,10 @@ class Services:
     coverage: Coverage
     overview: OverviewService
     models: ModelDirectory
+    core_memory: CoreMemoryService
+    memories: MemoryService
+    prompts: Prompts
+    look_ups: LookUps
     chat: ExchangeLoop
     slates: CleanSlates
     commands: CommandBook
@@ -139,6 +146,7 @@ class Services:
         """
         steps: Sequence[Callable[[], object]] = (
             self.chat.close,
+            self.look_ups.close,
             self.background_model.close,
             self.embedders.close,  # ends requests that workers and questions wait for
             self.workers.stop,
@@ -189,15 +197,19 @@ def build(paths: DataPaths, role: Role) -> Services:
         undo.callback(background_model.close)
         load = SummaryLoad(store, settings)
         workers = WorkerBoard(store, settings, embedder=embedders.active, model=background_model)
-        core_memory = CoreMemoryService(store, settings)
+        core_memory, memories = CoreMemoryService(store, settings), MemoryService(store)
         toolbox = Toolbox(
             (
                 *ConversationTools(store, search).tools(),
-                *MemoryTools(search, MemoryService(store), core_memory).tools(),
+                *MemoryTools(search, memories, core_memory).tools(),
                 *ManualTools(search, workers.refresh).tools(),
             )
         )
-        chat = ExchangeLoop(store, settings, models.for_exchanges(), toolbox=toolbox)
+        look_ups = LookUps(store, core_memory, recall.retrieve)
+        undo.callback(look_ups.close)
+        for_exchanges = models.for_exchanges()
+        prepare = ContextPrepare(settings, for_exchanges.context_tokens, look_ups)
+        chat = ExchangeLoop(store, settings, for_exchanges, prepare, toolbox)
         undo.callback(chat.close)
         library, slates = Library(store), CleanSlates(settings)
         overview = OverviewService(store, index_sync, meaning.embedded)
@@ -227,6 +239,10 @@ def build(paths: DataPaths, role: Role) -> Services:
             ),
             overview=overview,
             models=models,
+            core_memory=core_memory,
+            memories=memories,
+            prompts=Prompts(store),
+            look_ups=look_ups,
             chat=chat,
             slates=slates,
             commands=command_book(
