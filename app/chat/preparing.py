@@ -14,9 +14,8 @@ from app.domain.chat import ChatRequest, ModelRef, ToolSchema
 from app.domain.conversations import Message, Role, Text
 from app.domain.ids import MessageId
 from app.domain.recalls import KeptPrompt, Piece, PlanPart, PlanPartKind
-from app.domain.retrieved import Retrieved
+from app.domain.retrieved import RecallOptions, Retrieved
 from app.memory.context_plan import Budgets, ContextPlan, History, Limits, plan_context
-from app.memory.recall import options_of
 from app.memory.recall_choice import RecallSettings
 from app.providers.recall import RECALL
 from app.storage.settings import Settings
@@ -104,6 +103,20 @@ def recall_settings(settings: Settings) -> RecallSettings:
     )
 
 
+def recall_options(settings: Settings) -> RecallOptions:
+    """Return how much is looked for, as the settings are now."""
+    return RecallOptions(
+        conversation_limit=settings.number("rag_conversation_limit"),
+        exchange_limit=settings.number("rag_exchange_limit_per_conversation"),
+        history_limit=settings.number("rag_history_limit"),
+        fact_limit=settings.number("rag_fact_limit"),
+        earlier_limit=settings.number("auto_rag_top_k"),
+        half_life_days=settings.share("rag_recency_half_life_days"),
+        is_related_wanted=settings.flag("rag_enabled"),
+        is_earlier_wanted=settings.flag("auto_rag_enabled"),
+    )
+
+
 def asked_path(plan: Plan) -> tuple[Message, ...]:
     """Return the plan's path, with the request to go on after a reply that broke off."""
     last = plan.path[-1]
@@ -125,7 +138,7 @@ class _Preparing:
         self._limits = limits
         self._path = asked_path(plan)
         self._recall = recall_settings(settings)
-        self._options = options_of(settings)
+        self._options = recall_options(settings)
         self._system_prompt = settings.text("system_prompt")
         self._result_chars = settings.number("tool_output_max_chars")
         self._budgets = Budgets(
