@@ -82,6 +82,7 @@ class Worker(Generic[Item, Result]):
         self._saved_at = 0.0
         self._tries: dict[int, int] = {}
         self._settled = 0  # items that came to an end of some kind, for telling progress from none
+        self._settled_at_probe = 0
         self._failures_in_a_row = 0
         self._probes_in_a_row = 0
         self._drained = False
@@ -293,7 +294,7 @@ class Worker(Generic[Item, Result]):
         return max(0.0, wait_s)
 
     def _blocked(self, block: Blocked) -> _Rest:
-        self._probes_in_a_row += 1
+        self._count_probe()
         if self._progress.counts.last_error != str(block):
             _log.warning("%s is blocked: %s", self.name, block)
         self._progress.counts.blocked_by = str(block)
@@ -303,8 +304,15 @@ class Worker(Generic[Item, Result]):
         gives_up = is_long or self._probes_in_a_row >= _PROBES_OF_A_DRAIN
         return _Rest(WorkerState.BLOCKED, wait_s, gives_up)
 
-    def _broken(self, error: Exception) -> _Rest:
+    def _count_probe(self) -> None:
+        """Count probes that came to nothing: one item done between two begins a new row."""
+        if self._settled > self._settled_at_probe:
+            self._probes_in_a_row = 0
+        self._settled_at_probe = self._settled
         self._probes_in_a_row += 1
+
+    def _broken(self, error: Exception) -> _Rest:
+        self._count_probe()
         _log.error("%s failed: %s", self.name, trace_of(error))
         self._progress.counts.last_error = public_words(error)
         wait_s = world_wait_s(self._probes_in_a_row, Blocked("", retry_after_s=0.0), self._jitter)
