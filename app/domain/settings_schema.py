@@ -294,19 +294,9 @@ _ALL = (
             "A file of trusted certificates; none means the system's.", optional=True),
 )  # fmt: skip
 
-# Kept when they are set, and named in the specification; read once recall in conversations, meaning,
-# background models and the other workers are built. A key leaves this set with its first reader.
-_WITHOUT_EFFECT_YET = frozenset(
-    key
-    for key in (each.key for each in _ALL)
-    if key.startswith(("rag_", "auto_rag_"))
-    or key
-    in {
-        "summary_max_tokens",
-        "context_subagent_history",
-        "tool_summarizer_enabled",
-    }
-)  # fmt: skip
+# Kept when they are set, and named in the specification; read once routines and the last worker are
+# built. A key leaves this set with its first reader.
+_WITHOUT_EFFECT_YET = frozenset({"context_subagent_history", "tool_summarizer_enabled"})
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.key: setting for setting in _ALL})
 
