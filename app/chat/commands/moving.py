@@ -38,7 +38,7 @@ def transfer_commands(store: Store) -> tuple[Command, ...]:
         if not path.exists():
             return _exported(store, path, conversation_id)
         return CommandOutput(
-            f"There is a file {as_markdown(str(path))}. Type **yes** to replace it.",
+            f"There is a file {as_markdown(str(path))} already, which would be replaced.",
             after_yes=lambda: _exported(store, path, conversation_id),
         )
 

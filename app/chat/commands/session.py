@@ -1,12 +1,14 @@
 """What one window types: commands, and the yes that one of them may wait for."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from app.chat.commands.book import CommandBook
 from app.chat.commands.parser import is_command, parse
 from app.chat.commands.values import CommandOutput, Completion, Place
 
 _REFUSED = "Nothing was changed: that was not a yes."
+_ASKS = "Type **yes** to agree; anything else leaves all as it is."
 _NO = ("no", "n", "cancel")
 
 
@@ -46,5 +48,8 @@ class CommandSession:
         return self._kept(self._book.run(parse(text, place)))
 
     def _kept(self, output: CommandOutput) -> CommandOutput:
+        """Note what waits for a yes, and ask for it."""
         self._after_yes = output.after_yes
-        return output
+        if output.after_yes is None:
+            return output
+        return replace(output, markdown=f"{output.markdown}\n\n{_ASKS}")

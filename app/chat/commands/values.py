@@ -60,7 +60,8 @@ class CommandOutput:
         markdown: Words to show, quoted text escaped; "" shows nothing.
         action: What the front end should do.
         keeps_text: Whether what was typed stays in the composer, to be used otherwise.
-        after_yes: What is carried out once the user has typed yes; the words say what that is.
+        after_yes: What is carried out once the user has typed yes, which is asked for below the
+            words: they say what that is, costs and takes away.
     """
 
     markdown: str = ""

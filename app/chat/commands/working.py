@@ -143,10 +143,7 @@ class _Rebuilding:
         words = redo_words(redo.space, redo.vectors, redo.passages, redo.tokens, takes)
         if estimate.sent_to:
             words += f" The texts are sent to {estimate.sent_to}."
-        return CommandOutput(
-            f"{as_markdown(words)}\n\nType **yes** to agree; anything else leaves all as it is.",
-            after_yes=lambda: self._rebuild(kinds),
-        )
+        return CommandOutput(as_markdown(words), after_yes=lambda: self._rebuild(kinds))
 
     def _rebuild(self, kinds: tuple[PassageKind, ...]) -> CommandOutput:
         assert self._workers.embedding is not None
