@@ -8,7 +8,8 @@ from app.domain.text import as_markdown
 from app.storage.conversations import Conversations
 
 _FORMS = (
-    Form("/tag list", help="Those it has"),
+    Form("/tag", help="Those it has"),
+    Form("/tag list", help="The same"),
     Form("/tag add", "NAME", "Several with commas between"),
     Form("/tag remove", "NAME", "Several with commas between"),
 )
