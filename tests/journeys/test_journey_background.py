@@ -97,9 +97,6 @@ async def test_a_model_is_chosen_seen_and_taken_back(user: User, server: Loopbac
     await user.until(lambda: page.spent.grid.rowCount() > 2, "what was spent")
     shown("spent")
 
-    # A cap stops it, with words; lifting it lets it go on.
-    await user.ask(lambda services: services.settings.set("spend_cap_daily_usd", 0.01))
-
     # One elsewhere waits for the one question.
     chooser = page.chooser
     line = chooser.box.lineEdit()
@@ -122,4 +119,35 @@ async def test_a_model_is_chosen_seen_and_taken_back(user: User, server: Loopbac
     chooser.use.click()
     await user.until(lambda: "extractive" in chooser.state.text(), "extractive again")
     user.program.settings.open().reject()
+    await user.leave()
+
+
+def waits_to_be_allowed(services: Services) -> bool:
+    return any("nobody has agreed" in words for words in services.workers.warnings())
+
+
+async def test_a_model_elsewhere_waits_for_the_one_question(user: User) -> None:
+    await user.start()
+    await user.ask(lambda services: services.background.choose(AWAY))
+    user.drop(user.window, [SAMPLE])
+    await user.until(lambda: box(user) is not None, "the question after the import")
+    question = box(user)
+    assert question is not None
+    assert "read 56 turns" in question.informativeText()
+    shown("import")
+    question.reject()
+    await user.until(lambda: box(user) is None, "no question")
+    await user.dismiss()
+    user.window.dock.show()
+    dashboard = user.window.dashboard
+    await user.until(dashboard.allow.isVisible, "the button on the dashboard")
+    await user.until_so(waits_to_be_allowed)
+    shown("waits")
+    dashboard.allow.click()
+    await user.until(lambda: box(user) is not None, "the question")
+    question = box(user)
+    assert question is not None
+    next(each for each in question.buttons() if each.text() == "Allow").click()
+    await user.until(lambda: not dashboard.allow.isVisible(), "allowed")
+    await user.until_so(lambda services: not waits_to_be_allowed(services))
     await user.leave()
