@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from app.chat.deferred import Deferred
 from app.chat.looking_up import LookUps
 from app.chat.outcomes import PriceOf
 from app.chat.plans import (
@@ -33,7 +34,7 @@ from app.chat.tool_rounds import ToolLimits, ToolRounds
 from app.chat.tools.cutting import with_cut_results
 from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.domain.changes import PromptKept
-from app.domain.chat import ChatRequest, MemoryRecalled, ModelRef
+from app.domain.chat import MemoryRecalled, ModelRef
 from app.domain.conversations import (
     Block,
     Conversation,
@@ -46,7 +47,6 @@ from app.domain.errors import InvalidInput, StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.ports import ChatModel
-from app.domain.recalls import KeptPrompt
 from app.domain.text import clean
 from app.memory.core_memory import CoreMemoryService
 from app.providers.recall import RECALL
@@ -287,13 +287,13 @@ class ExchangeLoop:
         ref = ModelRef.parse(plan.exchange.model or "")
         ended: Exchange | BaseException = _leaving()
         try:
-            model = _Deferred(lambda: self._models.chat_model(ref))
+            model = Deferred(lambda: self._models.chat_model(ref))
             answering = Answering(model, ref, self._models.price_of)
             tools = self._tool_rounds(plan)
             running = RunningExchange(self._store, reply, answering, tools)
-            prepared = await asyncio.to_thread(self._prepared, plan, ref)
-            self._keep(reply, prepared.kept)
-            ended = await running.run(prepared.request)
+            ended = await running.run(
+                partial(self._prepared, plan, ref), partial(self._keep, reply)
+            )
         except Exception as error:  # noqa: BLE001 - the loop must live, the screen gets it
             _log.exception("the end of a reply could not be stored")
             ended = error
@@ -307,9 +307,9 @@ class ExchangeLoop:
         offered = () if ref.provider == RECALL else self._toolbox.offered_in(plan.conversation)
         return self._prepare(replace(plan, path=cut), offered)
 
-    def _keep(self, reply: Reply, prompt: KeptPrompt | None) -> None:
+    def _keep(self, reply: Reply, prepared: Prepared) -> None:
         """Keep what an answer is asked with; the request does not wait for it."""
-        reply.prompt = prompt
+        reply.prompt = prompt = prepared.kept
         if prompt is None:
             return
         reply.push(MemoryRecalled(sum(item.injected for item in prompt.items), prompt.notice))
@@ -375,24 +375,6 @@ class ExchangeLoop:
 
     def _model_of(self, conversation: Conversation, model: str | None) -> str:
         return model or conversation.model or self._settings.text("default_model")
-
-
-class _Deferred:
-    """A model looked up when its stream begins, so that a missing key is an error of the turn."""
-
-    def __init__(self, find: Callable[[], ChatModel]) -> None:
-        self._find = find
-
-    async def stream(self, request: ChatRequest) -> Any:
-        model = await asyncio.to_thread(self._find)
-        stream = model.stream(request)
-        try:
-            async for event in stream:
-                yield event
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
 
 
 def _tell_failure(kept: "Future[Any]") -> None:

@@ -7,9 +7,9 @@ before the next request goes out; whatever else happens, what had arrived is sto
 import asyncio
 import itertools
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from app.chat.arrived import Arrived
 from app.chat.outcomes import (
@@ -22,6 +22,7 @@ from app.chat.outcomes import (
     problem_of,
     too_many_rounds,
 )
+from app.chat.preparing import Prepared
 from app.chat.reply import Reply
 from app.chat.reply_journal import ReplyJournal
 from app.chat.tool_rounds import Results, ToolRounds
@@ -49,6 +50,7 @@ from app.domain.turn_text import turn_passage
 from app.storage.store import Store
 from app.storage.times import now
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _STORE_RETRY_MAX_S = 5.0
 
@@ -80,13 +82,16 @@ class RunningExchange:
         self._spent: list[Change] = []
         self._arrived = Arrived(store.ids.message())
         self._journal = ReplyJournal(store, plan.exchange, self._is_stored)
-        self._work: asyncio.Future[None] | None = None
+        self._work: asyncio.Future[Any] | None = None
         self._is_stopped = False
 
-    async def run(self, request: ChatRequest) -> Exchange:
+    async def run(
+        self, prepare: Callable[[], Prepared], on_prepared: Callable[[Prepared], None]
+    ) -> Exchange:
         """Answer to the end, store it, return the exchange as stored. Never raises ProviderError.
 
-        Stopping ends a request or the wait for tools; storing what arrived cannot be stopped.
+        `prepare` is called in a thread. Stopping ends the wait for it, for a request or for tools;
+        storing what arrived cannot be stopped.
         """
         loop = asyncio.get_running_loop()
 
@@ -96,16 +101,20 @@ class RunningExchange:
         self._reply.on_stop(stop)
         journal = asyncio.ensure_future(self._journal.keep())
         try:
-            problem = await self._outcome(request)
+            problem = await self._outcome(prepare, on_prepared)
         finally:
             journal.cancel()
         await self._commit(self._ended(problem))
         return self._exchange
 
-    async def _outcome(self, request: ChatRequest) -> Problem | None:
+    async def _outcome(
+        self, prepare: Callable[[], Prepared], on_prepared: Callable[[Prepared], None]
+    ) -> Problem | None:
         """Go through all rounds and say what was wrong with them."""
         try:
-            return await self._rounds(request)
+            prepared = await self._stoppable(asyncio.to_thread(prepare))
+            on_prepared(prepared)
+            return await self._rounds(prepared.request)
         except asyncio.CancelledError:
             return STOPPED
         except KnownError as error:
@@ -155,13 +164,13 @@ class RunningExchange:
             await self._commit(self._kept(answered))
         return answered
 
-    async def _stoppable(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T:
         """Do what Stop may end; raises CancelledError then."""
-        self._work = asyncio.ensure_future(work)
+        self._work = doing = asyncio.ensure_future(work)
         if self._is_stopped:
-            self._work.cancel()
+            doing.cancel()
         try:
-            await self._work
+            return await doing
         finally:
             self._work = None
 

@@ -310,3 +310,38 @@ def test_a_tool_that_takes_too_long_is_given_up(
         go_on.set()
     assert exchange.status is ExchangeStatus.COMPLETED
     assert "longer than" in result.text
+
+
+def test_stop_while_the_prompt_is_being_prepared_sends_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go_on = threading.Event(), threading.Event()
+    with talking(store, [says("Never said.")]) as talk:
+
+        def slow(*_: object) -> object:
+            began.set()
+            go_on.wait(10)
+            raise AssertionError("nobody waits for this")
+
+        monkeypatch.setattr(talk.loop, "_prepare", slow)
+        reply = talk.send("Go")
+        assert began.wait(10)
+        reply.stop()
+        exchange = reply.done.result(1)
+        go_on.set()
+    assert exchange.status is ExchangeStatus.INTERRUPTED
+    assert talk.model.requests == []
+
+
+def test_a_prompt_that_cannot_be_prepared_is_a_failure_of_the_turn(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with talking(store, [says("Here.")]) as talk:
+        with monkeypatch.context() as patched:
+            patched.setattr(talk.loop, "_prepare", lambda *_: 1 // 0)
+            failed = talk.say("Go")
+        again = talk.loop.retry(failed.id).result(10).done.result(10)
+    assert failed.status is ExchangeStatus.FAILED
+    assert failed.problem is not None
+    assert "ZeroDivisionError" in failed.problem.title
+    assert again.status is ExchangeStatus.COMPLETED
