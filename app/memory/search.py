@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.domain.errors import IndexUnavailable, InvalidInput
+from app.domain.errors import IndexUnavailable
 from app.domain.events import Changed
 from app.domain.ids import ConversationId, PartId, part_id, passage_of
 from app.domain.passages import (
@@ -41,17 +41,20 @@ from app.storage.store import Store
 CANDIDATES = 120  # of each list: by words, by the words around, by meaning
 
 _SIDE_CANDIDATES = 60  # of a kind of which a few are shown
-_QUESTION_MAX_CHARS = 500
 _ALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where to look: passages allowed (None: all) but those left out; `candidates` of each list."""
+    """Where to look: passages allowed (None: all) but those left out; `candidates` of each list.
+
+    `kind` says that all allowed are of one kind, where that is known: it is faster then.
+    """
 
     allowed: IdSet | None
     left_out: IdSet
     candidates: int = CANDIDATES
+    kind: PassageKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +145,6 @@ class SearchService:
             text, tuple(results), took_ms, self._sync.covered_share, look is not None, problem
         )
 
-    def passages_for_recall(
-        self, question: str, conversation_id: ConversationId, limit: int
-    ) -> Sequence[SearchResult]:
-        """Return the best turns for a question asked in a conversation, that one left out.
-
-        The question is taken as plain words, whatever it holds.
-        """
-        try:
-            query = sentence_query(question.strip()[:_QUESTION_MAX_CHARS], limit)
-        except InvalidInput:
-            return ()  # nothing in it to look for, such as a single sign
-        own = IdSet(self._passages.of_conversations([conversation_id]))
-        scope = Scope(None, self.standing().unasked | own)
-        return self._results.of(query, self._ranked(query, self.look(query), scope))
-
     def by_sentence(
         self, sentence: str, limit: int, kinds: Collection[PassageKind]
     ) -> tuple[SearchResult, ...]:
@@ -226,10 +214,10 @@ class SearchService:
     ) -> list[list[Ranked]]:
         """Return what is found of each kind that ranks apart; there may be more of it than of turns."""
         ranked = []
-        for side in self.standing().sides.values():
+        for kind, side in self.standing().sides.items():
             kept = side if allowed is None else side & allowed
             if len(kept):
-                scope = Scope(kept, IdSet(), _SIDE_CANDIDATES)
+                scope = Scope(kept, IdSet(), _SIDE_CANDIDATES, kind)
                 ranked.append(by_words_and_meaning(self._ranked(query, look, scope)))
         return ranked
 
@@ -258,7 +246,9 @@ class SearchService:
         question = read_question(query.words)
         asked = replace(query, words=question.asked) if question.asked else query
         try:
-            found = self._index.candidates(asked, scope.candidates, scope.allowed, scope.left_out)
+            found = self._index.candidates(
+                asked, scope.candidates, scope.allowed, scope.left_out, scope.kind
+            )
             found = found.union(parts)
             if look is None:
                 return Considered(question, self._index.survey(asked, found), None, None)

@@ -23,7 +23,7 @@ from app.domain.text import as_markdown, one_line
 
 RECALL = "recall"
 _PASSAGES = 6
-_WEAK = 0.35
+_NEAREST = 3  # shown when nothing fits
 _QUESTION_LIMIT_CHARS = 160
 _ANSWERS_KEPT = 16
 _NO_MODEL = (
@@ -79,7 +79,7 @@ class RecallModel:
 
 def _quoted(found: Sequence[SearchResult]) -> Sequence[SearchResult]:
     """Return what is worth quoting: all that fits, else the nearest three."""
-    return [result for result in found if result.relevance >= _WEAK] or found[:3]
+    return [result for result in found if not result.is_weak] or found[:_NEAREST]
 
 
 def _answer(quoted: Sequence[SearchResult]) -> list[str]:
@@ -91,7 +91,7 @@ def _answer(quoted: Sequence[SearchResult]) -> list[str]:
         ]
     parts = [
         "From your conversations:\n\n"
-        if quoted[0].relevance >= _WEAK
+        if not quoted[0].is_weak
         else "Nothing fits well. The nearest in your conversations:\n\n"
     ]
     order = {result.conversation_id: place for place, result in reversed(list(enumerate(quoted)))}

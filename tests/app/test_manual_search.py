@@ -84,7 +84,7 @@ def test_filters_of_conversations_leave_pages_out(services: Services) -> None:
 def test_recall_never_brings_pages(services: Services) -> None:
     talk = told(services.store, "How do I put files into an archive?")
     indexed(services)
-    found = services.search.passages_for_recall("files in an archive", ConversationId(99), 10)
+    found = services.recall.quotable("files in an archive", ConversationId(99), 10)
     assert [each.conversation_id for each in found] == [talk.conversation.id]
 
 

@@ -63,12 +63,12 @@ def test_nothing_found_is_said_with_what_to_do() -> None:
 
 
 def test_what_hardly_fits_is_called_so() -> None:
-    said = answer(replace(RESULT, relevance=0.2))
+    said = answer(replace(RESULT, relevance=0.2, is_weak=True))
     assert said.startswith("Nothing fits well. The nearest in your conversations:")
 
 
 def test_what_hardly_fits_is_left_out_beside_what_does() -> None:
-    weak = replace(RESULT, relevance=0.1, conversation_title="Bicycles")
+    weak = replace(RESULT, relevance=0.1, is_weak=True, conversation_title="Bicycles")
     assert "Bicycles" not in answer(RESULT, weak)
 
 
@@ -125,7 +125,7 @@ def test_recall_lists_itself_as_the_one_model() -> None:
 
 
 def test_it_knows_what_it_quoted_last_in_a_conversation() -> None:
-    weak = replace(RESULT, relevance=0.1, passage_id=PassageId(2))
+    weak = replace(RESULT, relevance=0.1, is_weak=True, passage_id=PassageId(2))
     model = RecallModel(lambda *_: (RESULT, weak))
 
     async def ask() -> None:

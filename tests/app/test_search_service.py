@@ -18,7 +18,7 @@ from app.domain.changes import (
 )
 from app.domain.conversations import Exchange, Message, Role, Text, TitleOrigin
 from app.domain.errors import IndexUnavailable, InvalidInput
-from app.domain.ids import ConversationId, PassageId, new_uid, number_of, part_id
+from app.domain.ids import PassageId, new_uid, number_of, part_id
 from app.domain.passages import Passage, PassageKind, SearchAnswer, SearchResult
 from app.domain.turn_text import turn_passage
 from app.index.calibration import Background, relevance_by_words
@@ -311,35 +311,6 @@ def test_an_answer_says_what_share_was_searchable(library: Library) -> None:
     assert library.service.search("one").covered_share == 0.25
 
 
-# -- for Recall
-
-
-def recalled(library: Library, question: str, conversation_id: int = 0) -> list[str]:
-    library.sync.catch_up()
-    found = library.service.passages_for_recall(question, ConversationId(conversation_id), 3)
-    return [each.user_question for each in found]
-
-
-def test_recall_never_quotes_the_conversation_that_asks(library: Library) -> None:
-    own = told(library.store, *(f"sourdough {number}" for number in range(30)))
-    told(library.store, "sourdough elsewhere", "nothing of it")
-    assert recalled(library, "sourdough", own.conversation.id) == [
-        "sourdough elsewhere", "nothing of it",
-    ]  # fmt: skip
-
-
-def test_a_question_for_recall_is_words_whatever_it_looks_like(library: Library) -> None:
-    told(library.store, "sourdough")
-    assert recalled(library, 'is:pinned "sourdough -bread title:x') == ["sourdough"]
-    assert recalled(library, "sourdough " * 400) == ["sourdough"]
-
-
-@pytest.mark.parametrize("question", ["", " ", "?", "\u200b"])
-def test_a_question_without_words_recalls_nothing(library: Library, question: str) -> None:
-    told(library.store, "sourdough")
-    assert recalled(library, question) == []
-
-
 # -- by meaning
 
 
@@ -417,14 +388,6 @@ def test_summaries_are_not_found_by_meaning_either(library: Library) -> None:
     library.summarise(told(library.store, "How does sourdough rise"), "kittens")
     kinds = {each.kind for each in library.meant("feline").results}
     assert kinds <= {PassageKind.TURN}
-
-
-def test_recall_finds_by_meaning_and_leaves_out_its_own_conversation(library: Library) -> None:
-    own = told(library.store, "kittens here")
-    told(library.store, "kittens elsewhere")
-    library.sync.catch_up()
-    found = library.with_meaning.passages_for_recall("feline?", own.conversation.id, 3)
-    assert [each.user_question for each in found] == ["kittens elsewhere"]
 
 
 # -- for measuring and explaining
