@@ -294,9 +294,9 @@ _ALL = (
             "A file of trusted certificates; none means the system's.", optional=True),
 )  # fmt: skip
 
-# Kept when they are set, and named in the specification; read once routines and the last worker are
-# built. A key leaves this set with its first reader.
-_WITHOUT_EFFECT_YET = frozenset({"context_subagent_history", "tool_summarizer_enabled"})
+# Kept when they are set, and named in the specification; read once routines are built. A key leaves
+# this set with its first reader.
+_WITHOUT_EFFECT_YET = frozenset({"context_subagent_history"})
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.key: setting for setting in _ALL})
 

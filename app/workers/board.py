@@ -30,6 +30,8 @@ from app.workers.man_indexer import ManIndexer
 from app.workers.model_summariser import ModelSummariser
 from app.workers.open_conversation import OpenConversation
 from app.workers.summariser import ChosenSummariser, ExtractiveSummariser, Summariser
+from app.workers.tool_lines import ToolLines
+from app.workers.tool_summarizer import ToolSummarizer
 from app.workers.verdicts import Jitter, full_jitter
 
 Host = Callable[[Callable[[], None]], None]
@@ -92,6 +94,7 @@ class WorkerBoard:
             jobs = (
                 *summarisers(store, settings, self._opened, model),
                 extractor(store, self._opened, embedder, model),
+                ToolSummarizer(store, ToolLines(model), self._opened),
                 ManIndexer(store, Manual()),
             )
         if self.embedding is not None:

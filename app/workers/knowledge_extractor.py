@@ -13,7 +13,7 @@ from app.domain.events import Changed
 from app.domain.facts import Fact
 from app.domain.ids import PassageId
 from app.domain.text import one_line
-from app.domain.workers import Ledger, WorkerName
+from app.domain.workers import WorkerName
 from app.memory.fact_merging import SAME_COSINE, likely_same
 from app.providers.fact_patterns import content_words
 from app.providers.local_embedder import LocalEmbedder
@@ -26,6 +26,7 @@ from app.workers.fact_engines import MOST_MESSAGES, FactEngine, Learnt
 from app.workers.fact_records import Compared, FactWriter, ReadExchange
 from app.workers.job import IsCancelled, Pace, Saved
 from app.workers.open_conversation import OpenConversation
+from app.workers.summary_records import ledger_of
 
 _AHEAD = 1_000
 _POLL_S = 60.0
@@ -115,7 +116,7 @@ class KnowledgeExtractor:
             records = self._writer.records(read)
             if changes := (*spent, *records.changes):
                 self._store.commit_now(*changes)
-            return Saved(records.covered, len(read) - records.covered, _ledger_of(spent))
+            return Saved(records.covered, len(read) - records.covered, ledger_of(spent))
 
         return self._store.on_writer(commit).result()
 
@@ -182,9 +183,3 @@ def _same(
 ) -> tuple[PassageId, ...]:
     own = vectors[said.text]
     return tuple(fact.id for fact in known if float(vectors[fact.text] @ own) >= SAME_COSINE)
-
-
-def _ledger_of(spent: Sequence[SpendAdded]) -> Ledger:
-    prices = [each.cost_usd for each in spent]
-    tokens = sum(each.input_tokens + each.output_tokens for each in spent)
-    return Ledger(tokens, None if None in prices else sum(filter(None, prices)))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.domain.changes import Change, PassagesPut, SummaryPut
+from app.domain.changes import Change, PassagesPut, SpendAdded, SummaryPut
 from app.domain.ids import PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
@@ -57,11 +57,13 @@ def records_of(made: Summarised, passage_id: PassageId, replaced: tuple[int, ...
 def saved_of(made: Sequence[Summarised], kept: Sequence[Summarised]) -> Saved:
     """Return what became of summaries: told, or skipped since empty or no longer wanted."""
     told = sum(bool(each.digest.summary) for each in kept)
-    return Saved(told, len(made) - told, _ledger_of([each.digest for each in made]))
+    return Saved(
+        told, len(made) - told, ledger_of([paid for each in made for paid in each.digest.spent])
+    )
 
 
-def _ledger_of(digests: Sequence[Digest]) -> Ledger:
-    spent = [each for digest in digests for each in digest.spent]
+def ledger_of(spent: Sequence[SpendAdded]) -> Ledger:
+    """Return what requests did cost together; the price of one unknown makes it unknown."""
     prices = [each.cost_usd for each in spent]
     tokens = sum(each.input_tokens + each.output_tokens for each in spent)
     return Ledger(tokens, None if None in prices else sum(filter(None, prices)))
