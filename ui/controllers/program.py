@@ -19,6 +19,7 @@ from ui.controllers.commanding import CommandController, Deeds
 from ui.controllers.conversations import ConversationsController
 from ui.controllers.coverage import CoverageController
 from ui.controllers.explaining import ExplainController
+from ui.controllers.facts import FactsController
 from ui.controllers.finding import FindController
 from ui.controllers.importing import ImportController
 from ui.controllers.links import LinkController
@@ -28,6 +29,7 @@ from ui.controllers.privacy import PrivacyController
 from ui.controllers.replies import RunningReplies
 from ui.controllers.searching import SearchController
 from ui.controllers.settings import SettingsController
+from ui.controllers.summaries import SummariesController
 from ui.controllers.talking import TalkController
 from ui.controllers.workers import WorkersController
 from ui.theme import Appearance
@@ -41,8 +43,8 @@ class Program(QObject):
 
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
-        background, chat, commands, conversations, coverage, explain, find, importing, links, models, pages,
-            privacy, search, settings, talk, workers: The controllers.
+        background, chat, commands, conversations, coverage, explain, facts, find, importing, links,
+            models, pages, privacy, search, settings, summaries, talk, workers: The controllers.
     """
 
     def __init__(
@@ -67,8 +69,16 @@ class Program(QObject):
         self.explain = ExplainController(services, bridge, window, self.chat)
         self.pages = PageController(services, bridge, window)
         self.search = SearchController(
-            services, bridge, window, self.chat, self.explain.explain, self.pages.open
+            services,
+            bridge,
+            window,
+            self.chat,
+            self.explain.explain,
+            self.pages.open,
+            self._open_fact,
         )
+        self.facts = FactsController(services, bridge, window, appearance, self.search.open_turn)
+        self.summaries = SummariesController(services, bridge, window, appearance, self.chat)
         self.find = FindController(services, bridge, window, self.chat)
         self.background = BackgroundController(services, bridge, window)
         self.settings = SettingsController(services, bridge, window, appearance, self.background)
@@ -93,6 +103,9 @@ class Program(QObject):
     def open_turn(self, conversation_id: ConversationId, exchange_id: ExchangeId | None) -> None:
         """Show a conversation at an exchange, centred and highlighted, on whatever branch it is."""
         self.chat.open(conversation_id, exchange_id)
+
+    def _open_fact(self, fact_id: int) -> None:
+        self.facts.open(fact_id)
 
     def ask_to_leave(self, leave: Callable[[], None]) -> None:
         """Call `leave` at once, or after the user has decided what is to be decided before."""

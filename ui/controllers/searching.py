@@ -32,6 +32,7 @@ _UNKNOWN_MS = 100.0
 _ASK_AGAIN_MS = 1_500
 
 Explain = Callable[[ExchangeId, str, str], None]
+OpenFact = Callable[[int], None]
 OpenPage = Callable[[str, str], None]
 Outcome = SearchAnswer | KnownError | None
 
@@ -40,7 +41,8 @@ class SearchController(QObject):
     """Asks as the user types; an answer that comes too late is not shown.
 
     `explain` is given an exchange, what it is called and a question: why is it not found?
-    `open_page` is given what a manual page is called and its title.
+    `open_page` is given what a manual page is called and its title, `open_fact` the id of a fact that
+    no conversation said.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class SearchController(QObject):
         chat: ChatController,
         explain: Explain,
         open_page: OpenPage,
+        open_fact: OpenFact,
     ) -> None:
         super().__init__(window)
         self._services = services
@@ -60,6 +63,7 @@ class SearchController(QObject):
         self._chat = chat
         self._explain = explain
         self._open_page = open_page
+        self._open_fact = open_fact
         transcript = window.chat.transcript
         assert isinstance(transcript, TranscriptView)
         self._transcript = transcript
@@ -153,19 +157,23 @@ class SearchController(QObject):
     def _on_result_chosen(self, result: SearchResult) -> None:
         if result.kind is PassageKind.MAN_PAGE:
             self._open_page(result.source, result.conversation_title)
+        if result.kind is PassageKind.FACT and result.exchange_id is None:
+            self._open_fact(result.passage_id)
+            return
         if result.conversation_id is None:
             return
         if result.kind is PassageKind.CONVERSATION_SUMMARY:
             self._bridge.start("first match", self._open_first_match(result.conversation_id))
         else:
-            self._open(result.conversation_id, result.exchange_id, result.message_id)
+            self.open_turn(result.conversation_id, result.exchange_id, result.message_id)
 
-    def _open(
+    def open_turn(
         self,
         conversation_id: ConversationId,
         exchange_id: ExchangeId | None,
         message_id: MessageId | None,
     ) -> None:
+        """Show a conversation at an exchange, centred on one of its messages and highlighted."""
         opening = self._chat.open(conversation_id, exchange_id)
         if exchange_id is not None and message_id is not None:
             self._bridge.start("landing", self._land(opening, exchange_id, message_id))
@@ -184,7 +192,7 @@ class SearchController(QObject):
             best = await self._bridge.run(lambda: self._best_turn(conversation_id, query))
         except KnownError:
             best = None
-        self._open(conversation_id, *(best or (None, None)))
+        self.open_turn(conversation_id, *(best or (None, None)))
 
     def _best_turn(
         self, conversation_id: ConversationId, query: str
@@ -201,6 +209,10 @@ class SearchController(QObject):
     def _on_result_menu_requested(self, result: SearchResult, position: QPoint) -> None:
         menu = QMenu(self._window)
         menu.addAction("Open").triggered.connect(lambda: self._on_result_chosen(result))
+        if result.kind is PassageKind.FACT:
+            menu.addAction("Show among the facts").triggered.connect(
+                lambda: self._open_fact(result.passage_id)
+            )
         conversation_id, exchange_id = result.conversation_id, result.exchange_id
         if conversation_id is not None and exchange_id is not None:
             turn = result.turn_number or 0

@@ -1,0 +1,128 @@
+"""Earlier versions of a text: a list of them, what differs from the newest, and bringing one back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.word_diff import Change, word_diff
+from ui.theme import Theme
+
+_DIFF_PX = 96
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVersion:
+    """A version: `called` is its time and maker in words; `made_at` names it."""
+
+    made_at: datetime
+    called: str
+    text: str
+
+
+class VersionsView(QWidget):
+    """Compares an earlier version with the newest.
+
+    Signals:
+        restore_requested: The `made_at` of the version that should be the newest again.
+    """
+
+    restore_requested = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._versions: tuple[ShownVersion, ...] = ()
+        self._words = QLabel(self)
+        self._words.setProperty("tone", "muted")
+        self._choice = QComboBox(self)
+        self._choice.setAccessibleName("Earlier versions")
+        self._choice.currentIndexChanged.connect(self._on_choice_changed)
+        self._restore = QPushButton("Restore this version", self)
+        self._restore.setAutoDefault(False)
+        self._restore.clicked.connect(self._on_restore_clicked)
+        self._diff = QTextBrowser(self)
+        self._diff.setAccessibleName("What differs from the newest version")
+        self._diff.setMinimumHeight(_DIFF_PX)
+        self._diff.setOpenLinks(False)
+        row = QHBoxLayout()
+        row.addWidget(self._choice, 1)
+        row.addWidget(self._restore)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addWidget(self._words)
+        column.addLayout(row)
+        column.addWidget(self._diff, 1)
+        self.show_versions(())
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw in another theme."""
+        self._theme = theme
+        self._on_choice_changed()
+
+    def show_versions(self, versions: Sequence[ShownVersion]) -> None:
+        """Show the versions of a text, the newest first; the one chosen stays so if it is there."""
+        chosen = self._chosen()
+        self._versions = tuple(versions)
+        earlier = self._versions[1:]
+        self._choice.blockSignals(True)
+        self._choice.clear()
+        for number, version in enumerate(earlier):
+            self._choice.addItem(version.called)
+            if chosen is not None and version.made_at == chosen.made_at:
+                self._choice.setCurrentIndex(number)
+        self._choice.blockSignals(False)
+        count = len(earlier)
+        self._words.setText(
+            f"{count:,} earlier {'version' if count == 1 else 'versions'}. What was taken out since "
+            "is struck through, what was put in is underlined."
+            if earlier
+            else "There are no earlier versions."
+        )
+        self._words.setWordWrap(True)
+        for part in (self._choice, self._restore, self._diff):
+            part.setVisible(bool(earlier))
+        self._on_choice_changed()
+
+    def _chosen(self) -> ShownVersion | None:
+        number = self._choice.currentIndex() + 1
+        return self._versions[number] if 0 < number < len(self._versions) else None
+
+    def _on_choice_changed(self) -> None:
+        chosen = self._chosen()
+        newest = self._versions[0].text if self._versions else ""
+        self._restore.setEnabled(chosen is not None)
+        self._diff.setHtml("" if chosen is None else diff_html(chosen.text, newest, self._theme))
+
+    def _on_restore_clicked(self) -> None:
+        if (chosen := self._chosen()) is not None:
+            self.restore_requested.emit(chosen.made_at)
+
+
+def diff_html(before: str, after: str, theme: Theme) -> str:
+    """Return what differs between two texts as HTML in which nothing of them is markup."""
+    colours = theme.colours
+    looks = {
+        Change.KEPT: f"color: {colours.text};",
+        Change.REMOVED: f"color: {colours.error}; background: {colours.error_soft}; "
+        "text-decoration: line-through;",
+        Change.ADDED: f"color: {colours.success}; background: {colours.accent_soft}; "
+        "text-decoration: underline;",
+    }
+    spans = (
+        f'<span style="{looks[each.change]}">{escape(each.text)}</span>'
+        for each in word_diff(before, after)
+    )
+    return f'<p style="white-space: pre-wrap;">{"".join(spans)}</p>'
