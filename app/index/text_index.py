@@ -21,7 +21,7 @@ import tantivy
 
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, passage_of
-from app.domain.passages import PassageText, SearchQuery, TextHit
+from app.domain.passages import PassageKind, PassageText, SearchQuery, TextHit
 from app.index.index_folder import Seal, Unsealed, check_files, clear, read_seal, write_seal
 from app.index.text_ranking import Commit, Survey
 from app.index.text_schema import FORMAT, PASSAGE, DocumentMaker, schema
@@ -166,10 +166,12 @@ class TantivyTextIndex:
         limit: int,
         allowed: Collection[PassageId] | None = None,
         excluded: Collection[PassageId] = (),
+        kind: PassageKind | None = None,
     ) -> frozenset[PartId]:
         """Return the best parts by their own words and the best by those of their context.
 
-        At most `limit` of each, filtered like `search`. Raises IndexUnavailable.
+        At most `limit` of each, filtered like `search`. Where all that is `allowed` is known to be of
+        one `kind`, saying so is faster. Raises IndexUnavailable.
         """
         with self._translated("cannot answer"):
             commit = self._usable()
@@ -178,7 +180,9 @@ class TantivyTextIndex:
             return frozenset(
                 part
                 for by_context in (False, True)
-                for part, _ in commit.ranked(ask, limit, allowed, left_out, by_context=by_context)
+                for part, _ in commit.ranked(
+                    ask, limit, allowed, left_out, by_context=by_context, kind=kind
+                )
             )
 
     def survey(self, query: SearchQuery, parts: Collection[PartId]) -> Survey:

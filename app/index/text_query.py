@@ -12,7 +12,7 @@ from tantivy import Occur, Query
 
 from app.index.analyser import Wanted
 from app.index.dates import month_term
-from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, PART, SURFACE, WEIGHTS
+from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, KIND, PART, SURFACE, WEIGHTS
 
 _COMPOUND_WEIGHT = 0.5
 _PREFIX_WEIGHT = 0.4
@@ -95,6 +95,11 @@ class QueryMaker:
         """
         occur = Occur.Must if must else Occur.Should
         return Query.boolean_query([(Occur.Must, self._ids(field, ids)), (occur, query)])
+
+    def of_kind(self, kind: str, query: Query) -> Query:
+        """Return `query` restricted to the parts of one kind of passages."""
+        only = Query.const_score_query(self._term(KIND, kind), 0.0)
+        return Query.boolean_query([(Occur.Must, only), (Occur.Must, query)])
 
     def coverage(self, needs: Sequence[Need], part_ids: Collection[int]) -> Query:
         """Return a query whose score is the weight of the words that each part holds."""
@@ -198,7 +203,7 @@ class QueryMaker:
         return Query.phrase_query(self._schema, SURFACE, list(words))
 
     def _term(self, field: str, term: str, weight: float = 1.0) -> Query:
-        query = Query.term_query(self._schema, field, term, "freq")
+        query = Query.term_query(self._schema, field, term, "basic" if field == KIND else "freq")
         return query if weight == 1.0 else Query.boost_query(query, weight)
 
     def _ids(self, field: str, ids: Collection[int]) -> Query:

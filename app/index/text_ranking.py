@@ -9,11 +9,11 @@ import tantivy
 from tantivy import Query
 
 from app.domain.ids import PartId, PassageId, passage_of
-from app.domain.passages import SearchQuery
+from app.domain.passages import PassageKind, SearchQuery
 from app.index.analyser import query_languages, surface_of, wanted_words
 from app.index.id_set import IdSet
 from app.index.text_query import Need, QueryMaker
-from app.index.text_schema import AFTER, BEFORE, LEADS, PART, PASSAGE, SPEAKER, TRAITS
+from app.index.text_schema import AFTER, BEFORE, KIND, LEADS, PART, PASSAGE, SPEAKER, TRAITS
 
 _COST_BY_ID = 4  # asking for a passage by id takes as long as fetching so many and filtering
 _SPARE = 32
@@ -138,8 +138,12 @@ class Commit:
         excluded: Collection[int] = (),
         *,
         by_context: bool = False,
+        kind: PassageKind | None = None,
     ) -> list[tuple[PartId, float]]:
-        """Return (part, score), best first, filtered by passage; of equals the newer part first."""
+        """Return (part, score), best first, filtered by passage; of equals the newer part first.
+
+        `kind` says that all of `allowed` are of one kind, where that is known: it is faster then.
+        """
         if limit < 1 or ask.is_list or (allowed is not None and not len(allowed)):
             return []
         ranking = self._queries.ranking(ask.needs, ask.phrases, by_context=by_context)
@@ -147,10 +151,12 @@ class Commit:
             allowed if isinstance(allowed, set | frozenset | IdSet | None) else frozenset(allowed)
         )
         everything = self._documents
+        if kind is not None:
+            ranking = self._queries.of_kind(kind.value, ranking)
         wanted = least = limit + min(len(excluded), limit + _SPARE)
         by_id = kept is None
         if kept is not None:
-            share = min(1.0, len(kept) / max(1, self.passage_count))
+            share = min(1.0, len(kept) / max(1, self._count_of(kind)))
             spread = min(int(wanted / share * 1.5) + _SPARE, everything)
             if len(kept) * _COST_BY_ID <= spread:
                 ranking, by_id = self._queries.among(PASSAGE, kept, ranking), True
@@ -206,6 +212,12 @@ class Commit:
             for few in _slices(parts):
                 held.update(self._fetch(self._queries.coverage(ask.needs, few), len(few)))
         return held
+
+    def _count_of(self, kind: PassageKind | None) -> int:
+        """How many passages there are of a kind, or in all: parts of a kind that has several."""
+        if kind is None:
+            return self.passage_count
+        return self._searcher.doc_freq(KIND, kind.value)
 
     @property
     def _documents(self) -> int:

@@ -17,7 +17,7 @@ from app.index.dates import date_terms
 from app.index.languages import language_of
 from app.index.traits import NEAR, Traits, context_of, traits_of
 
-FORMAT = 2  # raise it with every change of fields or analysis: older indexes are rebuilt
+FORMAT = 3  # raise it with every change of fields or analysis: older indexes are rebuilt
 
 BODY = "body"
 CONTEXT = "context"
@@ -26,6 +26,7 @@ SURFACE = "surface"
 COMPOUNDS = "compounds"
 PASSAGE = "passage"
 PART = "part"
+KIND = "kind"
 LEADS = "leads"  # 1 for the first part of each passage: counts them
 TRAITS = "traits"
 SPEAKER = "speaker"
@@ -42,6 +43,7 @@ def schema() -> tantivy.Schema:
     for field in (PASSAGE, PART):
         builder.add_integer_field(field, indexed=True, fast=True)
     builder.add_integer_field(LEADS, indexed=True)
+    builder.add_text_field(KIND, tokenizer_name="raw", index_option="basic")
     for field in (TRAITS, SPEAKER, *BEFORE, *AFTER):
         builder.add_integer_field(field, fast=True)
     for field in (*WEIGHTS, CONTEXT, COMPOUNDS):
@@ -82,11 +84,13 @@ class DocumentMaker:
         for at in range(first, first + len(passage.parts)):
             made = _document(passage, read, at, dated)
             made.add_text("title", title)
+            made.add_text(KIND, passage.kind.value)
             made.add_integer(LEADS, int(at == first))
             yield made, read[at].language
         if not passage.parts:  # so that the passage counts as taken in
             made = tantivy.Document()
             made.add_integer(PASSAGE, passage.id)
+            made.add_text(KIND, passage.kind.value)
             made.add_integer(LEADS, 1)
             made.add_text("title", title)
             yield made, whole

@@ -156,9 +156,8 @@ class RecallService:
     def _known(self, asking: Asking, retrieval: "_Retrieval") -> None:
         """Find facts; one that holds no more has no passage, but may lose it at this moment."""
         limit = retrieval.options.fact_limit
-        scope = Scope(
-            self._search.standing().sides[PassageKind.FACT].without(retrieval.refused), IdSet()
-        )
+        holding = self._search.standing().sides[PassageKind.FACT]
+        scope = Scope(holding.without(retrieval.refused), IdSet(), kind=PassageKind.FACT)
         if not limit or not len(scope.allowed or ()):
             return
         ranked = by_passage(self._finder.ranked(asking, scope), limit + _CONSIDERED)

@@ -125,14 +125,6 @@ def test_filters_and_what_is_put_away_hold_for_facts(book: Book) -> None:
     assert [each.snippet for each in book.found("quinces", 20, FACT)] == ["quinces in the kitchen"]
 
 
-def test_recall_of_turns_never_brings_facts(book: Book) -> None:
-    whole = told(book.store, "Where are the quinces?")
-    book.learn("quinces", whole)
-    book.services.index_sync.catch_up()
-    found = book.services.search.passages_for_recall("quinces", ConversationId(99), 10)
-    assert [each.kind for each in found] == [TURN]
-
-
 def result(relevance: float, kind: PassageKind, *, is_weak: bool = False) -> SearchResult:
     return SearchResult(
         kind, PassageId(int(relevance * 1000)), "", None, "", False, None, None, None, relevance,
