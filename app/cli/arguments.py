@@ -73,6 +73,7 @@ def _parser() -> _Parser:
     _add_talk(command)
     _add_conversations(command)
     _add_facts(command)
+    _add_memory(command)
     _add_transfer(command)
     _add_upkeep(command)
     return parser
@@ -148,6 +149,18 @@ def _add_facts(command: _Adder) -> None:
     facts.add_argument("--limit", type=int, default=20, metavar="N", help="1 to 50 (20)")
     facts.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first")
     facts.add_argument("--yes", action="store_true", help="agree to what would be gone")
+
+
+def _add_memory(command: _Adder) -> None:
+    memory = command("memory", "the text that goes into every prompt, and texts saved on purpose")
+    memory.add_argument("action", choices=("show", "set", "append", "save", "list", "forget"))
+    memory.add_argument(
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="set, append or save TEXT (- reads standard input); forget ID of a saved text",
+    )
+    memory.add_argument("--yes", action="store_true", help="agree to what would be gone")
 
 
 def _add_transfer(command: _Adder) -> None:

@@ -7,6 +7,7 @@ from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.text import clean
 from app.domain.turn_text import content_hash, estimate_tokens
+from app.storage.forget import finish_forgetting, remains
 from app.storage.memories import ArchivalMemories
 from app.storage.store import Store
 from app.storage.times import now
@@ -56,8 +57,13 @@ class MemoryService:
         self._store.save(MemoryPut(memory), PassagesPut((passage,)))
         return memory
 
-    def forget(self, memory_id: int) -> Memory:
-        """Forget one, its place in the index too; return it. Raises NotFound."""
+    def forget(self, memory_id: int) -> tuple[str, ...]:
+        """Erase one, out of kept prompts and backups too; return what remains elsewhere, in words.
+
+        Raises NotFound, StorageError; then it is gone from sight at least, and the caretaker does
+        the rest later.
+        """
         memory = self._memories.get(memory_id)
         self._store.save(MemoryForgotten(memory.id), PassagesPut((), (memory.id,)))
-        return memory
+        finish_forgetting(self._store)
+        return remains(self._store)

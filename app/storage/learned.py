@@ -4,7 +4,7 @@ The part of `app.storage.fold` and `app.storage.apply` that is about these table
 again changes nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,6 +55,7 @@ class Learned:
 
     Attributes:
         erased: Facts and memories that leave, by table, with the journal's position.
+        unsaid: The words of those that were not written yet: kept prompts may quote them.
     """
 
     facts: dict[int, Row] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class Learned:
     recalled: dict[tuple[int, Any, int], Row] = field(default_factory=dict)
     feedback: dict[int, Row | None] = field(default_factory=dict)
     erased: dict[str, dict[int, int]] = field(default_factory=dict)
+    unsaid: set[str] = field(default_factory=set)
 
 
 # -- folding
@@ -90,7 +92,7 @@ def _fact(rows: Learned, change: FactPut, _position: int) -> None:
 def _fact_forgotten(rows: Learned, change: FactForgotten, position: int) -> None:
     rows.facts.pop(change.fact_id, None)
     for key in [key for key in rows.versions if key[0] == change.fact_id]:
-        del rows.versions[key]
+        rows.unsaid.add(rows.versions.pop(key)[2])
     rows.refused.add(change.text_hash)
     rows.erased.setdefault("fact", {})[change.fact_id] = position
 
@@ -110,7 +112,8 @@ def _memory(rows: Learned, change: MemoryPut, _position: int) -> None:
 
 
 def _memory_forgotten(rows: Learned, change: MemoryForgotten, position: int) -> None:
-    rows.memories.pop(change.memory_id, None)
+    if (row := rows.memories.pop(change.memory_id, None)) is not None:
+        rows.unsaid.add(row[2])
     rows.erased.setdefault("memory", {})[change.memory_id] = position
 
 
@@ -200,7 +203,7 @@ def write(connection: Connection, rows: Learned) -> None:
     insert_rows(connection, "fact_refused", "text_hash", refused, "INSERT OR IGNORE")
     _write_feedback(connection, rows.feedback)
     for table, erased in rows.erased.items():
-        _erase_rows(connection, table, erased)
+        _erase_rows(connection, table, erased, rows.unsaid)
 
 
 def _write_feedback(connection: Connection, feedback: Mapping[int, Row | None]) -> None:
@@ -210,8 +213,11 @@ def _write_feedback(connection: Connection, feedback: Mapping[int, Row | None]) 
         _delete(connection, "feedback", "passage_id", taken_back)
 
 
-def _erase_rows(connection: Connection, table: str, erased: Mapping[int, int]) -> None:
+def _erase_rows(
+    connection: Connection, table: str, erased: Mapping[int, int], unsaid: Iterable[str]
+) -> None:
     ids = list(erased)
+    _unquote(connection, table, ids, unsaid)
     _delete(connection, table, "id", ids)
     if table == "fact":
         _delete(connection, "fact_version", "fact_id", ids)
@@ -219,6 +225,19 @@ def _erase_rows(connection: Connection, table: str, erased: Mapping[int, int]) -
     # The bytes are still there until `app.storage.forget` has rewritten the file.
     last = str(max(erased.values()))
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", [last])
+
+
+def _unquote(connection: Connection, table: str, ids: list[int], unsaid: Iterable[str]) -> None:
+    """Take the words of facts or memories that leave out of kept prompts, which quote them by line."""
+    source = "SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1)) UNION ALL "
+    connection.execute(
+        "DELETE FROM prompt_text p WHERE EXISTS (SELECT 1 FROM "
+        f"({source if table == 'fact' else ''}SELECT text FROM {table} "
+        "WHERE id IN (SELECT unnest($1)) UNION ALL SELECT unnest($2::VARCHAR[])) AS gone(words) "
+        r"WHERE contains(regexp_replace(p.text, '\n *> ', chr(10), 'g'), "
+        "chr(10) || gone.words || chr(10)))",
+        [ids, list(unsaid)],
+    )
 
 
 def erase(connection: Connection, conversation_ids: list[int]) -> None:

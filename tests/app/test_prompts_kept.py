@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,11 +19,14 @@ from app.domain.recalls import (
     RecalledItem,
     RecallLayer,
 )
+from app.memory.memories import MemoryService
+from app.memory.recalled_text import of_fact
 from app.storage.forget import forget
 from app.storage.passages import Passages
 from app.storage.prompts import FORGOTTEN, Prompts
 from app.storage.runs import as_runs, from_runs
 from app.storage.store import Store
+from tests.fakes.found import fact, match
 from tests.fakes.stored import AT, Told, opened, told
 
 
@@ -102,3 +106,27 @@ def test_runs_say_the_same_as_the_ids(numbers: list[int]) -> None:
 
 def test_a_long_window_is_two_numbers() -> None:
     assert as_runs([MessageId(each) for each in range(7, 1007)]) == (7, 1000)
+
+
+@pytest.mark.parametrize("words", ["I like tea.", "first line\nsecond (line)"])
+def test_a_memory_that_is_forgotten_leaves_the_prompts_that_quoted_it(
+    data_dir: Path, words: str
+) -> None:
+    with opened(data_dir) as store:
+        asker = told(store, "what do I like?")
+        memories = MemoryService(store)
+        memory = memories.save(words)
+        found = replace(
+            fact(memory.id, words), conversation_id=None, exchange_id=None,
+            match=match(memory.id, kind=PassageKind.MEMORY),
+        )  # fmt: skip
+        others = fact(memory.id + 1, words + " And milk."), fact(memory.id + 2, "like")
+        pieces = tuple(of_fact(each, None) for each in (found, *others))
+        part = PlanPart(PlanPartKind.FACTS, 9, False, pieces)
+        exchange = asker.exchanges[0].id
+        prompt = KeptPrompt(exchange, asker.conversation.id, AT, "m", 1, 1, (part,), ())
+        store.save(PromptKept(prompt))
+        memories.forget(memory.id)
+        kept = Prompts(store).of(exchange)
+        assert kept is not None
+        assert [piece.text == FORGOTTEN for piece in kept.parts[0].pieces] == [True, False, False]

@@ -1,19 +1,48 @@
 """`ask`."""
 
 from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.bootstrap import Services
 from app.chat.reply import Reply
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
-from app.domain.chat import ModelRef, Retrying, TextDelta, ToolAnswered, ToolCallReady
+from app.domain.chat import (
+    MemoryRecalled,
+    ModelRef,
+    Retrying,
+    TextDelta,
+    ToolAnswered,
+    ToolCallReady,
+)
 from app.domain.conversations import Exchange, ExchangeStatus, Text, ToolResult
 from app.domain.ids import ConversationId
 from app.domain.text import one_line
 from app.providers.recall import RECALL, RecallModel
 
 _POLL_S = 0.2
+_TITLES, _TITLE_CHARS = 3, 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Recalled:
+    """An item of the document's `recalled`; `title` is its conversation's."""
+
+    kind: str
+    id: int
+    conversation_id: int | None
+    turn_number: int | None
+    relevance: float
+    injected: bool
+    title: str
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "title"}
+
+
 _NAME_CHARS = 60
 
 
@@ -34,10 +63,13 @@ def ask(services: Services, given: Namespace, terminal: Terminal) -> int:
         reply.stop()  # nobody listens any more; what had come is kept
         raise
     exchange = reply.done.result()
+    recalled = _recalled(services, exchange)
     if terminal.as_json:
-        terminal.document(_asked(exchange, answer, _recalled(services, exchange)))
+        terminal.document(_asked(exchange, answer, recalled))
     elif answer and not answer.endswith("\n"):
         terminal.line()
+    if reply.prompt is not None and (words := _recalled_words(recalled)):
+        terminal.err(words)
     terminal.err(_outcome(exchange))
     return 0 if exchange.status is ExchangeStatus.COMPLETED else 1
 
@@ -60,6 +92,9 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
                 was_words = False
             elif isinstance(event, ToolAnswered):
                 terminal.err(_tool_line(event.result))
+            elif isinstance(event, MemoryRecalled):
+                if event.notice:
+                    terminal.err(f"{event.notice}.")
             elif isinstance(event, Retrying):
                 terminal.err(f"{event.reason}; trying again in {event.wait_s:.0f} s")
         if ended:
@@ -84,26 +119,40 @@ def _outcome(exchange: Exchange) -> str:
     return f"{words} What was said is kept in [{place}]."
 
 
-def _recalled(services: Services, exchange: Exchange) -> list[dict[str, Any]]:
-    """Return the passages that Recall quoted; no other model is given any yet."""
+def _recalled(services: Services, exchange: Exchange) -> list[_Recalled]:
+    """Return what was retrieved, or what Recall quoted."""
     if ModelRef.parse(exchange.model or "").provider != RECALL:
-        return []
+        return [
+            _Recalled(
+                place.item.kind.value, place.item.passage_id, place.item.conversation_id,
+                place.turn_number, round(place.item.relevance, 4), place.item.injected, place.title,
+            )
+            for place in services.prompts.places(exchange.id)
+        ]  # fmt: skip
     model = services.models.chat_model(ModelRef(RECALL, ""))
     quoted = model.quoted_in(exchange.conversation_id) if isinstance(model, RecallModel) else ()
     return [
-        {
-            "kind": each.kind.value,
-            "id": each.passage_id,
-            "conversation_id": each.conversation_id,
-            "turn_number": each.turn_number,
-            "relevance": round(each.relevance, 4),
-            "injected": True,
-        }
+        _Recalled(
+            each.kind.value, each.passage_id, each.conversation_id, each.turn_number,
+            round(each.relevance, 4), injected=True, title=each.conversation_title,
+        )
         for each in quoted
+    ]  # fmt: skip
+
+
+def _recalled_words(recalled: Sequence[_Recalled]) -> str:
+    """Return in a line what was recalled; "" for nothing."""
+    titles = [
+        f"'{one_line(each.title, _TITLE_CHARS)}'" if each.title else each.kind
+        for each in recalled
+        if each.injected
     ]
+    names = list(dict.fromkeys(titles))
+    more = f" and {len(names) - _TITLES:,} more" if len(names) > _TITLES else ""
+    return f"Recalled from {', '.join(names[:_TITLES])}{more}." if names else ""
 
 
-def _asked(exchange: Exchange, answer: str, recalled: list[dict[str, Any]]) -> dict[str, Any]:
+def _asked(exchange: Exchange, answer: str, recalled: Sequence[_Recalled]) -> dict[str, Any]:
     usage = exchange.usage
     return {
         "conversation_id": exchange.conversation_id,
@@ -118,5 +167,5 @@ def _asked(exchange: Exchange, answer: str, recalled: list[dict[str, Any]]) -> d
             "cached_tokens": usage.cached_tokens if usage else None,
             "cost_usd": usage.cost_usd if usage else None,
         },
-        "recalled": recalled,
+        "recalled": [each.plain for each in recalled],
     }
