@@ -64,9 +64,9 @@ from app.system.lock import InstanceLock
 from app.system.logs import start_log
 from app.system.paths import DataPaths
 from app.workers.background_choice import BackgroundChoice
+from app.workers.background_load import BackgroundLoad
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.summary_load import SummaryLoad
 
 if TYPE_CHECKING:
     from app.check import CheckReport
@@ -195,13 +195,12 @@ def build(paths: DataPaths, role: Role) -> Services:
         prices = PriceBook(registry.find_config, own_prices.all)
         background_model = BackgroundModel(store, settings, registry, prices)
         undo.callback(background_model.close)
-        load = SummaryLoad(store, settings)
         workers = WorkerBoard(store, settings, embedder=embedders.active, model=background_model)
         core_memory, memories = CoreMemoryService(store, settings), MemoryService(store)
         toolbox = Toolbox(
             (
                 *ConversationTools(store, search).tools(),
-                *MemoryTools(search, memories, core_memory).tools(),
+                *MemoryTools(store, search, memories, core_memory).tools(),
                 *ManualTools(search, workers.refresh).tools(),
             )
         )
@@ -259,7 +258,7 @@ def build(paths: DataPaths, role: Role) -> Services:
             workers=workers,
             background_model=background_model,
             background=BackgroundChoice(
-                settings, registry, prices, (load.exchanges, load.conversations)
+                settings, registry, prices, BackgroundLoad(store, settings).all()
             ),
             own_prices=own_prices,
             spending=Spending(store),
