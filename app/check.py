@@ -16,6 +16,7 @@ from app.storage.exchanges import Exchanges
 from app.storage.integrity import Integrity
 from app.storage.store import Store
 
+_ROUNDS = 4  # what goes leaves behind what named it
 _AT_ONCE = 500
 
 
@@ -62,8 +63,10 @@ def _problems(store: Store) -> Iterator[str]:
 
 def _mend(store: Store) -> None:
     integrity = Integrity(store)
-    for broken in integrity.broken():
-        integrity.mend(broken.rule)
+    for _ in range(_ROUNDS):
+        mended = [integrity.mend(broken.rule) for broken in integrity.broken()]
+        if not any(mended):
+            break
     for wrong in tuple(_wrong_turns(store)):
         passage = turn_passage(store.ids.passage(), wrong.exchange, wrong.messages)
         made = () if passage is None else (passage,)

@@ -8,24 +8,43 @@ import pytest
 
 from app.check import check
 from app.domain.changes import (
+    Change,
     ConversationEdited,
     ConversationForgotten,
     DraftPut,
     ExchangePut,
+    ExtractionDone,
+    FactPut,
+    MemoryPut,
     MessagesAdded,
     OriginsAdded,
+    PassagesPut,
+    PromptKept,
     SpendAdded,
     SummaryPut,
     TagsChanged,
+    ToolSummaryPut,
 )
 from app.domain.conversations import Message, Role, Text
+from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory
 from app.domain.ids import new_uid
+from app.domain.passages import Passage, PassageKind
+from app.domain.recalls import (
+    KeptPrompt,
+    Piece,
+    PlanPart,
+    PlanPartKind,
+    RecalledItem,
+    RecallLayer,
+)
 from app.domain.turns import calculate_exchanges
 from app.storage.database import Connection
-from app.storage.integrity import RULES, Broken, Rule, broken_in
+from app.storage.integrity import Broken, broken_in
+from app.storage.integrity_rules import RULES
 from app.storage.passages import Passages
+from app.storage.rule import Rule
 from app.storage.store import Store
-from tests.fakes.stored import AT, asked, grow, killed, opened, tables, tell, told
+from tests.fakes.stored import AT, Told, asked, grow, killed, opened, tables, tell, told
 
 # What is done to the tables, what the check then says, and whether it can be mended.
 WRONGS = [
@@ -64,10 +83,30 @@ WRONGS = [
     ("UPDATE origin SET local_id = 99 WHERE kind = 'message'", "An import names the message 99", True),
     ("UPDATE spend SET exchange_id = 99", "Money was spent on exchange 99", True),
     ("INSERT INTO space VALUES ('lost', 3, 8, 'm', '2026-01-01', NULL, NULL)", "The embedding space lost has no table", True),
+    ("UPDATE fact SET uid = 'same'", "The uid same is that of two facts", False),
+    ("UPDATE fact SET conversation_id = 99 WHERE id = 4", "The fact 4 is from a conversation", True),
+    ("UPDATE fact SET exchange_id = 99 WHERE id = 4", "The fact 4 is from a turn", True),
+    ("UPDATE fact SET message_id = 99 WHERE id = 4", "The fact 4 is from a message", True),
+    ("UPDATE fact SET superseded_by = 99 WHERE id = 5", "The fact 5 was superseded by one that does not exist", True),
+    ("UPDATE fact SET valid_until = NULL WHERE id = 5", "The fact 5 was superseded and has not ended", True),
+    ("INSERT INTO fact_version SELECT 99, * EXCLUDE (fact_id) FROM fact_version WHERE fact_id = 4", "A wording is of fact 99", True),
+    ("DELETE FROM fact_version WHERE fact_id = 4", "The fact 4 has no version of its wording", True),
+    ("INSERT INTO fact_version SELECT fact_id, '2020-01-01', * EXCLUDE (fact_id, made_at) REPLACE (99 AS exchange_id) FROM fact_version WHERE fact_id = 4", "A wording of fact 4 is from a turn", True),
+    ("UPDATE extraction SET exchange_id = 99", "The turn 99 was read for facts", True),
+    ("UPDATE memory SET conversation_id = 99", "The memory 6 was saved in a conversation", True),
+    ("UPDATE tool_summary SET exchange_id = 99", "The tool summary 7 is of a turn", True),
+    ("UPDATE tool_summary SET message_id = 99", "The tool summary 7 is of a message", True),
+    ("UPDATE fact SET valid_until = '2027-01-01' WHERE id = 4", "The passage 4 is of a fact that does not exist or", True),
+    ("DELETE FROM memory", "The passage 6 is of a memory that does not exist", True),
+    ("DELETE FROM tool_summary", "The passage 7 is of a tool summary that does not exist", True),
+    ("UPDATE prompt SET exchange_id = 99", "A prompt is of turn 99", True),
+    ("DELETE FROM prompt", "Something was recalled for turn 1", True),
+    ("UPDATE recalled SET conversation_id = 99", "Something was recalled from conversation 99", True),
+    ("UPDATE prompt_text SET conversation_id = 99", "Words of a prompt are from conversation 99", True),
     ("UPDATE state SET conversation = 1", "The counter of conversations is behind the conversation 2", True),
     ("UPDATE state SET exchange = 1", "The counter of exchanges is behind the exchange 3", True),
     ("UPDATE state SET message = 1", "The counter of messages is behind the message 6", True),
-    ("UPDATE state SET passage = 1", "The counter of passages is behind the passage 3", True),
+    ("UPDATE state SET passage = 1", "The counter of passages is behind the passage 7", True),
     ("UPDATE state SET position = 1", "The database's position is behind the record 3", False),
     ("INSERT INTO state VALUES (1, 9, 9, 9, 9, 9)", "The database has 2 rows of state", False),
 ]  # fmt: skip
@@ -101,7 +140,40 @@ def fill(store: Store) -> None:
         OriginsAdded("claude", "conversation", (("c", conversation),)),
         OriginsAdded("claude", "message", (("m", first.messages[0].id),)),
         SpendAdded(AT, "chat", "m", 1, 1, 0, 0.1, exchange),
+        *learned(store, first),
     )
+
+
+def learned(store: Store, talk: Told) -> list[Change]:
+    """Return a fact and the one it superseded, a memory, a tool summary, a prompt: passages 4 to 7."""
+    exchange, message = talk.exchanges[0], talk.messages[0]
+    place = (talk.conversation.id, exchange.id)
+    new, old, memory, tool = (store.ids.passage() for _ in range(4))
+    fact = Fact(
+        new, new_uid(), "The user lives in Oslo.", FactCategory.IDENTITY, "user: home", *place,
+        message.id, AT, BY_PATTERNS, AT,
+    )  # fmt: skip
+    ended = replace(
+        fact, id=old, uid=new_uid(), text="The user lives in Rome.", valid_until=AT,
+        superseded_by=new,
+    )  # fmt: skip
+    kinds = {
+        new: PassageKind.FACT, memory: PassageKind.MEMORY, tool: PassageKind.TOOL_SUMMARY,
+    }  # fmt: skip
+    passages = tuple(Passage(each, kind, each, *place, "h", AT, 5) for each, kind in kinds.items())
+    item = RecalledItem(
+        RecallLayer.FACT, PassageKind.FACT, new, *place, None, 0.9, 0.9, 1.0, 10, injected=True
+    )
+    part = PlanPart(PlanPartKind.FACTS, 10, cacheable=False, pieces=(Piece(fact.text, place[0]),))
+    return [
+        FactPut(fact),
+        FactPut(ended),
+        MemoryPut(Memory(memory, new_uid(), "Remember this.", AT, *place)),
+        ToolSummaryPut(tool, *place, message.id, 0, "read -> 1 line", "extractive", AT),
+        PassagesPut(passages),
+        ExtractionDone(exchange.id, talk.conversation.id, "h", BY_PATTERNS, 2, AT),
+        PromptKept(KeptPrompt(exchange.id, place[0], AT, "m", 1000, 2000, (part,), (item,))),
+    ]
 
 
 class BackAsItWas(Exception):
