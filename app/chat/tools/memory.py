@@ -8,11 +8,13 @@ from typing import Any
 
 from app.chat.tools.conversations import QUERY, limit_of
 from app.chat.tools.quoting import OFFSET, cut, date, document, part_of, percent, quoted
+from app.chat.tools.said_by_user import SaidByUser
 from app.chat.tools.toolbox import Tool, ToolContext
 from app.domain.passages import PassageKind, SearchResult
 from app.memory.core_memory import CoreMemoryService
 from app.memory.memories import LIMIT_CHARS, MemoryService
 from app.memory.search import SearchService
+from app.storage.store import Store
 
 _SNIPPET_CHARS = 160
 _QUESTION_CHARS = 100
@@ -30,8 +32,13 @@ class MemoryTools:
     """Reads and writes memory. Blocking; thread-safe."""
 
     def __init__(
-        self, search: SearchService, archive: MemoryService, core: CoreMemoryService
+        self,
+        store: Store,
+        search: SearchService,
+        archive: MemoryService,
+        core: CoreMemoryService,
     ) -> None:
+        self._said = SaidByUser(store)
         self._search = search
         self._archive = archive
         self._core = core
@@ -98,9 +105,12 @@ class MemoryTools:
         line = " ".join(arguments["text"].split())
         if line in self._core.text().splitlines():
             return _core_memory(self._core.text())
+        self._said.check(line, context)
         return _core_memory(self._core.append(line, context.model))
 
     def _replace(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        if arguments["new"].strip():
+            self._said.check(arguments["new"], context)
         return _core_memory(self._core.replace(arguments["old"], arguments["new"], context.model))
 
 
