@@ -32,6 +32,7 @@ _MANY_PASSAGES = 20_000  # fitted up to 1,500: what a hundred thousand do is not
 
 _BIAS, _NEARNESS, _SHARE, _PASSAGES = -0.89, 1.77, 3.67, -0.89
 _WORDS_BIAS, _WORDS_SHARE, _WORDS_PASSAGES = 5.7, 6.4, -0.5
+_SUREST = 3.0  # log odds: beyond them, all would pass that is anywhere near the best
 _FALL = 0.6  # of the log odds, for each unit that a score is below the best
 
 _TYPICAL_SHARE = 0.3  # of the words, where there is no index to ask
@@ -56,8 +57,8 @@ def judged(
         odds = log_odds(own, share, background, passages)
     else:
         odds = _WORDS_BIAS + _WORDS_SHARE * share + _WORDS_PASSAGES * _size(passages)
-    best = ranked[0].score
-    return [replace(each, relevance=sigmoid(odds - _FALL * (best - each.score))) for each in ranked]
+    sure, best = min(odds, _SUREST), ranked[0].score
+    return [replace(each, relevance=sigmoid(sure - _FALL * (best - each.score))) for each in ranked]
 
 
 def log_odds(
