@@ -50,7 +50,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_a_cloud_model_is_not_chosen_before_a_yes_to_its_price(cli: CommandLine) -> None:
     ran = cli("config", "set", "background_model", CLOUD)
     assert ran.code == 1
-    assert "would read 2 turns of your history now: 3 requests" in ran.err
+    assert "would read 2 turns of your history now: 4 requests" in ran.err
     assert "for about $0.01" in ran.err
     assert "would be sent to https://api.openai.com/v1" in ran.err
     assert "Add --yes to agree" in ran.err
