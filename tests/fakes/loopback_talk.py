@@ -87,7 +87,7 @@ def _last_words(body: dict[str, Any]) -> str:
 
 
 def _wanted_tool(body: dict[str, Any], question: str) -> str | None:
-    """The first tool offered, if the user asks for one and its answer is not there yet."""
+    """A tool that searches, else the first, if the user asks for one and has no answer yet."""
     tools = body.get("tools") or []
     last = (body.get("messages") or body.get("input") or [{}])[-1]
     answered = (
@@ -101,5 +101,5 @@ def _wanted_tool(body: dict[str, Any], question: str) -> str | None:
         or not re.search(r"\b(?:tool|search|look up)", question, re.IGNORECASE)
     ):
         return None
-    name = tools[0].get("name") or tools[0].get("function", {}).get("name")
-    return str(name)
+    names = [str(tool.get("name") or tool.get("function", {}).get("name")) for tool in tools]
+    return next((name for name in names if name.endswith("search")), names[0])
