@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from app.chat.commands.book import CommandBook
 from app.chat.commands.everything import command_book
 from app.chat.exchanges import ExchangeLoop
+from app.chat.inspecting import Inspector
 from app.chat.library import Library
 from app.chat.looking_up import LookUps
 from app.chat.models import ModelDirectory
@@ -111,6 +112,7 @@ class Services:
     core_memory: CoreMemoryService
     memories: MemoryService
     prompts: Prompts
+    inspector: Inspector
     look_ups: LookUps
     chat: ExchangeLoop
     slates: CleanSlates
@@ -241,6 +243,7 @@ def build(paths: DataPaths, role: Role) -> Services:
             core_memory=core_memory,
             memories=memories,
             prompts=Prompts(store),
+            inspector=Inspector(store),
             look_ups=look_ups,
             chat=chat,
             slates=slates,

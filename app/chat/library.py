@@ -124,6 +124,10 @@ class Library:
         """Take a conversation out of list, search and recall, or bring it back."""
         self._edit(conversation_id, archived=archived)
 
+    def use_memory(self, conversation_id: ConversationId, used: bool) -> None:
+        """Let memory contribute to the answers of a conversation, or no longer."""
+        self._edit(conversation_id, recalls=used)
+
     def choose_model(self, conversation_id: ConversationId, model: str | None) -> None:
         """Set the model (PROVIDER:MODEL) of a conversation; None is the default model."""
         self._edit(conversation_id, model=model or "")

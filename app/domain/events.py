@@ -14,7 +14,7 @@ class Changed:
         conversations: Rows of the conversation list: title, pin, archive, trash, tags, new ones.
         messages_in: Conversations whose tree or shown path changed.
         turns_completed: Exchanges that have just become complete: workers wake for these.
-        exchanges: Exchanges whose record changed: status, usage, problem.
+        exchanges: Exchanges whose record changed: status, usage, problem, what they were asked with.
         settings: Keys of `appconfig`.
         providers: Names of providers added, changed or removed.
         passages: Whether search has something to add or drop.

@@ -120,12 +120,15 @@ class KeptPrompt:
 class RecalledPlace:
     """A recalled item as a chip shows it.
 
-    `title` is its conversation's, "" where it belongs to none; `turn_number` the place of its
-    exchange on its own path. `text` is the fact, the memory, or the question that began the turn;
-    "" where that is gone.
+    `title` is its conversation's, "" where it belongs to none. `exchange_id` is the turn to jump to,
+    of a conversation the one it was found by; `turn_number` its place on its own path, `said_at` when
+    it began (UTC). `text` is the fact, the memory, or the question that began the turn; "" where that
+    is gone.
     """
 
     item: RecalledItem
     title: str
     turn_number: int | None
     text: str
+    exchange_id: ExchangeId | None = None
+    said_at: datetime | None = None

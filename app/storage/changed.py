@@ -16,6 +16,7 @@ from app.domain.changes import (
     MemoryPut,
     MessagesAdded,
     PassagesPut,
+    PromptKept,
     ProviderPut,
     SettingPut,
     TagsChanged,
@@ -50,6 +51,8 @@ def changed_by(changes: Iterable[Change]) -> Changed:
                 messages_in.add(exchange.conversation_id)
                 if exchange.status is ExchangeStatus.COMPLETED:
                     completed.add(exchange.id)
+            case PromptKept(prompt=prompt):
+                exchanges.add(prompt.exchange_id)
             case PassagesPut():
                 passages = True
             case TagsChanged(conversation_id=tagged):

@@ -1,7 +1,8 @@
 """Queries about what answers were asked with: prompts filled in again, recalled items in place."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from app.domain import codec
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
@@ -50,20 +51,37 @@ class Prompts:
 
     def places(self, exchange_id: ExchangeId) -> tuple[RecalledPlace, ...]:
         """Return the items of an exchange's newest prompt, with what a chip says of them, in order."""
-        items = self._store.read(lambda cursor: _newest_items(cursor, exchange_id))
+        return self.placed(self._store.read(lambda cursor: _newest_items(cursor, exchange_id)))
+
+    def placed(self, items: Sequence[RecalledItem]) -> tuple[RecalledPlace, ...]:
+        """Return items with what a chip says of them, in order."""
         shown = self._passages.shown(item.passage_id for item in items)
-        asked = [item.exchange_id for item in items if item.exchange_id is not None]
-        questions = self._passages.questions(asked)
-        titles, numbers = self._store.read(lambda cursor: _titles_and_numbers(cursor, items))
+        found_by = {each: place.exchange_id for each, (place, _) in shown.items()}
+        turns = [item.exchange_id or found_by.get(item.passage_id) for item in items]
+        questions = self._passages.questions(turn for turn in turns if turn is not None)
+        titles, begun = self._store.read(lambda cursor: _titles_and_turns(cursor, items, turns))
         placed = []
-        for item in items:
+        for item, turn in zip(items, turns, strict=True):
             of_turn = item.kind in (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
-            text = questions.get(item.exchange_id or 0, "") if of_turn else ""
+            text = questions.get(turn or 0, "") if of_turn else ""
             if not text and item.passage_id in shown:
                 text = " ".join(part.text for part in shown[item.passage_id][1].parts)
             title = titles.get(item.conversation_id or 0, "")
-            placed.append(RecalledPlace(item, title, numbers.get(item.exchange_id or 0), text))
+            number, said_at = begun.get(turn or 0, (None, None))
+            placed.append(RecalledPlace(item, title, number, text, turn, said_at))
         return tuple(placed)
+
+    def notices(self, exchange_ids: Iterable[ExchangeId]) -> Mapping[ExchangeId, str]:
+        """Return `KeptPrompt.notice` of the newest prompt of each exchange that has one."""
+        wanted = list(exchange_ids)
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT exchange_id, arg_max(notice, sent_at) FROM prompt "
+                "WHERE exchange_id IN (SELECT unnest(?)) GROUP BY exchange_id",
+                [wanted],
+            ).fetchall()
+        )
+        return dict(rows)
 
     def last_window(self, exchange_ids: Iterable[ExchangeId]) -> tuple[MessageId | None, int]:
         """Return where the window of the newest prompt of some exchanges began, and its limit.
@@ -159,16 +177,16 @@ def _item(row: Row) -> RecalledItem:
     )  # fmt: skip
 
 
-def _titles_and_numbers(
-    cursor: Connection, items: Iterable[RecalledItem]
-) -> tuple[dict[int, str], dict[int, int]]:
-    """Return titles by conversation and turn numbers by exchange."""
+def _titles_and_turns(
+    cursor: Connection, items: Iterable[RecalledItem], turns: Iterable[ExchangeId | None]
+) -> tuple[dict[int, str], dict[int, tuple[int, datetime]]]:
+    """Return titles by conversation; turn numbers and when they began by exchange."""
     conversations = list({item.conversation_id for item in items} - {None})
-    exchanges = list({item.exchange_id for item in items} - {None})
     titles = cursor.execute(
         "SELECT id, title FROM conversation WHERE id IN (SELECT unnest(?))", [conversations]
     ).fetchall()
-    numbers = cursor.execute(
-        "SELECT id, turn_number FROM exchange WHERE id IN (SELECT unnest(?))", [exchanges]
+    begun = cursor.execute(
+        "SELECT id, turn_number, started_at FROM exchange WHERE id IN (SELECT unnest(?))",
+        [list(set(turns) - {None})],
     ).fetchall()
-    return dict(titles), dict(numbers)
+    return dict(titles), {each: (number, from_db(at)) for each, number, at in begun}
