@@ -88,7 +88,7 @@ class FoundExchange:
 class FoundConversation:
     """A past conversation, ranked by the better of its summary and its best turn.
 
-    `exchanges` are its best, more than will be taken; `exchange_count` all it has.
+    `exchanges` are its best, more than will be taken; `exchange_count` all it has. `summary` is cut.
     """
 
     match: Match

@@ -24,6 +24,7 @@ from app.domain.retrieved import (
     Retrieved,
     Segment,
 )
+from app.domain.text import one_line
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.memory.finding import Asking, Finder, by_passage, weighed
@@ -41,6 +42,7 @@ _log = logging.getLogger(__name__)
 
 _CONSIDERED = 120  # passages: those after them never came into a prompt
 _SPARE = 2  # more than will be taken, of each
+_SUMMARY_CHARS = 400  # two or three sentences; imported ones may be longer than all the budget
 _TOO_LONG = "Recall was cut short, because it took too long."
 _FAILED = "A part of recall failed; the log says more."
 
@@ -304,7 +306,7 @@ def _conversation(
         conversation_id=talk,
         title=head.title,
         started_at=head.started_at,
-        summary=head.summary,
+        summary=one_line(head.summary, _SUMMARY_CHARS),
         exchange_count=head.exchange_count,
         exchanges=exchanges,
     )
