@@ -54,6 +54,7 @@ def ask(services: Services, given: Namespace, terminal: Terminal) -> int:
     conversation_id = None if given.conversation is None else ConversationId(given.conversation)
     model = None if given.model is None else services.models.check_name(given.model)
     services.index_sync.catch_up_a_little(terminal.cancelled)
+    services.meaning.look(text)  # loads what finds by meaning: recall would not wait for that
     reply = services.chat.send(
         conversation_id, (Text(text),), model=model, private=given.private
     ).result()
