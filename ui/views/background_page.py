@@ -142,6 +142,8 @@ class _ChooserCard(QFrame):
         else:
             words = f"Now: {in_force}."
         self.state.setText(words)
+        if self.value == in_force:
+            self.words.hide()  # what it would take is past
         self._follow()
 
     def show_plan(self, plan: BackgroundPlan) -> None:
