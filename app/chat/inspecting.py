@@ -69,17 +69,16 @@ class Inspector:
         self._feedback = Feedback(store)
         self._passages = Passages(store)
 
-    def contributions(self, exchanges: Sequence[Exchange]) -> Mapping[ExchangeId, Contribution]:
-        """Return what was injected into the answers of exchanges that have a prompt."""
-        notices = self._prompts.notices(each.id for each in exchanges)
+    def contributions(self, ids: Iterable[ExchangeId]) -> Mapping[ExchangeId, Contribution]:
+        """Return what was injected into the answers of those exchanges that have a prompt."""
+        notices = self._prompts.notices(ids)
         found = {}
-        for exchange in exchanges:
-            if exchange.id in notices:
-                places = self._prompts.places(exchange.id)
-                is_any = any(place.item.injected for place in places)
-                sources = self._sources(exchange, places, {}) if is_any else ()
-                injected = tuple(each for each in sources if each.place.item.injected)
-                found[exchange.id] = Contribution(injected, notices[exchange.id])
+        for exchange_id, exchange in self._exchanges.by_ids(notices).items():
+            places = self._prompts.places(exchange_id)
+            is_any = any(place.item.injected for place in places)
+            sources = self._sources(exchange, places, {}) if is_any else ()
+            injected = tuple(each for each in sources if each.place.item.injected)
+            found[exchange_id] = Contribution(injected, notices[exchange_id])
         return found
 
     def inspect(self, exchange_id: ExchangeId, run: int = 0) -> Inspection:

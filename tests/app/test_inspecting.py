@@ -60,7 +60,7 @@ def test_what_was_injected_comes_with_its_place_and_whether_it_is_cited(data_dir
         asker = told(store, ("what do I like?", answer), "and now?")
         left_out = item(store, cake, injected=False)
         store.save(PromptKept(prompt(asker, 0, item(store, tea), left_out, notice="slow")))
-        found = Inspector(store).contributions(asker.exchanges)
+        found = Inspector(store).contributions(each.id for each in asker.exchanges)
         assert list(found) == [asker.exchanges[0].id]
         contribution = found[asker.exchanges[0].id]
         assert contribution.notice == "slow"

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible, QGuiApplication, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.domain.conversations import (
@@ -28,7 +28,14 @@ from ui.widgets.transcript.folds import Fold
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import Divider
 from ui.widgets.transcript.turn import TurnWidget
-from ui.widgets.transcript.values import Branch, Citation, Footer, TurnContent, TurnHead
+from ui.widgets.transcript.values import (
+    Branch,
+    Footer,
+    SourceChip,
+    Sources,
+    TurnContent,
+    TurnHead,
+)
 from ui.widgets.transcript.view import TranscriptView
 from ui.widgets.transcript.words import day_words, duration, footer_words, size
 
@@ -222,9 +229,9 @@ def test_names_and_problems_are_never_taken_for_rich_text(qtbot: QtBot) -> None:
         status=ExchangeStatus.INTERRUPTED,
         footer=Footer(evil, Usage(1, 1)),
         problem=Problem("x", evil, evil),
-        citations=(Citation(1, 1, evil),),
     )
-    _, widget = show(qtbot, content)
+    view, widget = show(qtbot, content)
+    view.show_sources(0, Sources((SourceChip(0, "*", evil, evil, evil),), evil))
     for label in widget.findChildren(QLabel):
         assert label.textFormat() is Qt.TextFormat.PlainText
     for each in widget.findChildren(QWidget):
@@ -252,13 +259,83 @@ def test_a_problem_is_shown_where_it_happened_with_its_next_step(qtbot: QtBot) -
         next(b for b in widget.findChildren(QPushButton) if b.text() == "Retry").click()
 
 
-def test_citations_are_chips_that_lead_to_their_turn(qtbot: QtBot) -> None:
-    chips = (Citation(7_000_000_000, 3, "An old talk", 0.91), Citation(9, 1, "Another"))
-    view, widget = show(qtbot, turn(0, "Go", "So", citations=chips))
-    with qtbot.waitSignal(view.citation_clicked) as clicked:
-        tool(widget, "An old talk").click()
-    assert clicked.args == [7_000_000_000, 3]
-    assert "91%" in tool(widget, "An old talk").text()
+def chips(count: int, *cited: int) -> Sources:
+    return Sources(
+        tuple(
+            SourceChip(at, "*", "Turn", f"Talk {at}", f"{at} % relevant", at in cited)
+            for at in range(count)
+        )
+    )
+
+
+def test_sources_are_chips_that_lead_to_where_they_come_from(qtbot: QtBot) -> None:
+    view, widget = show(qtbot, turn(0, "Go", "So"))
+    height = widget.height_for(600)
+    view.show_sources(0, chips(2))
+    assert widget.height_for(600) > height
+    with qtbot.waitSignal(view.source_clicked) as clicked:
+        tool(widget, "Talk 1").click()
+    assert clicked.args == [0, 1]
+    chip = tool(widget, "Talk 0")
+    assert chip.accessibleName() == "Turn: Talk 0"
+    assert "0 % relevant" in chip.toolTip()
+    assert chip in widget.focus_stops()
+    view.show_sources(0, Sources())
+    assert widget.height_for(600) == height
+
+
+def test_many_sources_fold_and_those_that_are_cited_stay_in_sight(qtbot: QtBot) -> None:
+    view, widget = show(qtbot, turn(0, "Go", "So"))
+    view.show_sources(0, chips(7, 6))
+    view.arrange()
+    texts = [each.text() for each in widget.findChildren(QToolButton) if "Talk" in each.text()]
+    assert [each.split()[2] for each in texts] == ["6", "0", "1", "2"]
+    assert tool(widget, "Talk 6").accessibleName().endswith("cited in the answer")
+    more = tool(widget, "+3")
+    more.click()
+    view.arrange()
+    assert more.isHidden()
+    assert tool(widget, "Talk 5").isVisible()
+    assert QApplication.focusWidget() is tool(widget, "Talk 3")
+
+
+def test_five_sources_are_shown_since_a_number_would_take_as_much_room(qtbot: QtBot) -> None:
+    view, widget = show(qtbot, turn(0, "Go", "So"))
+    view.show_sources(0, chips(5))
+    view.arrange()
+    assert tool(widget, "Talk 4").isVisible()
+    assert not any(each.text() == "+1" for each in widget.findChildren(QToolButton))
+
+
+def test_what_went_wrong_with_recall_is_a_quiet_line(qtbot: QtBot) -> None:
+    view, widget = show(qtbot, turn(0, "Go", "So"))
+    view.show_sources(0, Sources(notice="It took longer than 0.5 s."))
+    words = [each.text() for each in widget.findChildren(QLabel)]
+    assert "Recall: It took longer than 0.5 s." in words
+
+
+def test_sources_come_back_with_a_turn_that_was_out_of_sight(qtbot: QtBot) -> None:
+    view, widget = show(qtbot, turn(0, "Go", "So"))
+    view.show_sources(0, chips(1))
+    view.set_theme(Theme())
+    again = view.turn_widget(0)
+    assert again is not None
+    assert again is not widget
+    assert tool(again, "Talk 0").isVisibleTo(again)
+    view.show_conversation([])
+    view.show_sources(0, chips(1))  # of a turn that is gone
+
+
+def test_an_answer_asks_to_be_inspected_and_a_turn_why_it_was_not_recalled(qtbot: QtBot) -> None:
+    view, widget = show(qtbot, turn(0, "Go", "So"))
+    with qtbot.waitSignal(view.inspect_requested) as wished:
+        action(widget, 1, "Inspect").click()
+    assert wished.args == [0]
+    menu = QMenu()
+    widget.frames()[0].meta.fill_menu(menu)
+    with qtbot.waitSignal(view.why_requested) as wished:
+        next(each for each in menu.actions() if each.text().startswith("Why")).trigger()
+    assert wished.args == [0]
 
 
 def test_a_running_turn_shows_no_figures_yet(qtbot: QtBot) -> None:
@@ -351,7 +428,7 @@ def test_the_last_answer_keeps_its_actions_in_sight(qtbot: QtBot) -> None:
     view, widget = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"))
     first = view.turn_widget(0)
     assert first is not None
-    assert len(widget.frames()[1].meta.buttons) == 4
+    assert len(widget.frames()[1].meta.buttons) == 5
     assert len(first.frames()[1].meta.buttons) == 0
 
 

@@ -506,8 +506,11 @@ def test_the_menu_key_offers_the_actions(qtbot: QtBot, shown: Shown) -> None:
     assert popup is not None
     labels = [action.text() for action in popup.actions()]
     popup.close()
-    assert labels[:4] == ["Copy", "Regenerate", "Fork from here", "Copy link"]
-    assert labels[4:] == ["Is this found by search?"]
+    assert labels[:5] == ["Copy", "Regenerate", "Fork from here", "Copy link", "Inspect"]
+    assert labels[5:] == [
+        "Is this found by search?",
+        "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}",
+    ]
 
 
 def test_keys_in_a_text_scroll_the_transcript(qtbot: QtBot, shown: Shown) -> None:

@@ -153,7 +153,6 @@ class Program(QObject):
         transcript = self._transcript
         transcript.link_activated.connect(self.links.follow)
         transcript.link_hovered.connect(self._window.statusBar().showMessage)
-        transcript.citation_clicked.connect(self._open_numbered)
 
     def _wire_actions(self) -> None:
         actions = self._window.actions_by_name

@@ -22,9 +22,10 @@ from ui.widgets.transcript.frames import MessageFrame
 from ui.widgets.transcript.look import Look
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.meta import Action
-from ui.widgets.transcript.panels import InterruptedMark, ProblemPanel, citation_chips, file_chips
+from ui.widgets.transcript.panels import InterruptedMark, ProblemPanel, file_chips
 from ui.widgets.transcript.parts import Column, Label
-from ui.widgets.transcript.values import Citation, Footer
+from ui.widgets.transcript.sources import SourceRow
+from ui.widgets.transcript.values import Footer, Sources
 from ui.widgets.transcript.words import duration, footer_words
 
 _WAITING = "Waiting for the first words …"
@@ -36,11 +37,13 @@ class AnswerFrame(MessageFrame):
 
     Signals:
         retry_clicked, continue_clicked: After a failed, an interrupted reply.
+        source_clicked: The number of something recalled.
         scroll_wanted: A widget and how far below its top something wants to be seen.
     """
 
     retry_clicked = Signal()
     continue_clicked = Signal()
+    source_clicked = Signal(int)
     scroll_wanted = Signal(object, int)
 
     def __init__(self, look: Look, name: str, actions: Sequence[Action]) -> None:
@@ -49,6 +52,9 @@ class AnswerFrame(MessageFrame):
         self._content.changed.connect(self.changed)
         self._end = Column(self, gap=look.px(0.6))
         self._end.changed.connect(self.changed)
+        self._sources = Column(self, gap=look.px(0.3))
+        self._sources.changed.connect(self.changed)
+        self._shown_sources = Sources()
         self._calls: dict[str, tuple[Fold, ToolCall | None]] = {}
         self._stream: MessageText | None = None
         self._thinking: _LiveThinking | None = None
@@ -96,10 +102,8 @@ class AnswerFrame(MessageFrame):
 
     # how it ended
 
-    def show_end(
-        self, status: ExchangeStatus, problem: Problem | None, citations: tuple[Citation, ...]
-    ) -> None:
-        """Show what follows the words: a problem, an interruption, where it drew from."""
+    def show_end(self, status: ExchangeStatus, problem: Problem | None) -> None:
+        """Show what follows the words: a problem, an interruption."""
         self._end.clear()
         self._waiting = None
         if status is ExchangeStatus.FAILED:
@@ -111,8 +115,19 @@ class AnswerFrame(MessageFrame):
             mark = InterruptedMark(self._look, problem)
             mark.continue_clicked.connect(self.continue_clicked)
             self._end.add(mark)
-        if citations:
-            self._end.add(citation_chips(self._look, citations))
+
+    def show_sources(self, sources: Sources) -> None:
+        """Show what memory contributed, and what went wrong with it."""
+        if sources == self._shown_sources:
+            return
+        self._shown_sources = sources
+        self._sources.clear()
+        if sources.chips:
+            row = SourceRow(self._look, sources.chips)
+            row.clicked.connect(self.source_clicked)
+            self._sources.add(row)
+        if sources.notice:
+            self._sources.add(Label(f"Recall: {sources.notice}", "small"))
 
     def show_footer(self, footer: Footer) -> None:
         """Show model, tokens, cost and times under the answer."""
@@ -196,7 +211,7 @@ class AnswerFrame(MessageFrame):
         """Place the content, what follows it, and the actions."""
         margin, gap = self._look.px(0.3), self._look.px(0.6)
         inner, y = width - 2 * margin, margin
-        for column in (self._content, self._end):
+        for column in (self._content, self._end, self._sources):
             height = column.height_for(inner)
             if height:
                 y += gap if y > margin else 0

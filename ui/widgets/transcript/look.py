@@ -18,7 +18,8 @@ class TurnEvents(QObject):
         coverage_requested: Say whether search finds it.
         retry_requested, continue_requested: After a failed, an interrupted reply.
         branch_requested: Show sibling `position` (from 1) at the message with this id.
-        citation_clicked: Conversation and turn.
+        why_requested: Say why it was not recalled. inspect_requested: Show what its answer came from.
+        source_clicked: The number of a source under its answer.
         link_activated: True target and the words it stands behind. link_hovered: a target, or "".
         attachment_activated: Content hash.
         dragged_to: Words are being selected, the mouse is there (global coordinates).
@@ -34,7 +35,9 @@ class TurnEvents(QObject):
     retry_requested = Signal(int)
     continue_requested = Signal(int)
     branch_requested = Signal(int, object, int)
-    citation_clicked = Signal(object, int)
+    why_requested = Signal(int)
+    inspect_requested = Signal(int)
+    source_clicked = Signal(int, int)
     link_activated = Signal(str, str)
     link_hovered = Signal(str)
     attachment_activated = Signal(str)

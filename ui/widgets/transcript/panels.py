@@ -13,7 +13,7 @@ from app.domain.text import one_line
 from ui.rendering.inline import tip_of
 from ui.widgets.transcript.look import Look
 from ui.widgets.transcript.parts import FlowRow, Label, Panel, small_label
-from ui.widgets.transcript.values import Citation, TurnHead
+from ui.widgets.transcript.values import TurnHead
 from ui.widgets.transcript.words import day_words, size
 
 _CHIP_CHARS = 60
@@ -106,7 +106,7 @@ def file_chips(look: Look, files: list[Image | Attachment]) -> FlowRow:
     """Return a row with a chip for each attachment; pictures show themselves small."""
     row = FlowRow(gap=look.px(0.4))
     for file in files:
-        chip = _chip(one_line(file.name or "file", _CHIP_CHARS))
+        chip = chip_of(one_line(file.name or "file", _CHIP_CHARS))
         if isinstance(file, Attachment) and file.size_bytes is not None:
             chip.setText(f"{chip.text()}  ·  {size(file.size_bytes)}")
         chip.setToolTip(tip_of(f"{file.name}, {file.media_type}"))
@@ -129,23 +129,8 @@ def _add_thumbnail(look: Look, chip: QToolButton, content_hash: str) -> None:
     chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
 
 
-def citation_chips(look: Look, citations: tuple[Citation, ...]) -> FlowRow:
-    """Return a row with a chip for each turn that the answer drew on."""
-    row = FlowRow(gap=look.px(0.4))
-    row.add(small_label("From earlier:", "small"))
-    for citation in citations:
-        words = one_line(citation.label, _CHIP_CHARS)
-        if citation.relevance is not None:
-            words += f"  {citation.relevance:.0%}"
-        chip = _chip(words)
-        chip.setToolTip(tip_of(f"{citation.label}, turn {citation.turn_number}"))
-        clicked = look.events.citation_clicked
-        chip.clicked.connect(partial(clicked.emit, citation.conversation_id, citation.turn_number))
-        row.add(chip)
-    return row
-
-
-def _chip(words: str) -> QToolButton:
+def chip_of(words: str) -> QToolButton:
+    """Return a small button with a round edge."""
     chip = QToolButton()
     chip.setText(words.replace("&", "&&"))
     chip.setAccessibleName(words)

@@ -16,7 +16,7 @@ from ui.widgets.transcript.message_text import MessageText, put_on_clipboard
 from ui.widgets.transcript.meta import Action
 from ui.widgets.transcript.panels import CLEAN_SLATE, Divider
 from ui.widgets.transcript.parts import Column
-from ui.widgets.transcript.values import Footer, TurnContent, TurnHead, answer_text
+from ui.widgets.transcript.values import Footer, Sources, TurnContent, TurnHead, answer_text
 from ui.widgets.transcript.words import model_words, moment
 
 HIGHLIGHT_MS = 2000
@@ -45,6 +45,7 @@ class TurnWidget(QWidget):
         self._measured: tuple[int, int] | None = None
         self._content: TurnContent | None = None
         self._answer: AnswerFrame | None = None
+        self._sources = Sources()
         self._is_last = False
         self._slate: Divider | None = None
         self._column = Column(self, gap=look.px(0.35))
@@ -92,6 +93,12 @@ class TurnWidget(QWidget):
             self._rebuild(content)
         self._show_end(content)
         self._show_branches(content)
+
+    def show_sources(self, sources: Sources) -> None:
+        """Show what memory contributed to the answer."""
+        self._sources = sources
+        if self._answer is not None:
+            self._answer.show_sources(sources)
 
     def set_last(self, is_last: bool) -> None:
         """Say whether this is the last turn, whose actions stay in sight."""
@@ -202,7 +209,12 @@ class TurnWidget(QWidget):
                 lambda: events.fork_requested.emit(self.index),
             ),
             self._link_action(),
-            self._coverage_action(),
+            Action(
+                "Inspect",
+                "Show what was recalled for this answer, and exactly what was sent",
+                lambda: events.inspect_requested.emit(self.index),
+            ),
+            *self._search_actions(),
         ]
         model = content.footer.model
         name = f"Answer, {model_words(model)}" if model else "Answer"
@@ -211,6 +223,8 @@ class TurnWidget(QWidget):
         answer.continue_clicked.connect(lambda: events.continue_requested.emit(self.index))
         answer.scroll_wanted.connect(self.scroll_wanted)
         answer.meta.branch_requested.connect(self._on_branch_requested)
+        answer.source_clicked.connect(lambda number: events.source_clicked.emit(self.index, number))
+        answer.show_sources(self._sources)
         self._answer = answer
         self._column.add(answer, above=self._look.px(0.1))
 
@@ -224,7 +238,7 @@ class TurnWidget(QWidget):
                 lambda: events.edit_requested.emit(self.index, message.id),
             ),
             self._link_action(),
-            self._coverage_action(),
+            *self._search_actions(),
         ]
         name = f"You, {moment(message.created_at)}"
         frame = UserFrame(self._look, message, name, actions)
@@ -239,13 +253,21 @@ class TurnWidget(QWidget):
             lambda: events.link_requested.emit(self.index),
         )
 
-    def _coverage_action(self) -> Action:
+    def _search_actions(self) -> tuple[Action, ...]:
         events = self._look.events
-        return Action(
-            "Is this found by search?",
-            "Say whether words and meaning find this turn, and if not, why",
-            lambda: events.coverage_requested.emit(self.index),
-            only_in_menu=True,
+        return (
+            Action(
+                "Is this found by search?",
+                "Say whether words and meaning find this turn, and if not, why",
+                lambda: events.coverage_requested.emit(self.index),
+                only_in_menu=True,
+            ),
+            Action(
+                "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}",
+                "Ask a question, and see this turn's rank and what kept it back",
+                lambda: events.why_requested.emit(self.index),
+                only_in_menu=True,
+            ),
         )
 
     def _copy_answer(self) -> None:
@@ -258,7 +280,7 @@ class TurnWidget(QWidget):
     def _show_end(self, content: TurnContent) -> None:
         if self._answer is None:
             return
-        self._answer.show_end(content.status, content.problem, content.citations)
+        self._answer.show_end(content.status, content.problem)
         is_running = content.status is ExchangeStatus.RUNNING
         self._answer.show_footer(Footer() if is_running else content.footer)
         self._keep_actions()

@@ -44,13 +44,27 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
-    """A turn that an answer drew on. `label` is short; `relevance` is 0-1."""
+class SourceChip:
+    """Something recalled for an answer.
 
-    conversation_id: int
-    turn_number: int
-    label: str
-    relevance: float | None = None
+    `number` names it to whoever opens it; `sign` is its kind in one character, `kind` in words;
+    `words` are short, `tip` says more.
+    """
+
+    number: int
+    sign: str
+    kind: str
+    words: str
+    tip: str = ""
+    cited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What memory contributed to an answer; `notice` says what went wrong, "" when nothing did."""
+
+    chips: tuple[SourceChip, ...] = ()
+    notice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,7 @@ class TurnContent:
     Attributes:
         messages: In path order. A tool result stands with its call, by `call_id`.
         status: A turn that is running shows no footer; an interrupted one offers to continue.
-        branches: Forks at messages of this turn. citations: Chips under the answer.
+        branches: Forks at messages of this turn.
     """
 
     messages: tuple[Message, ...]
@@ -68,7 +82,6 @@ class TurnContent:
     footer: Footer = field(default_factory=Footer)
     problem: Problem | None = None
     branches: tuple[Branch, ...] = ()
-    citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

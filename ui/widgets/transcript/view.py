@@ -29,7 +29,7 @@ from ui.widgets.transcript.reply import LiveReply
 from ui.widgets.transcript.speech import announce_reply
 from ui.widgets.transcript.steps import Steps
 from ui.widgets.transcript.turn import TurnWidget
-from ui.widgets.transcript.values import FindMark, Footer, TurnContent, TurnHead
+from ui.widgets.transcript.values import FindMark, Footer, Sources, TurnContent, TurnHead
 from ui.widgets.transcript.virtual import VirtualColumn
 
 _FORWARDED = (
@@ -41,7 +41,9 @@ _FORWARDED = (
     "retry_requested",
     "continue_requested",
     "branch_requested",
-    "citation_clicked",
+    "why_requested",
+    "inspect_requested",
+    "source_clicked",
     "link_activated",
     "link_hovered",
     "attachment_activated",
@@ -70,7 +72,9 @@ class TranscriptView(VirtualColumn):
     retry_requested = Signal(int)
     continue_requested = Signal(int)
     branch_requested = Signal(int, object, int)
-    citation_clicked = Signal(object, int)
+    why_requested = Signal(int)
+    inspect_requested = Signal(int)
+    source_clicked = Signal(int, int)
     link_activated = Signal(str, str)
     link_hovered = Signal(str)
     attachment_activated = Signal(str)
@@ -86,6 +90,7 @@ class TranscriptView(VirtualColumn):
         self._heads: list[TurnHead] = []
         self._has_slate = False
         self._contents = Contents(self.content_requested.emit)
+        self._sources: dict[int, Sources] = {}
         self._live: LiveReply | None = None
         self._marks = FindMarks(())
         self._walk = FocusWalk(self)
@@ -119,6 +124,7 @@ class TranscriptView(VirtualColumn):
         self._heads = list(turns)
         self._has_slate = False
         self._contents.clear()
+        self._sources.clear()
         self._marks, self._current_turn = FindMarks(()), -1
         known = place is not None and place[0] < len(self._heads)
         anchor = AtItem(*place) if place is not None and known else AtEnd()
@@ -136,6 +142,14 @@ class TranscriptView(VirtualColumn):
             self._show_marks_in(turn_index)
             self.arrange_soon()
         self._contents.forget_far(sum(self.visible_items) // 2, self._items)
+
+    def show_sources(self, turn_index: int, sources: Sources) -> None:
+        """Show what memory contributed to a turn's answer, in place of what was shown of it."""
+        if not 0 <= turn_index < len(self._heads):
+            return
+        self._sources[turn_index] = sources
+        if (widget := self.turn_widget(turn_index)) is not None:
+            widget.show_sources(sources)
 
     def add_turn(self, head: TurnHead, content: TurnContent) -> int:
         """Add a turn at the end and go there; return its index."""
@@ -169,6 +183,7 @@ class TranscriptView(VirtualColumn):
             self._end_live()
         del self._heads[count:]
         self._contents.truncate(count)
+        self._sources = {at: each for at, each in self._sources.items() if at < count}
         self.truncate_items(count)
         self._mark_last()
 
@@ -297,6 +312,7 @@ class TranscriptView(VirtualColumn):
             dividers_above(self._heads, index),
             self.heights[index],
         )
+        widget.show_sources(self._sources.get(index, Sources()))
         content = self._contents.get(index)
         live = self._live if self._live is not None and self._live.index == index else None
         if content is not None:
