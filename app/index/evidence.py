@@ -44,10 +44,12 @@ def judged(
     cosines: "Cosines | None",
     background: Background | None,
     passages: int,
+    prior: float = 0.0,
 ) -> list["Ranked"]:
     """Return a ranking (best first) with relevances, 0-1, in its own order.
 
-    `passages` is how many could have been found. Without `cosines` words alone judge.
+    `passages` is how many could have been found, `prior` log odds to be added. Without `cosines`
+    words alone judge.
     """
     if not ranked:
         return []
@@ -57,7 +59,7 @@ def judged(
         odds = log_odds(own, share, background, passages)
     else:
         odds = _WORDS_BIAS + _WORDS_SHARE * share + _WORDS_PASSAGES * _size(passages)
-    sure, best = min(odds, _SUREST), ranked[0].score
+    sure, best = min(odds + prior, _SUREST), ranked[0].score
     return [replace(each, relevance=sigmoid(sure - _FALL * (best - each.score))) for each in ranked]
 
 

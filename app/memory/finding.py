@@ -66,8 +66,11 @@ class Finder:
         if asking.look is None and (problem := self._meaning.problem):
             yield f"Recall went by words alone. {problem}"
 
-    def ranked(self, asking: Asking, scope: Scope) -> list[Ranked]:
-        """Return the parts found, best first. Raises IndexUnavailable if nothing can be looked at."""
+    def ranked(self, asking: Asking, scope: Scope, prior: float = 0.0) -> list[Ranked]:
+        """Return the parts found, best first; `prior` are log odds of their relevance.
+
+        Raises IndexUnavailable if nothing can be looked at.
+        """
         passages = self._size(scope)
         if not passages:
             return []
@@ -78,7 +81,7 @@ class Finder:
                 raise
             return _by_meaning_alone(asking.look, scope)
         ranked = rank(found.question, found.survey, found.cosines, found.background)
-        own = judged(ranked, found.survey, found.cosines, found.background, passages)
+        own = judged(ranked, found.survey, found.cosines, found.background, passages, prior)
         return own if found.cosines is not None else _with_words(own)
 
     def _size(self, scope: Scope) -> int:

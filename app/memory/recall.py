@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 
 _CONSIDERED = 120  # passages: those after them never came into a prompt
 _SPARE = 2  # more than will be taken, of each
+_FACTS_CONSIDERED = 20  # beyond those wanted: votes and age may bring them forward
+_OF_FACTS = -1.0  # log odds: a fact is all words that questions are made of, and fits too soon
 _SUMMARY_CHARS = 400  # two or three sentences; imported ones may be longer than all the budget
 _TOO_LONG = "Recall was cut short, because it took too long."
 _FAILED = "A part of recall failed; the log says more."
@@ -162,7 +164,9 @@ class RecallService:
         scope = Scope(holding.without(retrieval.refused), IdSet(), kind=PassageKind.FACT)
         if not limit or not len(scope.allowed or ()):
             return
-        ranked = by_passage(self._finder.ranked(asking, scope), limit + _CONSIDERED)
+        ranked = by_passage(
+            self._finder.ranked(asking, scope, _OF_FACTS), limit + _FACTS_CONSIDERED
+        )
         heads = self._reads.heads(passage_of(each.part_id) for each in ranked)
         best = retrieval.weighed(ranked, heads)[: limit + _SPARE]
         known = self._facts.by_ids(passage_of(each.part_id) for each in best)
