@@ -93,8 +93,8 @@ def maker_words(model: str) -> str:
     if model == BY_USER:
         return "you"
     if model == BY_PATTERNS:
-        return "patterns"
-    return "its central sentences" if model == "extractive" else model
+        return "a pattern"
+    return "extracted" if model == "extractive" else model
 
 
 def version_words(made_at: datetime, model: str) -> str:

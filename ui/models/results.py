@@ -15,6 +15,7 @@ _GROUPS = (
     ("Manual pages", (PassageKind.MAN_PAGE,)),
     ("Documents", (PassageKind.DOCUMENT,)),
 )
+_UNTITLED = {PassageKind.FACT: "A fact of your own", PassageKind.MEMORY: "Saved in memory"}
 _LEAST_SHOWN = 0.005
 
 
@@ -39,7 +40,7 @@ class ResultListModel(GroupedListModel):
         """Return the result's lines; the delegate draws the snippet with its marks itself."""
         assert isinstance(row, SearchResult)
         if role == Qt.ItemDataRole.DisplayRole:
-            return row.conversation_title
+            return title_words(row)
         if role == ListRole.SUBTITLE:
             return row.user_question
         if role == ListRole.ASIDE:
@@ -47,12 +48,19 @@ class ResultListModel(GroupedListModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             weak = ", a weak match" if row.is_weak else ""
             return (
-                f"{row.conversation_title}, {row.relevance:.0%} relevant{weak}, {origin_words(row)}. "
+                f"{title_words(row)}, {row.relevance:.0%} relevant{weak}, {origin_words(row)}. "
                 f"{row.user_question} {row.snippet}"
             )
         if role == Qt.ItemDataRole.ToolTipRole:
             return _tooltip(row)
         return None
+
+
+def title_words(result: SearchResult) -> str:
+    """Return what stands at the head of a result; what no conversation said has no title."""
+    if not result.conversation_title:
+        return _UNTITLED.get(result.kind, "")
+    return result.conversation_title
 
 
 def relevance_words(result: SearchResult) -> str:
@@ -70,7 +78,7 @@ def origin_words(result: SearchResult) -> str:
 
 def _tooltip(result: SearchResult) -> str:
     """Return a result's tool tip, as HTML in which nothing of its words is markup."""
-    lines = [result.conversation_title, origin_words(result)]
+    lines = [title_words(result), origin_words(result)]
     if result.archived:
         lines.append("Archived")
     if result.is_weak:

@@ -43,6 +43,7 @@ class FactPane(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._known: KnownFact | None = None
+        self._inside = QWidget(self)
         self.wording = QPlainTextEdit(self)
         self.wording.setAccessibleName("Wording of the fact")
         self.wording.setTabChangesFocus(True)
@@ -96,7 +97,7 @@ class FactPane(QWidget):
                 for each in versions
             ]
         )
-        self.setEnabled(True)
+        self._inside.show()
         self._on_wording_changed()
 
     def show_nothing(self) -> None:
@@ -109,7 +110,7 @@ class FactPane(QWidget):
         self._open.hide()
         self._reinstate.hide()
         self.versions.show_versions(())
-        self.setEnabled(False)
+        self._inside.hide()
 
     def set_theme(self, theme: Theme) -> None:
         """Draw in another theme."""
@@ -133,8 +134,11 @@ class FactPane(QWidget):
         deeds.addWidget(self._reinstate)
         deeds.addStretch(1)
         deeds.addWidget(self._forget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(self._inside)
+        column = QVBoxLayout(self._inside)
+        column.setContentsMargins(12, 16, 16, 16)
         column.setSpacing(10)
         column.addWidget(self.wording)
         column.addLayout(worded)

@@ -1,7 +1,7 @@
 """How a fact is drawn in its list: the wording on two lines at most, below it where it comes from."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QTextLayout
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextLayout
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from app.storage.facts import KnownFact
@@ -35,47 +35,42 @@ class FactDelegate(RowDelegate):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         area = QRectF(option.rect)
         self._ground(painter, area, option)
-        self._fact(
-            painter,
-            area.adjusted(_PAD_PX, 0.6 * _PAD_PX, -_PAD_PX, 0),
-            known,
-            str(index.data(ListRole.SUBTITLE)),
-        )
+        inner = area.adjusted(_PAD_PX, 0, -_PAD_PX, 0)
+        self._fact(painter, inner, known, str(index.data(ListRole.SUBTITLE)))
         painter.restore()
 
     def _fact(self, painter: QPainter, area: QRectF, known: KnownFact, below: str) -> None:
-        colours = self._theme.colours
-        line = QFontMetricsF(self._theme.ui_font()).height()
+        """Draw the block of lines in the middle of the row, however many they are."""
+        fact, colours = known.fact, self._theme.colours
         font = self._theme.ui_font()
-        font.setStrikeOut(known.fact.valid_until is not None)
-        words = QColor(colours.text if known.fact.valid_until is None else colours.muted)
-        painter.setPen(words)
-        for number, (start, length) in enumerate(_lines(known.fact.text, font, area.width())):
-            painter.setFont(font)
-            text = known.fact.text[start : start + length]
-            if number == _LINES - 1:
-                text = QFontMetricsF(font).elidedText(
-                    known.fact.text[start:], Qt.TextElideMode.ElideRight, area.width()
-                )
-            painter.drawText(
-                QPointF(area.left(), area.top() + (number + 0.8) * line), text.rstrip()
-            )
+        font.setStrikeOut(fact.valid_until is not None)
+        line = QFontMetricsF(font).height()
+        starts = _line_starts(fact.text, font, area.width())
+        top = area.top() + (area.height() - (len(starts) + 1) * line) / 2
+        painter.setFont(font)
+        painter.setPen(QColor(colours.text if fact.valid_until is None else colours.muted))
+        for number, start in enumerate(starts):
+            end = None if start == starts[-1] else starts[number + 1]
+            self._line(painter, _row(area, top + number * line, line), fact.text[start:end])
         painter.setFont(self._theme.small_font())
         painter.setPen(QColor(colours.muted))
-        foot = QRectF(area.left(), area.bottom() - line - 0.6 * _PAD_PX, area.width(), line)
-        self._line(painter, foot, below)
+        self._line(painter, _row(area, top + len(starts) * line, line), below)
 
 
-def _lines(text: str, font: object, width: float) -> list[tuple[int, int]]:
-    """Return (start, length) of the first lines of a text set in a width."""
-    layout = QTextLayout(text, font)  # type: ignore[call-overload]
+def _row(area: QRectF, top: float, height: float) -> QRectF:
+    return QRectF(area.left(), top, area.width(), height)
+
+
+def _line_starts(text: str, font: QFont, width: float) -> list[int]:
+    """Return where the first lines of a text begin, set in a width."""
+    layout = QTextLayout(text, font)
     layout.beginLayout()
-    lines = []
+    starts = []
     for _ in range(_LINES):
         row = layout.createLine()
         if not row.isValid():
             break
         row.setLineWidth(width)
-        lines.append((row.textStart(), row.textLength()))
+        starts.append(row.textStart())
     layout.endLayout()
-    return lines
+    return starts

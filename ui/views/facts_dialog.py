@@ -172,7 +172,7 @@ class FactsDialog(QDialog):
         adding.addWidget(self._add)
         left = QWidget(self)
         column = QVBoxLayout(left)
-        column.setContentsMargins(0, 0, 0, 0)
+        column.setContentsMargins(16, 16, 12, 16)
         column.setSpacing(8)
         column.addWidget(self.box)
         column.addLayout(filters)
@@ -184,9 +184,8 @@ class FactsDialog(QDialog):
         split.addWidget(self.pane)
         split.setChildrenCollapsible(False)
         split.setSizes([_LIST_PX, _PANE_PX])
-        split.setHandleWidth(16)
         whole = QVBoxLayout(self)
-        whole.setContentsMargins(16, 16, 16, 16)
+        whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(split)
 
     def _on_list_current_changed(self, index: QModelIndex) -> None:

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 
 from app.domain.passages import SearchResult
 from ui.models.conversations import ListRole
-from ui.models.results import origin_words, relevance_words
+from ui.models.results import origin_words, relevance_words, title_words
 from ui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -110,7 +110,7 @@ class RowDelegate(QStyledItemDelegate):
         painter.setFont(title)
         words = QColor(colours.muted if result.is_weak else colours.text)
         painter.setPen(words)
-        self._line(painter, inner.adjusted(0, 0, -width, 0), result.conversation_title)
+        self._line(painter, inner.adjusted(0, 0, -width, 0), title_words(result))
         inner.setTop(inner.top() + line + _GAP_PX)
         painter.setFont(self._theme.small_font())
         if result.user_question:

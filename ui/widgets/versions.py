@@ -65,6 +65,7 @@ class VersionsView(QWidget):
         column.addWidget(self._words)
         column.addLayout(row)
         column.addWidget(self._diff, 1)
+        column.addStretch(0)
         self.show_versions(())
 
     def set_theme(self, theme: Theme) -> None:
@@ -73,8 +74,8 @@ class VersionsView(QWidget):
         self._on_choice_changed()
 
     def show_versions(self, versions: Sequence[ShownVersion]) -> None:
-        """Show the versions of a text, the newest first; the one chosen stays so if it is there."""
-        chosen = self._chosen()
+        """Show the versions of a text, the newest first; the one chosen stays so if none is new."""
+        chosen = self._chosen() if self._versions[:1] == tuple(versions[:1]) else None
         self._versions = tuple(versions)
         earlier = self._versions[1:]
         self._choice.blockSignals(True)
