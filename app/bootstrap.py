@@ -18,6 +18,7 @@ from app.chat.library import Library
 from app.chat.looking_up import LookUps
 from app.chat.models import ModelDirectory
 from app.chat.preparing import ContextPrepare
+from app.chat.rolling import RollingSummaries
 from app.chat.slates import CleanSlates
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import ManualTools
@@ -52,6 +53,7 @@ from app.storage.facts import Facts
 from app.storage.faults import of_system
 from app.storage.forget import forget
 from app.storage.man_pages import ManPages
+from app.storage.part_notes import PartNotes
 from app.storage.passages import Passages
 from app.storage.prompts import Prompts
 from app.storage.recovery import open_store
@@ -68,6 +70,8 @@ from app.workers.background_choice import BackgroundChoice
 from app.workers.background_load import BackgroundLoad
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
+from app.workers.model_summariser import ModelSummariser
+from app.workers.summariser import ChosenSummariser
 
 if TYPE_CHECKING:
     from app.check import CheckReport
@@ -114,6 +118,7 @@ class Services:
     prompts: Prompts
     inspector: Inspector
     look_ups: LookUps
+    rolling: RollingSummaries
     chat: ExchangeLoop
     slates: CleanSlates
     commands: CommandBook
@@ -149,6 +154,7 @@ class Services:
         steps: Sequence[Callable[[], object]] = (
             self.chat.close,
             self.look_ups.close,
+            self.rolling.stop,
             self.background_model.close,
             self.embedders.close,  # ends requests that workers and questions wait for
             self.workers.stop,
@@ -209,7 +215,15 @@ def build(paths: DataPaths, role: Role) -> Services:
         look_ups = LookUps(store, core_memory, recall.retrieve)
         undo.callback(look_ups.close)
         for_exchanges = models.for_exchanges()
-        prepare = ContextPrepare(settings, for_exchanges.context_tokens, look_ups)
+        by_model = ModelSummariser(background_model, PartNotes(store))
+        rolling = RollingSummaries(
+            store, settings, ChosenSummariser(lambda: bool(background_model.model), by_model)
+        )
+        undo.callback(rolling.stop)
+        rolling.start()
+        prepare = ContextPrepare(
+            settings, for_exchanges.context_tokens, look_ups, rolling.await_end
+        )
         chat = ExchangeLoop(store, settings, for_exchanges, prepare, toolbox)
         undo.callback(chat.close)
         library, slates = Library(store), CleanSlates(settings)
@@ -245,6 +259,7 @@ def build(paths: DataPaths, role: Role) -> Services:
             prompts=Prompts(store),
             inspector=Inspector(store),
             look_ups=look_ups,
+            rolling=rolling,
             chat=chat,
             slates=slates,
             commands=command_book(

@@ -12,7 +12,7 @@ from app.chat.looking_up import Looked, LookUps, Question
 from app.chat.plans import Plan
 from app.domain.chat import ChatRequest, ModelRef, ToolSchema
 from app.domain.conversations import Message, Role, Text
-from app.domain.ids import MessageId
+from app.domain.ids import ExchangeId, MessageId
 from app.domain.recalls import KeptPrompt, Piece, PlanPart, PlanPartKind
 from app.domain.retrieved import RecallOptions, Retrieved
 from app.memory.context_plan import Budgets, ContextPlan, History, Limits, plan_context
@@ -53,7 +53,10 @@ class ContextPrepare:
         settings: Settings,
         context_tokens: Callable[[ModelRef], int | None],
         look_up: LookUps,
+        await_end: Callable[[ExchangeId], None] = lambda _: None,
     ) -> None:
+        """Tell `await_end` of each exchange that is sent more than a question."""
+        self._await_end = await_end
         self._settings = settings
         self._context_tokens = context_tokens
         self._look_up = look_up
@@ -76,6 +79,7 @@ class ContextPrepare:
             ref.model, made.messages, made.system, tools,
             recalled=made.recalled, asked_at=made.asked_at,
         )  # fmt: skip
+        self._await_end(plan.exchange.id)
         return Prepared(request, preparing.kept(made, looked.notice))
 
 
