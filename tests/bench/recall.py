@@ -120,7 +120,9 @@ def kept(
         services.index_sync.catch_up()
         if not words_only:
             services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
-        services.search.search("ready")  # loads the model and the vectors
+        if not words_only:
+            services.meaning.start()  # as in the window: a question waits for nothing to be made ready
+            scale.wait_for(lambda: services.search.search("ready").by_meaning)
         yield services, stored
 
 
