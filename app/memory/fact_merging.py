@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from app.domain.facts import Fact
-from app.providers.fact_patterns import content_words
+from app.providers.fact_words import content_words
 
 # Of 1,576 facts learned from the LoCoMo talks, the pairs at 0.90 or more that differ in no number,
 # name or negation say the same; below, some are of two things ("applied to", "is researching").

@@ -6,6 +6,7 @@ English. What a phrase means is told by the day it was said on; what is no such 
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = (
@@ -29,9 +30,16 @@ def with_dates(text: str, at: datetime, *, ahead: bool = False) -> str:
     `ahead` says that it speaks of what is to come, so that "in March" is the next one.
     """
     for pattern, words in _PHRASES:
-        text = pattern.sub(lambda match, w=words: w(match, at) or match[0], text)  # type: ignore[misc]
+        text = pattern.sub(partial(_in_full, words, at), text)
     text = _TWICE.sub(r"\1 ", text)
     return _MONTH_ALONE.sub(lambda match: _month_alone(match, at, ahead=ahead), text)
+
+
+def _in_full(words: _Words, at: datetime, match: re.Match[str]) -> str:
+    try:
+        return words(match, at) or match[0]
+    except OverflowError:  # before the first day of the calendar, or after its last
+        return match[0]
 
 
 def names_a_day(text: str) -> bool:

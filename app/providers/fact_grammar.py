@@ -14,6 +14,7 @@ from app.providers.fact_verbs import (
     past_base,
     third_form,
 )
+from app.providers.fact_words import word_set
 
 _SHORT = (
     (re.compile(r"^[Ll]et'?s (?=(?:go with|use|stick with|pick|choose|switch to) )"), "I decided to "),
@@ -52,80 +53,20 @@ _LEADING = re.compile(
     rf"^({_ADJUNCT.format(time=_TIME)}\b[^,]{{0,80}}?),\s+(?=(?:I|we|my)\b(?!,))|^({_TIME}) (?=(?:I|we|my)\b)",
     re.IGNORECASE,
 )
-_ADVERBS = frozenset(
-    [
-        "just",
-        "really",
-        "also",
-        "still",
-        "always",
-        "often",
-        "usually",
-        "sometimes",
-        "actually",
-        "definitely",
-        "totally",
-        "finally",
-        "already",
-        "recently",
-        "currently",
-        "now",
-        "even",
-        "so",
-        "truly",
-        "only",
-        "mostly",
-        "mainly",
-        "simply",
-        "ever",
-        "once",
-        "absolutely",
-        "both",
-        "all",
-        "lately",
-        "kind",
-        "never",
-        "then",
-        "generally",
-        "normally",
-        "typically",
-        "rarely",
-        "seldom",
-        "probably",
-        "basically",
-        "quite",
-        "especially",
-        "strongly",
-        "deeply",
-        "officially",
-        "personally",
-        "first",
-        "originally",
-        "previously",
-        "soon",
-        "literally",
-        "honestly",
-    ]
+
+_ADVERBS = word_set(
+    """
+    just really also still always often usually sometimes actually definitely totally finally
+    already recently currently now even so truly only mostly mainly simply ever once absolutely
+    both all lately kind never then generally normally typically rarely seldom probably
+    basically quite especially strongly deeply officially personally first originally previously
+    soon literally honestly
+    """
 )
-_AUXILIARIES = frozenset(
-    [
-        "am",
-        "are",
-        "was",
-        "were",
-        "have",
-        "had",
-        "will",
-        "would",
-        "can",
-        "could",
-        "should",
-        "might",
-        "may",
-        "must",
-        "do",
-        "did",
-    ]
+_AUXILIARIES = word_set(
+    """
+    am are was were have had will would can could should might may must do did
+    """
 )
 _FINITE = {"am": "is", "are": "is", "was": "was", "were": "was", "have": "has", "do": "does"}
 _OTHERS = {
@@ -207,26 +148,33 @@ def with_subject(clause: str) -> str:
     return clause
 
 
+_FOUND = re.compile(
+    r"^(?:[Ii]t|[Tt]hat)(?P<tense>'s been| has been|'s| is| was) "
+    r"(?P<how>(?:so |really |super |pretty |truly |always )*(?!(?:been|about|like|not|just|my|on|in|going|getting|a|the|so|"
+    r"really|super|pretty|truly|always|very|too|quite|also|got|all|what|how|why|never|time)\b)[a-z]+)"
+    r" (?P<what>(?:to|[a-z]{2,}ing) .+)$"
+)
+
+
+def as_found(clause: str) -> str:
+    """Return "I find it great to be out" for "It's great to be out"; any other clause as it is."""
+    if (found := _FOUND.match(clause)) is None or _YOU.search(clause):
+        return clause  # what one finds of another is a compliment
+    verb = "found" if found["tense"] == " was" else "find"
+    return f"I {verb} it {found['how']} {found['what']}"
+
+
 def part_of(clause: str) -> str:
     """Return the part of a longer clause that the first person tells: "... since I moved here"."""
     found = _SUBORDINATE.search(clause)
     return clause[found.start(1) :] if found else ""
 
 
-_SUBORDINATE = re.compile(r"\b(?:since|when|after|because|while|that|about how|how) ((?:I|we) .+)$")
-_NO_STATEMENTS = frozenset(
-    [
-        "loving",
-        "hoping",
-        "wishing",
-        "sounding",
-        "looking",
-        "sending",
-        "seeing",
-        "hearing",
-        "speaking",
-        "being",
-    ]
+_SUBORDINATE = re.compile(r"\b(?:since|when|after|because|while|about how|how) ((?:I|we) .+)$")
+_NO_STATEMENTS = word_set(
+    """
+    loving hoping wishing sounding looking sending seeing hearing speaking being
+    """
 )
 
 
@@ -350,21 +298,8 @@ def _agreed(clause: Clause, sentence: str) -> str:
     )
 
 
-_NOUNS = frozenset(
-    [
-        "work",
-        "help",
-        "love",
-        "dance",
-        "study",
-        "care",
-        "support",
-        "play",
-        "plan",
-        "research",
-        "exercise",
-        "camp",
-        "travel",
-        "fish",
-    ]
+_NOUNS = word_set(
+    """
+    work help love dance study care support play plan research exercise camp travel fish
+    """
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from app.providers.extractive_text import sentences_of
 from app.providers.fact_grammar import LEADING
+from app.providers.fact_words import word_set
 
 _MOST_CHARS = 20_000
 _MOST_OF_A_CLAUSE_CHARS = 300
@@ -18,9 +19,10 @@ _PASTE = re.compile(
     r"(?:\b(?:here(?:'s| is| are)|this|below|following|text|e-?mail|article|letter|log|logs|transcript|"
     r"essay|draft|message|paragraph|review|poem|story|chapter|code|output|error|translate|summari[sz]e|"
     r"rewrite|rephrase|proofread|paraphrase|edit|correct|improve|fix)\b[^.\n]{0,80}:\s*(?:\n|\"|“|$))"
-    r"|^(?:from|subject|to|cc|date): |^(?:dear|hello|hi) [\w .]{2,40},\s*$|^-{3,}\s*$|^\s*\d{4}-\d\d-\d\d[T ]\d\d:",
+    r"|^(?:from|subject|to|cc|date): |^(?:dear|hello|hi) [\w .]{2,40},\s*$|^-{3,}\s*$|^[ \t]*\d{4}-\d\d-\d\d[T ]\d\d:",
     re.IGNORECASE | re.MULTILINE,
 )
+_QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _ASKS_ABOUT_TEXT = re.compile(
     r"\b(?:translate|summari[sz]e|rewrite|rephrase|proofread|paraphrase|correct|edit|improve)\b[^.?!\n]{0,60}"
     r"(?::|\b(?:this|the following|below)\b)",
@@ -64,54 +66,15 @@ _LEAD = re.compile(
 _VOCATIVE = re.compile(
     r"^[A-Z][a-z]+(?: [A-Z][a-z]+)?[,!]\s+(?=[A-Z])|,\s+(?:[A-Z][a-z]+|man|dude|bro|buddy)\s*[.!]*$"
 )
+
 _PREFIX = re.compile(r"([A-Z][\w'.-]{0,30}(?: [A-Z][\w'.-]{0,30}){0,2}): (?=\S)")
-_NO_NAMES = frozenset(
-    [
-        "note",
-        "question",
-        "answer",
-        "q",
-        "a",
-        "user",
-        "assistant",
-        "human",
-        "ai",
-        "bot",
-        "system",
-        "warning",
-        "error",
-        "todo",
-        "example",
-        "step",
-        "update",
-        "edit",
-        "summary",
-        "context",
-        "task",
-        "goal",
-        "title",
-        "subject",
-        "from",
-        "to",
-        "date",
-        "ps",
-        "input",
-        "output",
-        "hint",
-        "tip",
-        "problem",
-        "issue",
-        "prompt",
-        "instruction",
-        "instructions",
-        "background",
-        "request",
-        "important",
-        "me",
-        "you",
-        "fact",
-        "reminder",
-    ]
+_NO_NAMES = word_set(
+    """
+    note question answer q a user assistant human ai bot system warning error todo example step
+    update edit summary context task goal title subject from to date ps input output hint tip
+    problem issue prompt instruction instructions background request important me you fact
+    reminder
+    """
 )
 
 
@@ -125,7 +88,7 @@ def speaker_of(text: str) -> tuple[str, str]:
 
 def clauses_of(text: str) -> Iterator[str]:
     """Yield what a message states, clause by clause, in order."""
-    said = _without_pasted(text[:_MOST_CHARS])
+    said = _without_pasted(_QUOTED_LINE.sub("", text[:_MOST_CHARS]))
     for sentence, _ in sentences_of(_ASIDE.sub(" ", said.replace("’", "'").replace("\u00a0", " "))):
         yield from _clauses(sentence)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 _RELATION = "wife|husband|spouse|partner|girlfriend|boyfriend|fiancée|fiancé|fiancee|fiance"
-_END = r"(?=\s+(?:since|because|in (?:\w+ )?\d{4}|on \d|around \d|as an?|now|these days|currently|and|but|for|with|after|as of|when|where|from)\b|[,.;]|$)"
+_END = r"(?=\s+(?:since|because|in (?:\w+ )?\d{4}|on \d|around \d|as an?|now|these days|currently|and|but|for|with|after|as of|when|where|from|originally)\b|[,.;]|$)"
 _VALUE = rf"(?P<value>[^,.;]+?){_END}"
 _AT = r"(?:currently |now |still |just |recently |also |actually )*"
 
@@ -16,7 +16,7 @@ _SINGLE: Sequence[tuple[str, re.Pattern[str]]] = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
         ("name", rf"WHOSE (?:first |full |real )?name is {_VALUE}"),
-        ("name", rf"WHO asks to call them (?P<value>\w+){_END}"),
+        ("form of address", rf"WHO asks to call them (?P<value>\w+){_END}"),
         ("nickname", rf"WHOSE nickname is {_VALUE}"),
         ("age", r"WHO is (?P<value>\d{1,3})(?: years old)?$"),
         ("birthday", rf"WHOSE birthday is (?:on )?{_VALUE}"),
@@ -43,7 +43,7 @@ _PARTNER = (
 )
 _TOOL = rf"WHO {_AT}(?:uses|prefers to use|switched to|has switched to) (?P<value>[^,.;]+?) for (?P<what>[^,.;]+?){_END}"
 _PREFERRED = r"WHO prefers (?P<value>[^,.;]+?) (?:over|to|for) (?P<what>[^,.;]+)$"
-_LANGUAGE = r"WHO asks (?:always )?to (?:answer|respond|reply|speak|talk)(?: to them)? (?:only |always )?in (?P<value>[A-Z]\w+)"
+_LANGUAGE = r"WHO asks (?:always )?to (?:answer|respond|reply|speak|talk)(?: to them)? (?:only |always )?in (?P<value>[A-Z]\w+(?: [A-Z]\w+)?)"
 
 
 def subject_of(text: str, who: str) -> tuple[str, str]:

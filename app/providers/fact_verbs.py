@@ -2,6 +2,8 @@
 
 from types import MappingProxyType
 
+from app.providers.fact_words import word_set
+
 # Base, past and participle; the participle is left out where it is the past.
 _IRREGULAR = """
 be was been; become became become; begin began begun; bite bit bitten; blow blew blown;
@@ -22,7 +24,7 @@ write wrote written; withdraw withdrew withdrawn; undergo underwent undergone; r
 overcome overcame overcome; knit knit; bet bet; split split; spread spread; hike hiked
 """
 _REGULAR = """
-accept achieve act add admire adopt adore advise aim allow answer apply appreciate arrange arrive ask
+accept achieve act add admire agree adopt adore advise aim allow answer apply appreciate arrange arrive ask
 attend avoid bake balance believe belong bike book bowl brew call camp care carry celebrate change check
 cherish clean climb close coach code collect combine compete complete connect consider contact continue
 contribute cook coordinate count cover crave create cycle dance decide decorate dedicate deliver depend
@@ -38,7 +40,7 @@ recommend record refer register rehearse relate relax release rely remember rent
 research reserve rest retire return review sail save schedule score serve share shop sign skate sketch ski
 smile smoke snowboard speak specialise specialize sponsor start stay stop stream stretch struggle study
 submit suffer suggest support surf switch talk tend test thank tour track train transfer travel treat try
-turn upgrade use vacation value visit volunteer wait walk want wash watch wish wonder work worry worship yearn
+turn upgrade use vacation value visit volunteer wait walk want wash watch wish wonder work worry worship yearn settle commit select inherit relocate divorce negotiate avoid date
 """
 
 _PAST: dict[str, str] = {}
@@ -49,38 +51,15 @@ for _line in _IRREGULAR.replace("\n", " ").split(";"):
     _PARTICIPLES[_more[0] if _more else _past] = _base
 _PARTICIPLES["got"] = "get"
 BASES = frozenset(_REGULAR.split()) | frozenset(_PAST.values())
-_BOTH = frozenset(
-    [
-        "put",
-        "set",
-        "hit",
-        "cut",
-        "cost",
-        "quit",
-        "read",
-        "hurt",
-        "split",
-        "spread",
-        "knit",
-        "bet",
-        "shut",
-    ]
+_BOTH = word_set(
+    """
+    put set hit cut cost quit read hurt split spread knit bet shut
+    """
 )
-_NOT_PAST = frozenset(
-    [
-        "need",
-        "feed",
-        "heed",
-        "speed",
-        "bleed",
-        "breed",
-        "succeed",
-        "proceed",
-        "exceed",
-        "embed",
-        "shed",
-        "seed",
-    ]
+_NOT_PAST = word_set(
+    """
+    need feed heed speed bleed breed succeed proceed exceed embed shed seed
+    """
 )
 _THIRD = MappingProxyType({"be": "is", "have": "has", "do": "does", "go": "goes"})
 _VOWELS = frozenset("aeiou")

@@ -14,8 +14,9 @@ from app.domain.text import clean, one_line
 from app.domain.workers import WorkerName
 from app.memory.fact_merging import repeats
 from app.providers.extractive_text import abridged, unspaced_runs
-from app.providers.fact_patterns import Said, content_words, statements_of
+from app.providers.fact_patterns import statements_of
 from app.providers.fact_sentences import speaker_of
+from app.providers.fact_words import Said, content_words
 from app.storage.extraction_work import SaidMessage, UnreadExchange
 from app.workers.background_model import Answer, AsksModel
 from app.workers.job import IsCancelled

@@ -15,7 +15,7 @@ from app.domain.ids import PassageId
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.memory.fact_merging import SAME_COSINE, likely_same
-from app.providers.fact_patterns import content_words
+from app.providers.fact_words import content_words
 from app.providers.local_embedder import LocalEmbedder
 from app.storage.extraction_work import ExtractionWork, UnreadExchange
 from app.storage.store import Store

@@ -16,13 +16,15 @@ import statistics
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from app.domain.conversations import Role
-from app.providers.fact_patterns import Said, Statement, content_words, statements_of
+from app.providers.fact_patterns import statements_of
+from app.providers.fact_words import Said, Statement, content_words
 from app.providers.local_embedder import LocalEmbedder
 from tests.bench.evaluation import Session, Talk, read_evaluation
 from tests.bench.summaries import rouge, words
@@ -31,6 +33,7 @@ BUILT_IN_FOLDER = Path(__file__).parents[2] / "resources/models/all-MiniLM-L6-v2
 NEAR, NEARER, ROUGE_L = 0.6, 0.7, 0.4
 STEM_CHARS = 4
 DATED = re.compile(r"(?:on|in|around) (?:the (?:week|weekend) of )?[\w ]*\d{4}")
+FRAME = frozenset(("find", "finds", "found"))  # "It was great to" is "Ann found it great to"
 Ours = tuple[str, Statement]  # the turn's id and what was learned from it
 
 
@@ -95,10 +98,8 @@ def learned(session: Session) -> list[Ours]:
 def of_exchange(session: Session, places: Sequence[int]) -> list[Ours]:
     """Return what is learned from the turns of a session that make one exchange."""
     turns = [session.turns[place] for place in places]
-    assert all(turn.at for turn in turns)
-    said = [
-        Said(turn.said, turn.role is Role.USER, turn.at or session.started_at) for turn in turns
-    ]  # type: ignore[arg-type]
+    began = session.started_at or datetime.now(UTC)
+    said = [Said(turn.said, turn.role is Role.USER, turn.at or began) for turn in turns]
     return [(turns[one.place].id, one) for one in statements_of(said)]
 
 
@@ -127,7 +128,7 @@ def is_supported(ours: Ours, session: Session) -> bool:
     turn = next(turn for turn in session.turns if turn.id == turn_id)
     names = " ".join({each.speaker for each in session.turns})
     known = {word[:STEM_CHARS] for word in content_words(f"{turn.text} {names}")}
-    said = content_words(DATED.sub("", one.text))
+    said = [word for word in content_words(DATED.sub("", one.text)) if word not in FRAME]
     return all(
         word[:STEM_CHARS] in known or word.removesuffix("'s")[:STEM_CHARS] in known for word in said
     )
