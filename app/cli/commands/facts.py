@@ -1,4 +1,12 @@
-"""`facts`: what was learned, found, worded anew, pinned, told of, forgotten."""
+"""`facts`: what was learned, found, worded anew, pinned, told of, forgotten.
+
+The documents: `list` gives {"total", "facts": [FACT]}, `search` {"query", "facts": [FACT]}, `history`
+{"fact": FACT, "versions": [{"text", "category", "model", "said_at", "made_at", "conversation_id",
+"exchange_id", "message_id"}], "superseded": [ID]}, newest version first; `forget` gives
+{"forgotten": [ID], "remains": [TEXT]}, the others {"fact": FACT}. A FACT is {"id", "uid", "text",
+"category", "subject", "pinned", "model", "said_at", "made_at", "valid_until", "superseded_by",
+"conversation_id", "conversation_title", "turn_number", "exchange_id", "message_id", "versions"}.
+"""
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping
