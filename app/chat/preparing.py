@@ -18,7 +18,7 @@ from app.domain.retrieved import RecallOptions, Retrieved
 from app.memory.context_plan import Budgets, ContextPlan, History, Limits, plan_context
 from app.memory.recall_choice import RecallSettings
 from app.providers.recall import RECALL
-from app.storage.settings import Settings
+from app.storage.settings import Settings, SettingValues
 from app.storage.times import now
 
 _log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class ContextPrepare:
         if ref.provider == RECALL:
             return Prepared(ChatRequest(ref.model, asked_path(plan), tools=tools))
         limits = limits_of(self._context_tokens(ref))
-        preparing = _Preparing(self._settings, plan, tools, limits)
+        preparing = Preparing(self._settings, plan, tools, limits)
         looked = self._look_up(plan, preparing.question)
         try:
             made = preparing.planned(looked)
@@ -90,7 +90,7 @@ def limits_of(context_tokens: int | None) -> Limits:
     return Limits(int(context_tokens * (1 - _REPLY_SHARE)), int(context_tokens * _MOST_SHARE))
 
 
-def recall_settings(settings: Settings) -> RecallSettings:
+def recall_settings(settings: SettingValues) -> RecallSettings:
     """Return the settings that choose what is recalled, as they are now."""
     return RecallSettings(
         rag_enabled=settings.flag("rag_enabled"),
@@ -107,7 +107,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
     )
 
 
-def recall_options(settings: Settings) -> RecallOptions:
+def recall_options(settings: SettingValues) -> RecallOptions:
     """Return how much is looked for, as the settings are now."""
     return RecallOptions(
         conversation_limit=settings.number("rag_conversation_limit"),
@@ -131,11 +131,11 @@ def asked_path(plan: Plan) -> tuple[Message, ...]:
     return (*plan.path, asking)
 
 
-class _Preparing:
+class Preparing:
     """One message being prepared, with the settings as they were when it began."""
 
     def __init__(
-        self, settings: Settings, plan: Plan, tools: tuple[ToolSchema, ...], limits: Limits
+        self, settings: SettingValues, plan: Plan, tools: tuple[ToolSchema, ...], limits: Limits
     ) -> None:
         self._plan = plan
         self._tools = tools

@@ -41,7 +41,7 @@ from app.storage.store import Store
 _log = logging.getLogger(__name__)
 
 _CONSIDERED = 120  # passages: those after them never came into a prompt
-_SPARE = 2  # more than will be taken, of each
+SPARE = 2  # more than will be taken, of each
 _FACTS_CONSIDERED = 20  # beyond those wanted: votes and age may bring them forward
 _OF_FACTS = -1.0  # log odds: a fact is all words that questions are made of, and fits too soon
 _SUMMARY_CHARS = 400  # two or three sentences; imported ones may be longer than all the budget
@@ -135,11 +135,11 @@ class RecallService:
             if (head := heads.get(passage_of(each.part_id))) and head.conversation_id is not None
         ]
         turns = list(_different(each for each in best if each[1].kind is PassageKind.TURN))
-        firsts = _firsts(best, options.conversation_limit + _SPARE)
-        of_each = {talk: _some(turns, options.exchange_limit + _SPARE, talk) for talk in firsts}
+        firsts = _firsts(best, options.conversation_limit + SPARE)
+        of_each = {talk: _some(turns, options.exchange_limit + SPARE, talk) for talk in firsts}
         taken = options.conversation_limit * options.exchange_limit
         history = _some(
-            turns, options.history_limit + taken + _SPARE if options.history_limit else 0
+            turns, options.history_limit + taken + SPARE if options.history_limit else 0
         )
         wanted = {
             head.id: (each, head) for group in (*of_each.values(), history) for each, head in group
@@ -168,7 +168,7 @@ class RecallService:
             self._finder.ranked(asking, scope, _OF_FACTS), limit + _FACTS_CONSIDERED
         )
         heads = self._reads.heads(passage_of(each.part_id) for each in ranked)
-        best = retrieval.weighed(ranked, heads)[: limit + _SPARE]
+        best = retrieval.weighed(ranked, heads)[: limit + SPARE]
         known = self._facts.by_ids(passage_of(each.part_id) for each in best)
         found = []
         for each in best:
@@ -191,7 +191,7 @@ class RecallService:
         ranked = self._finder.ranked(asking, scope)
         kept = retrieval.weighed(ranked[:_CONSIDERED], {})
         found: list[FoundMessage] = []
-        wanted = retrieval.options.earlier_limit + _SPARE
+        wanted = retrieval.options.earlier_limit + SPARE
         for each in self._turns.messages(kept, retrieval.verdicts):
             if each.message_id not in retrieval.segment.held and len(found) < wanted:
                 found.append(each)

@@ -24,27 +24,12 @@ class ProviderRow:
     allow_plain_http: bool = False
 
 
-class Settings:
-    """The settings of one store, kept in memory and written through.
-
-    Reading never touches the database; thread-safe. A value in `appconfig` that no longer fits
-    its range gives way to the default.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        rows = store.read(lambda c: c.execute("SELECT key, value FROM appconfig").fetchall())
-        self._kept: dict[str, SettingValue] = {}
-        for key, value_json in rows:
-            self._take(key, value_json)
+class SettingValues:
+    """What applies for each key, by its type."""
 
     def get(self, key: str) -> SettingValue:
         """Return the value that applies; raise InvalidSetting for an unknown key."""
-        setting = setting_for(key)
-        variable = _ENVIRONMENT.get(key)
-        if variable and (text := os.environ.get(variable)):
-            return setting.parse(text)
-        return self._kept.get(key, setting.default)
+        raise NotImplementedError
 
     def flag(self, key: str) -> bool:
         """Return a setting that is true or false."""
@@ -68,6 +53,41 @@ class Settings:
         """Return a setting that is a text; "" for none."""
         value = self.get(key)
         return "" if value is None else str(value)
+
+
+class TriedSettings(SettingValues):
+    """Values tried in the place of those that apply; nothing is saved."""
+
+    def __init__(self, settings: SettingValues, tried: Mapping[str, SettingValue]) -> None:
+        self._settings = settings
+        self._tried = tried
+
+    def get(self, key: str) -> SettingValue:
+        """Return the value tried, else the one that applies."""
+        return self._tried[key] if key in self._tried else self._settings.get(key)
+
+
+class Settings(SettingValues):
+    """The settings of one store, kept in memory and written through.
+
+    Reading never touches the database; thread-safe. A value in `appconfig` that no longer fits
+    its range gives way to the default.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        rows = store.read(lambda c: c.execute("SELECT key, value FROM appconfig").fetchall())
+        self._kept: dict[str, SettingValue] = {}
+        for key, value_json in rows:
+            self._take(key, value_json)
+
+    def get(self, key: str) -> SettingValue:
+        """Return the value that applies; raise InvalidSetting for an unknown key."""
+        setting = setting_for(key)
+        variable = _ENVIRONMENT.get(key)
+        if variable and (text := os.environ.get(variable)):
+            return setting.parse(text)
+        return self._kept.get(key, setting.default)
 
     def set(self, key: str, value: SettingValue) -> None:
         """Check, save and apply a value at once; raise InvalidSetting. Blocking.
