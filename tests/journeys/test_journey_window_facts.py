@@ -138,6 +138,17 @@ async def test_a_fact_is_found_followed_edited_pinned_and_forgotten(
         assert [each.fact.text for each in Facts(other).listed(FactFilter())] == [BOAT]
 
 
+async def test_what_is_said_becomes_a_fact_by_itself(user: User) -> None:
+    await user.start()
+    await user.say("I prefer green tea to coffee.")
+    await user.until_so(lambda services: bool(services.conversations.listed()))
+    await user.sees("Regenerate")
+    user.press("Ctrl+N")
+    await user.until_so(lambda services: len(facts_of(services)) == 1)
+    await open_facts(user)
+    await user.sees("1 fact", "green tea", "worded by a pattern")
+
+
 async def test_a_fact_of_the_users_own_is_added_filtered_and_found(user: User) -> None:
     await talk(user)
     await open_facts(user)
