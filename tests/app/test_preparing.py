@@ -49,7 +49,7 @@ class Retrieving:
         self.asked.append((question, where, segment, options))
         assert self.go_on.wait(10)
         if self.error is not None:
-            raise self.error
+            raise type(self.error)(*self.error.args)
         return self.found
 
 

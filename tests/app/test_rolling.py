@@ -56,7 +56,7 @@ class Summing:
         self, conversation_id: ConversationId, turns: Sequence[Turn], is_cancelled: IsCancelled
     ) -> Digest:
         if self._error is not None:
-            raise self._error
+            raise type(self._error)(*self._error.args)
         return Digest(f"{len(turns)} walks.", model="friend:m")
 
 
