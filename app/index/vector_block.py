@@ -3,7 +3,9 @@
 A row is its vector in 8-bit whole numbers, the longest component at 127, and 1 over the length of
 what came of it, so that a product is a true cosine. A question has 15 bits, in two halves that are
 multiplied in one pass: what is lost is the rows' rounding alone, .0004 (.0021 at worst) at 384
-dimensions. Figures and what else was tried: packaging/decisions/0031-vector-index.md.
+dimensions. Beside them stand the signs of the components, a bit each: how many differ from the
+question's says at a sixth of the cost which rows are worth a look.
+Figures and what else was tried: packaging/decisions/0031-vector-index.md.
 """
 
 from collections.abc import Sequence
@@ -18,6 +20,8 @@ from app.index.id_set import IdSet, Int64, Mask
 
 Float = npt.NDArray[np.float32]
 Int8 = npt.NDArray[np.int8]
+Bits = npt.NDArray[np.uint8]
+Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
 
 BLOCK_BYTES = 8 << 20  # of codes; pages that hold no row yet cost nothing
@@ -29,11 +33,13 @@ _GATHERED_SHARE = 8  # fewer rows than 1 in 8: copying them together is faster t
 class Rows:
     """Chunks on their way into blocks, and what is known of chunks in a block; all by row.
 
-    `codes` is (n, dim); `scales` turns a product of codes into a cosine; `parts` and `passages` are
-    ids; `spans` (n, 2) is the chunk's start and end in its part.
+    `codes` is (n, dim), `signs` (n, dim / 8) their signs as bits; `scales` turns a product of codes
+    into a cosine; `parts` and `passages` are ids; `spans` (n, 2) is the chunk's start and end in its
+    part.
     """
 
     codes: Int8
+    signs: Bits
     scales: Float
     parts: Int64
     passages: Int64
@@ -46,6 +52,7 @@ class Rows:
         """Return some of the rows: views for a slice, copies else."""
         return Rows(
             self.codes[chosen],
+            self.signs[chosen],
             self.scales[chosen],
             self.parts[chosen],
             self.passages[chosen],
@@ -60,7 +67,7 @@ class Block:
     Only the first `count` rows are there. A grown block shares its arrays with the one before, which
     does not look beyond its own count; a block may therefore grow once, and one thread at a time.
     `living` marks rows that were not dropped, `living_count` of them. All its passages' ids are
-    between `low` and `high`.
+    between `low` and `high`, and as long as it `ascends` in the order of its rows.
     """
 
     rows: Rows
@@ -69,11 +76,17 @@ class Block:
     living_count: int = 0
     low: int = 0
     high: int = -1
+    ascends: bool = True
 
     @property
     def is_full(self) -> bool:
         """Whether there is no room for another row."""
         return self.count == len(self.living)
+
+    @property
+    def signs(self) -> Bits:
+        """The signs of each row, (count, dim / 8), dropped ones too."""
+        return self.rows.signs[: self.count]
 
     @property
     def passages(self) -> Int64:
@@ -93,6 +106,9 @@ class Block:
             living_count=self.living_count + len(more),
             low=min(low, self.low) if start else low,
             high=max(high, self.high) if start else high,
+            ascends=self.ascends
+            and (not start or int(more.passages[0]) >= self.high)
+            and bool((np.diff(more.passages) >= 0).all()),
         )
 
     def dropped(self, dropped: Mask) -> "Block":
@@ -116,6 +132,26 @@ class Block:
             mask = mask & ~excluded.holds(self.passages)
         return np.flatnonzero(mask)
 
+    def rows_of(self, passages: Int64) -> Int64:
+        """Return the numbers of the rows of a few passages, which are in order, each once."""
+        start, end = np.searchsorted(passages, [self.low, self.high + 1])
+        few = passages[start:end]
+        if not len(few):
+            return few
+        if self.ascends:
+            first = np.searchsorted(self.passages, few, "left")
+            counts = np.searchsorted(self.passages, few, "right") - first
+            steps = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
+            rows = np.repeat(first, counts) + steps
+        else:
+            rows = np.flatnonzero(IdSet(few).holds(self.passages))
+        return self.answering(rows, None)
+
+    def answering(self, rows: Int64, excluded: IdSet | None) -> Int64:
+        """Return those of some rows that were not dropped and are not `excluded`, in their order."""
+        kept: Int64 = rows[self.living[rows]]
+        return kept if excluded is None else kept[~excluded.holds(self.passages[kept])]
+
     def cosines(self, question: "Question", chosen: Int64 | None) -> Float:
         """Return the cosines with the rows `chosen` (None: all), in their order, -1 to 1."""
         if chosen is None:
@@ -130,6 +166,7 @@ def new_block(dimension: int) -> Block:
     room = max(1, BLOCK_BYTES // dimension)
     rows = Rows(
         np.empty((room, dimension), np.int8),
+        np.empty((room, -(-dimension // 8)), np.uint8),
         np.empty(room, np.float32),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
@@ -143,7 +180,11 @@ def quantised(parts: Int64, spans: Int32, vectors: Float) -> Rows:
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     codes = np.rint(vectors * (127 / largest)).astype(np.int8)
     lengths = np.sqrt(np.einsum("ij,ij->i", codes, codes, dtype=np.float32))
-    return Rows(codes, 1 / lengths, parts, parts // PARTS_OF_A_PASSAGE, spans)
+    return Rows(codes, _signs_of(codes), 1 / lengths, parts, parts // PARTS_OF_A_PASSAGE, spans)
+
+
+def _signs_of(codes: Int8) -> Bits:
+    return np.packbits(codes > 0, axis=-1)
 
 
 class Question:
@@ -158,12 +199,19 @@ class Question:
         # The fine half is -64 to 64. Packed once, it is read for every row without conversion.
         self._packed = numkong.dots_pack(halves.astype(np.int8))
         self._scale = np.float32(1 / np.linalg.norm(whole))
+        self._signs = _signs_of(coarse.astype(np.int8))[None]
 
     def cosines(self, codes: Int8, scales: Float) -> Float:
         """Return (n,), -1 to 1. Same codes give the very same number, wherever they stand."""
         products = np.asarray(numkong.dots_packed(codes, self._packed)).astype(np.float32)
         cosines: Float = (products[:, 0] * _FINE + products[:, 1]) * (scales * self._scale)
         return np.clip(cosines, -1, 1, out=cosines)
+
+    def distances(self, signs: Bits) -> Int16:
+        """Return (n,): of how many components the sign is another one than the question's."""
+        found = numkong.cdist(self._signs, signs, metric="hamming", dtype="uint1")
+        distances: Int16 = np.asarray(found)[0].astype(np.int16)
+        return distances
 
 
 def spread(blocks: Sequence[Block], more: Rows, dimension: int) -> list[Block]:

@@ -1,4 +1,6 @@
-"""The vector index: parts of passages by their meaning, every one looked at, all in memory.
+"""The vector index: parts of passages by their meaning, all in memory.
+
+Every vector is looked at; of many, most by the signs of their components alone.
 
 How a vector is kept and compared is `vector_block`'s business; here blocks become one index that
 many threads may ask while one changes it. It knows nothing of texts, models or the database.
@@ -8,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +21,7 @@ from app.index.id_set import IdSet, Int64, Mask
 from app.index.vector_block import (
     Block,
     Float,
+    Int16,
     Int32,
     Question,
     quantised,
@@ -25,9 +29,14 @@ from app.index.vector_block import (
 )
 
 _ROWS_PER_THREAD = 150_000  # about 7 ms of work; below that a second thread gains nothing
+_COARSE_FROM = 300_000  # rows: below that, signs first would save less than 5 ms
+_WORTH_A_LOOK = 0.04  # of the rows: by their signs, .997 of the nearest thousandth are among them
 _MERGE_AT = 2048
 _SPARE = 8  # chunks of a part that are usually nearer than those of the next parts, amply
 _SMALLEST, _LARGEST = 1e-12, 1e12  # what a unit vector's largest component cannot be
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,7 @@ class ExactVectorIndex:
 
     Searches may come from any thread and take no lock: each sees the index as it was at some moment
     between two changes. Changes take turns. A search takes 2 ms for 100,000 chunks of 384 numbers
-    on one core, 25 ms for 1,000,000 on two; memory is 29 bytes a chunk besides the dimension.
+    on one core, 16 ms for 1,000,000 on two; memory is 29 bytes a chunk and 9 bits a dimension.
     """
 
     def __init__(self, dimension: int, threads: int = 2) -> None:
@@ -65,7 +74,7 @@ class ExactVectorIndex:
     @property
     def memory_bytes(self) -> int:
         """How much memory the vectors and what belongs to them take."""
-        return self._snapshot.row_count * (self._dimension + 29)
+        return self._snapshot.row_count * (self._dimension * 9 // 8 + 29)
 
     def put(self, part_ids: Int64, spans: Int32, vectors: Float) -> None:
         """Add chunks; those of a passage that is held already replace what it held.
@@ -119,10 +128,18 @@ class ExactVectorIndex:
         allowed_set = None if allowed is None else _id_set(allowed)
         excluded_set = _id_set(excluded) if len(excluded) else None
 
-        def best_of(blocks: Sequence[Block]) -> _Found:
+        near = None
+        if allowed_set is None and snapshot.row_count > _COARSE_FROM:
+            near = self._near(question, snapshot)
+
+        def best_of(numbers: range) -> _Found:
             best = _Best(limit)
-            for block in blocks:
-                chosen = block.chosen(allowed_set, excluded_set)
+            for number in numbers:
+                block = snapshot.blocks[number]
+                if near is None:
+                    chosen = block.chosen(allowed_set, excluded_set)
+                else:
+                    chosen = block.answering(near.rows(number), excluded_set)
                 if chosen is None or len(chosen):
                     best.take(block, chosen, block.cosines(question, chosen))
             return best.merged()
@@ -141,11 +158,11 @@ class ExactVectorIndex:
         if not parts:
             return {}
         wanted = frozenset(parts)
-        passages = IdSet({passage_of(part) for part in parts})
+        passages = np.unique(np.fromiter(map(passage_of, parts), np.int64, len(parts)))
         best: dict[PartId, float] = {}
         for block in self._snapshot.blocks:
-            chosen = block.chosen(passages, None)
-            if chosen is None or not len(chosen):
+            chosen = block.rows_of(passages)
+            if not len(chosen):
                 continue
             held = block.rows.parts[chosen].tolist()
             for part, cosine in zip(held, block.cosines(question, chosen).tolist(), strict=True):
@@ -153,17 +170,30 @@ class ExactVectorIndex:
                     best[part] = max(cosine, best.get(part, -1.0))
         return best
 
-    def _on_threads(
-        self, snapshot: _Snapshot, best_of: "Callable[[Sequence[Block]], _Found]"
-    ) -> "list[_Found]":
+    def _near(self, question: Question, snapshot: _Snapshot) -> "_Near":
+        """Find the rows that are worth a look."""
+        distances: dict[int, Int16] = {}
+
+        def measured(numbers: range) -> Int64:
+            counts = np.zeros(self._dimension + 1, np.int64)
+            for number in numbers:
+                distances[number] = question.distances(snapshot.blocks[number].signs)
+                counts += np.bincount(distances[number], minlength=len(counts))
+            return counts
+
+        reached = np.sum(self._on_threads(snapshot, measured), axis=0).cumsum()
+        return _Near(distances, int(np.searchsorted(reached, reached[-1] * _WORTH_A_LOOK)))
+
+    def _on_threads(self, snapshot: _Snapshot, work: Callable[[range], T]) -> list[T]:
+        """Return what `work` makes of the numbers of all blocks, shared among threads."""
         threads = min(self._threads, 1 + snapshot.row_count // _ROWS_PER_THREAD)
-        shares = [snapshot.blocks[start::threads] for start in range(threads)]
+        shares = [range(start, len(snapshot.blocks), threads) for start in range(threads)]
         if threads == 1:
-            return [best_of(shares[0])]
+            return [work(shares[0])]
         # Made for the one search: starting a thread takes 0.1 ms, and none is left to be ended.
         with ThreadPoolExecutor(threads - 1, thread_name_prefix="vectors") as pool:
-            others = [pool.submit(best_of, share) for share in shares[1:]]
-            return [best_of(shares[0]), *(other.result() for other in others)]
+            others = [pool.submit(work, share) for share in shares[1:]]
+            return [work(shares[0]), *(other.result() for other in others)]
 
     def _tidy(self, blocks: list[Block]) -> list[Block]:
         """Move what lives in full blocks that are half empty to the end, so that they can go."""
@@ -189,6 +219,17 @@ class ExactVectorIndex:
                 "The embedder gave a vector that points nowhere",
                 "Choose another embedder in the settings.",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """Rows by how many signs differ from the question's, by block; up to `most` is worth a look."""
+
+    distances: Mapping[int, Int16]
+    most: int
+
+    def rows(self, number: int) -> Int64:
+        return np.flatnonzero(self.distances[number] <= self.most)
 
 
 class _Best:

@@ -201,6 +201,25 @@ def test_ninety_eight_of_the_hundred_nearest_are_found_even_among_vectors_withou
     assert np.mean(shares) >= 98  # .989 at 100,000; .996 where vectors mean something
 
 
+def test_among_many_the_signs_say_what_is_worth_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Topics, and questions about them: what stands out in a space that means something."""
+    topics = drawn(200, 7, 384)
+    near = topics.repeat(100, axis=0) + 0.06 * drawn(20_000, 8, 384) * np.sqrt(384)
+    index, vectors, questions = ExactVectorIndex(384), unit(near), topics[:20]
+    put(index, whole(*range(20_000)), vectors)
+    looked_at = [index.search(question, 20) for question in questions]
+    monkeypatch.setattr(vector_index, "_COARSE_FROM", 1000)
+    left_out = ids(*(passages(looked_at[0])[:5]))
+    index.remove(passages(looked_at[1])[:5])  # type: ignore[arg-type]
+    by_signs = [index.search(question, 20, excluded=left_out) for question in questions]
+    assert not left_out.intersection(passages(by_signs[0]))
+    assert not set(passages(looked_at[1])[:5]).intersection(passages(by_signs[1]))
+    found = [
+        len(set(looked_at[at]).intersection(by_signs[at])) / 20 for at in range(2, len(questions))
+    ]
+    assert np.mean(found) >= 0.99
+
+
 @dataclass
 class Plain:
     """What the index should say, by looking at every exact vector."""
