@@ -76,7 +76,8 @@ class Tally:
 class Standing:
     """What is still so at the moment of saving, on the writer thread.
 
-    `ids` may be summarised: they exist, are finished, not private, not in the trash. `passages`
+    `ids` may be summarised: they exist, are finished, not private, not in the trash, and nobody has
+    given them a current summary meanwhile, such as the user. `passages`
     holds the summary passages each has so far; `tagged` the conversations that have tags.
     """
 
@@ -222,9 +223,12 @@ class SummaryWork:
         def query(cursor: Connection) -> Standing:
             rows = cursor.execute(
                 "SELECT e.id FROM exchange e JOIN conversation c ON c.id = e.conversation_id "
-                "WHERE e.id IN (SELECT unnest(?)) AND e.status = 'completed' "
-                "AND NOT c.private AND c.deleted_at IS NULL",
-                [wanted],
+                "WHERE e.id IN (SELECT unnest($ids)) AND e.status = 'completed' "
+                "AND NOT c.private AND c.deleted_at IS NULL AND NOT EXISTS "
+                "(SELECT 1 FROM summary s WHERE s.kind = 'exchange' AND s.source_id = e.id "
+                "AND s.latest AND s.source_hash = (SELECT count(*) || ':' || max(l.message_id) "
+                "FROM exchange_message l WHERE l.exchange_id = e.id))",
+                {"ids": wanted},
             ).fetchall()
             passages = _passages(cursor, PassageKind.EXCHANGE_SUMMARY, wanted)
             return Standing({each for (each,) in rows}, passages)
@@ -238,9 +242,13 @@ class SummaryWork:
         def query(cursor: Connection) -> Standing:
             rows = cursor.execute(
                 "SELECT c.id, EXISTS (SELECT 1 FROM tag t WHERE t.conversation_id = c.id) "
-                "FROM conversation c WHERE c.id IN (SELECT unnest(?)) "
-                "AND NOT c.private AND c.deleted_at IS NULL",
-                [wanted],
+                "FROM conversation c WHERE c.id IN (SELECT unnest($ids)) "
+                "AND NOT c.private AND c.deleted_at IS NULL AND NOT EXISTS "
+                "(SELECT 1 FROM summary s WHERE s.kind = 'conversation' AND s.source_id = c.id "
+                "AND s.latest AND s.source_hash = (SELECT count(*) || ':' || "
+                "coalesce(epoch_us(max(e.completed_at)), 0) FROM exchange e "
+                "WHERE e.conversation_id = c.id AND e.status = 'completed'))",
+                {"ids": wanted},
             ).fetchall()
             passages = _passages(cursor, PassageKind.CONVERSATION_SUMMARY, wanted)
             tagged = {each for each, has_tags in rows if has_tags}

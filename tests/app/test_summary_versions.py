@@ -74,6 +74,17 @@ def test_a_summariser_leaves_it_alone_until_the_source_changes(store: Store) -> 
     assert waiting(store) == ([whole.exchanges[0].id], [whole.conversation.id])
 
 
+def test_a_summary_written_while_a_worker_wrote_another_stands(store: Store) -> None:
+    whole = summarised(store)
+    work, exchange, here = SummaryWork(store), whole.exchanges[0].id, whole.conversation.id
+    assert set(work.standing_exchanges([exchange]).ids) == {exchange}
+    assert set(work.standing_conversations([here]).ids) == {here}
+    for of in SummaryOf:
+        SummaryBook(store).write(of, source_of(whole, of), "By me.")
+    assert not work.standing_exchanges([exchange]).ids
+    assert not work.standing_conversations([here]).ids
+
+
 def test_an_earlier_summary_comes_back_by_whom_it_was_made(store: Store) -> None:
     whole = summarised(store)
     book, source = SummaryBook(store), whole.conversation.id
