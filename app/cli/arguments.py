@@ -152,6 +152,8 @@ def _add_facts(command: _Adder) -> None:
 
 
 def _add_memory(command: _Adder) -> None:
+    prompt = command("prompt", "what an answer was asked with, and what memory contributed")
+    prompt.add_argument("place", metavar="ID:TURN")
     memory = command("memory", "the text that goes into every prompt, and texts saved on purpose")
     memory.add_argument("action", choices=("show", "set", "append", "save", "list", "forget"))
     memory.add_argument(

@@ -193,6 +193,31 @@ def test_the_model_of_a_conversation_is_kept(served: CommandLine, server: Loopba
     ]
 
 
+def test_what_memory_contributed_is_told_and_can_be_looked_at(
+    served: CommandLine, server: Loopback
+) -> None:
+    served.done("config", "set", "rag_min_similarity", "0.1")
+    server.always(text("It wants light; see [there](commonplace://1/0)."))
+    ran = served.done("ask", "How do I keep basil alive on a windowsill?")
+    assert ran.out == "It wants light; see [there](commonplace://1/0).\n"
+    assert "Recalled from 'Herbs'" in ran.err
+    asked = served.json("ask", "How do I keep basil alive on a windowsill?")
+    first = asked["recalled"][0]
+    assert first.keys() == {
+        "kind", "id", "conversation_id", "turn_number", "relevance", "injected",
+    }  # fmt: skip
+    assert (first["conversation_id"], first["injected"]) == (1, True)
+    shown = served.json("prompt", "4:0")
+    assert BASIL in shown["recalled"]
+    assert any(each["cited"] for each in shown["items"])
+    printed = served.done("prompt", "4:0")
+    assert "## related: " in printed.out
+    assert "cited" in printed.out
+    assert served("prompt", "1:0").code == 1
+    assert served("prompt", "4").code == 2
+    assert served("prompt", "4:9").code == 1
+
+
 def test_a_failing_server_is_told_in_a_line_and_the_question_kept(
     served: CommandLine, server: Loopback
 ) -> None:

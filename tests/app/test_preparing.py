@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.exchanges import ExchangeLoop, Models
+from app.chat.inspecting import Inspector
 from app.chat.looking_up import LookUps
 from app.chat.preparing import ContextPrepare
 from app.chat.reply import Reply
@@ -312,3 +313,23 @@ def test_a_reply_that_goes_on_is_asked_for_in_our_words(talk_with: Callable[...,
     assert first.parts[-1].text == ""
     assert newest.parts[-1].text.startswith("Continue exactly where")
     assert len(newest.parts[-1].message_ids) == 2
+
+
+def test_what_was_sent_can_be_shown_part_by_part(talk_with: Callable[..., Talk]) -> None:
+    talk = talk_with(ready(), says("Tea, says fact 1."))
+    talk.core.set("Lives in Graz.")
+    before = told(talk.store, "hello")
+    exchange = talk.say("What do I drink?", before.conversation.id)
+    inspector = Inspector(talk.store)
+    found = inspector.inspect(exchange.id)
+    sent = found.sent
+    assert sent is not None
+    (request,) = talk.model.requests
+    assert (sent.system, sent.recalled) == (request.system, request.recalled)
+    texts = {part.kind: part.text for part in sent.parts}
+    assert texts[PlanPartKind.WINDOW] == "user: hello\n\nassistant: An answer to hello"
+    assert texts[PlanPartKind.QUESTION] == "user: What do I drink?"
+    assert sum(part.share for part in sent.parts) == pytest.approx(1)
+    assert 0 < sent.cacheable_share < 1
+    assert [source.cited for source in found.sources] == [True, False, False]
+    assert inspector.inspect(before.exchanges[0].id).sent is None
