@@ -18,6 +18,7 @@ from app.chat.library import Library
 from app.chat.looking_up import LookUps
 from app.chat.models import ModelDirectory
 from app.chat.preparing import ContextPrepare
+from app.chat.previewing import PREVIEW_LIMIT_S, RecallPreviews
 from app.chat.rolling import RollingSummaries
 from app.chat.slates import CleanSlates
 from app.chat.tools.conversations import ConversationTools
@@ -118,6 +119,7 @@ class Services:
     prompts: Prompts
     inspector: Inspector
     look_ups: LookUps
+    previews: RecallPreviews
     rolling: RollingSummaries
     chat: ExchangeLoop
     slates: CleanSlates
@@ -154,6 +156,7 @@ class Services:
         steps: Sequence[Callable[[], object]] = (
             self.chat.close,
             self.look_ups.close,
+            self.previews.close,
             self.rolling.stop,
             self.background_model.close,
             self.embedders.close,  # ends requests that workers and questions wait for
@@ -224,6 +227,9 @@ def build(paths: DataPaths, role: Role) -> Services:
         prepare = ContextPrepare(
             settings, for_exchanges.context_tokens, look_ups, rolling.await_end
         )
+        patient = LookUps(store, core_memory, recall.retrieve, PREVIEW_LIMIT_S)
+        previews = RecallPreviews(store, settings, for_exchanges.context_tokens, toolbox, patient)
+        undo.callback(previews.close)
         chat = ExchangeLoop(store, settings, for_exchanges, prepare, toolbox)
         undo.callback(chat.close)
         library, slates = Library(store), CleanSlates(settings)
@@ -259,6 +265,7 @@ def build(paths: DataPaths, role: Role) -> Services:
             prompts=Prompts(store),
             inspector=Inspector(store),
             look_ups=look_ups,
+            previews=previews,
             rolling=rolling,
             chat=chat,
             slates=slates,
