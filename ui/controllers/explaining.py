@@ -6,6 +6,7 @@ from app.bootstrap import Services
 from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId
 from app.domain.probes import Probe, ProbePlace
+from app.domain.text import one_line
 from ui.bridge import Bridge
 from ui.controllers.chatting import ChatController
 from ui.errors import words_for
@@ -14,6 +15,8 @@ from ui.views.probes_dialog import ProbesDialog
 from ui.views.why_dialog import WhyDialog
 from ui.widgets.transcript.anchor import AtPlace, Centred
 from ui.widgets.transcript.view import TranscriptView
+
+_QUESTION_CHARS = 500  # more no search takes
 
 
 class ExplainController(QObject):
@@ -31,7 +34,10 @@ class ExplainController(QObject):
         assert isinstance(transcript, TranscriptView)
         self._transcript = transcript
         self._turn: int | None = None
+        self._last_asked = ""
         transcript.current_turn_changed.connect(self._on_current_turn_changed)
+        transcript.why_requested.connect(self._explain_turn)
+        window.chat.composer.send_requested.connect(self._on_send_requested)
         chat.opened.connect(self._on_chat_opened)
         window.actions_by_name["why"].triggered.connect(self._on_why_triggered)
         window.actions_by_name["probes"].triggered.connect(self._on_probes_triggered)
@@ -73,10 +79,20 @@ class ExplainController(QObject):
         view = self._chat.view
         if view is None or not view.path:
             return
-        turn = min(self._turn_meant(), len(view.path) - 1)
+        self._explain_turn(min(self._turn_meant(), len(view.path) - 1))
+
+    def _explain_turn(self, turn: int) -> None:
+        """Ask about a turn of the open conversation what was searched for last, or else asked."""
+        view = self._chat.view
+        if view is None or turn >= len(view.path):
+            return
         exchange = view.path[turn]
         called = f"{view.conversation.title}, turn {exchange.turn_number}"
-        self.explain(exchange.id, called, self._window.sidebar.query.strip())
+        question = self._window.sidebar.query.strip() or self._last_asked
+        self.explain(exchange.id, called, question)
+
+    def _on_send_requested(self, words: str) -> None:
+        self._last_asked = one_line(words, _QUESTION_CHARS)
 
     def _turn_meant(self) -> int:
         """Return the turn clicked or tabbed into, else the one jumped to, else that in the middle."""

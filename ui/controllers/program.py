@@ -22,10 +22,12 @@ from ui.controllers.explaining import ExplainController
 from ui.controllers.facts import FactsController
 from ui.controllers.finding import FindController
 from ui.controllers.importing import ImportController
+from ui.controllers.inspecting import InspectController
 from ui.controllers.links import LinkController
 from ui.controllers.model_choice import ModelController
 from ui.controllers.pages import PageController
 from ui.controllers.privacy import PrivacyController
+from ui.controllers.recalling import RecallController
 from ui.controllers.replies import RunningReplies
 from ui.controllers.searching import SearchController
 from ui.controllers.settings import SettingsController
@@ -43,8 +45,8 @@ class Program(QObject):
 
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
-        background, chat, commands, conversations, coverage, explain, facts, find, importing, links,
-            models, pages, privacy, search, settings, summaries, talk, workers: The controllers.
+        background, chat, commands, conversations, coverage, explain, facts, find, importing, inspect,
+            links, models, pages, privacy, recall, search, settings, summaries, talk, workers: The controllers.
     """
 
     def __init__(
@@ -82,6 +84,18 @@ class Program(QObject):
         self.find = FindController(services, bridge, window, self.chat)
         self.background = BackgroundController(services, bridge, window)
         self.settings = SettingsController(services, bridge, window, appearance, self.background)
+        self.recall = RecallController(
+            services,
+            bridge,
+            window,
+            self.chat,
+            self.search.open_turn,
+            self._open_fact,
+            self.settings.open,
+        )
+        self.inspect = InspectController(
+            services, bridge, window, appearance, self.chat, self.recall.open
+        )
         self.importing = ImportController(services, bridge, window, self.background)
         self.workers = WorkersController(services, bridge, window)
         self.privacy = PrivacyController(services, bridge, window, self.chat)

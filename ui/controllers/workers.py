@@ -22,7 +22,6 @@ class WorkersController(QObject):
         self._bridge = bridge
         self._window = window
         self._statuses: dict[WorkerName, WorkerStatus] = {}
-        self._share = 1.0
         self._totals_due = QTimer(self, singleShot=True, interval=_TOTALS_EVERY_MS)
         self._totals_due.timeout.connect(self._on_totals_due)
         window.dashboard.switched.connect(self._on_dashboard_switched)
@@ -62,9 +61,7 @@ class WorkersController(QObject):
         self._window.dashboard.show_status(status)
         self._window.worker_status.setText(activity_words(tuple(self._statuses.values())))
 
-    def _on_changed(self, changed: Changed) -> None:
-        if "rag_enabled" in changed.settings:
-            self._show_recall()
+    def _on_changed(self, _changed: Changed) -> None:
         if not self._totals_due.isActive():
             self._totals_due.start()
 
@@ -87,15 +84,10 @@ class WorkersController(QObject):
         self._window.dashboard.show_totals(totals)
         self._window.dashboard.show_warnings(warnings)
         self._window.spend_status.setText(f"Spent today: {spent_words(totals.spent_today)}")
-        self._share = totals.searchable_share
-        self._show_recall()
-
-    def _show_recall(self) -> None:
-        is_on = self._services.settings.flag("rag_enabled")
-        words = "Recall on" if is_on else "Recall off"
-        if self._share < 1:
-            words += f", {self._share:.0%} of your history searchable"
+        share = totals.searchable_share
+        words = f"{share:.0%} of your history searchable" if share < 1 else ""
         self._window.search_status.setText(words)
+        self._window.search_status.setVisible(bool(words))
 
     def _read_totals(self) -> tuple[Totals, tuple[str, ...]]:
         overview = self._services.overview.read()

@@ -1,4 +1,4 @@
-"""The window: sidebar, conversation, worker dashboard, menus and status bar."""
+"""The window: sidebar, conversation, inspector, worker dashboard, menus and status bar."""
 
 import json
 import logging
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
-from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QSplitter, QWidget
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QLabel,
+    QMainWindow,
+    QSplitter,
+    QToolButton,
+    QWidget,
+)
 
 from ui.theme import Theme
 from ui.views.actions import Actions
@@ -15,6 +22,7 @@ from ui.views.chat_pane import ChatPane
 
 if TYPE_CHECKING:
     from ui.views.dashboard import Dashboard
+    from ui.views.inspector import Inspector
     from ui.views.sidebar import Sidebar
 
 _log = logging.getLogger(__name__)
@@ -33,7 +41,8 @@ class MainWindow(QMainWindow):
         painted: Once, right after the window was drawn for the first time.
 
     Attributes:
-        sidebar, dashboard: Once furnished.
+        sidebar, dashboard, inspector: Once furnished.
+        recall_status: Says whether recall is on; who clicks it wants its settings.
         conversation_id: What was open, kept with the geometry for the next start.
         place: Where it was scrolled to, as the transcript says it; None is its end.
     """
@@ -43,6 +52,7 @@ class MainWindow(QMainWindow):
     painted = Signal()
 
     dashboard: "Dashboard"
+    inspector: "Inspector"
     sidebar: "Sidebar"
 
     def __init__(self) -> None:
@@ -65,6 +75,13 @@ class MainWindow(QMainWindow):
         self.dock.setObjectName("workers")
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.dock)
         self.dock.hide()
+        self.inspector_dock = QDockWidget("Inspector", self)
+        self.inspector_dock.setObjectName("inspector")
+        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.inspector_dock)
+        self.inspector_dock.hide()
+        self.recall_status = QToolButton(self)
+        self.recall_status.setProperty("kind", "action")
+        self.statusBar().addPermanentWidget(self.recall_status)
         self.search_status = QLabel(self)
         self.worker_status = QLabel(self)
         self.spend_status = QLabel(self)
@@ -82,6 +99,7 @@ class MainWindow(QMainWindow):
     def furnish(self, theme: Theme, transcript: QWidget) -> None:
         """Add what the first frame does not show; the transcript is made by whoever composes."""
         from ui.views.dashboard import Dashboard
+        from ui.views.inspector import Inspector
         from ui.views.sidebar import Sidebar
         from ui.widgets.shortcut_guard import ShortcutGuard
 
@@ -96,6 +114,8 @@ class MainWindow(QMainWindow):
         self.chat.furnish(transcript)
         self.dashboard = Dashboard(self)
         self.dock.setWidget(self.dashboard)
+        self.inspector = Inspector(theme, self)
+        self.inspector_dock.setWidget(self.inspector)
         guard = ShortcutGuard(self.actions_by_name, self)
         for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
             guard.watch(editor)
@@ -154,6 +174,12 @@ class MainWindow(QMainWindow):
         sidebar.toggled.connect(self._on_sidebar_toggled)
         dashboard.toggled.connect(self._on_dashboard_toggled)
         self.dock.visibilityChanged.connect(self._on_dock_visibility_changed)
+        inspector, closing = (
+            self.actions_by_name["inspector"],
+            self.inspector_dock.toggleViewAction(),
+        )
+        inspector.toggled.connect(self.inspector_dock.setVisible)
+        closing.toggled.connect(inspector.setChecked)
         self.actions_by_name["focus_composer"].triggered.connect(self._on_focus_composer_triggered)
         self.actions_by_name["quit"].triggered.connect(self._on_quit_triggered)
 

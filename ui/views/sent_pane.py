@@ -1,0 +1,178 @@
+"""What was sent for an answer, part by part, and how it differs from what was sent before."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.inspecting import Inspection
+from app.chat.prompt_difference import PartDifference, PartState
+from app.chat.sent import SentPart, SentPrompt
+from app.domain.recalls import PlanPartKind
+from app.domain.usage import Usage
+from ui.theme import Theme
+from ui.widgets.part_panel import PartPanel
+
+_DOT = "  \N{MIDDLE DOT}  "
+PART_WORDS = {
+    PlanPartKind.SYSTEM_PROMPT: "System prompt",
+    PlanPartKind.CORE_MEMORY: "Core memory",
+    PlanPartKind.SUMMARY: "Summary of older messages",
+    PlanPartKind.FACTS: "Facts",
+    PlanPartKind.RELATED: "Related past",
+    PlanPartKind.EARLIER: "Earlier in this conversation",
+    PlanPartKind.WINDOW: "Messages of this conversation",
+    PlanPartKind.TOOLS: "Tools",
+    PlanPartKind.QUESTION: "Your message",
+}
+
+
+class SentPane(QWidget):
+    """The parts of one prompt."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._shown: Inspection | None = None
+        self._summary = QLabel(self, wordWrap=True)
+        self._summary.setTextFormat(Qt.TextFormat.PlainText)
+        self._summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._summary.setProperty("tone", "small")
+        self.copy = QPushButton("Copy", self)
+        self.copy.setToolTip("Copy everything that was sent")
+        self.copy.clicked.connect(self._on_copy_clicked)
+        self.compare = QPushButton("What changed", self)
+        self.compare.setCheckable(True)
+        self.compare.setToolTip("Show how it differs from what was sent for the answer before")
+        self.compare.toggled.connect(self._on_compare_toggled)
+        self._body = QWidget(self)
+        self._parts = QVBoxLayout(self._body)
+        self._parts.setContentsMargins(0, 0, 6, 0)
+        self._parts.setSpacing(6)
+        self._scroll = QScrollArea(self)
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setAccessibleName("What was sent")
+        self._scroll.setWidget(self._body)
+        self._buttons = QWidget(self)
+        row = QHBoxLayout(self._buttons)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.compare)
+        row.addWidget(self.copy)
+        row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 8, 0, 0)
+        column.addWidget(self._summary)
+        column.addWidget(self._buttons)
+        column.addWidget(self._scroll, 1)
+
+    def show_inspection(self, inspection: Inspection, absence: str) -> None:
+        """Show what was sent; `absence` says why nothing is kept, where that is so."""
+        if inspection == self._shown:
+            return
+        self._shown = inspection
+        sent = inspection.sent
+        self._summary.setText(absence if sent is None else summary_words(inspection, sent))
+        self._buttons.setVisible(sent is not None)
+        self._scroll.setVisible(sent is not None)
+        self.compare.setEnabled(inspection.compared is not None)
+        if inspection.compared is None:
+            self.compare.setChecked(False)
+            self.compare.setToolTip("There is no prompt of an answer before it to compare with")
+        self._draw()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw in another theme."""
+        self._theme = theme
+        self._draw()
+
+    def _draw(self) -> None:
+        while (item := self._parts.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        shown = self._shown
+        if shown is None or shown.sent is None:
+            return
+        if self.compare.isChecked() and shown.compared is not None:
+            self._draw_differences(shown.compared)
+        else:
+            self._draw_parts(shown.sent.parts)
+        self._parts.addStretch(1)
+
+    def _draw_parts(self, parts: Sequence[SentPart]) -> None:
+        for part in parts:
+            self._panel(part.kind, part_figures(part)).show_words(part.text)
+
+    def _draw_differences(self, differences: Sequence[PartDifference]) -> None:
+        for each in differences:
+            words = "the same" if each.state is PartState.SAME else each.state.value
+            self._panel(each.kind, words).show_lines(each.lines)
+
+    def _panel(self, kind: PlanPartKind, figures: str) -> PartPanel:
+        panel = PartPanel(PART_WORDS[kind], figures, self._theme, self._body)
+        self._parts.addWidget(panel)
+        return panel
+
+    def _on_compare_toggled(self, _on: bool) -> None:
+        self._draw()
+
+    def _on_copy_clicked(self) -> None:
+        if self._shown is not None and self._shown.sent is not None:
+            QGuiApplication.clipboard().setText(copied(self._shown.sent))
+
+
+def part_figures(part: SentPart) -> str:
+    """Return what a part takes: tokens, its share, messages, and whether a cache may hold it."""
+    words = [f"{part.tokens:,} tokens ({part.share:.0%})"]
+    if part.messages and part.kind is not PlanPartKind.QUESTION:
+        words.append(f"{part.messages:,} {'message' if part.messages == 1 else 'messages'}")
+    words.append("cacheable" if part.cacheable else "new each time")
+    return _DOT.join(words)
+
+
+def summary_words(inspection: Inspection, sent: SentPrompt) -> str:
+    """Return who was asked, how much of what it reads was used, and what its provider counted."""
+    prompt = inspection.prompt
+    assert prompt is not None
+    used = sent.tokens / max(1, prompt.limit_tokens)
+    size = f"about {sent.tokens:,} of {prompt.limit_tokens:,} tokens ({used:.0%})"
+    lines = [f"{prompt.model}{_DOT}{size}{_DOT}{sent.cacheable_share:.0%} cacheable"]
+    if inspection.run == 0 and inspection.exchange.usage is not None:
+        lines.append(usage_words(inspection.exchange.usage))
+    if prompt.notice:
+        lines.append(f"Recall: {prompt.notice}")
+    return "\n".join(lines)
+
+
+def usage_words(usage: Usage) -> str:
+    """Return what the provider counted for all requests of an answer, the cached share, the cost."""
+    if usage.estimated:
+        said = f"The provider counted nothing; about {usage.input_tokens:,} in"
+    else:
+        said = f"The provider counted {usage.input_tokens:,} in"
+    if usage.cached_tokens:
+        share = usage.cached_tokens / max(1, usage.input_tokens)
+        said += f", {usage.cached_tokens:,} of them from its cache ({share:.0%})"
+    said += f", {usage.output_tokens:,} out"
+    if usage.cost_usd is None:
+        return f"{said}{_DOT}cost unknown"
+    price = f" ({usage.price})" if usage.price else ""
+    cost = "no cost" if usage.cost_usd == 0 else f"${usage.cost_usd:.4f}"
+    return f"{said}{_DOT}{cost}{price}"
+
+
+def copied(sent: SentPrompt) -> str:
+    """Return everything that was sent as text, each part under its name."""
+    return "\n\n".join(
+        f"[{PART_WORDS[part.kind]}, about {part.tokens:,} tokens]\n{part.text}"
+        for part in sent.parts
+    )

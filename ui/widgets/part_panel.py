@@ -1,0 +1,136 @@
+"""One part of a prompt: a line that opens to its words, plain, or marked with what has changed."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QTextCursor, QTextFormat
+from PySide6.QtWidgets import (
+    QFrame,
+    QPlainTextEdit,
+    QSizePolicy,
+    QTextEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.prompt_difference import LineMark
+from ui.theme import Theme
+
+Lines = Sequence[tuple[LineMark, str]]
+_FOLDED_CHARS = 1_500
+_MOST_CHARS = 200_000  # more would take a while to lay out
+_MOST_LINES = 24
+_PADDING_PX = 18
+
+
+class PartPanel(QFrame):
+    """A part's line and, below it while it is open, its words; long ones begin folded."""
+
+    def __init__(self, name: str, figures: str, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setProperty("panel", "card")
+        self.setAccessibleName(name)
+        self._title = f"{name}  \N{MIDDLE DOT}  {figures}" if figures else name
+        self._name = name
+        self._theme = theme
+        self._lines: Lines | None = None
+        self._words = ""
+        self._is_filled = False
+        self.head = QToolButton(self)
+        self.head.setProperty("kind", "action")
+        self.head.setCheckable(True)
+        self.head.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.head.toggled.connect(self._on_head_toggled)
+        self.text = _FittedText(self)
+        self.text.setAccessibleName(name)
+        self.text.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(6, 4, 6, 6)
+        column.setSpacing(2)
+        column.addWidget(self.head)
+        column.addWidget(self.text)
+        self._label()
+
+    def show_words(self, words: str) -> None:
+        """Show the part's words."""
+        self._lines, self._words = None, words
+        self._renew(is_open=0 < len(words) <= _FOLDED_CHARS)
+
+    def show_lines(self, lines: Lines) -> None:
+        """Show what has changed; nothing opens for none."""
+        self._lines = lines
+        self._words = "\n".join(f"{mark.value} {words}" for mark, words in lines)
+        self._renew(is_open=bool(lines))
+
+    def _renew(self, *, is_open: bool) -> None:
+        self._is_filled = False
+        self.head.setEnabled(bool(self._words))
+        self.head.setChecked(is_open)
+        self._on_head_toggled(is_open)
+
+    def _on_head_toggled(self, is_open: bool) -> None:
+        if is_open and not self._is_filled:
+            self._is_filled = True
+            self.text.setPlainText(_cut(self._words))
+            self._colour()
+        self.text.setVisible(is_open)
+        self._label()
+
+    def _label(self) -> None:
+        is_open = self.head.isChecked()
+        sign = "" if not self._words else "\N{BLACK DOWN-POINTING SMALL TRIANGLE}  "
+        if self._words and not is_open:
+            sign = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}  "
+        self.head.setText(f"{sign}{self._title}")
+        self.head.setAccessibleName(f"{self._title}, {'open' if is_open else 'folded'}")
+
+    def _colour(self) -> None:
+        """Give lines that came and went a ground of their own; the signs before them say it too."""
+        colours = self._theme.colours
+        grounds = {LineMark.ADDED: colours.accent_soft, LineMark.GONE: colours.error_soft}
+        marked = []
+        for number, (mark, _) in enumerate(self._lines or ()):
+            block = self.text.document().findBlockByNumber(number)
+            if mark in grounds and block.isValid():
+                selection = QTextEdit.ExtraSelection()
+                selection.cursor = QTextCursor(block)
+                selection.format.setBackground(QColor(grounds[mark]))
+                selection.format.setProperty(QTextFormat.Property.FullWidthSelection, True)
+                marked.append(selection)
+        self.text.setExtraSelections(marked)
+
+
+class _FittedText(QPlainTextEdit):
+    """Words to be read, as high as they are, up to a limit; beyond that they scroll."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setReadOnly(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        font = QFont(self.font())
+        font.setFamily(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family())
+        self.setFont(font)
+        self.document().documentLayout().documentSizeChanged.connect(self._fit)
+
+    def _fit(self) -> None:
+        lines = min(_MOST_LINES, max(1, round(self.document().size().height())))
+        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + _PADDING_PX)
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit again: lines wrap elsewhere."""
+        super().resizeEvent(event)
+        self._fit()
+
+
+def _cut(words: str) -> str:
+    if len(words) <= _MOST_CHARS:
+        return words
+    left = len(words) - _MOST_CHARS
+    return f"{words[:_MOST_CHARS]}\n[{left:,} more characters; Copy has them all]"
