@@ -1,5 +1,6 @@
 """What is sent for a message: what is known in time goes along, nothing waits for what is not."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -313,6 +314,17 @@ def test_a_reply_that_goes_on_is_asked_for_in_our_words(talk_with: Callable[...,
     assert first.parts[-1].text == ""
     assert newest.parts[-1].text.startswith("Continue exactly where")
     assert len(newest.parts[-1].message_ids) == 2
+
+
+def test_an_answer_that_never_ends_has_its_record_too(talk_with: Callable[..., Talk]) -> None:
+    talk = talk_with(ready(), [TextDelta("You"), asyncio.Event()])
+    reply = talk.send("What do I drink?")
+    while not any(isinstance(event, TextDelta) for event in reply.drain()):
+        reply.wait(1)
+    talk.store.on_writer(lambda: None).result(10)
+    assert talk.kept(reply.plan.exchange).items
+    reply.stop()
+    reply.done.result(10)
 
 
 def test_what_was_sent_can_be_shown_part_by_part(talk_with: Callable[..., Talk]) -> None:

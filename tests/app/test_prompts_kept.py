@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.changes import PromptKept
+from app.domain.changes import MemoryForgotten, MemoryPut, PromptKept
+from app.domain.facts import Memory
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.passages import PassageKind
 from app.domain.recalls import (
@@ -27,7 +28,7 @@ from app.storage.prompts import FORGOTTEN, Prompts
 from app.storage.runs import as_runs, from_runs
 from app.storage.store import Store
 from tests.fakes.found import fact, match
-from tests.fakes.stored import AT, Told, opened, told
+from tests.fakes.stored import AT, Told, opened, tables, told
 
 
 def prompt_of(store: Store, asker: Told, quoted: Told) -> KeptPrompt:
@@ -130,3 +131,14 @@ def test_a_memory_that_is_forgotten_leaves_the_prompts_that_quoted_it(
         kept = Prompts(store).of(exchange)
         assert kept is not None
         assert [piece.text == FORGOTTEN for piece in kept.parts[0].pieces] == [True, False, False]
+
+
+def test_what_was_saved_quoted_and_forgotten_in_one_breath_is_gone(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        asker = told(store, "what do I like?")
+        memory = Memory(store.ids.passage(), "u", "I like tea.", AT)
+        part = PlanPart(PlanPartKind.FACTS, 9, False, (Piece("- memory 1\n  > I like tea.\n"),))
+        exchange = asker.exchanges[0].id
+        prompt = KeptPrompt(exchange, asker.conversation.id, AT, "m", 1, 1, (part,), ())
+        store.save(MemoryPut(memory), PromptKept(prompt), MemoryForgotten(memory.id))
+        assert "I like tea" not in str(tables(store)["prompt_text"])
