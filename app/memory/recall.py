@@ -168,8 +168,9 @@ class RecallService:
             self._finder.ranked(asking, scope, _OF_FACTS), limit + _FACTS_CONSIDERED
         )
         heads = self._reads.heads(passage_of(each.part_id) for each in ranked)
-        best = retrieval.weighed(ranked, heads)[: limit + SPARE]
-        known = self._facts.by_ids(passage_of(each.part_id) for each in best)
+        known = self._facts.by_ids(passage_of(each.part_id) for each in ranked)
+        pinned = {each for each, there in known.items() if there.fact.pinned}
+        best = retrieval.weighed(ranked, heads, pinned)[: limit + SPARE]
         found = []
         for each in best:
             passage = passage_of(each.part_id)
@@ -247,12 +248,16 @@ class _Retrieval:
             _log.exception("recall failed")
             self.notices.append(_FAILED)
 
-    def weighed(self, ranked: Sequence[Ranked], heads: Mapping[PassageId, Head]) -> list[Ranked]:
-        """Return a ranking after votes and age."""
+    def weighed(
+        self,
+        ranked: Sequence[Ranked],
+        heads: Mapping[PassageId, Head],
+        pinned: Iterable[PassageId] = (),
+    ) -> list[Ranked]:
+        """Return a ranking after votes and age; a pin counts as a vote where none was given."""
         said_at = {each: head.created_at for each, head in heads.items()}
-        return weighed(
-            ranked, self.verdicts, said_at, self.options.half_life_days, datetime.now(UTC)
-        )
+        verdicts = dict.fromkeys(pinned, Verdict.UP) | dict(self.verdicts)
+        return weighed(ranked, verdicts, said_at, self.options.half_life_days, datetime.now(UTC))
 
 
 def _refused(verdicts: Mapping[PassageId, Verdict]) -> IdSet:

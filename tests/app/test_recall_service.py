@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.changes import FactPut
 from app.domain.errors import IndexUnavailable, StorageError
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, PassageId, new_uid
@@ -220,6 +221,18 @@ def test_a_fact_is_never_used_again_either(past: Past) -> None:
     fact = past.fact("Minka the cat is seen by doctor Arden")
     past.feedback.give(fact.id, Verdict.NEVER)
     assert past.recall("Which doctor sees my cat Minka?").facts == ()
+
+
+def test_a_pinned_fact_is_preferred_where_it_matches(past: Past) -> None:
+    first = past.fact("Minka the cat is seen by doctor Arden")
+    second = past.fact("Minka the cat is seen by doctor Bell")
+    found = past.recall("Which doctor sees my cat Minka?").facts
+    last = next(each for each in (first, second) if each.text == found[-1].text)
+    past.store.save(FactPut(replace(last, pinned=True)))
+    again = past.recall("Which doctor sees my cat Minka?").facts
+    assert again[0].text == last.text
+    assert again[0].match.relevance > found[-1].match.relevance
+    assert again[0].match.verdict is None
 
 
 def test_votes_move_what_they_were_given_for(past: Past) -> None:
