@@ -224,6 +224,7 @@ async def test_the_dashboard_counts_what_the_database_holds(user: User, server: 
     by_kind = await user.ask(counted)
     assert set(by_kind) == {
         PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.CONVERSATION_SUMMARY,
+        PassageKind.FACT,
     }  # fmt: skip
     total = sum(by_kind.values())
     card = user.window.dashboard.card(PIPELINE)
