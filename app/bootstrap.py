@@ -71,6 +71,7 @@ from app.workers.background_choice import BackgroundChoice
 from app.workers.background_load import BackgroundLoad
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
+from app.workers.spend_guard import SpendGuard
 from app.workers.model_summariser import ModelSummariser
 from app.workers.summariser import ChosenSummariser
 
@@ -204,9 +205,12 @@ def build(paths: DataPaths, role: Role) -> Services:
         # A worker waits and tries again by itself, where the user can see it.
         registry = provider_registry(settings, keys, RetryPolicy(tries=1))
         prices = PriceBook(registry.find_config, own_prices.all)
-        background_model = BackgroundModel(store, settings, registry, prices)
+        guard = SpendGuard(settings, Spending(store))
+        background_model = BackgroundModel(store, settings, registry, prices, guard=guard)
         undo.callback(background_model.close)
-        workers = WorkerBoard(store, settings, embedder=embedders.active, model=background_model)
+        workers = WorkerBoard(
+            store, settings, embedder=embedders.active, model=background_model, guard=guard
+        )
         core_memory, memories = CoreMemoryService(store, settings), MemoryService(store)
         toolbox = Toolbox(
             (
@@ -279,6 +283,7 @@ def build(paths: DataPaths, role: Role) -> Services:
                 workers=workers,
                 embedders=embedders,
                 overview=overview,
+                previews=previews,
             ),
             workers=workers,
             background_model=background_model,

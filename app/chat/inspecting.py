@@ -7,6 +7,7 @@ from datetime import datetime
 from app.chat.prompt_difference import PartDifference, difference
 from app.chat.sent import SentPrompt, sent_prompt
 from app.domain.conversations import Conversation, Exchange, Role
+from app.domain.errors import NotFound
 from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recalls import KeptPrompt, RecalledPlace, RecallLayer, Verdict
@@ -14,6 +15,7 @@ from app.memory.citations import cited
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges
 from app.storage.feedback import Feedback
+from app.storage.passage_texts import PassagePlace
 from app.storage.passages import Passages
 from app.storage.prompts import Prompts
 from app.storage.store import Store
@@ -106,12 +108,31 @@ class Inspector:
 
         Of a turn it holds for its summary too.
         """
-        passages: set[PassageId] = {place.item.passage_id}
-        if place.item.kind in _OF_TURNS and place.exchange_id is not None:
-            for kind in _OF_TURNS:
-                passages.update(self._passages.of_source(kind, place.exchange_id))
-        for each in sorted(passages):
-            self._feedback.give(each, verdict)
+        self._judge(place.item.passage_id, place.item.kind, place.exchange_id, verdict)
+
+    def judge_passage(self, passage_id: PassageId, verdict: Verdict) -> PassagePlace:
+        """Keep what the user thinks of any passage, and return where it stands; raise NotFound."""
+        place = self._passages.places([passage_id]).get(passage_id)
+        if place is None:
+            raise NotFound(
+                f"There is no passage {passage_id}", "`/rag try QUESTION` shows passages by number."
+            )
+        self._judge(passage_id, place.kind, place.exchange_id, verdict)
+        return place
+
+    def _judge(
+        self,
+        passage_id: PassageId,
+        kind: PassageKind,
+        exchange_id: ExchangeId | None,
+        verdict: Verdict | None,
+    ) -> None:
+        passages: set[PassageId] = {passage_id}
+        if kind in _OF_TURNS and exchange_id is not None:
+            for each in _OF_TURNS:
+                passages.update(self._passages.of_source(each, exchange_id))
+        for passage in sorted(passages):
+            self._feedback.give(passage, verdict)
 
     def _sources(
         self,

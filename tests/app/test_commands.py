@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,14 @@ from app.chat.commands.values import (
     WrongForm,
 )
 from app.chat.reply import Reply
+from app.domain.changes import PromptKept
 from app.domain.conversations import Text
 from app.domain.errors import InvalidInput, InvalidSetting, NotFound
-from app.domain.ids import ConversationId
+from app.domain.ids import ConversationId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.recalls import KeptPrompt, RecalledItem, RecallLayer, Verdict
 from app.domain.workers import WorkerName
+from app.storage.feedback import Feedback
 from app.system.paths import DataPaths
 from app.workers.wording import worker_words
 from tests.fakes.stored import Told, made, told
@@ -238,6 +243,61 @@ def test_a_value_out_of_range_names_key_value_and_range(desk: Desk) -> None:
         desk.run("/rag set embedder openai:x")
 
 
+def test_recall_is_tried_without_saving_and_passages_are_voted_for(desk: Desk) -> None:
+    desk.tell(("Which bolt holds the saddle?", "An M8 bolt holds the saddle."))
+    desk.services.index_sync.catch_up()
+    desk.told = None  # asked in a new conversation
+    words = desk.says("/rag try Which bolt holds the saddle?")
+    assert "things found" in words or "thing found" in words
+    assert "1,200 tokens (rag_max_tokens)" in words
+    assert "(commonplace://1/0)" in words
+    number = words.partition("| conversation |")[0].splitlines()[-1].strip("| ")
+    passage = PassageId(int(number))
+
+    assert desk.says(f"/rag upvote {number}") == (
+        f"Passage {number} (turn of \u201cTea and more\u201d) ranks higher from now on."
+    )
+    verdicts = Feedback(desk.services.store).verdicts
+    assert verdicts() == {passage: Verdict.UP}
+    assert "ranks lower from now on" in desk.says(f"/rag downvote {number}")
+    assert verdicts() == {passage: Verdict.DOWN}
+
+
+def test_a_vote_for_nothing_says_where_numbers_stand(desk: Desk) -> None:
+    with pytest.raises(NotFound, match="There is no passage 4711") as refused:
+        desk.run("/rag upvote 4711")
+    assert "/rag try QUESTION" in refused.value.hint
+    with pytest.raises(InvalidInput, match="'bicycles' is no passage's number"):
+        desk.run("/rag downvote bicycles")
+    with pytest.raises(WrongForm):
+        desk.run("/rag upvote")
+
+
+def test_recall_says_what_it_found_last(desk: Desk) -> None:
+    assert "Nothing has been looked for yet." in desk.says("/rag")
+    talk = desk.tell("Which bolt holds the saddle?")
+    exchange = talk.exchanges[0]
+    item = RecalledItem(
+        RecallLayer.FACT, PassageKind.FACT, PassageId(7), None, None, None, 0.9, None, 1.0, 12,
+        injected=True,
+    )  # fmt: skip
+    desk.services.store.save(
+        PromptKept(
+            KeptPrompt(
+                exchange.id, talk.conversation.id, exchange.started_at, "x:y", 1000, 2000, (),
+                (item, replace(item, passage_id=PassageId(8), injected=False, dropped_by="far")),
+                "Recall took longer than 0.5 s",
+            )
+        )
+    )  # fmt: skip
+    words = desk.says("/rag")
+    link = f"(commonplace://{talk.conversation.id}/0)"
+    assert f"[Which bolt holds the saddle?]{link}. 1 of 2 things found is brought in." in words
+    assert "Recall took longer than 0.5 s" in words
+    assert "| 7 | fact |" in words
+    assert "| 8 | fact |" not in words
+
+
 # -- /tag, /export, /import
 
 
@@ -321,6 +381,7 @@ def test_a_slip_is_told_with_the_nearest_command(desk: Desk) -> None:
     "text",
     ["/new please", "/search", "/open", "/open 1 2", "/summarizer maybe", "/summarizer on off",
      "/embeddings rebuild all", "/embeddings up", "/index-man now", "/rag set rag_enabled", "/rag x",
+     "/rag try",
      "/tag paint x", "/import", "/help new open"],
 )  # fmt: skip
 def test_words_that_make_no_form_are_refused_with_the_forms_there_are(

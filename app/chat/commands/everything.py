@@ -8,7 +8,10 @@ from app.chat.commands.remembering import facts_command
 from app.chat.commands.starting import new_command
 from app.chat.commands.tagging import tag_command
 from app.chat.commands.working import worker_commands
+from app.chat.inspecting import Inspector
+from app.chat.last_recall import LastRecall
 from app.chat.library import Library
+from app.chat.previewing import RecallPreviews
 from app.chat.slates import CleanSlates
 from app.memory.embedders import EmbedderDirectory
 from app.memory.facts import FactBook
@@ -34,6 +37,7 @@ def command_book(
     workers: WorkerBoard,
     embedders: EmbedderDirectory,
     overview: OverviewService,
+    previews: RecallPreviews,
 ) -> CommandBook:
     """Return the commands, in the order of the help."""
 
@@ -48,7 +52,7 @@ def command_book(
             new_command(slates),
             *Finding(search, sync, library).commands(),
             *worker_commands(workers, embedders, found_by_meaning),
-            rag_command(settings, overview.read),
+            rag_command(settings, overview.read, previews, Inspector(store), LastRecall(store)),
             facts_command(Facts(store), FactBook(store, search)),
             tag_command(library, Conversations(store)),
             *transfer_commands(store),

@@ -1,10 +1,16 @@
-"""`/rag`: whether recall is on, what it draws on, its configuration."""
+"""`/rag`: whether recall is on, what it draws on and found last, its configuration, trying it, votes."""
 
 from collections.abc import Callable
 
 from app.chat.commands.book import table
+from app.chat.commands.recalled_words import last_words, preview_markdown
 from app.chat.commands.values import Command, CommandOutput, Form, Given, wrong_form
+from app.chat.inspecting import Inspector
+from app.chat.last_recall import LastRecall
+from app.chat.previewing import RecallPreviews
 from app.domain.errors import InvalidInput
+from app.domain.ids import PassageId
+from app.domain.recalls import Verdict
 from app.domain.settings_schema import SETTINGS, Setting, SettingPage, setting_for
 from app.domain.text import as_markdown
 from app.memory.overview import Overview
@@ -17,11 +23,22 @@ _FORMS = (
     Form("/rag off", help="Bring nothing in"),
     Form("/rag config", help="Every key with its value and range"),
     Form("/rag set", "KEY VALUE", "Change one; it applies at once"),
+    Form("/rag try", "QUESTION", "What would be recalled for it, and why the rest would not"),
+    Form("/rag upvote", "ID", "Have recall prefer a passage, by its number"),
+    Form("/rag downvote", "ID", "Have a passage rank lower, by its number"),
 )
+_VOTES = {"upvote": Verdict.UP, "downvote": Verdict.DOWN}
+_VOTE_WORDS = {Verdict.UP: "ranks higher", Verdict.DOWN: "ranks lower"}
 _PAGES = (SettingPage.RECALL, SettingPage.CONTEXT)
 
 
-def rag_command(settings: Settings, overview: Callable[[], Overview]) -> Command:
+def rag_command(
+    settings: Settings,
+    overview: Callable[[], Overview],
+    previews: RecallPreviews,
+    inspector: Inspector,
+    last_recall: LastRecall,
+) -> Command:
     """Return `/rag`."""
 
     def run(given: Given) -> CommandOutput:
@@ -35,6 +52,11 @@ def rag_command(settings: Settings, overview: Callable[[], Overview]) -> Command
                 return CommandOutput(_configuration(settings))
             case ("set", key, _, *_):
                 return CommandOutput(_set(settings, key, given.after(2)))
+            case ("try", _, *_):
+                asked = previews.ask(given.after(1), given.place.conversation_id)
+                return CommandOutput(preview_markdown(previews.preview(asked)))
+            case ("upvote" | "downvote" as word, number):
+                return CommandOutput(_voted(inspector, number, _VOTES[word]))
         raise wrong_form(given, _FORMS)
 
     def status() -> str:
@@ -46,7 +68,9 @@ def rag_command(settings: Settings, overview: Callable[[], Overview]) -> Command
             ("Found by meaning", percent_words(by_meaning.share) if by_meaning else "not now")
         )
         passages = table(rows, ("Passages", ""))
-        return "\n\n".join((_switch_words(settings), passages, _configuration(settings)))
+        return "\n\n".join(
+            (_switch_words(settings), passages, last_words(last_recall), _configuration(settings))
+        )
 
     keys = tuple(
         Form(f"/rag set {each.key}", "VALUE", f"{each.help} Allowed: {each.allowed}.")
@@ -61,6 +85,18 @@ def _keys() -> tuple[Setting, ...]:
 
 def _switch_words(settings: Settings) -> str:
     return f"Recall is **{'on' if settings.flag('rag_enabled') else 'off'}**."
+
+
+def _voted(inspector: Inspector, number: str, verdict: Verdict) -> str:
+    if not number.isdecimal():
+        raise InvalidInput(
+            f"'{number}' is no passage's number", "`/rag try QUESTION` shows passages by number."
+        )
+    place = inspector.judge_passage(PassageId(int(number)), verdict)
+    kind = as_markdown(place.kind.value.replace("_", " "))
+    title = place.conversation_title
+    of = f" of \N{LEFT DOUBLE QUOTATION MARK}{as_markdown(title)}\N{RIGHT DOUBLE QUOTATION MARK}"
+    return f"Passage {number} ({kind}{of if title else ''}) {_VOTE_WORDS[verdict]} from now on."
 
 
 def _configuration(settings: Settings) -> str:
