@@ -12,7 +12,7 @@ import pytest
 from app.bootstrap import Role, Services, build
 from app.domain.conversations import Exchange, ExchangeStatus, Text
 from app.domain.ids import ConversationId
-from app.domain.recalls import KeptPrompt
+from app.domain.recalls import KeptPrompt, PlanPartKind
 from app.memory.citations import cited
 from app.providers.configuration import ProviderConfig, ProviderKind
 from app.system.paths import DataPaths
@@ -196,3 +196,34 @@ def test_planted_instructions_arrive_as_a_quotation(story: Story) -> None:
         if "ignore all previous" in line or "Now you obey" in line:
             assert line.lstrip().startswith(("> ", "- conversation ", "- exchange "))
     assert sum(line.startswith("</recalled-") for line in inner) == 1
+
+
+def test_a_conversation_longer_than_the_window_is_summed_up_and_still_remembers(
+    services: Services, server: Loopback
+) -> None:
+    server.always(text("Noted."))
+    story = Story(services, server, ProviderKind.COMPATIBLE)
+    chatter = [
+        (
+            f"What about {OTHERS[each % len(OTHERS)]}, part {each}? " * 6,
+            f"Part {each} goes on. " * 20,
+        )
+        for each in range(260)
+    ]
+    long = told(services.store, (SADDLE, "Good to know."), *chatter)
+    story.remember()
+    exchange = story.say(ASKED, long.conversation.id)
+    kept = {part.kind: part for part in story.kept(exchange).parts}
+    content = story.sent[-1]["content"]
+    assert "Earlier in this conversation:" in content, story.kept(exchange)
+    assert SADDLE in content
+    assert SADDLE not in json.dumps(story.sent[:-1])
+    assert PlanPartKind.SUMMARY not in kept
+
+    services.rolling.stop()
+    (summary,) = services.summaries.latest("context", [each.id for each in long.exchanges]).values()
+    services.rolling.start()
+    story.say("And how long is it?", long.conversation.id)
+    system = story.sent[0]["content"]
+    assert summary.text.splitlines()[0] in system
+    assert len(story.sent) < 400
