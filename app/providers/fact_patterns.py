@@ -143,7 +143,7 @@ _NO_ENDS = word_set(
 )
 _EMPTY = word_set(
     """
-    thing things stuff way bit lot lots one ones something anything everything nothing kind sort
+    posted updated younger news hooked thing things stuff way bit lot lots one ones something anything everything nothing kind sort
     much many really pretty super actually also just feel feeling felt going got get went came
     done doing did do been being day week month year recently lately ago today yesterday hope
     glad sure happy excited agree true right yeah amazing awesome great cool nice good fun best
