@@ -94,13 +94,16 @@ def _nearness(cosines: Sequence[float], background: Background, passages: int) -
 
 
 def _share_of_best(ranked: Sequence["Ranked"], survey: Survey, passages: int) -> float:
-    """Return the log of the mean share of the question's words in the best hits' contexts."""
+    """Return the log of the mean share of the question's words in the best hits' contexts.
+
+    At least that in the hits themselves: what stands in every context has no weight there.
+    """
     if not survey.weight:
         return math.log(_LEAST_SHARE)
     row = {int(part): at for at, part in enumerate(survey.parts)}
-    best = ranked[: _few(_BEST, passages)]
-    contexts: Numbers = survey.context[[row[each.part_id] for each in best]]
-    return math.log(_LEAST_SHARE + float(contexts.mean()) / survey.weight)
+    best = [row[each.part_id] for each in ranked[: _few(_BEST, passages)]]
+    shares: Numbers = np.maximum(survey.context[best] / survey.weight, survey.coverage[best])
+    return math.log(_LEAST_SHARE + float(shares.mean()))
 
 
 def _few(most: int, passages: int) -> int:

@@ -13,9 +13,9 @@ from app.domain.passages import PassageKind, SearchQuery
 from app.domain.text import one_line
 from app.domain.turn_text import turn_passage
 from app.domain.workers import WorkerName
-from app.index.ranking import FEATURES, WEIGHTS, Ranked, features, rank
+from app.index.ranking import FEATURES, WEIGHTS, Ranked, features
 from app.index.text_index import TantivyTextIndex
-from app.memory.search import CANDIDATES, Considered, Inspection, SearchService
+from app.memory.search import CANDIDATES, Considered, Inspection, SearchService, ranking_of
 from app.storage.attempts import Attempts
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges
@@ -335,9 +335,7 @@ def _best_of(seen: Inspection, parts: Sequence[PartId]) -> Ranked | None:
 
 
 def _ranking(found: Considered | None) -> list[Ranked]:
-    if found is None:
-        return []
-    return rank(found.question, found.survey, found.cosines, found.background)
+    return [] if found is None else ranking_of(found)
 
 
 def _points(seen: Inspection, best: Ranked | None) -> tuple[Points, ...]:

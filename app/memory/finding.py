@@ -14,14 +14,14 @@ from app.domain.ids import PassageId, passage_of
 from app.domain.passages import SearchQuery
 from app.domain.recalls import Verdict
 from app.index.calibration import sigmoid
-from app.index.evidence import judged, log_odds, typical_share
+from app.index.evidence import log_odds, typical_share
 from app.index.query import MAX_CHARS, sentence_query
-from app.index.ranking import Ranked, rank
+from app.index.ranking import Ranked
 from app.index.small_talk import is_small_talk
 from app.index.text_index import TantivyTextIndex
 from app.memory.index_sync import IndexSync
 from app.memory.meaning import Look, Meaning
-from app.memory.search import CANDIDATES, Scope, SearchService
+from app.memory.search import CANDIDATES, Scope, SearchService, ranking_of
 
 _MESSAGES_A_PASSAGE = 2
 _END_CHARS = 200  # of a long message: what is asked stands at its beginning or its end
@@ -71,8 +71,7 @@ class Finder:
 
         Raises IndexUnavailable if nothing can be looked at.
         """
-        passages = self._size(scope)
-        if not passages:
+        if not self._search.size(scope):
             return []
         try:
             found = self._search.considered(asking.query, asking.look, scope)
@@ -80,15 +79,8 @@ class Finder:
             if asking.look is None:
                 raise
             return _by_meaning_alone(asking.look, scope)
-        ranked = rank(found.question, found.survey, found.cosines, found.background)
-        own = judged(ranked, found.survey, found.cosines, found.background, passages, prior)
-        return own if found.cosines is not None else _with_words(own)
-
-    def _size(self, scope: Scope) -> int:
-        """Return about how many passages a scope has."""
-        if scope.allowed is not None:
-            return len(scope.allowed)
-        return max(1, self._index.passage_count - len(scope.left_out))
+        ranked = ranking_of(found, prior)
+        return ranked if found.cosines is not None else _with_words(ranked)
 
     def _frequencies(self, query: SearchQuery) -> tuple[Mapping[str, int], int]:
         try:

@@ -19,6 +19,7 @@ from app.domain.passages import (
     SearchResult,
 )
 from app.index.calibration import Background
+from app.index.evidence import judged
 from app.index.id_set import IdSet
 from app.index.query import parse_query, sentence_query
 from app.index.question import Question, read_question
@@ -72,12 +73,25 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """What ranks, before it is ranked; `cosines` and `background` None where words alone do."""
+    """What ranks, before it is ranked; `cosines` and `background` None where words alone do.
+
+    `passages` is about how many could have been found.
+    """
 
     question: Question
     survey: Survey
     cosines: Cosines | None
     background: Background | None
+    passages: int
+
+
+def ranking_of(found: Considered, prior: float = 0.0) -> list[Ranked]:
+    """Return the parts best first, with the relevance that search shows and recall is decided by.
+
+    `prior` are log odds of it.
+    """
+    ranked = rank(found.question, found.survey, found.cosines, found.background)
+    return judged(ranked, found.survey, found.cosines, found.background, found.passages, prior)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +201,7 @@ class SearchService:
             return Inspection(query, tuple(self._listed(whole, None)), None)
         look = self.look(query)
         found = self.considered(query, look, scope)
-        ranked = rank(found.question, found.survey, found.cosines, found.background)
+        ranked = ranking_of(found)
         if parts and not any(each.part_id in parts for each in ranked):
             found = self.considered(query, look, scope, parts)
         return Inspection(
@@ -229,8 +243,7 @@ class SearchService:
 
     def _ranked(self, query: SearchQuery, look: Look | None, scope: Scope) -> list[Ranked]:
         """Return the best parts, best first: the candidates of each list, ranked by everything."""
-        found = self.considered(query, look, scope)
-        return rank(found.question, found.survey, found.cosines, found.background)
+        return ranking_of(self.considered(query, look, scope))
 
     def considered(
         self,
@@ -251,14 +264,21 @@ class SearchService:
             )
             found = found.union(parts)
             if look is None:
-                return Considered(question, self._index.survey(asked, found), None, None)
+                survey = self._index.survey(asked, found)
+                return Considered(question, survey, None, None, self.size(scope))
             near = look.index.search(look.vector, scope.candidates, scope.allowed, scope.left_out)
             survey = self._index.survey(asked, found.union(hit.part_id for hit in near))
         except IndexUnavailable:
             self._sync.wake()  # it may be for it to build the index anew
             raise
         cosines = look.index.cosines(look.vector, neighbourhood(survey))
-        return Considered(question, survey, cosines, look.background)
+        return Considered(question, survey, cosines, look.background, self.size(scope))
+
+    def size(self, scope: Scope) -> int:
+        """Return about how many passages a scope has."""
+        if scope.allowed is not None:
+            return len(scope.allowed)
+        return max(1, self._index.passage_count - len(scope.left_out))
 
     def _scope(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> Scope:
         if kinds is None and not _has_filters(query):
