@@ -8,9 +8,9 @@ from app.domain.word_diff import Change, Stretch, word_diff
 
 def test_only_the_words_that_changed_are_marked() -> None:
     assert word_diff("The user drinks tea.", "The user drinks green tea!") == (
-        Stretch("The user drinks ", Change.KEPT),
-        Stretch("green ", Change.ADDED),
-        Stretch("tea", Change.KEPT),
+        Stretch("The user drinks", Change.KEPT),
+        Stretch(" green", Change.ADDED),
+        Stretch(" tea", Change.KEPT),
         Stretch(".", Change.REMOVED),
         Stretch("!", Change.ADDED),
     )

@@ -1,14 +1,17 @@
 """A fact is learned, found, followed to its turn, worded anew, pinned, forgotten; summaries too."""
 
+import json
 from pathlib import Path
 
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QListView, QPlainTextEdit
 
 from app.bootstrap import Services
+from app.cli.remote import ask_window
+from app.cli.terminal import Terminal
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory
 from app.domain.ids import new_uid
 from app.domain.passages import PassageKind, SearchResult
-from app.storage.facts import FactFilter, fact_changes
+from app.storage.facts import FactFilter, Facts, fact_changes
 from app.storage.times import now
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
@@ -32,6 +35,14 @@ def learn(services: Services, text: str, subject: str = "") -> Fact:
     services.store.save(*fact_changes(fact))
     services.index_sync.catch_up()
     return fact
+
+
+def typed(services: Services, *words: str) -> str:
+    """Return what `commonplace facts` prints while the window answers for it."""
+    heard: list[str] = []
+    terminal = Terminal(heard.append, heard.append, lambda: "", Path("/"), lambda: False)
+    assert ask_window(services.paths, ["facts", *words], terminal, False) == 0
+    return "".join(heard)
 
 
 def facts_of(services: Services) -> list[str]:
@@ -129,12 +140,12 @@ async def test_a_fact_is_found_followed_edited_pinned_and_forgotten(
     await user.restart()
     await open_facts(user)
     await user.sees("1 fact", BOAT)
+    listed_there = json.loads(await user.ask(lambda services: typed(services, "list", "--json")))
+    assert [each["text"] for each in listed_there["facts"]] == [BOAT]
     out = tmp_path / "book.json"
     await user.ask(lambda services: export(services.store, out, ExportFormat.JSON))
     with opened(tmp_path / "other") as other:
         import_files(other, [out])
-        from app.storage.facts import Facts
-
         assert [each.fact.text for each in Facts(other).listed(FactFilter())] == [BOAT]
 
 
