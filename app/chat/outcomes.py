@@ -104,7 +104,8 @@ class Bill:
 
 
 def _guess(arrived: Arrived, request: ChatRequest) -> TokensReported:
-    asked = sum(estimate_tokens(each.text) for each in request.messages)
+    texts = (request.system, request.recalled, *(each.text for each in request.messages))
+    asked = sum(estimate_tokens(text) for text in texts if text)
     return TokensReported(asked, estimate_tokens(arrived.words) if arrived.words else 0)
 
 
