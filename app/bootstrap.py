@@ -71,8 +71,8 @@ from app.workers.background_choice import BackgroundChoice
 from app.workers.background_load import BackgroundLoad
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.spend_guard import SpendGuard
 from app.workers.model_summariser import ModelSummariser
+from app.workers.spend_guard import SpendGuard
 from app.workers.summariser import ChosenSummariser
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ Nothing is tried again here; errors carry the server's Retry-After to whoever do
 
 import asyncio
 import hashlib
+import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,7 @@ _OPENAI_DIMENSIONS = {
     "text-embedding-ada-002": 1536,
 }
 _SLACK = 0.875  # of the longest text is used, since its tokens are only estimated
+_MORE = 1.3  # tokens are estimated, a cap is not
 _SHORTER, _SHORTENINGS = 0.6, 4
 _REPLY_BYTES = 256 << 20  # 2,048 vectors of 4,096 numbers in decimals are 180 MB
 _PROBE = "dimension"
@@ -135,6 +137,11 @@ class RemoteEmbedder:
         """The name of `space`, without asking anybody."""
         return self._model.space_name
 
+    @property
+    def knows_space(self) -> bool:
+        """Whether `space` asks nobody."""
+        return self._dimension is not None
+
     def space_within(self, question_limit_s: float | None) -> Space:
         """`space`, found out within so many seconds where the server must be asked."""
         if self._dimension is None:
@@ -192,6 +199,17 @@ class RemoteEmbedder:
         with self._lock:
             tokens, self._tokens = self._tokens, 0
         return Ledger(tokens, self._cost_of(tokens)) if tokens else None
+
+    def most_usd(self, texts: Sequence[str]) -> float | None:
+        """Return the most that embedding texts may cost, in USD; None is a price that is unknown.
+
+        A server of this machine without a price costs nothing. May block, as `take_usage`.
+        """
+        longest = self._model.max_tokens
+        tokens = sum(min(longest, estimated_tokens(text, self._model.name)) for text in texts)
+        cost_usd = self._cost_of(math.ceil(tokens * _MORE))
+        is_here = self._connection.base_url.is_loopback
+        return 0.0 if cost_usd is None and is_here else cost_usd
 
     def _sendable(self, text: str) -> str:
         """The text as JSON can carry it and servers take it: never empty."""

@@ -133,7 +133,7 @@ class BackgroundModel:
     """Asks the model that the settings name; requests run on a loop in a thread of their own.
 
     `registry` should try nothing again by itself. A change of settings or providers takes effect
-    with the next request.
+    with the next request. `guard` is the one of all workers.
     """
 
     def __init__(
@@ -143,13 +143,14 @@ class BackgroundModel:
         registry: ProviderRegistry,
         prices: PriceBook,
         clock: Callable[[], datetime] = now,
+        guard: SpendGuard | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._registry = registry
         self._prices = prices
         self._clock = clock
-        self._guard = SpendGuard(settings, Spending(store), clock)
+        self._guard = guard or SpendGuard(settings, Spending(store), clock)
         self._loop = LoopThread("background model")
         self._loop.at_close(self._close_providers)
         self._lock = threading.Lock()

@@ -29,6 +29,7 @@ from app.workers.machine import StatusListener, Worker
 from app.workers.man_indexer import ManIndexer
 from app.workers.model_summariser import ModelSummariser
 from app.workers.open_conversation import OpenConversation
+from app.workers.spend_guard import SpendGuard
 from app.workers.summariser import ChosenSummariser, ExtractiveSummariser, Summariser
 from app.workers.tool_lines import ToolLines
 from app.workers.tool_summarizer import ToolSummarizer
@@ -68,7 +69,7 @@ class WorkerBoard:
     """The workers of one store. Thread-safe; only what says so blocks.
 
     Built with the workers there are, or with `jobs` of the caller's making; `model` is for those that
-    may ask one. It does nothing until `start` gives it a host, or `run_until_idle` a thread.
+    may ask one, `guard` keeps them all under the caps. It does nothing until `start` gives it a host, or `run_until_idle` a thread.
 
     Attributes:
         embedding: The embedding pipeline; None without `embedder`, which says what to embed with.
@@ -84,12 +85,13 @@ class WorkerBoard:
         *,
         embedder: ActiveEmbedder | None = None,
         model: AsksModel | None = None,
+        guard: SpendGuard | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._opened = OpenConversation(SummaryWork(store), settings)
         self._clock = clock or SystemClock()
-        self.embedding = embedder and EmbeddingPipeline(store, settings, embedder)
+        self.embedding = embedder and EmbeddingPipeline(store, settings, embedder, guard=guard)
         if jobs is None:
             jobs = (
                 *summarisers(store, settings, self._opened, model),

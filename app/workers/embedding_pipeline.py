@@ -3,27 +3,26 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from app.domain.changes import SpendAdded
 from app.domain.errors import Cancelled, EmbedderUnavailable, KnownError
 from app.domain.events import Changed
 from app.domain.ids import PartId, PassageId, number_of
 from app.domain.passages import PassageKind, PassageText, Space
 from app.domain.ports import Embedder
 from app.domain.text import one_line
-from app.domain.workers import Ledger, WorkerName
+from app.domain.workers import WorkerName
 from app.storage.attempts import Attempts
 from app.storage.passages import Passages
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summary_work import Tally
-from app.storage.times import now
 from app.storage.vector_rows import BadVectors, checked
 from app.storage.vectors import EmbeddedPassage, Unembedded, Vectors
+from app.workers.capped_embedding import CAP_KEYS, CappedEmbedding, is_server
 from app.workers.job import IsCancelled, Pace, Saved
 from app.workers.page_pace import MOST_PAGES, PagePace
-from app.workers.progress import plus
+from app.workers.spend_guard import SpendGuard
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +33,7 @@ ActiveEmbedder = Callable[[], Embedder]
 _MOST_AT_ONCE = 100
 _AHEAD = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
 _PROBE = "hello"
-_CONCERNED = frozenset(
+_CONCERNED = CAP_KEYS | frozenset(
     ("embedder", "embedding_batch_size", "embedding_max_retries", "min_message_tokens")
 )
 
@@ -74,7 +73,7 @@ class EmbeddingPipeline:
     `active` gives the embedder to use now; it raises `EmbedderUnavailable`, `Blocked` or a
     `ProviderError` while there is none. Spaces are left as they are when another becomes active, so
     going back to one costs nothing. An embedder may have more than the port says: a `space_name`
-    that asks nobody, and a `take_usage`, the `Ledger` of its requests since the last call.
+    that asks nobody, and what `CappedEmbedding` asks of servers; `guard` is the one of all workers.
     """
 
     name = WorkerName.EMBEDDING_PIPELINE
@@ -85,10 +84,12 @@ class EmbeddingPipeline:
         settings: Settings,
         active: ActiveEmbedder,
         pace_of_pages: PagePace | None = None,
+        guard: SpendGuard | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._active = active
+        self._capped = CappedEmbedding(store, settings, guard)
         self._passages = Passages(store)
         self._vectors = Vectors(store)
         self._embedder: Embedder | None = None
@@ -98,7 +99,6 @@ class EmbeddingPipeline:
         self._pace_of_pages = pace_of_pages or PagePace()
         self._are_pages = False
         self._known: dict[str, npt.NDArray[np.float32]] = {}
-        self._spent = Ledger()
 
     @property
     def pace(self) -> Pace:
@@ -160,8 +160,8 @@ class EmbeddingPipeline:
         stored = 0
         for made in results:
             stored += self._vectors.put(made.space, made.embedded, made.copies)
-        spent, self._spent = self._spent, Ledger()
-        return Saved(stored, sum(made.count for made in results) - stored, spent)
+        skipped = sum(made.count for made in results) - stored
+        return Saved(stored, skipped, self._capped.take_spent())
 
     def tally(self) -> Tally:
         """Return how many passages should have vectors, and how many do in the active space."""
@@ -220,7 +220,7 @@ class EmbeddingPipeline:
 
     def _turn_to_active(self) -> Space:
         embedder = self._active()
-        space = embedder.space
+        space = self._capped.space(embedder)
         if space != self._space:
             if self._space is not None:
                 # What one model refused another may take.
@@ -232,7 +232,7 @@ class EmbeddingPipeline:
     def _pages_last(self, items: list[_Waiting]) -> list[_Waiting]:
         """Return a batch; to a server manual pages go after all else, a few at a time."""
         pages = [item for item in items if item.text.kind is PassageKind.MAN_PAGE]
-        if not pages or not _is_remote(self._embedder):
+        if not pages or not is_server(self._embedder):
             return items
         others = [item for item in items if item.text.kind is not PassageKind.MAN_PAGE]
         later = pages if others else pages[MOST_PAGES:]
@@ -314,12 +314,10 @@ class EmbeddingPipeline:
     def _asked(
         self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
     ) -> "npt.NDArray[np.float32]":
-        if self._are_pages and _is_remote(embedder):
+        if self._are_pages and is_server(embedder):
             self._pace_of_pages.turn(lambda: is_cancelled() or self._news)
-        try:
-            return checked(embedder.embed(texts, is_cancelled), len(texts), space)
-        finally:
-            self._note_usage(embedder)
+        vectors = self._capped.vectors(embedder, texts, is_cancelled)
+        return checked(vectors, len(texts), space)
 
     def _vectors_of(self, space: Space, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         import numpy as np
@@ -327,15 +325,6 @@ class EmbeddingPipeline:
         if not texts:
             return np.empty((0, space.dimension), np.float32)
         return np.stack([self._known[text] for text in texts])
-
-    def _note_usage(self, embedder: Embedder) -> None:
-        """Keep what requests have cost, also those that failed."""
-        take_usage: Callable[[], Ledger | None] | Any = getattr(embedder, "take_usage", None)
-        if take_usage is None or (usage := take_usage()) is None:
-            return
-        self._spent = plus(self._spent, usage)
-        model = self._settings.text("embedder")
-        self._store.save(SpendAdded(now(), self.name, model, usage.tokens, 0, 0, usage.cost_usd))
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,11 +343,6 @@ def _by_length(text: str) -> tuple[int, str]:
 def _said(text: PassageText) -> list[tuple[int, str]]:
     """Return what is embedded of each part, by its number: equal means equal vectors."""
     return [(number_of(part.id), part.embedded) for part in text.parts]
-
-
-def _is_remote(embedder: Embedder | None) -> bool:
-    """Whether an embedder's requests are counted: a server's."""
-    return hasattr(embedder, "take_usage")
 
 
 def _space_name(embedder: Embedder) -> str:

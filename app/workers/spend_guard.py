@@ -61,7 +61,8 @@ class SpendGuard:
         """Set aside what a request may cost, until `release`, or what `settle` says is on record.
 
         Raises Blocked, until the next day or month, when that would pass a cap; and for a price
-        that is not known (None) while there is a cap. Blocking: asks the database.
+        that is not known (None) while there is a cap. What costs nothing passes. Blocking: asks the
+        database.
         """
         with self._lock:
             at = self._clock()
@@ -69,7 +70,7 @@ class SpendGuard:
                 self._forget_recorded()
             for cap in _CAPS:
                 limit_usd = self._settings.get(cap.key)
-                if isinstance(limit_usd, float):
+                if isinstance(limit_usd, float) and most_usd != 0:
                     self._check(cap, limit_usd, model, most_usd, at)
             held = Hold(model, most_usd or 0.0, at)
             self._holds.append(held)

@@ -1,0 +1,88 @@
+"""Texts to vectors for the embedding pipeline: a server is held to the spend caps and put on record."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from app.domain.changes import SpendAdded
+from app.domain.passages import Space
+from app.domain.ports import Embedder
+from app.domain.workers import Ledger, WorkerName
+from app.storage.settings import Settings
+from app.storage.spending import Spending
+from app.storage.store import Store
+from app.storage.times import now
+from app.workers.job import IsCancelled
+from app.workers.progress import plus
+from app.workers.spend_guard import Hold, SpendGuard
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+T = TypeVar("T")
+_PROBE = "hello"
+CAP_KEYS = frozenset(("own_prices", "spend_cap_daily_usd", "spend_cap_monthly_usd"))
+
+
+class CappedEmbedding:
+    """Asks embedders under the spend caps; one that is no server costs nothing and is asked freely.
+
+    Embedders of servers tell what requests cost by `most_usd` and `take_usage`, and whether they
+    know their space without a request by `knows_space`.
+    """
+
+    def __init__(self, store: Store, settings: Settings, guard: SpendGuard | None = None) -> None:
+        self._store = store
+        self._settings = settings
+        self._guard = guard or SpendGuard(settings, Spending(store))
+        self._spent = Ledger()
+
+    def space(self, embedder: Embedder) -> Space:
+        """Return an embedder's space. Raises as `vectors` where a server has to be asked for it."""
+        if getattr(embedder, "knows_space", True):
+            return embedder.space
+        return self._capped(embedder, [_PROBE], lambda: embedder.space)
+
+    def vectors(
+        self, embedder: Embedder, texts: Sequence[str], is_cancelled: IsCancelled
+    ) -> "npt.NDArray[np.float32]":
+        """Return `embedder.embed(texts)`; blocks.
+
+        Raises Blocked before anything is sent that might pass a cap, StorageError when what it
+        cost cannot be put on record, and whatever the embedder raises.
+        """
+        return self._capped(embedder, texts, lambda: embedder.embed(texts, is_cancelled))
+
+    def take_spent(self) -> Ledger:
+        """Return what requests have cost since the last call."""
+        spent, self._spent = self._spent, Ledger()
+        return spent
+
+    def _capped(self, embedder: Embedder, texts: Sequence[str], ask: Callable[[], T]) -> T:
+        if not is_server(embedder):
+            return ask()
+        most_usd: Callable[[Sequence[str]], float | None]
+        most_usd = getattr(embedder, "most_usd", lambda _: 0.0)
+        held = self._guard.hold(self._settings.text("embedder"), most_usd(texts))
+        try:
+            return ask()
+        finally:
+            self._settle(embedder, held)
+
+    def _settle(self, embedder: Embedder, held: Hold) -> None:
+        """Put on record what requests did cost, also those that failed."""
+        take_usage: Callable[[], Ledger | None] = getattr(embedder, "take_usage", lambda: None)
+        if (usage := take_usage()) is not None:
+            model = self._settings.text("embedder")
+            spent = SpendAdded(
+                now(), WorkerName.EMBEDDING_PIPELINE, model, usage.tokens, 0, 0, usage.cost_usd
+            )
+            self._spent = plus(self._spent, usage)
+            self._guard.settle(held, spent)  # counts until it is on record
+            self._store.save(spent)
+        self._guard.release(held)
+
+
+def is_server(embedder: Embedder | None) -> bool:
+    """Whether an embedder's requests are counted: a server's."""
+    return hasattr(embedder, "take_usage")
