@@ -179,7 +179,7 @@ async def test_a_summary_is_written_compared_and_brought_back(user: User) -> Non
     await user.ask(lambda services: services.settings.set("summarizer_quiet_minutes", 0))
     user.click_row(user.window.sidebar.conversation_list, user.titles()[0])
     await user.until(lambda: user.action("summaries").isEnabled())
-    user.press("Ctrl+Shift+S")
+    user.click("Summary")
     await user.sees("The whole conversation")
     text = user.find(QPlainTextEdit, "Summary")
     text.setPlainText("Of harbours, and of tea.")

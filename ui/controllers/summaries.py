@@ -40,6 +40,7 @@ class SummariesController(QObject):
         self._chat = chat
         self._action = window.actions_by_name["summaries"]
         self._action.triggered.connect(self._on_triggered)
+        window.chat.summaries_requested.connect(self._on_triggered)
         chat.opened.connect(self._on_chat_opened)
 
     def _on_chat_opened(self, conversation: Conversation | None) -> None:

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QPushButton,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _DEFAULT = "Use this one for new conversations"
 _PANEL_GAP_PX = 8
 _OTHER = "Another model\u2026"
+_WIDE_PX = 480
 
 
 class ChatPane(QWidget):
@@ -38,7 +41,8 @@ class ChatPane(QWidget):
         renamed: The new title. model_chosen: PROVIDER:MODEL. models_requested: The list of
             models is wanted, because the chooser is about to open. other_model_requested: A
             model that is not in the list is wanted. default_model_requested: The chosen model
-            should be that of new conversations.
+            should be that of new conversations. summaries_requested: What the conversation and its turns
+        are summarised as is wanted.
     """
 
     renamed = Signal(str)
@@ -46,6 +50,7 @@ class ChatPane(QWidget):
     models_requested = Signal()
     other_model_requested = Signal()
     default_model_requested = Signal()
+    summaries_requested = Signal()
 
     transcript: QWidget
     welcome: "Welcome"
@@ -63,6 +68,12 @@ class ChatPane(QWidget):
         self.private.setToolTip("Never indexed, summarised or recalled")
         self.private.setProperty("tone", "warning")
         self.private.hide()
+        self._summaries = QPushButton("Summary", self)
+        self._summaries.setProperty("kind", "quiet")
+        self._summaries.setToolTip("What this conversation and its turns are summarised as")
+        self._summaries.clicked.connect(self.summaries_requested)
+        self._summaries.hide()
+        self._has_summaries = False
         self.model = _ModelChooser(self)
         self.model.setAccessibleName("Model")
         self.model.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
@@ -110,6 +121,8 @@ class ChatPane(QWidget):
     def show_title(self, title: str, *, private: bool, editable: bool) -> None:
         """Show a conversation's title, unless it is being edited."""
         self.private.setVisible(private)
+        self._has_summaries = editable and not private
+        self._fit_head()
         self.title.setReadOnly(not editable)
         if not (self.title.hasFocus() and self.title.isModified()):
             self.title.setText(title)
@@ -145,6 +158,7 @@ class ChatPane(QWidget):
         head.setContentsMargins(16, 10, 16, 6)
         head.addWidget(self.title, 1)
         head.addWidget(self.private)
+        head.addWidget(self._summaries)
         head.addWidget(self.model)
         self._foot = foot = QVBoxLayout()
         foot.setContentsMargins(16, 4, 16, 12)
@@ -157,6 +171,10 @@ class ChatPane(QWidget):
         column.addLayout(head)
         column.addWidget(self._stack, 1)
         column.addLayout(foot)
+
+    def _fit_head(self) -> None:
+        """Leave the room to the title where there is little; the menu has the action too."""
+        self._summaries.setVisible(self._has_summaries and self.width() >= _WIDE_PX)
 
     def _on_title_edited(self) -> None:
         if self.title.isModified():
@@ -171,6 +189,13 @@ class ChatPane(QWidget):
             self.default_model_requested.emit()
         else:
             self.other_model_requested.emit()
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the header to the new width."""
+        super().resizeEvent(event)
+        self._fit_head()
 
 
 class _ModelChooser(QComboBox):
