@@ -5,7 +5,9 @@ text_index    the tantivy index, a document a message; `text_schema`, `text_quer
               and `index_folder` are its parts
 vector_index  every vector of a space in memory, looked at one by one; `vector_block` is a piece of it
 traits        what a message is like apart from its words; `question` what a question wants besides
-ranking       words, context and meaning weighed together; `calibration` makes it a relevance
+ranking       words, context and meaning weighed together; `evidence` says whether anything answers
+              at all, by a scale that `calibration` makes the same for every space
+small_talk    what asks for nothing
 query         the search box's language
 snippets      the best cut of a passage, with the matching words marked; `markdown` cleans it
 """

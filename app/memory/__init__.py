@@ -4,7 +4,8 @@ search       a question in, `results` ready to be shown; `explain` says why a tu
 meaning      questions into the space that answers; `embedders` makes what embeds them
 index_sync   the text index in step with the database; `vector_sync` the vectors in memory
 spaces       what each embedder has done, to look at and to delete; `coverage` the same of a turn
-recall       what of the past answers a question nobody told where to look
+recall       what of the past answers a question nobody told where to look: `finding` looks,
+             `found_turns` reads
 context_plan what goes into a prompt, part by part: `recall_choice` takes what fits, `recalled_text`
              quotes it, `window` says which messages are sent whole; `citations` what was used of it
 core_memory  the text in every prompt; `memories` texts saved on purpose
