@@ -69,12 +69,12 @@ class LookUps:
         store: Store,
         core_memory: CoreMemoryService,
         retrieve: Retrieve | None = None,
-        limit_s: float = LIMIT_S,
+        limit_s: float | None = None,
     ) -> None:
-        """Without `retrieve` nothing is recalled."""
+        """Without `retrieve` nothing is recalled; without `limit_s` half a second is waited."""
         self._core_memory = core_memory
         self._retrieve = retrieve
-        self._limit_s = limit_s
+        self._limit_s = LIMIT_S if limit_s is None else limit_s
         self._exchanges = Exchanges(store)
         self._prompts = Prompts(store)
         self._summaries = Summaries(store)

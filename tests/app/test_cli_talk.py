@@ -157,7 +157,8 @@ def server() -> Iterator[Loopback]:
 
 
 @pytest.fixture
-def served(cli: CommandLine, server: Loopback) -> CommandLine:
+def served(cli: CommandLine, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    monkeypatch.setattr("app.chat.looking_up.LIMIT_S", 20.0)  # a busy machine is no matter here
     cli.done("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
     cli.done("config", "set", "default_model", "local:test-model")
     return cli

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.bootstrap import Role, Services, build
+from app.chat.looking_up import LIMIT_S
 from app.domain.conversations import Exchange, ExchangeStatus, Text
 from app.domain.ids import ConversationId
 from app.domain.recalls import KeptPrompt, PlanPartKind
@@ -76,7 +77,8 @@ def kind(request: pytest.FixtureRequest) -> ProviderKind:
 
 
 @pytest.fixture
-def services(data_dir: Path) -> Iterator[Services]:
+def services(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+    monkeypatch.setattr("app.chat.looking_up.LIMIT_S", 20.0)  # a busy machine is no matter here
     with opened(data_dir) as store:
         for topic in OTHERS:
             told(store, (f"Tell me about {topic}.", f"There is much to say about {topic}."))
@@ -175,6 +177,7 @@ def test_a_database_that_is_busy_is_not_waited_for(
         return read(query)
 
     monkeypatch.setattr(type(story.services.store.database), "read", lambda _, query: slow(query))
+    monkeypatch.setattr(story.services.look_ups, "_limit_s", LIMIT_S)
     exchange = story.say(ASKED)
     free.set()
     assert SADDLE not in json.dumps(story.sent[-1])
