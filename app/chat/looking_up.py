@@ -6,6 +6,7 @@ what was not is said in words.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,10 +24,11 @@ from app.storage.summaries import Summaries
 
 _log = logging.getLogger(__name__)
 LIMIT_S = 0.5
+_SHARE_TO_SEARCH = 0.8  # of the time; then a search is asked to come back with what it has
 _MOST_AT_ONCE = 4  # look-ups that hang; a machine so busy recalls nothing more until they end
 CONTEXT = "context"
 
-# The last asks whether anybody still waits for it.
+# The last asks between its parts whether it is time to come back with what there is.
 Retrieve = Callable[[str, ConversationId, Segment, RecallOptions, Callable[[], bool]], Retrieved]
 
 
@@ -83,7 +85,8 @@ class LookUps:
 
     def __call__(self, plan: Plan, ask_what: AskWhat) -> Looked:
         """Return what is known for a message within the time there is; never raises. Blocking."""
-        looking = _Looking(Looked(core_memory=self._core_memory.last_known))
+        ends_at = time.monotonic() + self._limit_s * _SHARE_TO_SEARCH
+        looking = _Looking(Looked(core_memory=self._core_memory.last_known), ends_at)
         thread = threading.Thread(
             target=self._look, args=(looking, plan, ask_what), name="recall", daemon=True
         )
@@ -162,7 +165,7 @@ class LookUps:
         before = frozenset(each.id for each in looking.so_far.segment[:-1])
         segment = Segment(before, asked.held)
         found = self._retrieve(
-            asked.text, plan.conversation.id, segment, asked.options, lambda: looking.is_late
+            asked.text, plan.conversation.id, segment, asked.options, looking.is_late
         )
         looking.note(found.notice)
         sources = {fact.exchange_id for fact in found.facts if fact.exchange_id is not None}
@@ -176,10 +179,14 @@ class LookUps:
 class _Looking:
     """A look-up under way; what it has found so far may be taken at any time."""
 
-    def __init__(self, so_far: Looked) -> None:
+    def __init__(self, so_far: Looked, ends_at: float) -> None:
         self.so_far = so_far
         self.done = threading.Event()
-        self.is_late = False
+        self._ends_at = ends_at
+
+    def is_late(self) -> bool:
+        """Return whether it is time to come back with what there is."""
+        return time.monotonic() > self._ends_at
 
     def put(self, **found: object) -> None:
         self.so_far = replace(self.so_far, **found)  # type: ignore[arg-type]

@@ -41,6 +41,7 @@ class Retrieving:
 
     found: Retrieved = FOUND
     error: Exception | None = None
+    comes_back_in_time: bool = False
     go_on: threading.Event = field(default_factory=threading.Event)
     asked: list[tuple[str, ConversationId, Segment, RecallOptions]] = field(default_factory=list)
 
@@ -49,6 +50,10 @@ class Retrieving:
         is_cancelled: Callable[[], bool],
     ) -> Retrieved:  # fmt: skip
         self.asked.append((question, where, segment, options))
+        if self.comes_back_in_time:
+            while not is_cancelled():
+                self.go_on.wait(0.01)
+            return self.found
         assert self.go_on.wait(10)
         if self.error is not None:
             raise type(self.error)(*self.error.args)
@@ -175,6 +180,14 @@ def test_the_chat_goes_on_without_what_comes_too_late(talk_with: Callable[..., T
     assert request.recalled == ""
     assert "Lives in Graz." in request.system
     assert "Recall took longer than 0.05 s" in talk.kept(exchange).notice
+
+
+def test_a_search_is_asked_to_come_back_with_what_it_has_before_the_time_is_over(
+    talk_with: Callable[..., Talk],
+) -> None:
+    talk = talk_with(Retrieving(comes_back_in_time=True), limit_s=2.0)
+    assert talk.kept(talk.say("What do I drink?")).notice == ""
+    assert talk.model.requests[0].recalled
 
 
 def test_a_search_that_never_ends_does_not_pile_up(talk_with: Callable[..., Talk]) -> None:
