@@ -14,5 +14,6 @@ def test_the_readme_names_the_commands_that_exist() -> None:
         r"^commonplace (.*)$", _README.read_text(encoding="utf-8"), re.MULTILINE
     ):
         named.update(re.findall(r"(?:^|(?<=\| ))[a-z]+", line.split(" ID")[0].split(" [")[0]))
-    named -= {"get", "set", "reset", "add", "test", "remove", "embeddings"}  # words of a command
+    words_of_commands = {"add", "edit", "embeddings", "get", "remove", "reset", "set", "test"}
+    named -= words_of_commands
     assert named == {*COMMANDS, "restore"}
