@@ -21,7 +21,7 @@ class SettingPage(StrEnum):
 
     GENERAL = "General"
     MODELS = "Models"
-    RECALL = "Recall"
+    RECALL = "Memory"
     CONTEXT = "Context"
     WORKERS = "Workers"
     NETWORK = "Network"
@@ -233,11 +233,11 @@ _ALL = (
            "The most tokens that earlier messages may take.", unit="tokens"),
     _share("auto_rag_relevance_threshold", 0.5, _P.RECALL, "Least relevance of earlier messages",
            "What is less relevant than this is not brought back."),
-    _count("core_memory_max_tokens", 500, _P.CONTEXT, "Budget of core memory",
+    _count("core_memory_max_tokens", 500, _P.RECALL, "Budget of core memory",
            "The most tokens that core memory may take.", unit="tokens"),
-    _count("summary_max_tokens", 500, _P.CONTEXT, "Budget of the summary",
+    _count("summary_max_tokens", 500, _P.RECALL, "Budget of the summary",
            "The most tokens that the conversation's summary may take.", unit="tokens"),
-    _count("context_sliding_window", 20, _P.CONTEXT, "Sliding window",
+    _count("context_sliding_window", 20, _P.RECALL, "Sliding window",
            "At least so many last messages of the segment are sent.", unit="messages"),
     _count("context_subagent_history", 5, _P.CONTEXT, "History of a routine",
            "How many finished runs a routine is shown.", minimum=0, maximum=100),

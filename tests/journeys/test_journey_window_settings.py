@@ -93,7 +93,7 @@ async def test_a_change_from_elsewhere_reaches_the_dialog_but_not_what_is_being_
     user: User,
 ) -> None:
     await user.start()
-    dialog = await opened_settings(user, "Context")
+    dialog = await opened_settings(user, "Memory")
     window, other = (dialog.editors[key].control for key in ("context_sliding_window", "text_size"))
     await entered(user, dialog.editors["context_sliding_window"], "3")
 

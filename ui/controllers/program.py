@@ -8,10 +8,12 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QInputDialog, QMessageBox
 
 from app.bootstrap import Services
+from app.chat.inspecting import Source
 from app.chat.places import parse_place
 from app.domain.conversations import Conversation
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId
+from app.domain.recalls import RecalledPlace
 from ui.bridge import Bridge
 from ui.controllers.background import BackgroundController
 from ui.controllers.chatting import ChatController
@@ -33,6 +35,7 @@ from ui.controllers.searching import SearchController
 from ui.controllers.settings import SettingsController
 from ui.controllers.summaries import SummariesController
 from ui.controllers.talking import TalkController
+from ui.controllers.tuning import TuningController
 from ui.controllers.workers import WorkersController
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow, keep_state
@@ -46,7 +49,8 @@ class Program(QObject):
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
         background, chat, commands, conversations, coverage, explain, facts, find, importing, inspect,
-            links, models, pages, privacy, recall, search, settings, summaries, talk, workers: The controllers.
+            links, models, pages, privacy, recall, search, settings, summaries, talk, tuning, workers:
+            The controllers.
     """
 
     def __init__(
@@ -83,7 +87,10 @@ class Program(QObject):
         self.summaries = SummariesController(services, bridge, window, appearance, self.chat)
         self.find = FindController(services, bridge, window, self.chat)
         self.background = BackgroundController(services, bridge, window)
-        self.settings = SettingsController(services, bridge, window, appearance, self.background)
+        self.tuning = TuningController(services, bridge, appearance, self.chat, self._open_recalled)
+        self.settings = SettingsController(
+            services, bridge, window, appearance, self.background, self.tuning
+        )
         self.recall = RecallController(
             services,
             bridge,
@@ -120,6 +127,9 @@ class Program(QObject):
 
     def _open_fact(self, fact_id: int) -> None:
         self.facts.open(fact_id)
+
+    def _open_recalled(self, place: RecalledPlace) -> None:
+        self.recall.open(Source(place, rank=0, cited=False))
 
     def ask_to_leave(self, leave: Callable[[], None]) -> None:
         """Call `leave` at once, or after the user has decided what is to be decided before."""

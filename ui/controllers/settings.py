@@ -14,6 +14,7 @@ from app.providers.configuration import ProviderConfig, ProviderKind
 from ui.bridge import Bridge
 from ui.controllers.background import BackgroundController
 from ui.controllers.embedder import EmbedderController
+from ui.controllers.tuning import TuningController
 from ui.theme import Appearance, Choice
 from ui.views.main_window import MainWindow
 from ui.views.providers_page import ProviderCardContent
@@ -33,6 +34,7 @@ class SettingsController(QObject):
         window: MainWindow,
         appearance: Appearance,
         background: BackgroundController,
+        tuning: TuningController,
     ) -> None:
         super().__init__(window)
         self._services = services
@@ -40,6 +42,7 @@ class SettingsController(QObject):
         self._window = window
         self._appearance = appearance
         self._background = background
+        self._tuning = tuning
         self._dialog: SettingsDialog | None = None
         self._embedder: EmbedderController | None = None
         bridge.changed.connect(self._on_changed)
@@ -59,6 +62,7 @@ class SettingsController(QObject):
         if self._embedder is not None:
             self._embedder.show()
         self._background.show()
+        self._tuning.show()
         if page:
             self._dialog.show_page(page)
         self._dialog.open()
@@ -73,6 +77,7 @@ class SettingsController(QObject):
         dialog.reset_requested.connect(self._on_reset_requested)
         self._embedder = EmbedderController(self._services, self._bridge, dialog.embedder)
         self._background.attach(dialog.background)
+        self._tuning.attach(dialog.memory)
         page = dialog.providers
         page.key_entered.connect(self._on_key_entered)
         page.key_removed.connect(self._on_key_removed)

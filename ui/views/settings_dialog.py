@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
 from ui.views.background_page import CAPS, BackgroundPage
 from ui.views.embedder_page import EmbedderPage
+from ui.views.memory_page import MemoryPage
 from ui.views.providers_page import ProvidersPage
 from ui.widgets.setting_editor import SettingEditor
 
@@ -37,11 +38,12 @@ class SettingsDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Settings")
-        self.resize(820, 600)
+        self.resize(1040, 680)
         self.editors: dict[str, SettingEditor] = {}
         self.providers = ProvidersPage(self)
         self.embedder = EmbedderPage(self)
         self.background = BackgroundPage(self)
+        self.memory = MemoryPage(self)
         self._names = QListWidget(self)
         self._names.setAccessibleName("Pages of settings")
         self._names.setFixedWidth(150)
@@ -49,12 +51,13 @@ class SettingsDialog(QDialog):
         self._add_page(_PROVIDERS, self.providers)
         self._add_page(_EMBEDDER, self.embedder)
         self._add_page(_BACKGROUND, self.background)
-        for editor in self.background.caps:
+        for editor in (*self.background.caps, *self.memory.editors):
             self._take_editor(editor)
         shown = {setting.page for setting in SETTINGS.values() if setting.has_effect}
         for page in SettingPage:
             if page in shown and page is not SettingPage.INTERNAL:
-                self._add_page(page.value, self._page_of(page))
+                is_memory = page is SettingPage.RECALL
+                self._add_page(page.value, self.memory if is_memory else self._page_of(page))
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
         self._names.setCurrentRow(0)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)

@@ -1,14 +1,16 @@
 """An editor for one setting, chosen by its type in the one table of keys."""
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
+    QDoubleSpinBox,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
     QSlider,
+    QSpinBox,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -20,25 +22,32 @@ from app.domain.settings_schema import Setting, SettingValue
 _LONG_TEXTS = ("system_prompt",)
 _TYPING_PAUSE_MS = 500
 _SLIDER_STEPS = 100
+_TOKEN_STEP = 50
+_MOST = 100_000
 
 
 class SettingEditor(QWidget):
     """Label, control, help and error of one setting.
 
     What is typed is checked as it is typed; a value out of range is told with the range and not
-    reported.
+    reported. With `steps` whole numbers and days are boxes that can be stepped through.
 
     Signals:
-        edited: (key, value) once a valid value was entered.
+        tried: (key, value) at once, while a slider is moved or a box stepped through.
+        edited: (key, value) once a valid value was entered, and the slider let go.
         reset_requested: The key whose default should apply again.
     """
 
+    tried = Signal(str, object)
     edited = Signal(str, object)
     reset_requested = Signal(str)
 
-    def __init__(self, setting: Setting, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, setting: Setting, parent: QWidget | None = None, *, steps: bool = False
+    ) -> None:
         super().__init__(parent)
         self.setting = setting
+        self._steps = steps
         self._help = QLabel(f"{setting.help} ({setting.allowed}.)", self, wordWrap=True)
         self._help.setProperty("tone", "small")
         self.error = QLabel(self, wordWrap=True)
@@ -49,6 +58,8 @@ class SettingEditor(QWidget):
         self.control = self._make_control()
         self.control.setAccessibleName(setting.label)
         self.control.setAccessibleDescription(setting.help)
+        self.control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.control.installEventFilter(self)
         self._reset = QToolButton(self)
         self._reset.setText("Default")
         self._reset.setToolTip(f"Back to the default: {setting.spell(setting.default) or 'empty'}")
@@ -95,11 +106,32 @@ class SettingEditor(QWidget):
             slider = QSlider(Qt.Orientation.Horizontal, self)
             slider.setRange(0, _SLIDER_STEPS)
             slider.valueChanged.connect(self._on_slider_moved)
+            slider.sliderReleased.connect(lambda: self._pause.start(0))
             return slider
+        if self._steps and setting.kind in (int, float):
+            return self._make_spin_box()
         line = QLineEdit(self)
         line.textEdited.connect(self._on_typed)
         line.editingFinished.connect(self._on_pause_timeout)
         return line
+
+    def _make_spin_box(self) -> QSpinBox | QDoubleSpinBox:
+        setting = self.setting
+        low, high = setting.minimum or 0, setting.maximum or _MOST
+        box: QSpinBox | QDoubleSpinBox
+        if setting.kind is int:
+            whole = box = QSpinBox(self)
+            whole.setRange(int(low), int(high))
+            whole.setSingleStep(_TOKEN_STEP if setting.unit == "tokens" else 1)
+            whole.valueChanged.connect(self._on_stepped)
+        else:
+            real = box = QDoubleSpinBox(self)
+            real.setDecimals(0)
+            real.setRange(low, high)
+            real.valueChanged.connect(self._on_stepped)
+        box.setAccelerated(True)
+        box.setGroupSeparatorShown(True)
+        return box
 
     def _lay_out(self) -> None:
         self._number = QLabel(self)
@@ -132,6 +164,10 @@ class SettingEditor(QWidget):
         elif isinstance(control, QSlider):
             control.setValue(round(float(value or 0) * _SLIDER_STEPS))
             self._number.setText(f"{float(value or 0):.2f}")
+        elif isinstance(control, QSpinBox):
+            control.setValue(int(value or 0))
+        elif isinstance(control, QDoubleSpinBox):
+            control.setValue(float(value or 0))
         elif isinstance(control, QPlainTextEdit):
             if control.toPlainText() != words:
                 control.setPlainText(words)
@@ -141,6 +177,7 @@ class SettingEditor(QWidget):
 
     def _report(self, value: object) -> None:
         self.show_error("")
+        self.tried.emit(self.setting.key, value)
         self.edited.emit(self.setting.key, value)
 
     def _on_combo_activated(self, number: int) -> None:
@@ -148,7 +185,12 @@ class SettingEditor(QWidget):
 
     def _on_slider_moved(self, step: int) -> None:
         self._number.setText(f"{step / _SLIDER_STEPS:.2f}")
+        self.tried.emit(self.setting.key, step / _SLIDER_STEPS)
         self._pause.start(100)
+
+    def _on_stepped(self, value: float) -> None:
+        self.tried.emit(self.setting.key, self.setting.kind(value))
+        self._pause.start(_TYPING_PAUSE_MS)
 
     def _on_typed(self) -> None:
         self._pause.start(_TYPING_PAUSE_MS)
@@ -159,6 +201,8 @@ class SettingEditor(QWidget):
                 return
             self.control.setModified(False)
         self._pause.stop()
+        if isinstance(self.control, QSlider) and self.control.isSliderDown():
+            return  # it is saved once it is let go
         try:
             value = self.setting.parse(self._typed())
         except InvalidSetting as error:
@@ -170,7 +214,18 @@ class SettingEditor(QWidget):
         control = self.control
         if isinstance(control, QSlider):
             return str(control.value() / _SLIDER_STEPS)
+        if isinstance(control, QSpinBox | QDoubleSpinBox):
+            return str(control.value())
         if isinstance(control, QPlainTextEdit):
             return control.toPlainText()
         assert isinstance(control, QLineEdit)
         return control.text()
+
+    # Qt overrides
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let the page be scrolled over a control that is not in use, which would change it."""
+        if event.type() == QEvent.Type.Wheel and not self.control.hasFocus():
+            event.ignore()
+            return True
+        return super().eventFilter(watched, event)

@@ -1,0 +1,203 @@
+"""What would be recalled for a question that is only tried: the question, the budgets, the list."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QLabel,
+    QListView,
+    QProgressBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.commands.recalled_words import summary_words
+from app.chat.previewing import Preview, Spent
+from ui.models.previewed import PreviewListModel, PreviewRow
+from ui.theme import Theme
+from ui.views.preview_rows import PreviewDelegate
+
+_DEBOUNCE_MS = 150
+_METERS = {"rag_max_tokens": "Related past", "auto_rag_max_tokens": "Earlier here"}
+_LIST_PX = 180
+_INVITATION = (
+    "Type a question, or choose a recent one, to see what would be recalled for it and why the "
+    "rest would not. Then move a slider: nothing is sent to a model."
+)
+_NOTHING = "Nothing was found that this question could be answered from."
+
+
+class PreviewPane(QWidget):
+    """Asks what would be recalled and shows it.
+
+    Signals:
+        asked: The question, once typing has paused; "" for none any more.
+        open_requested: The `RecalledPlace` to show where it was said.
+    """
+
+    asked = Signal(str)
+    open_requested = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.box = QComboBox(self)
+        self.box.setEditable(True)
+        self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.box.setAccessibleName("Question to try")
+        self.box.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.box.setMinimumContentsLength(20)
+        editor = self.box.lineEdit()
+        assert editor is not None
+        editor.setPlaceholderText("Type a question\N{HORIZONTAL ELLIPSIS}")
+        editor.setClearButtonEnabled(True)
+        self.box.setCompleter(None)  # type: ignore[arg-type]  # it would put recent words for typed
+        self.here = QCheckBox(self)
+        self.here.hide()
+        self._words = _label(self)
+        self._meters = {key: _Meter(words, self) for key, words in _METERS.items()}
+        self._rest = _label(self, "small")
+        self.model = PreviewListModel(self)
+        self.list = QListView(self)
+        self.list.setModel(self.model)
+        self._delegate = PreviewDelegate(theme, self.list)
+        self.list.setItemDelegate(self._delegate)
+        self.list.setAccessibleName("What would be recalled")
+        self.list.setMouseTracking(True)
+        self.list.setMinimumHeight(_LIST_PX)
+        self.list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
+        self._debounce.timeout.connect(self.ask)
+        self.box.editTextChanged.connect(lambda _words: self._debounce.start())
+        self.here.toggled.connect(lambda _on: self.ask())
+        self.list.clicked.connect(self._on_list_chosen)
+        self.list.activated.connect(self._on_list_chosen)
+        self._lay_out()
+        self.show_nothing()
+
+    @property
+    def question(self) -> str:
+        """What is typed."""
+        return self.box.currentText().strip()
+
+    def ask(self) -> None:
+        """Ask at once for what is typed."""
+        self._debounce.stop()
+        self.asked.emit(self.question)
+
+    def show_recent(self, questions: Sequence[str]) -> None:
+        """Offer questions to choose from; what is typed stays."""
+        typed = self.box.currentText()
+        self.box.blockSignals(True)
+        self.box.clear()
+        self.box.addItems(list(questions))
+        self.box.setCurrentIndex(-1)
+        self.box.setEditText(typed)
+        self.box.blockSignals(False)
+
+    def show_place(self, title: str | None) -> None:
+        """Offer to ask in the conversation that is open; None when there is none."""
+        self.here.blockSignals(True)
+        self.here.setVisible(title is not None)
+        self.here.setChecked(title is not None)
+        if title is not None:
+            called = title.replace("&", "&&")
+            self.here.setText(
+                f"As the next message of \N{LEFT DOUBLE QUOTATION MARK}{called}\N{RIGHT DOUBLE QUOTATION MARK}"
+            )
+        self.here.blockSignals(False)
+
+    def show_preview(self, preview: Preview) -> None:
+        """Show what would be recalled."""
+        self.model.show_preview(preview)
+        words = _NOTHING
+        if preview.places:
+            words = f"{summary_words(preview.places)}, in {preview.took_ms:.0f} ms."
+        self._words.setText(f"{words} {preview.notice}".strip())
+        for spent in preview.spent:
+            if (meter := self._meters.get(spent.key)) is not None:
+                meter.show_spent(spent)
+        self._rest.setText(rest_words(preview))
+        self._show_parts(bool(preview.places))
+
+    def show_nothing(self, title: str = "", hint: str = "") -> None:
+        """Show that nothing is asked, or why there is no answer."""
+        self.model.show_preview(None)
+        self._words.setText(f"{title}. {hint}".strip() if title else _INVITATION)
+        self._show_parts(False)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw in another theme."""
+        self._delegate.set_theme(theme)
+        self.list.doItemsLayout()
+
+    def _show_parts(self, on: bool) -> None:
+        for meter in self._meters.values():
+            meter.setVisible(on)
+        self._rest.setVisible(on)
+        self.list.setVisible(on)
+
+    def _lay_out(self) -> None:
+        heading = _label(self, "heading")
+        heading.setText("Try a question")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 16, 12)
+        column.setSpacing(8)
+        for part in (heading, self.box, self.here, self._words, *self._meters.values(), self._rest):
+            column.addWidget(part)
+        column.addWidget(self.list, 1)
+        column.addStretch(0)
+
+    def _on_list_chosen(self, index: QModelIndex) -> None:
+        row = self.model.value_at(index)
+        if isinstance(row, PreviewRow):
+            self.open_requested.emit(row.place)
+
+
+class _Meter(QWidget):
+    """How much of a budget is used, as words and a bar."""
+
+    def __init__(self, words: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._name = words
+        self._words = _label(self, "small")
+        self._words.setWordWrap(False)
+        self._bar = QProgressBar(self)
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(f"{words}: budget used")
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setVerticalSpacing(2)
+        grid.addWidget(self._words, 0, 0)
+        grid.addWidget(self._bar, 1, 0)
+
+    def show_spent(self, spent: Spent) -> None:
+        """Show what is used."""
+        self._words.setText(f"{self._name}: {spent.tokens:,} of {spent.most_tokens:,} tokens")
+        self._bar.setRange(0, max(1, spent.most_tokens))
+        self._bar.setValue(min(spent.tokens, spent.most_tokens))
+
+
+def rest_words(preview: Preview) -> str:
+    """Return what else the prompt holds: core memory, summary, window, all of it."""
+    used = {each.key: each for each in preview.spent}
+    core, summary = used["core_memory_max_tokens"], used["summary_max_tokens"]
+    count = preview.window_count
+    messages = f"{count:,} {'message' if count == 1 else 'messages'} before it"
+    return (
+        f"Core memory {core.tokens:,} of {core.most_tokens:,} \N{MIDDLE DOT} "
+        f"summary {summary.tokens:,} of {summary.most_tokens:,} \N{MIDDLE DOT} {messages} "
+        f"\N{MIDDLE DOT} about {preview.tokens:,} of {preview.most_tokens:,} tokens in all"
+    )
+
+
+def _label(parent: QWidget, tone: str = "muted") -> QLabel:
+    label = QLabel(parent, wordWrap=True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setProperty("tone", tone)
+    return label
