@@ -1,5 +1,6 @@
 """Recall in the window: chips under answers, whether it is on here, and what it says when it fails."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QObject
@@ -188,7 +189,7 @@ def sources_of(contribution: Contribution) -> Sources:
         for each in sources
         if each.cited and each.place.item.layer is not RecallLayer.CONVERSATION
     }
-    chips: list[SourceChip] = []
+    shown: dict[int, Source] = {}
     seen: set[ExchangeId] = set()
     for number, source in enumerate(sources):
         place, item = source.place, source.place.item
@@ -200,10 +201,20 @@ def sources_of(contribution: Contribution) -> Sources:
             if place.exchange_id in seen:
                 continue
             seen.add(place.exchange_id)
-        chips.append(
-            SourceChip(
-                number, sign_of(place), kind_words(place), chip_words(place), tip_words(source),
-                source.cited,
-            )
-        )  # fmt: skip
-    return Sources(tuple(chips), contribution.notice)
+        shown[number] = source
+    talks = Counter(each.place.item.conversation_id for each in shown.values())
+    return Sources(
+        tuple(
+            _chip(number, each, with_turn=talks[each.place.item.conversation_id] > 1)
+            for number, each in shown.items()
+        ),
+        contribution.notice,
+    )
+
+
+def _chip(number: int, source: Source, *, with_turn: bool) -> SourceChip:
+    place = source.place
+    words = chip_words(place, with_turn=with_turn)
+    return SourceChip(
+        number, sign_of(place), kind_words(place), words, tip_words(source), source.cited
+    )

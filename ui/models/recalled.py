@@ -44,7 +44,7 @@ SOURCE_COLUMN = 1
 
 
 class RecalledModel(QAbstractTableModel):
-    """The sources of one answer, in the order of its prompt."""
+    """The sources of one answer: first what was sent, in the order of the prompt, then what was not."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -52,7 +52,7 @@ class RecalledModel(QAbstractTableModel):
 
     def show_sources(self, sources: Sequence[Source]) -> None:
         """Show others; verdicts alone change in place, so that what is selected stays so."""
-        new = tuple(sources)
+        new = tuple(sorted(sources, key=lambda each: not each.place.item.injected))
         if [each.place.item for each in new] == [each.place.item for each in self._sources]:
             self._sources = new
             if new:
@@ -129,13 +129,15 @@ def source_words(place: RecalledPlace, most_chars: int = _SOURCE_CHARS) -> str:
     return f"{title}, turn {place.turn_number}" if is_turn else title
 
 
-def chip_words(place: RecalledPlace) -> str:
-    """Return what a chip says: a fact's text; a conversation's title and the day."""
+def chip_words(place: RecalledPlace, *, with_turn: bool) -> str:
+    """Return what a chip says: a fact's text; a conversation's title and the day, or the turn."""
     if _is_text(place):
         return source_words(place, _TEXT_CHARS)
     if place.item.layer is RecallLayer.EARLIER:
         return "Earlier here" if place.turn_number is None else f"Turn {place.turn_number}"
     title = one_line(place.title or "a conversation that is gone", _TITLE_CHARS)
+    if with_turn:
+        return source_words(place, _TITLE_CHARS)
     return title if place.said_at is None else f"{title}{_DOT}{day_words(place.said_at)}"
 
 

@@ -19,7 +19,7 @@ from ui.theme import Theme
 from ui.views.recalled_pane import RecalledPane
 from ui.views.sent_pane import SentPane
 
-_LEAST_PX = 340
+_LEAST_PX = 300
 _QUESTION_CHARS = 160
 _EMPTY = "Nothing has been answered here yet."
 _OFF_HERE = "Memory is off for this conversation."

@@ -80,7 +80,6 @@ class MainWindow(QMainWindow):
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.inspector_dock)
         self.inspector_dock.hide()
         self.recall_status = QToolButton(self)
-        self.recall_status.setProperty("kind", "action")
         self.statusBar().addPermanentWidget(self.recall_status)
         self.search_status = QLabel(self)
         self.worker_status = QLabel(self)

@@ -1,7 +1,7 @@
 """What was retrieved for an answer: a table, the chosen source in full, and what can be done with it."""
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -26,6 +26,7 @@ from ui.models.recalled import (
 )
 
 _TEXT_CHARS = 400
+_WANTED_EMS = {3: 66, 4: 60, 5: 52}  # by column, in widths of a letter
 
 
 class RecalledPane(QWidget):
@@ -72,15 +73,11 @@ class RecalledPane(QWidget):
         return self.model.source_at(self.table.currentIndex())
 
     def _make_actions(self) -> dict[str, QAction]:
+        up, down = "\N{BLACK UP-POINTING TRIANGLE}", "\N{BLACK DOWN-POINTING TRIANGLE}"
         rows = (
             ("open", "Open", "Show the turn where this was said", self._on_open_triggered),
-            ("up", "\N{BLACK UP-POINTING TRIANGLE}", "Useful: have it rank higher", Verdict.UP),
-            (
-                "down",
-                "\N{BLACK DOWN-POINTING TRIANGLE}",
-                "Not useful: have it rank lower",
-                Verdict.DOWN,
-            ),
+            ("up", f"{up} Useful", "Have it rank higher", Verdict.UP),
+            ("down", f"{down} Not useful", "Have it rank lower", Verdict.DOWN),
             ("never", "Don't use this again", "Never send this to a model again", Verdict.NEVER),
             ("back", "Take back", "Forget what you thought of it", None),
         )
@@ -99,19 +96,20 @@ class RecalledPane(QWidget):
     def _make_details(self) -> QFrame:
         frame = QFrame(self)
         frame.setProperty("panel", "card")
-        row = QHBoxLayout()
-        row.setSpacing(2)
-        for action in self._actions.values():
-            button = QToolButton(frame)
-            button.setDefaultAction(action)
-            button.setAccessibleName(action.toolTip())
-            row.addWidget(button)
-        row.addStretch(1)
         column = QVBoxLayout(frame)
         column.setContentsMargins(12, 10, 12, 8)
         for label in (self._name, self._text, self._figures):
             column.addWidget(label)
-        column.addLayout(row)
+        for names in (("open", "up", "down"), ("never", "back")):
+            row = QHBoxLayout()
+            row.setSpacing(2)
+            for name in names:
+                button = QToolButton(frame)
+                button.setDefaultAction(self._actions[name])
+                button.setAccessibleDescription(self._actions[name].toolTip())
+                row.addWidget(button)
+            row.addStretch(1)
+            column.addLayout(row)
         return frame
 
     def _show_chosen(self) -> None:
@@ -154,6 +152,15 @@ class RecalledPane(QWidget):
         if (source := self._chosen()) is not None:
             self.judged.emit(source, verdict)
 
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out of the table, when it is narrow, what the chosen row's details say anyway."""
+        super().resizeEvent(event)
+        ems = event.size().width() / self.fontMetrics().averageCharWidth()
+        for column, least_ems in _WANTED_EMS.items():
+            self.table.setColumnHidden(column, ems < least_ems)
+
 
 def _table(parent: QWidget, model: RecalledModel) -> QTreeView:
     table = QTreeView(parent)
@@ -162,6 +169,7 @@ def _table(parent: QWidget, model: RecalledModel) -> QTreeView:
     table.setRootIsDecorated(False)
     table.setUniformRowHeights(True)
     table.setAllColumnsShowFocus(True)
+    table.setProperty("dense", True)
     table.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
     table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     header = table.header()

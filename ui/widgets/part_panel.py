@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QTextCursor, QTextFormat
 from PySide6.QtWidgets import (
     QFrame,
+    QLabel,
     QPlainTextEdit,
-    QSizePolicy,
     QTextEdit,
     QToolButton,
     QVBoxLayout,
@@ -21,7 +21,7 @@ Lines = Sequence[tuple[LineMark, str]]
 _FOLDED_CHARS = 1_500
 _MOST_CHARS = 200_000  # more would take a while to lay out
 _MOST_LINES = 24
-_PADDING_PX = 18
+_PADDING_PX = 12
 
 
 class PartPanel(QFrame):
@@ -31,24 +31,26 @@ class PartPanel(QFrame):
         super().__init__(parent)
         self.setProperty("panel", "card")
         self.setAccessibleName(name)
-        self._title = f"{name}  \N{MIDDLE DOT}  {figures}" if figures else name
         self._name = name
+        self._figures = QLabel(figures, self, wordWrap=True)
+        self._figures.setTextFormat(Qt.TextFormat.PlainText)
+        self._figures.setProperty("tone", "small")
         self._theme = theme
         self._lines: Lines | None = None
         self._words = ""
         self._is_filled = False
         self.head = QToolButton(self)
-        self.head.setProperty("kind", "action")
+        self.head.setProperty("kind", "head")
         self.head.setCheckable(True)
-        self.head.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.head.toggled.connect(self._on_head_toggled)
         self.text = _FittedText(self)
         self.text.setAccessibleName(name)
         self.text.hide()
         column = QVBoxLayout(self)
-        column.setContentsMargins(6, 4, 6, 6)
-        column.setSpacing(2)
-        column.addWidget(self.head)
+        column.setContentsMargins(8, 6, 8, 8)
+        column.setSpacing(4)
+        column.addWidget(self.head, alignment=Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self._figures)
         column.addWidget(self.text)
         self._label()
 
@@ -82,8 +84,9 @@ class PartPanel(QFrame):
         sign = "" if not self._words else "\N{BLACK DOWN-POINTING SMALL TRIANGLE}  "
         if self._words and not is_open:
             sign = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}  "
-        self.head.setText(f"{sign}{self._title}")
-        self.head.setAccessibleName(f"{self._title}, {'open' if is_open else 'folded'}")
+        self.head.setText(f"{sign}{self._name}")
+        state = "open" if is_open else "folded"
+        self.head.setAccessibleName(f"{self._name}, {self._figures.text()}, {state}")
 
     def _colour(self) -> None:
         """Give lines that came and went a ground of their own; the signs before them say it too."""
@@ -107,6 +110,7 @@ class _FittedText(QPlainTextEdit):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setReadOnly(True)
+        self.setProperty("plain", True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
@@ -118,8 +122,14 @@ class _FittedText(QPlainTextEdit):
         self.document().documentLayout().documentSizeChanged.connect(self._fit)
 
     def _fit(self) -> None:
-        lines = min(_MOST_LINES, max(1, round(self.document().size().height())))
-        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + _PADDING_PX)
+        lines = max(1, round(self.document().size().height()))
+        policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        if lines > _MOST_LINES:
+            policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        self.setVerticalScrollBarPolicy(policy)
+        self.setFixedHeight(
+            min(lines, _MOST_LINES) * self.fontMetrics().lineSpacing() + _PADDING_PX
+        )
 
     # Qt overrides
 
