@@ -4,6 +4,7 @@ Told by what a message lacks: it is short and none of its words says what it is 
 are small words of some language, words of courtesy, or such as every other message here has.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -43,6 +44,11 @@ _UNSPACED = """
     嗯 行 ありがとう ありがとうございます はい いいえ うん こんにちは おはよう こんばんは わかりました 了解 了解です
     お願いします よろしく 続けて さようなら ขอบคุณ ครับ ค่ะ ใช่ ไม่ สวัสดี โอเค
 """
+_HOW_ARE_YOU = re.compile(
+    r"how(?: are|'re|’re) (?:you|things)(?: doing)?(?: today)?|how(?:'s|’s| is) it going|what(?:'s|’s) up"
+    r"|wie geht(?:'s|’s|s| es) ?(?:dir|ihnen|euch)?(?: heute)?|comment (?:ça|ca) va|(?:ça|ca) va"
+    r"|(?:qué|que) tal|como (?:estás|vai|está)|come (?:stai|va)|как (?:дела|ты)|jak się masz"
+)
 _SIGNS = " \t\r\n.,!?…~。、！？，．’'\"-–—:;)("
 
 
@@ -54,7 +60,8 @@ def is_small_talk(text: str, frequencies: Mapping[str, int], messages: int) -> b
     bare = text.strip(_SIGNS).casefold()
     if bare in _unspaced():
         return True
-    words = [word for word in surface_of(text.casefold()) if any(map(str.isalnum, word))]
+    rest = _HOW_ARE_YOU.sub(" ", bare)
+    words = [word for word in surface_of(rest) if any(map(str.isalnum, word))]
     if not words:
         return True
     if len(words) > _SHORT_WORDS:

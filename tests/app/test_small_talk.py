@@ -9,7 +9,7 @@ from app.index.small_talk import is_small_talk
     "text",
     [
         "ok", "OK!", "Thanks a lot!!", "yes please", "Hello there", "sounds good, go ahead", "...",
-        "Vielen Dank, das ist gut", "oui, merci", "muchas gracias", "tak, dziękuję", "さようなら",
+        "Hi, how are you doing today?", "Vielen Dank, das ist gut", "oui, merci", "muchas gracias", "tak, dziękuję", "さようなら",
         "да, хорошо", "谢谢！", "好的。", "はい", "네", "شكرا", "👍", "", "  \n",
     ],
 )  # fmt: skip
@@ -21,7 +21,7 @@ def test_courtesies_of_any_language_ask_for_nothing(text: str) -> None:
     "text",
     [
         "ok, and the basil?", "thanks, now the vet's address", "Minka", "Was kostet die Fähre?",
-        "猫はどこですか", "Где кошка?", "yes, use Flask", "no, the red one",
+        "猫はどこですか", "Где кошка?", "yes, use Flask", "What am I doing today?", "no, the red one",
         "ok " * 20 + "thanks",
     ],
 )  # fmt: skip
