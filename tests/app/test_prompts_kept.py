@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.changes import MemoryForgotten, MemoryPut, PromptKept
-from app.domain.facts import Memory
+from app.domain.changes import FactForgotten, FactPut, MemoryForgotten, MemoryPut, PromptKept
+from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.passages import PassageKind
 from app.domain.recalls import (
@@ -142,3 +142,25 @@ def test_what_was_saved_quoted_and_forgotten_in_one_breath_is_gone(data_dir: Pat
         prompt = KeptPrompt(exchange, asker.conversation.id, AT, "m", 1, 1, (part,), ())
         store.save(MemoryPut(memory), PromptKept(prompt), MemoryForgotten(memory.id))
         assert "I like tea" not in str(tables(store)["prompt_text"])
+
+
+def test_a_fact_that_is_forgotten_leaves_the_prompts_in_all_its_wordings(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        source, asker = told(store, "I like tea"), told(store, "what do I like?")
+        own = store.ids.passage()
+        place = (source.conversation.id, source.exchanges[0].id, source.messages[0].id)
+        first = Fact(
+            own, "u", "Likes tea.", FactCategory.PREFERENCE, "", *place, AT, BY_PATTERNS, AT
+        )
+        later = replace(first, text="Loves tea.", made_at=AT + timedelta(seconds=1))
+        store.save(FactPut(first), FactPut(later))
+        pieces = tuple(of_fact(fact(own, text), 0) for text in ("Likes tea.", "Loves tea.", "Tea."))
+        pieces = tuple(replace(each, conversation_id=source.conversation.id) for each in pieces)
+        part = PlanPart(PlanPartKind.FACTS, 9, False, pieces)
+        exchange = asker.exchanges[0].id
+        prompt = KeptPrompt(exchange, asker.conversation.id, AT, "m", 1, 1, (part,), ())
+        store.save(PromptKept(prompt))
+        store.save(FactForgotten(own, "hash"))
+        kept = Prompts(store).of(exchange)
+        assert kept is not None
+        assert [piece.text == FORGOTTEN for piece in kept.parts[0].pieces] == [True, True, False]
