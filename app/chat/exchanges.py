@@ -72,6 +72,15 @@ class Models:
     aclose: Callable[[], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class _New:
+    """What a conversation begins with; of one that exists already only the model counts."""
+
+    model: str | None
+    private: bool
+    recalls: bool
+
+
 class ExchangeLoop:
     """Runs exchanges, at most one at a time in a conversation. Thread-safe."""
 
@@ -116,13 +125,15 @@ class ExchangeLoop:
         *,
         model: str | None = None,
         private: bool = False,
+        recalls: bool = True,
     ) -> "Future[Reply]":
-        """Say something in a conversation, or (None) begin one.
+        """Say something in a conversation, or (None) begin one, `private` and `recalls` as given.
 
         `model` (PROVIDER:MODEL) is kept for the conversation from now on. Fails with InvalidInput
         when there is nothing to say or a reply is running there, NotFound, StorageError.
         """
-        return self._wish(lambda: self._plan_send(conversation_id, blocks, model, private))
+        new = _New(model, private, recalls)
+        return self._wish(lambda: self._plan_send(conversation_id, blocks, new))
 
     def edit(
         self, exchange_id: ExchangeId, message_id: MessageId, blocks: tuple[Block, ...]
@@ -329,14 +340,14 @@ class ExchangeLoop:
         self,
         conversation_id: ConversationId | None,
         blocks: tuple[Block, ...],
-        model: str | None,
-        private: bool,
+        new: "_New",
     ) -> Plan:
-        blocks = _checked(blocks)
+        blocks, model = _checked(blocks), new.model
         if conversation_id is None:
             conversation = new_conversation(
-                self._store.ids.conversation(), now(), private=private, model=model
-            )
+                self._store.ids.conversation(), now(), private=new.private, model=model,
+                recalls=new.recalls,
+            )  # fmt: skip
             chosen = self._model_of(conversation, model)
             return plan_send(conversation, (), (), blocks, chosen, self._allocate, is_new=True)
         conversation = self._conversations.get(conversation_id)

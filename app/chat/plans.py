@@ -181,7 +181,12 @@ def title_from(blocks: tuple[Block, ...]) -> str:
 
 
 def new_conversation(
-    conversation_id: int, at: datetime, *, private: bool = False, model: str | None = None
+    conversation_id: int,
+    at: datetime,
+    *,
+    private: bool = False,
+    model: str | None = None,
+    recalls: bool = True,
 ) -> Conversation:
     """Return a conversation not yet begun."""
     return Conversation(
@@ -193,6 +198,7 @@ def new_conversation(
         created_at=at,
         updated_at=at,
         private=private,
+        recalls=recalls,
         model=model,
     )
 

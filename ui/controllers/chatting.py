@@ -44,6 +44,7 @@ class ChatController(QObject):
     Attributes:
         view: The open conversation on the path that is shown; None for one not yet begun.
         is_private: Whether it is, or will be, private.
+        uses_memory: Whether memory will contribute to one not yet begun.
 
     Signals:
         opened: The `Conversation` that is open now, or None for one not yet begun.
@@ -72,6 +73,7 @@ class ChatController(QObject):
         self._replies = replies
         self.view: ConversationView | None = None
         self.is_private = False
+        self.uses_memory = True
         self._loads = 0
         self._drafts: dict[ConversationId | None, str] = {}
         self._ending: ExchangeId | None = None
@@ -203,7 +205,7 @@ class ChatController(QObject):
     def _show_new(self, *, private: bool) -> None:
         self._loads += 1
         self._leave(for_conversation=None)
-        self.view, self.is_private = None, private
+        self.view, self.is_private, self.uses_memory = None, private, True
         self._transcript.show_conversation(())
         if private:
             self._pane.show_notice(

@@ -103,6 +103,9 @@ class RecallController(QObject):
     def _on_switch_triggered(self, on: bool) -> None:
         if (conversation := self._conversation) is not None:
             self._bridge.carry_out(self._use(conversation.id, on))
+        else:
+            self._chat.uses_memory = on
+            self._show_state()
 
     async def _use(self, conversation_id: ConversationId, on: bool) -> None:
         try:
@@ -116,12 +119,12 @@ class RecallController(QObject):
 
     def _show_state(self) -> None:
         conversation = self._conversation
-        can_switch = conversation is not None and conversation.deleted_at is None
-        self._switch.setEnabled(can_switch)
-        self._switch.setChecked(conversation is None or conversation.recalls)
+        self._switch.setEnabled(conversation is None or conversation.deleted_at is None)
+        is_on_here = conversation.recalls if conversation is not None else self._chat.uses_memory
+        self._switch.setChecked(is_on_here)
         is_on = self._services.settings.flag("rag_enabled")
         notice = self._notice() if is_on else ""
-        words = state_words(is_on=is_on, is_on_here=self._switch.isChecked(), notice=notice)
+        words = state_words(is_on=is_on, is_on_here=is_on_here, notice=notice)
         self._window.recall_status.setText(one_line(words, _NOTICE_CHARS))
         self._window.recall_status.setToolTip(f"{words}. Click for the settings of recall")
 

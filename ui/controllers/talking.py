@@ -62,6 +62,7 @@ class TalkController(QObject):
                     blocks,
                     model=self._models.model_for_new(),
                     private=chat.is_private,
+                    recalls=chat.uses_memory,
                 )
             await self._follow(wish, self._forget_words)
         except KnownError as error:

@@ -1,6 +1,6 @@
 """The inspector: for one answer, what was recalled and why, and exactly what was sent."""
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -20,6 +20,7 @@ from ui.views.recalled_pane import RecalledPane
 from ui.views.sent_pane import SentPane
 
 _LEAST_PX = 300
+_USUAL_PX = 420
 _QUESTION_CHARS = 160
 _EMPTY = "Nothing has been answered here yet."
 _OFF_HERE = "Memory is off for this conversation."
@@ -120,6 +121,12 @@ class Inspector(QWidget):
         column.addWidget(self.runs)
         column.addWidget(self.tabs, 1)
         column.addStretch(0)
+
+    # Qt overrides
+
+    def sizeHint(self) -> QSize:
+        """Return a width at which nothing is left out of the table."""
+        return QSize(_USUAL_PX, super().sizeHint().height())
 
 
 def absence_words(inspection: Inspection) -> str:

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QTextCursor, QTextFormat
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QTextBlockFormat, QTextCursor
 from PySide6.QtWidgets import (
     QFrame,
     QLabel,
     QPlainTextEdit,
-    QTextEdit,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -92,16 +91,12 @@ class PartPanel(QFrame):
         """Give lines that came and went a ground of their own; the signs before them say it too."""
         colours = self._theme.colours
         grounds = {LineMark.ADDED: colours.accent_soft, LineMark.GONE: colours.error_soft}
-        marked = []
         for number, (mark, _) in enumerate(self._lines or ()):
             block = self.text.document().findBlockByNumber(number)
             if mark in grounds and block.isValid():
-                selection = QTextEdit.ExtraSelection()
-                selection.cursor = QTextCursor(block)
-                selection.format.setBackground(QColor(grounds[mark]))
-                selection.format.setProperty(QTextFormat.Property.FullWidthSelection, True)
-                marked.append(selection)
-        self.text.setExtraSelections(marked)
+                look = QTextBlockFormat()
+                look.setBackground(QColor(grounds[mark]))
+                QTextCursor(block).mergeBlockFormat(look)
 
 
 class _FittedText(QPlainTextEdit):
