@@ -75,7 +75,7 @@ class Answering:
     def _words(self, asked: str, nonsense: bool) -> str:
         items = list(dict.fromkeys(ITEM.findall(asked)))
         if "facts" in asked and "subject" in asked:
-            facts = [_fact(item) for item in items]
+            facts = [_fact(item, place) for place, item in enumerate(items)]
             return "certainly {" if nonsense else json.dumps({"facts": facts})
         if "tags" in asked:
             digest = {"summary": f"About item {items[0]}.", "title": "Items", "tags": ["items"]}
@@ -84,11 +84,10 @@ class Answering:
         return f"What was said of item {items[0]}."
 
 
-def _fact(item: str) -> dict[str, Any]:
-    return {
-        "text": f"The user owns item {item}.", "category": "possession", "subject": "",
-        "message": 1, "source": 1, "turn": 1,
-    }  # fmt: skip
+def _fact(item: str, place: int) -> dict[str, Any]:
+    """Return what the question at that place says; answers stand between them."""
+    words = f"The user owns item {item}."
+    return {"message": 2 * place + 1, "text": words, "category": "possession"}
 
 
 def main() -> None:
