@@ -31,7 +31,7 @@ _FEW_PASSAGES = 10
 _MANY_PASSAGES = 20_000  # fitted up to 1,500: what a hundred thousand do is not known
 
 _BIAS, _NEARNESS, _SHARE, _PASSAGES = -0.89, 1.77, 3.67, -0.89
-_WORDS_BIAS, _WORDS_SHARE, _WORDS_PASSAGES = 5.7, 6.4, -0.5
+_WORDS_BIAS, _WORDS_SHARE, _WORDS_PASSAGES = 5.4, 6.4, -0.5
 _SUREST = 3.0  # log odds: beyond them, all would pass that is anywhere near the best
 _FALL = 0.6  # of the log odds, for each unit that a score is below the best
 
