@@ -4,14 +4,15 @@ Every wording is kept; where is `app.storage.core_memory`.
 """
 
 import threading
+from datetime import datetime
 
 from app.domain.changes import CoreMemoryPut
-from app.domain.errors import InvalidInput
+from app.domain.errors import InvalidInput, NotFound
 from app.domain.events import Changed
 from app.domain.facts import BY_USER
 from app.domain.text import clean
 from app.domain.turn_text import estimate_tokens
-from app.storage.core_memory import CoreMemory
+from app.storage.core_memory import CoreMemory, CoreMemoryText
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.times import now
@@ -45,6 +46,17 @@ class CoreMemoryService:
                 self._is_stale = False
                 self.last_known = self._reads.now().text
             return self.last_known
+
+    def versions(self) -> tuple[CoreMemoryText, ...]:
+        """Return every wording, newest first."""
+        return self._reads.versions()
+
+    def restore(self, made_at: datetime) -> str:
+        """Let it say what an earlier version said; raises NotFound."""
+        for version in self._reads.versions():
+            if version.made_at == made_at:
+                return self.set(version.text)
+        raise NotFound("There is no such version of core memory any more")
 
     def set(self, text: str, author: str = BY_USER) -> str:
         """Let it say something else; "" empties it."""

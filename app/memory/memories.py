@@ -8,7 +8,7 @@ from app.domain.passages import Passage, PassageKind
 from app.domain.text import clean
 from app.domain.turn_text import content_hash, estimate_tokens
 from app.storage.forget import finish_forgetting, remains
-from app.storage.memories import ArchivalMemories
+from app.storage.memories import ArchivalMemories, KnownMemory
 from app.storage.store import Store
 from app.storage.times import now
 
@@ -25,6 +25,10 @@ class MemoryService:
     def listed(self) -> tuple[Memory, ...]:
         """Return all that was saved, newest first."""
         return self._memories.listed()
+
+    def known(self) -> tuple[KnownMemory, ...]:
+        """Return all that was saved with where it was said, newest first."""
+        return self._memories.known()
 
     def save(
         self,

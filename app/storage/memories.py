@@ -1,5 +1,7 @@
 """Queries about archival memory: texts saved on purpose."""
 
+from dataclasses import dataclass
+
 from app.domain.errors import NotFound
 from app.domain.facts import Memory
 from app.domain.ids import PassageId
@@ -7,6 +9,15 @@ from app.storage.learned import MEMORY_COLUMNS
 from app.storage.rows import Row
 from app.storage.store import Store
 from app.storage.times import from_db
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMemory:
+    """A saved text with what a screen shows of it: its source's title and turn, "" and None for none."""
+
+    memory: Memory
+    conversation_title: str = ""
+    turn_number: int | None = None
 
 
 class ArchivalMemories:
@@ -25,6 +36,15 @@ class ArchivalMemories:
     def listed(self) -> tuple[Memory, ...]:
         """Return all, newest first."""
         return self._where("true")
+
+    def known(self) -> tuple[KnownMemory, ...]:
+        """Return all with their sources, newest first."""
+        sources = "SELECT m.id, c.title, e.turn_number FROM memory m "
+        sources += "LEFT JOIN conversation c ON c.id = m.conversation_id "
+        sources += "LEFT JOIN exchange e ON e.id = m.exchange_id"
+        rows = self._store.read(lambda cursor: cursor.execute(sources).fetchall())
+        of = {row[0]: (row[1] or "", row[2]) for row in rows}
+        return tuple(KnownMemory(each, *of.get(each.id, ("", None))) for each in self.listed())
 
     def _where(self, condition: str, *values: object) -> tuple[Memory, ...]:
         rows = self._store.read(

@@ -26,6 +26,7 @@ from ui.controllers.finding import FindController
 from ui.controllers.importing import ImportController
 from ui.controllers.inspecting import InspectController
 from ui.controllers.links import LinkController
+from ui.controllers.memories import MemoriesController
 from ui.controllers.model_choice import ModelController
 from ui.controllers.pages import PageController
 from ui.controllers.privacy import PrivacyController
@@ -49,8 +50,8 @@ class Program(QObject):
     Attributes:
         ready: Set when the list of conversations has been shown for the first time.
         background, chat, commands, conversations, coverage, explain, facts, find, importing, inspect,
-            links, models, pages, privacy, recall, search, settings, summaries, talk, tuning, workers:
-            The controllers.
+            links, memories, models, pages, privacy, recall, search, settings, summaries, talk, tuning,
+            workers: The controllers.
     """
 
     def __init__(
@@ -82,8 +83,10 @@ class Program(QObject):
             self.explain.explain,
             self.pages.open,
             self._open_fact,
+            self._open_memory,
         )
         self.facts = FactsController(services, bridge, window, appearance, self.search.open_turn)
+        self.memories = MemoriesController(services, bridge, window, appearance, self.open_turn)
         self.summaries = SummariesController(services, bridge, window, appearance, self.chat)
         self.find = FindController(services, bridge, window, self.chat)
         self.background = BackgroundController(services, bridge, window)
@@ -98,6 +101,7 @@ class Program(QObject):
             self.chat,
             self.search.open_turn,
             self._open_fact,
+            self._open_memory,
             self.settings.open,
         )
         self.inspect = InspectController(
@@ -127,6 +131,9 @@ class Program(QObject):
 
     def _open_fact(self, fact_id: int) -> None:
         self.facts.open(fact_id)
+
+    def _open_memory(self, memory_id: int) -> None:
+        self.memories.open(memory_id)
 
     def _open_recalled(self, place: RecalledPlace) -> None:
         self.recall.open(Source(place, rank=0, cited=False))

@@ -31,7 +31,7 @@ OpenTurn = Callable[[ConversationId, ExchangeId | None, MessageId | None], None]
 class RecallController(QObject):
     """Shows what memory contributed, opens it where it was said, and switches recall off and on.
 
-    `open_turn` shows a turn, `open_fact` a fact that no conversation said, `open_settings` a page of
+    `open_turn` shows a turn, `open_fact` and `open_memory` what no conversation said, `open_settings` a page of
     the settings by its name.
     """
 
@@ -43,6 +43,7 @@ class RecallController(QObject):
         chat: ChatController,
         open_turn: OpenTurn,
         open_fact: Callable[[int], None],
+        open_memory: Callable[[int], object],
         open_settings: Callable[[str], object],
     ) -> None:
         super().__init__(window)
@@ -52,6 +53,7 @@ class RecallController(QObject):
         self._chat = chat
         self._open_turn = open_turn
         self._open_fact = open_fact
+        self._open_memory = open_memory
         self._conversation: Conversation | None = None
         self._known: dict[ExchangeId, Contribution] = {}
         transcript = window.chat.transcript
@@ -74,7 +76,7 @@ class RecallController(QObject):
         elif item.conversation_id is not None:
             self._open_turn(item.conversation_id, place.exchange_id, item.message_id)
         else:
-            self._window.chat.banner.tell(f"Kept in memory: {place.text}", brief=False)
+            self._open_memory(item.passage_id)
 
     # -- chips
 

@@ -32,7 +32,7 @@ _UNKNOWN_MS = 100.0
 _ASK_AGAIN_MS = 1_500
 
 Explain = Callable[[ExchangeId, str, str], None]
-OpenFact = Callable[[int], None]
+OpenFact = Callable[[int], object]
 OpenPage = Callable[[str, str], None]
 Outcome = SearchAnswer | KnownError | None
 
@@ -41,8 +41,8 @@ class SearchController(QObject):
     """Asks as the user types; an answer that comes too late is not shown.
 
     `explain` is given an exchange, what it is called and a question: why is it not found?
-    `open_page` is given what a manual page is called and its title, `open_fact` the id of a fact that
-    no conversation said.
+    `open_page` is given what a manual page is called and its title, `open_fact` and `open_memory` the
+    id of a fact or a saved text that no conversation said.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class SearchController(QObject):
         explain: Explain,
         open_page: OpenPage,
         open_fact: OpenFact,
+        open_memory: OpenFact,
     ) -> None:
         super().__init__(window)
         self._services = services
@@ -64,6 +65,7 @@ class SearchController(QObject):
         self._explain = explain
         self._open_page = open_page
         self._open_fact = open_fact
+        self._open_memory = open_memory
         transcript = window.chat.transcript
         assert isinstance(transcript, TranscriptView)
         self._transcript = transcript
@@ -160,6 +162,9 @@ class SearchController(QObject):
         if result.kind is PassageKind.FACT and result.exchange_id is None:
             self._open_fact(result.passage_id)
             return
+        if result.kind is PassageKind.MEMORY and result.exchange_id is None:
+            self._open_memory(result.passage_id)
+            return
         if result.conversation_id is None:
             return
         if result.kind is PassageKind.CONVERSATION_SUMMARY:
@@ -212,6 +217,10 @@ class SearchController(QObject):
         if result.kind is PassageKind.FACT:
             menu.addAction("Show among the facts").triggered.connect(
                 lambda: self._open_fact(result.passage_id)
+            )
+        if result.kind is PassageKind.MEMORY:
+            menu.addAction("Show among the saved memories").triggered.connect(
+                lambda: self._open_memory(result.passage_id)
             )
         conversation_id, exchange_id = result.conversation_id, result.exchange_id
         if conversation_id is not None and exchange_id is not None:

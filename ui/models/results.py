@@ -11,11 +11,12 @@ from ui.models.conversations import GroupedListModel, Heading, ListRole, day_wor
 _GROUPS = (
     ("Turns", (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.TOOL_SUMMARY)),
     ("Conversations", (PassageKind.CONVERSATION_SUMMARY,)),
-    ("Facts", (PassageKind.FACT, PassageKind.MEMORY)),
+    ("Facts", (PassageKind.FACT,)),
+    ("Saved memories", (PassageKind.MEMORY,)),
     ("Manual pages", (PassageKind.MAN_PAGE,)),
     ("Documents", (PassageKind.DOCUMENT,)),
 )
-_UNTITLED = {PassageKind.FACT: "A fact of your own", PassageKind.MEMORY: "Saved in memory"}
+_UNTITLED = {PassageKind.FACT: "A fact of your own", PassageKind.MEMORY: "Saved by you"}
 _LEAST_SHOWN = 0.005
 
 

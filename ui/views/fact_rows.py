@@ -5,22 +5,24 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextLayout
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from app.storage.facts import KnownFact
+from app.storage.memories import KnownMemory
 from ui.models.conversations import ListRole
 from ui.views.rows import RowDelegate
 
 Index = QModelIndex | QPersistentModelIndex
 _PAD_PX = 10
 _LINES = 2
+_Known = KnownFact | KnownMemory
 
 
 class FactDelegate(RowDelegate):
-    """Draws `KnownFact`s; headings as in the other lists."""
+    """Draws `KnownFact`s and `KnownMemory`s; headings as in the other lists."""
 
     # Qt overrides
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """Return a row's size: the lines of a fact are counted, not measured."""
-        if not isinstance(index.data(ListRole.VALUE), KnownFact):
+        if not isinstance(index.data(ListRole.VALUE), _Known):
             return super().sizeHint(option, index)
         line = QFontMetricsF(self._theme.ui_font()).height()
         return QSize(0, round((_LINES + 1) * line + 1.6 * _PAD_PX))
@@ -28,7 +30,7 @@ class FactDelegate(RowDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw a row: its ground, the wording, what is said of it."""
         known = index.data(ListRole.VALUE)
-        if not isinstance(known, KnownFact):
+        if not isinstance(known, _Known):
             super().paint(painter, option, index)
             return
         painter.save()
@@ -36,22 +38,23 @@ class FactDelegate(RowDelegate):
         area = QRectF(option.rect)
         self._ground(painter, area, option)
         inner = area.adjusted(_PAD_PX, 0, -_PAD_PX, 0)
-        self._fact(painter, inner, known, str(index.data(ListRole.SUBTITLE)))
+        ended = isinstance(known, KnownFact) and known.fact.valid_until is not None
+        self._text(painter, inner, (str(index.data()), str(index.data(ListRole.SUBTITLE))), ended)
         painter.restore()
 
-    def _fact(self, painter: QPainter, area: QRectF, known: KnownFact, below: str) -> None:
+    def _text(self, painter: QPainter, area: QRectF, words: tuple[str, str], ended: bool) -> None:
         """Draw the block of lines in the middle of the row, however many they are."""
-        fact, colours = known.fact, self._theme.colours
+        (text, below), colours = words, self._theme.colours
         font = self._theme.ui_font()
-        font.setStrikeOut(fact.valid_until is not None)
+        font.setStrikeOut(ended)
         line = QFontMetricsF(font).height()
-        starts = _line_starts(fact.text, font, area.width())
+        starts = _line_starts(text, font, area.width())
         top = area.top() + (area.height() - (len(starts) + 1) * line) / 2
         painter.setFont(font)
-        painter.setPen(QColor(colours.text if fact.valid_until is None else colours.muted))
+        painter.setPen(QColor(colours.muted if ended else colours.text))
         for number, start in enumerate(starts):
             end = None if start == starts[-1] else starts[number + 1]
-            self._line(painter, _row(area, top + number * line, line), fact.text[start:end])
+            self._line(painter, _row(area, top + number * line, line), text[start:end])
         painter.setFont(self._theme.small_font())
         painter.setPen(QColor(colours.muted))
         self._line(painter, _row(area, top + len(starts) * line, line), below)

@@ -17,6 +17,7 @@ from ui.theme import Theme
 from ui.views.preview_pane import PreviewPane
 from ui.widgets.setting_editor import SettingEditor
 
+_SETTINGS_PX, _PREVIEW_PX = 400, 460
 _BESIDE_PX = 640  # narrower than that the preview stands below
 
 
@@ -54,8 +55,8 @@ class MemoryPage(QWidget):
         self._split.setChildrenCollapsible(False)
         self._split.addWidget(self._settings_side())
         self._split.addWidget(self.preview)
-        self._split.setStretchFactor(0, 4)
-        self._split.setStretchFactor(1, 5)
+        self._split.setSizes([_SETTINGS_PX, _PREVIEW_PX])
+        self._split.setStretchFactor(1, 1)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self._split)

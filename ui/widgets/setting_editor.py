@@ -2,6 +2,7 @@
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
@@ -24,6 +25,7 @@ _TYPING_PAUSE_MS = 500
 _SLIDER_STEPS = 100
 _TOKEN_STEP = 50
 _MOST = 100_000
+_SPIN_CHARS = 16
 
 
 class SettingEditor(QWidget):
@@ -130,6 +132,7 @@ class SettingEditor(QWidget):
             real.setRange(low, high)
             real.valueChanged.connect(self._on_stepped)
         box.setAccelerated(True)
+        box.setFixedWidth(box.fontMetrics().averageCharWidth() * _SPIN_CHARS)
         box.setGroupSeparatorShown(True)
         return box
 
@@ -140,7 +143,7 @@ class SettingEditor(QWidget):
             label = QLabel(self.setting.label, self)
             label.setBuddy(self.control)
             row.addWidget(label, 2)
-        row.addWidget(self.control, 3)
+        row.addWidget(self.control, 0 if isinstance(self.control, QAbstractSpinBox) else 3)
         if isinstance(self.control, QSlider):
             row.addWidget(self._number)
         elif self.setting.unit:
