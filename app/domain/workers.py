@@ -40,7 +40,8 @@ class WorkerStatus:
     `done` and `total` count items over all history, `completed`, `failed` and `skipped` this
     session; `waiting_retry` and `set_aside` are the items that failed and will be tried again, or
     not before someone asks for it. `rate_per_minute` and `remaining_s` are None until enough items have passed.
-    `next_attempt_at` is UTC, for a retry or the next poll.
+    `next_attempt_at` is UTC, for a retry or the next poll; `next_retry_at`, of the first item that
+    waits for its retry. Both are None where there is none.
     """
 
     name: WorkerName
@@ -61,3 +62,20 @@ class WorkerStatus:
     blocked_by: str = ""
     next_attempt_at: datetime | None = None
     set_aside: int = 0
+    next_retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedItem:
+    """One item of a retry queue: failed `tries` times, tried again at `next_at` (UTC).
+
+    None is not before someone asks for it: it was set aside. `title` says where it is from, `detail` what it is there, "" where
+    that says it all; `error` quotes nobody.
+    """
+
+    item_id: int
+    title: str
+    detail: str
+    tries: int
+    next_at: datetime | None
+    error: str

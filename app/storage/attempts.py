@@ -48,6 +48,15 @@ class Attempts:
             )
         ).result()
 
+    def hasten(self, at: datetime) -> None:
+        """Let what waits for its next try have it `at` (UTC); what was set aside stays so."""
+        self._store.write_derived(
+            lambda connection: connection.execute(
+                "UPDATE attempt SET next_at = ? WHERE worker = ? AND next_at IS NOT NULL",
+                [to_db(at), self._worker],
+            )
+        ).result()
+
     def forgive(self) -> None:
         """Let every item be tried again at once, as if it had never failed."""
         self._store.write_derived(

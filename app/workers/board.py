@@ -9,8 +9,9 @@ from typing import Any
 from app.domain.errors import NotFound
 from app.domain.events import Changed
 from app.domain.ids import ConversationId
-from app.domain.workers import WorkerName, WorkerState, WorkerStatus
+from app.domain.workers import FailedItem, WorkerName, WorkerState, WorkerStatus
 from app.storage.attempts import Attempts
+from app.storage.failed_items import FailedItems
 from app.storage.part_notes import PartNotes
 from app.storage.settings import Settings
 from app.storage.spending import Spending
@@ -167,6 +168,10 @@ class WorkerBoard:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
+    def failures(self, name: WorkerName, limit: int = 200) -> Sequence[FailedItem]:
+        """Return a worker's retry queue, the next try first, what was set aside last; blocking."""
+        return FailedItems(self._store).of(name, limit)
+
     def warnings(self, names: Collection[WorkerName] | None = None) -> tuple[str, ...]:
         """Return what the user should know of workers (None: all), in sentences; never waits."""
         return tuple(
@@ -191,10 +196,18 @@ class WorkerBoard:
             if names is None or name in names:
                 worker.wake()
 
-    def retry_set_aside(self, name: WorkerName) -> None:
-        """Try again at once what a worker has set aside; blocking. Raises NotFound."""
+    def run_now(self, name: WorkerName) -> None:
+        """Make a worker look for work at once, and try again what waits for that; blocking.
+
+        Raises NotFound.
+        """
+        self._last_wake = object()
+        self._worker(name).run_now()
+
+    def retry_set_aside(self, name: WorkerName, item_ids: Collection[int] | None = None) -> None:
+        """Try again at once what a worker failed at (None: all of it); blocking. Raises NotFound."""
         worker = self._worker(name)
-        worker.retry_set_aside()
+        worker.retry_set_aside(item_ids)
         worker.refresh()
 
     def run_until_idle(

@@ -5,7 +5,7 @@ What a worker does is its `Job`; which thread it runs in is its host's choice (`
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Generic
@@ -81,6 +81,7 @@ class Worker(Generic[Item, Result]):
         self._unsaved: list[tuple[Sequence[Item], Result]] = []
         self._saved_at = 0.0
         self._tries: dict[int, int] = {}
+        self._is_forgiven = False
         self._settled = 0  # items that came to an end of some kind, for telling progress from none
         self._settled_at_probe = 0
         self._failures_in_a_row = 0
@@ -131,9 +132,18 @@ class Worker(Generic[Item, Result]):
                 self._hosted.release()
         return self.status()
 
-    def retry_set_aside(self) -> None:
-        """Try again at once what was set aside or waits for its next try; blocking."""
-        self._attempts.forgive()
+    def retry_set_aside(self, item_ids: Collection[int] | None = None) -> None:
+        """Try again at once what failed, as if it never had: some items, or all; blocking."""
+        if item_ids is None:
+            self._attempts.forgive()
+        else:
+            self._attempts.settle(item_ids)
+        self._is_forgiven = True
+        self.wake()
+
+    def run_now(self) -> None:
+        """Look for work at once, and try at once what waits for its next try; blocking."""
+        self._attempts.hasten(self._clock.now())
         self.wake()
 
     def run(self, stop: threading.Event) -> None:
@@ -181,6 +191,9 @@ class Worker(Generic[Item, Result]):
         """Work on items; return whether anything came of any of them."""
         if not self._progress.runs:
             self._begin()
+        elif self._is_forgiven:
+            self._tries = dict(self._attempts.tries())
+        self._is_forgiven = False
         self._drained = False
         before = self._settled
         together = self._job.pace.together

@@ -129,6 +129,7 @@ class Progress:
             blocked_by=counts.blocked_by,
             next_attempt_at=counts.next_look_at or tally.next_attempt_at,
             set_aside=tally.set_aside,
+            next_retry_at=tally.next_attempt_at,
         )
 
 

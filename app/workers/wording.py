@@ -5,9 +5,10 @@ Also how shares, sizes, spans and money are said wherever the program says them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from app.domain.passages import PassageKind
-from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
+from app.domain.workers import FailedItem, Ledger, WorkerName, WorkerState, WorkerStatus
 from app.storage.spending import Spent
 
 WORKER_TITLES: Mapping[WorkerName, str] = {
@@ -32,24 +33,50 @@ KIND_TITLES: Mapping[PassageKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class WorkerWords:
-    """A status in words; `current` and `problem` are "" where there is none."""
+    """A status in words, a line each; "" where there is nothing to say.
+
+    `blocked` is what it waits for, `error` what went wrong last, with what to do about it.
+    """
 
     title: str
     state: str
     counts: str
+    session: str
+    spent: str
+    retries: str
     current: str
-    problem: str
+    blocked: str
+    error: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All of it below the title, as plain text."""
+        lines = (self.counts, self.session, self.spent, self.retries, self.current)
+        return tuple(each for each in (*lines, self.blocked, self.error) if each)
 
 
 def worker_words(status: WorkerStatus) -> WorkerWords:
     """Return a worker's status in words; numbers are said as they are."""
+    error = "" if status.last_error == status.blocked_by else status.last_error
     return WorkerWords(
         title=WORKER_TITLES[status.name],
         state=_state_words(status),
         counts=_count_words(status),
-        current=status.current_item,
-        problem=status.blocked_by or status.last_error,
+        session=_session_words(status),
+        spent=_ledger_words(status),
+        retries=_retry_words(status),
+        current=f"Now: {status.current_item}" if status.current_item else "",
+        blocked=f"Waits: {status.blocked_by}" if status.blocked_by else "",
+        error=f"Last error: {error}" if error else "",
     )
+
+
+def failed_item_words(item: FailedItem) -> tuple[str, str, str]:
+    """Return what a failed item is, when it is tried again after how many tries, and its error."""
+    what = ", ".join(each for each in (item.title, item.detail) if each)
+    when = "set aside" if item.next_at is None else f"next try {_clock_words(item.next_at)}"
+    tries = counted(item.tries, "try") if item.tries == 1 else f"{item.tries:,} tries"
+    return what or f"item {item.item_id}", f"{tries}, {when}", item.error
 
 
 def activity_words(statuses: Sequence[WorkerStatus]) -> str:
@@ -135,39 +162,55 @@ def _state_words(status: WorkerStatus) -> str:
         WorkerState.IDLE: "idle",
         WorkerState.BLOCKED: "waiting",
     }[status.state]
-    if status.state is WorkerState.RUNNING and status.remaining_s is not None:
-        words += f", {duration_words(status.remaining_s)} left"
+    if status.state is WorkerState.BLOCKED and status.next_attempt_at is not None:
+        words += f", looks again at {_clock_words(status.next_attempt_at)}"
     return words
 
 
 def _count_words(status: WorkerStatus) -> str:
     parts = [f"{status.done:,} of {status.total:,}"]
-    for number, word in (
-        (status.completed, "now"),
-        (status.failed, "failed"),
-        (status.skipped, "skipped"),
-        (status.waiting_retry, _retry_words(status)),
-        (status.set_aside, "set aside"),
-    ):
-        if number:
-            parts.append(f"{number:,} {word}")
     if status.rate_per_minute:
         parts.append(f"{status.rate_per_minute:,.0f} a minute")
-    if status.all_time.tokens:
-        parts.append(_spend_words(status.all_time))
-        if status.session.tokens and status.session != status.all_time:
-            parts.append(f"of that now {_spend_words(status.session)}")
-    return " \N{MIDDLE DOT} ".join(parts)
+    if status.remaining_s is not None:
+        parts.append(f"{duration_words(status.remaining_s)} left")
+    return _DOT.join(parts)
+
+
+def _session_words(status: WorkerStatus) -> str:
+    return (
+        f"This session: {status.completed:,} done{_DOT}{status.failed:,} failed{_DOT}"
+        f"{status.skipped:,} skipped"
+    )
 
 
 def _retry_words(status: WorkerStatus) -> str:
-    words = "to be tried again"
-    if status.next_attempt_at is not None:
-        words += f" {status.next_attempt_at.astimezone():%H:%M}"
-    return words
+    parts = []
+    if status.waiting_retry:
+        wait = "waits" if status.waiting_retry == 1 else "wait"
+        words = f"{status.waiting_retry:,} {wait} for another try"
+        if status.next_retry_at is not None:
+            words += f", the next at {_clock_words(status.next_retry_at)}"
+        parts.append(words)
+    if status.set_aside:
+        parts.append(f"{status.set_aside:,} set aside")
+    return _DOT.join(parts)
+
+
+def _ledger_words(status: WorkerStatus) -> str:
+    if not status.all_time.tokens:
+        return "No tokens used, nothing spent"
+    now, ever = _spend_words(status.session), _spend_words(status.all_time)
+    return f"Spent this session: {now}{_DOT}in all: {ever}"
 
 
 def _spend_words(ledger: Ledger) -> str:
     cost = ledger.cost_usd
     money = "cost unknown" if cost is None else f"${cost:.2f}"
     return f"{ledger.tokens:,} tokens, {money}"
+
+
+def _clock_words(at: datetime) -> str:
+    return f"{at.astimezone():%H:%M:%S}"
+
+
+_DOT = " \N{MIDDLE DOT} "

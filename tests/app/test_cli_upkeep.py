@@ -141,7 +141,7 @@ def test_status_as_json_has_the_documented_fields(cli: CommandLine) -> None:
 def test_status_in_words_names_what_waits(cli: CommandLine) -> None:
     cli.done("config", "set", "summarizer_exchange_enabled", "false")
     ran = cli.done("status")
-    assert "exchange_summarizer: stopped, 0 of 6" in ran.out
+    assert "exchange_summarizer: off, 0 of 6" in ran.out
     assert "turn: 6" in ran.out
     assert "searchable: 100%" in ran.out
     assert "spent: $0.00 today, $0.00 this month" in ran.out

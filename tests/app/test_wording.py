@@ -5,11 +5,12 @@ from datetime import datetime
 
 import pytest
 
-from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
+from app.domain.workers import FailedItem, Ledger, WorkerName, WorkerState, WorkerStatus
 from app.workers.wording import (
     activity_words,
     duration_words,
     estimate_words,
+    failed_item_words,
     percent_words,
     size_words,
     worker_words,
@@ -30,27 +31,58 @@ def test_a_worker_says_what_it_does_how_fast_and_what_that_costs() -> None:
         set_aside=6,
         rate_per_minute=70.0,
         remaining_s=120.0,
-        next_attempt_at=datetime.fromisoformat("2026-03-01T12:30:00").astimezone(),
+        next_retry_at=status_at("12:30:00"),
         session=Ledger(10, 0.5),
         all_time=Ledger(1000, 1.5),
         current_item="Tea",
         last_error="It was late",
     )
     words = worker_words(status)
-    assert (words.title, words.state) == ("Embeddings", "working, 2 min left")
-    assert words.counts.split(" \N{MIDDLE DOT} ") == [
-        "3 of 1,200", "2 now", "1 failed", "4 skipped", "5 to be tried again 12:30", "6 set aside",
-        "70 a minute", "1,000 tokens, $1.50", "of that now 10 tokens, $0.50",
-    ]  # fmt: skip
-    assert (words.current, words.problem) == ("Tea", "It was late")
+    assert (words.title, words.state) == ("Embeddings", "working")
+    assert [line.split(" \N{MIDDLE DOT} ") for line in words.lines] == [
+        ["3 of 1,200", "70 a minute", "2 min left"],
+        ["This session: 2 done", "1 failed", "4 skipped"],
+        ["Spent this session: 10 tokens, $0.50", "in all: 1,000 tokens, $1.50"],
+        ["5 wait for another try, the next at 12:30:00", "6 set aside"],
+        ["Now: Tea"],
+        ["Last error: It was late"],
+    ]
+
+
+def test_a_worker_that_has_done_nothing_says_so_in_full() -> None:
+    words = worker_words(replace(WORKING, state=WorkerState.IDLE, done=0, total=0))
+    assert words.lines == (
+        "0 of 0", "This session: 0 done \N{MIDDLE DOT} 0 failed \N{MIDDLE DOT} 0 skipped",
+        "No tokens used, nothing spent",
+    )  # fmt: skip
+
+
+def test_what_failed_is_told_with_its_next_try_and_its_error() -> None:
+    at = status_at("12:30:05")
+    waiting = FailedItem(7, "Tea", "turn 3", 1, at, "It timed out.")
+    assert failed_item_words(waiting) == (
+        "Tea, turn 3",
+        "1 try, next try 12:30:05",
+        "It timed out.",
+    )
+    aside = FailedItem(7, "", "", 7, None, "It timed out.")
+    assert failed_item_words(aside)[:2] == ("item 7", "7 tries, set aside")
 
 
 def test_what_it_waits_for_is_said_before_the_last_error() -> None:
     status = replace(
         WORKING, state=WorkerState.BLOCKED, blocked_by="No key", last_error="It was late"
     )
-    assert worker_words(status).state == "waiting"
-    assert worker_words(status).problem == "No key"
+    words = worker_words(status)
+    assert words.state == "waiting"
+    assert words.lines[-2:] == ("Waits: No key", "Last error: It was late")
+    again = replace(status, last_error="No key", next_attempt_at=status_at("12:31:00"))
+    assert worker_words(again).lines[-1] == "Waits: No key", "nothing is said twice"
+    assert worker_words(again).state == "waiting, looks again at 12:31:00"
+
+
+def status_at(clock: str) -> datetime:
+    return datetime.fromisoformat(f"2026-03-01T{clock}").astimezone()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +103,7 @@ def test_a_switch_counts_before_the_thread_behind_it_has_followed(
 
 def test_an_unknown_price_is_never_nothing() -> None:
     status = replace(WORKING, all_time=Ledger(5, None))
-    assert "5 tokens, cost unknown" in worker_words(status).counts
+    assert "5 tokens, cost unknown" in worker_words(status).spent
     assert estimate_words(3, None) == "about 3 minutes, at a price that is unknown"
     assert estimate_words(0.1, 0.0) == "a minute or less, at no cost"
     assert estimate_words(300, 0.001) == "about 5 hours, for about $0.01"

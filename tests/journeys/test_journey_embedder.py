@@ -225,6 +225,7 @@ async def test_the_dashboard_counts_what_the_database_holds(user: User, server: 
     assert set(by_kind) == {
         PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.CONVERSATION_SUMMARY,
         PassageKind.FACT,
+        PassageKind.FACT,
     }  # fmt: skip
     total = sum(by_kind.values())
     card = user.window.dashboard.card(PIPELINE)

@@ -1,5 +1,7 @@
 """The worker dashboard and the status bar: what the workers say, and switching them."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QObject, QTimer
 
 from app.bootstrap import Services
@@ -8,9 +10,11 @@ from app.domain.workers import WorkerName, WorkerStatus
 from app.workers.wording import activity_words, spent_words
 from ui.bridge import Bridge
 from ui.views.dashboard import Totals
+from ui.views.failures_dialog import FailuresDialog
 from ui.views.main_window import MainWindow
 
 _TOTALS_EVERY_MS = 2000
+_CARDS_EVERY_MS = 100  # ten times a second is as often as anybody reads
 
 
 class WorkersController(QObject):
@@ -22,10 +26,16 @@ class WorkersController(QObject):
         self._bridge = bridge
         self._window = window
         self._statuses: dict[WorkerName, WorkerStatus] = {}
+        self._stale: set[WorkerName] = set()
+        self._failures: FailuresDialog | None = None
+        self._cards_due = QTimer(self, singleShot=True, interval=_CARDS_EVERY_MS)
+        self._cards_due.timeout.connect(self._on_cards_due)
         self._totals_due = QTimer(self, singleShot=True, interval=_TOTALS_EVERY_MS)
         self._totals_due.timeout.connect(self._on_totals_due)
         window.dashboard.switched.connect(self._on_dashboard_switched)
-        window.dashboard.retry_requested.connect(self._on_dashboard_retry_requested)
+        window.dashboard.run_requested.connect(self._on_dashboard_run_requested)
+        window.dashboard.retry_requested.connect(self._on_retry_requested)
+        window.dashboard.failures_requested.connect(self._on_dashboard_failures_requested)
         window.dock.visibilityChanged.connect(self._on_dock_visibility_changed)
         bridge.worker_changed.connect(self._on_worker_changed)
         bridge.changed.connect(self._on_changed)
@@ -35,6 +45,7 @@ class WorkersController(QObject):
         """Show what is there and set the workers going."""
         for status in self._services.workers.statuses():
             self._on_worker_changed(status)
+        self._on_cards_due()
         self._bridge.start("workers", self._start())
 
     async def _start(self) -> None:
@@ -50,15 +61,48 @@ class WorkersController(QObject):
     async def _switch(self, name: WorkerName, on: bool) -> None:
         await self._bridge.write(lambda: self._services.workers.set_enabled(name, on))
 
-    def _on_dashboard_retry_requested(self, name: WorkerName) -> None:
-        self._bridge.carry_out(self._retry(name))
+    def _on_dashboard_run_requested(self, name: WorkerName) -> None:
+        self._bridge.carry_out(self._run_now(name))
 
-    async def _retry(self, name: WorkerName) -> None:
-        await self._bridge.write(lambda: self._services.workers.retry_set_aside(name))
+    async def _run_now(self, name: WorkerName) -> None:
+        await self._bridge.write(lambda: self._services.workers.run_now(name))
+
+    def _on_retry_requested(self, name: WorkerName, items: Sequence[int] | None = None) -> None:
+        self._bridge.carry_out(self._retry(name, items))
+
+    async def _retry(self, name: WorkerName, items: Sequence[int] | None) -> None:
+        await self._bridge.write(lambda: self._services.workers.retry_set_aside(name, items))
+        await self._show_failures(name)
+
+    def _on_dashboard_failures_requested(self, name: WorkerName) -> None:
+        if self._failures is not None:
+            self._failures.close()
+        self._failures = dialog = FailuresDialog(name, self._window)
+        dialog.retry_requested.connect(self._on_retry_requested)
+        dialog.finished.connect(self._on_failures_finished)
+        self._bridge.start("failures", self._show_failures(name))
+        dialog.open()
+
+    def _on_failures_finished(self) -> None:
+        self._failures = None
+
+    async def _show_failures(self, name: WorkerName) -> None:
+        items = await self._bridge.run(lambda: self._services.workers.failures(name))
+        if self._failures is not None and self._failures.worker is name:
+            self._failures.show_items(items)
 
     def _on_worker_changed(self, status: WorkerStatus) -> None:
         self._statuses[status.name] = status
-        self._window.dashboard.show_status(status)
+        self._stale.add(status.name)
+        if not self._cards_due.isActive():
+            self._cards_due.start()
+
+    def _on_cards_due(self) -> None:
+        for name in sorted(self._stale, key=list(self._statuses).index):
+            self._window.dashboard.show_status(self._statuses[name])
+            if self._failures is not None and self._failures.worker is name:
+                self._bridge.start("failures", self._show_failures(name))
+        self._stale.clear()
         self._window.worker_status.setText(activity_words(tuple(self._statuses.values())))
 
     def _on_changed(self, _changed: Changed) -> None:

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QCheckBox,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
-    QProgressBar,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -22,12 +19,11 @@ from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.spending import Spent
 from app.workers.wording import (
     KIND_TITLES,
-    WORKER_TITLES,
     percent_words,
     size_words,
     spent_words,
-    worker_words,
 )
+from ui.views.worker_card import WorkerCard
 
 _LEAST_PX = 300
 
@@ -54,11 +50,15 @@ class Dashboard(QScrollArea):
 
     Signals:
         switched: (WorkerName, bool): a worker should be on or off.
-        retry_requested: The WorkerName whose set-aside items should be tried again.
+        run_requested: The WorkerName that should look for work now.
+        failures_requested: The WorkerName whose retry queue is to be shown.
+        retry_requested: The WorkerName that should try again all it failed at.
         allow_requested: The user wants to be asked whether history may be sent to a model.
     """
 
     switched = Signal(object, bool)
+    run_requested = Signal(object)
+    failures_requested = Signal(object)
     retry_requested = Signal(object)
     allow_requested = Signal()
 
@@ -93,6 +93,8 @@ class Dashboard(QScrollArea):
         if card is None:
             card = WorkerCard(status.name, self.widget())
             card.switched.connect(self.switched)
+            card.run_requested.connect(self.run_requested)
+            card.failures_requested.connect(self.failures_requested)
             card.retry_requested.connect(self.retry_requested)
             self._cards[status.name] = card
             self._column.insertWidget(len(self._cards) + 1, card)
@@ -107,73 +109,9 @@ class Dashboard(QScrollArea):
         self._warnings.setText("\n".join(warnings))
         self._warnings.setVisible(bool(warnings))
 
-    def card(self, name: WorkerName) -> "WorkerCard":
+    def card(self, name: WorkerName) -> WorkerCard:
         """Return a worker's card."""
         return self._cards[name]
-
-
-class WorkerCard(QFrame):
-    """One worker: state, progress, counts, current item, on and off.
-
-    Signals:
-        switched: (WorkerName, bool). retry_requested: WorkerName.
-    """
-
-    switched = Signal(object, bool)
-    retry_requested = Signal(object)
-
-    def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._name = name
-        self.setProperty("panel", "card")
-        self.setAccessibleName(WORKER_TITLES[name])
-        self.switch = QCheckBox(WORKER_TITLES[name], self)
-        self.switch.clicked.connect(self._on_switch_clicked)
-        self.state = QLabel(self)
-        self.state.setProperty("tone", "small")
-        self.bar = QProgressBar(self)
-        self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(f"{WORKER_TITLES[name]}: progress")
-        self.counts = QLabel(self, wordWrap=True)
-        self.counts.setProperty("tone", "small")
-        self.current = QLabel(self, wordWrap=True)
-        self.current.setProperty("tone", "small")
-        self.error = QLabel(self, wordWrap=True)
-        self.error.hide()
-        self.error.setProperty("tone", "error")
-        self.retry = QPushButton("Try again", self)
-        self.retry.setToolTip("Try again at once what was set aside after failing too often")
-        self.retry.clicked.connect(self._on_retry_clicked)
-        self.retry.hide()
-        head = QHBoxLayout()
-        head.addWidget(self.switch, 1)
-        head.addWidget(self.state)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 10, 12, 10)
-        column.addLayout(head)
-        for part in (self.bar, self.counts, self.current, self.error):
-            column.addWidget(part)
-        column.addWidget(self.retry, alignment=Qt.AlignmentFlag.AlignLeft)
-
-    def show_status(self, status: WorkerStatus) -> None:
-        """Show a status; numbers are shown as they are, nothing is made up between two."""
-        words = worker_words(status)
-        self.switch.setChecked(status.enabled)
-        self.state.setText(words.state)
-        self.bar.setRange(0, max(1, status.total))
-        self.bar.setValue(status.done if status.total else 1)
-        self.counts.setText(words.counts)
-        self.current.setText(words.current)
-        self.current.setVisible(bool(words.current))
-        self.error.setText(words.problem)
-        self.error.setVisible(bool(words.problem))
-        self.retry.setVisible(bool(status.set_aside))
-
-    def _on_retry_clicked(self) -> None:
-        self.retry_requested.emit(self._name)
-
-    def _on_switch_clicked(self, on: bool) -> None:
-        self.switched.emit(self._name, on)
 
 
 class _TotalsCard(QFrame):
@@ -185,22 +123,29 @@ class _TotalsCard(QFrame):
         self.setAccessibleName("Memory in all")
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(12, 10, 12, 10)
+        self._grid.setVerticalSpacing(4)
         self._grid.setColumnStretch(0, 1)
+        self._rows: list[tuple[QLabel, QLabel]] = []
 
     def show_totals(self, totals: Totals) -> None:
-        while (item := self._grid.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.deleteLater()
-        for row, (name, value) in enumerate(_total_rows(totals)):
-            label, number = QLabel(name, self, wordWrap=True), QLabel(value, self)
-            label.setProperty("tone", "muted")
+        rows = _total_rows(totals)
+        while len(self._rows) < len(rows):
+            self._add_row()
+        for (label, number), (name, value) in zip(self._rows, rows, strict=True):
+            label.setText(name)
+            number.setText(value)
             number.setAccessibleName(f"{name}: {value}")
-            self._grid.addWidget(label, row, 0)
-            self._grid.addWidget(number, row, 1, Qt.AlignmentFlag.AlignRight)
+
+    def _add_row(self) -> None:
+        label, number = QLabel(self, wordWrap=True), QLabel(self)
+        label.setProperty("tone", "muted")
+        self._grid.addWidget(label, len(self._rows), 0)
+        self._grid.addWidget(number, len(self._rows), 1, Qt.AlignmentFlag.AlignRight)
+        self._rows.append((label, number))
 
 
 def _total_rows(totals: Totals) -> list[tuple[str, str]]:
-    rows = [(KIND_TITLES[kind], f"{count:,}") for kind, count in totals.passages.items()]
+    rows = [(title, f"{totals.passages.get(kind, 0):,}") for kind, title in KIND_TITLES.items()]
     rows.append(("Found by words", percent_words(totals.searchable_share)))
     if totals.meaning_share is None:
         rows.append(("Found by meaning", "not now"))

@@ -105,10 +105,8 @@ def status_words(workers: WorkerBoard, names: Collection[WorkerName]) -> str:
 
 def _status_words(status: WorkerStatus) -> str:
     words = worker_words(status)
-    lines = [f"**{words.title}** \N{MIDDLE DOT} {words.state}", words.counts]
-    lines += [as_markdown(f"Now: {words.current}")] if words.current else []
-    lines += [as_markdown(words.problem)] if words.problem else []
-    return "  \n".join(lines)
+    head = f"**{words.title}** \N{MIDDLE DOT} {words.state}"
+    return "  \n".join((head, *map(as_markdown, words.lines)))
 
 
 def _chosen(given: Given) -> tuple[Sequence[WorkerName], bool | None]:

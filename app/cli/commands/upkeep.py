@@ -18,7 +18,7 @@ from app.storage.restore import restore_backup
 from app.storage.spending import Spent, by_month
 from app.storage.times import now
 from app.system.paths import DataPaths
-from app.workers.wording import estimate_words, redo_words, spent_words
+from app.workers.wording import estimate_words, redo_words, spent_words, worker_words
 
 _LOOK_EVERY_S = 5.0
 _NAP_S = 0.1
@@ -229,7 +229,8 @@ def _worker(status: WorkerStatus) -> dict[str, Any]:
 
 
 def _words(status: WorkerStatus) -> str:
-    words = f"{status.name.value}: {status.state.value}, {status.done:,} of {status.total:,}"
-    if status.failed:
-        words += f", {status.failed:,} failed"
-    return words + (f"; {status.last_error}" if status.last_error else "")
+    """Return what a worker's card says, below the name that commands use."""
+    words = worker_words(status)
+    lines = "".join(f"\n  {each}" for each in words.lines[1:])
+    state = status.state.value if status.enabled else "off"
+    return f"{status.name.value}: {state}, {words.counts}{lines}"
