@@ -24,10 +24,11 @@ _LEAD = r"(?:(?:on|in|during|from|since) )?"
 _Words = Callable[[re.Match[str], datetime], str | None]
 
 
-def with_dates(text: str, at: datetime, *, ahead: bool = False) -> str:
+def with_dates(text: str, at: datetime, *, ahead: bool | None = False) -> str:
     """Return `text` with its days and months in full, as seen from `at` (UTC).
 
-    `ahead` says that it speaks of what is to come, so that "in March" is the next one.
+    `ahead` says that it speaks of what is to come, so that "in March" is the next one; None that it
+    does not say which: then it stays.
     """
     for pattern, words in _PHRASES:
         text = pattern.sub(partial(_in_full, words, at), text)
@@ -109,9 +110,11 @@ def _ago(match: re.Match[str], at: datetime) -> str | None:
     return f"in {at.year - count}" if at.year > count else None
 
 
-def _month_alone(match: re.Match[str], at: datetime, *, ahead: bool) -> str:
+def _month_alone(match: re.Match[str], at: datetime, *, ahead: bool | None) -> str:
     """Give a month without a year the nearest one that fits."""
     number = _MONTHS.index(match[2].lower()) + 1
+    if ahead is None and number != at.month:
+        return match[0]
     year = at.year
     if ahead and number < at.month:
         year += 1

@@ -284,7 +284,7 @@ def others_words(sentence: str, other: str) -> str | None:
 
 def _agreed(clause: Clause, sentence: str) -> str:
     """Return a sentence whose second verb agrees too: "runs and swims"."""
-    if clause.is_past or clause.auxiliaries:
+    if clause.is_past or set(clause.auxiliaries) - {"am", "are"}:
         return sentence
 
     def agreed(found: re.Match[str]) -> str:

@@ -95,14 +95,15 @@ def _of_clause(said: str, who: str, other: str, at: datetime) -> Iterator[Statem
     if parsed is None and who != USER:
         parsed = taken_apart(part_of(clause))
     category = None
+    ahead: bool | None = " will " in clause
     if parsed is not None:
         category = category_of(parsed, clause, is_talk=who != USER)
         text = said_of(parsed, who, other) if category else None
-        ahead = category is FactCategory.PLAN
+        is_over = parsed.is_past or "have" in parsed.auxiliaries
+        ahead = category is FactCategory.PLAN or (False if is_over else None)
     else:
         category = category_of_own(clause, is_talk=who != USER)
         text = said_of_own(clause, who, other) if category else None
-        ahead = " will " in clause
     if text is None or category is None:
         return
     text = with_dates(text, at, ahead=ahead)
