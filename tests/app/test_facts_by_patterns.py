@@ -43,7 +43,7 @@ TOLD = [
     ("I got promoted two weeks ago.", "The user got promoted around 1 May 2024.", "event"),
     ("I've been a nurse since 2010.", "The user has been a nurse since 2010.", "event"),
     ("Last Friday I quit my job.", "The user quit their job on 10 May 2024.", "event"),
-    ("We have ten days in Portugal in late September.", "The user has ten days in Portugal in late September.", "possession"),
+    ("We have ten days in Portugal in late September, two adults, no car.", "The user has ten days in Portugal in late September, two adults, no car.", "possession"),
     ("I am 34 and have a four-year-old.", "The user is 34 and has a four-year-old.", "identity"),
     ("I'm going to Japan in March.", "The user is going to Japan in March 2025.", "plan"),
     ("I'm planning to run a marathon next year.", "The user is planning to run a marathon in 2025.", "plan"),
