@@ -1,0 +1,233 @@
+"""What memory gives an answer, in the window: chips, the inspector, verdicts, and recall switched off."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLineEdit, QMenu, QPlainTextEdit, QToolButton, QTreeView
+
+from app.bootstrap import Services
+from app.domain.errors import IndexUnavailable
+from app.domain.ids import ConversationId
+from app.domain.recalls import Verdict
+from app.providers.configuration import ProviderConfig, ProviderKind
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_script import text, usage
+from tests.fakes.stored import opened, told
+from tests.fakes.user import User
+from ui.widgets.transcript.view import TranscriptView
+
+MODEL = "friend:test-model"
+SADDLE = "The saddle of my bicycle needs an M8 bolt, sixty millimetres long."
+ASKED = "Which bolt does the saddle of my bicycle need?"
+TITLE = "Bicycle"
+OTHERS = (
+    "basil on a windowsill", "Norwegian trains", "rye bread", "the French past tense", "taxes",
+    "a leaking tap", "chess openings", "cloud shapes", "a birthday cake", "old maps", "bees",
+    "knitting socks", "the moon landing", "a cough", "rental contracts", "guitar strings",
+)  # fmt: skip
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    with Loopback() as running:
+        yield running
+
+
+@pytest.fixture
+def bicycle(data_dir: Path) -> int:
+    """Write a library in which one conversation tells of a saddle; return its id."""
+    with opened(data_dir) as store:
+        for topic in OTHERS:
+            told(store, (f"Tell me about {topic}.", f"There is much to say about {topic}."))
+        turns = [(f"Something else {number}?", "Well. " * 60) for number in range(6)]
+        whole = told(store, *turns, (SADDLE, "Good to know."), *turns, title=TITLE)
+    return whole.conversation.id
+
+
+async def begun(user: User, server: Loopback) -> None:
+    """Start with the loopback server's model, everything findable by its words."""
+    await user.start()
+    config = ProviderConfig("friend", ProviderKind.COMPATIBLE, server.v1)
+    await user.ask(lambda services: services.models.add_provider(config))
+    await user.ask(lambda services: services.settings.set("default_model", MODEL))
+    # How relevance is judged is no business of this story.
+    await user.ask(lambda services: services.settings.set("rag_min_similarity", 0.5))
+    await user.until(lambda: user.window.chat.model.currentText() == MODEL)
+    await user.until_so(lambda services: services.search.search("saddle bolt").results)
+    await user.until_so(lambda services: services.overview.read().searchable_share == 1)
+    await user.until_so(is_embedded)
+
+
+def is_embedded(services: Services) -> bool:
+    """Return whether every turn is found by its meaning."""
+    embedded = services.meaning.embedded()
+    return embedded is not None and embedded.share == 1
+
+
+async def answered(user: User, turn: int, words: str) -> None:
+    """Wait until a turn holds the end of an answer."""
+    await user.until(
+        lambda: words in user.turn_text(turn) and not user.transcript.is_streaming,
+        f"{words!r} in turn {turn}",
+    )
+
+
+def chips(user: User, turn: int) -> list[QToolButton]:
+    """Return the chips under an answer."""
+    widget = user.transcript.turn_widget(turn)
+    found = widget.findChildren(QToolButton) if widget is not None else []
+    return [each for each in found if each.property("kind") == "chip" and each.isVisible()]
+
+
+async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
+    user: User, server: Loopback, bicycle: int
+) -> None:
+    await begun(user, server)
+    link = f"commonplace://{bicycle}/6"
+    server.reply(text(f"An M8, as [you said]({link})."), usage(900, 12, 600))
+    user.press("Ctrl+Shift+I")
+    await user.sees("Nothing has been answered here yet.")
+
+    await user.say(ASKED)
+    await answered(user, 0, "An M8")
+    await user.until(lambda: len(chips(user, 0)) == 1, "a chip")
+    await user.until(lambda: "cited in the answer" in chips(user, 0)[0].accessibleName())
+    assert TITLE in chips(user, 0)[0].text()
+    asking = user.program.chat.conversation_id
+
+    # The inspector has what the server got.
+    await user.sees("Answer of turn 0")
+    await user.until(lambda: used(user)[:2] == ["sent", "cited"])
+    user.window.inspector.tabs.setCurrentIndex(1)
+    await user.sees("The provider counted 900 in, 600 of them from its cache (67%), 12 out")
+    got = json.dumps(server.posts[-1].body, ensure_ascii=False)
+    for name in ("Related past", "Your message"):
+        part = user.find(QPlainTextEdit, name).toPlainText().removeprefix("user: ")
+        assert json.dumps(part.strip(), ensure_ascii=False)[1:-1] in got
+    user.click("Copy", user.window.inspector)
+    assert SADDLE in QGuiApplication.clipboard().text()
+
+    # The chip leads to the very turn.
+    chips(user, 0)[0].click()
+    await user.until(lambda: user.window.chat.title.text() == TITLE)
+    await user.until(lambda: is_highlighted(user.transcript, 6), "the turn")
+    await user.sees("This answer was asked before prompts were kept.")
+
+    # Never again.
+    assert asking is not None
+    user.program.open_conversation(asking)
+    await user.until(lambda: len(chips(user, 0)) == 1)
+    user.window.inspector.tabs.setCurrentIndex(0)
+    await user.until(lambda: used(user)[:2] == ["sent", "cited"])
+    table = user.find(QTreeView, "What was recalled")
+    for row in range(len(used(user))):
+        table.setCurrentIndex(table.model().index(row, 1))
+        user.click("Don't use this again")
+        await user.sees("you asked never to use it again")
+    server.always(text("I do not know."))
+    user.press("Ctrl+N")
+    await user.say(ASKED)
+    await answered(user, 0, "I do not know.")
+    assert SADDLE not in json.dumps(server.posts[-1].body)
+    assert not any(TITLE in each.text() for each in chips(user, 0))
+
+    # Taken back, but recall is off here.
+    taken_back = await user.ask(take_back_all)
+    assert taken_back
+    await user.until(lambda: user.action("memory_here").isEnabled())
+    user.press("Ctrl+Shift+M")
+    await user.sees("Recall off here")
+    await user.say(ASKED)
+    await answered(user, 1, "I do not know.")
+    assert "M8" not in json.dumps(server.posts[-1].body)
+    await user.sees("Memory is off for this conversation.")
+
+    await user.restart()
+    await user.sees("Recall off here")
+    user.program.open_conversation(asking)
+    await user.until(lambda: len(chips(user, 0)) == 1, "the chip again")
+    await user.sees("Recall on", "Answer of turn 0")
+    await user.until(lambda: used(user)[:2] == ["sent", "cited"])
+
+
+def used(user: User) -> list[str]:
+    """Return what the inspector's table says became of each source."""
+    model = user.window.inspector.recalled.model
+    last = model.columnCount() - 1
+    return [str(model.index(row, last).data()) for row in range(model.rowCount())]
+
+
+def take_back_all(services: Services) -> int:
+    """Take every verdict back; return how many there were."""
+    from app.storage.feedback import Feedback
+
+    feedback = Feedback(services.store)
+    verdicts = feedback.verdicts()
+    assert set(verdicts.values()) == {Verdict.NEVER}
+    for each in verdicts:
+        feedback.give(each, None)
+    return len(verdicts)
+
+
+def is_highlighted(transcript: TranscriptView, turn: int) -> bool:
+    widget = transcript.turn_widget(turn)
+    return widget is not None and widget.is_highlighted and transcript.is_settled
+
+
+async def test_a_conversation_can_begin_without_memory(
+    user: User, server: Loopback, bicycle: int
+) -> None:
+    await begun(user, server)
+    server.always(text("I do not know."))
+    user.press("Ctrl+Shift+M")
+    await user.sees("Recall off here")
+    await user.say(ASKED)
+    await answered(user, 0, "I do not know.")
+    assert SADDLE not in json.dumps(server.posts[-1].body)
+    user.press("Ctrl+N")
+    await user.sees("Recall on")
+    assert user.action("memory_here").isChecked()
+    user.click("Recall on")
+    await user.sees("Recall from other conversations")
+    await user.dismiss()
+
+
+async def test_a_turn_is_asked_from_its_menu_why_it_was_not_recalled(
+    user: User, server: Loopback, bicycle: int
+) -> None:
+    await begun(user, server)
+    server.always(text("I do not know."))
+    await user.say(ASKED)
+    await answered(user, 0, "I do not know.")
+    user.program.open_conversation(ConversationId(bicycle))
+    await user.until(lambda: user.window.chat.title.text() == TITLE)
+    user.transcript.scroll_to_turn(6)
+    await user.until(lambda: SADDLE in user.turn_text(6) and user.transcript.is_settled)
+    menu = QMenu()
+    user.turn(6).frames()[0].meta.fill_menu(menu)
+    next(each for each in menu.actions() if each.text().startswith("Why")).trigger()
+    await user.sees("It is number 2 of", f"{TITLE}, turn 6", "It says:")
+    assert user.find(QLineEdit, "Question").text() == ASKED
+    await user.dismiss()
+
+
+async def test_what_recall_could_not_do_is_said_under_the_answer_and_in_the_status_bar(
+    user: User, server: Loopback, bicycle: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await begun(user, server)
+    server.always(text("I do not know."))
+
+    def fails(*_: object) -> None:
+        raise IndexUnavailable("The index is being built", "Wait a little.")
+
+    await user.ask(lambda services: monkeypatch.setattr(services.look_ups, "_retrieve", fails))
+    await user.say(ASKED)
+    await answered(user, 0, "I do not know.")
+    await user.sees("Recall: Recall could not be read: The index is being built")
+    await user.until(lambda: user.window.recall_status.text().startswith("Recall: "))
+    monkeypatch.undo()
+    user.press("Ctrl+N")
+    await user.until(lambda: user.window.recall_status.text() == "Recall on")
