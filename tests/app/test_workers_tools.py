@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
-from app.domain.conversations import Exchange, Role, Text, ToolCall, ToolResult
+from app.domain.conversations import ToolCall
 from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName, WorkerStatus
@@ -21,7 +21,8 @@ from app.workers.tool_lines import ToolLines
 from app.workers.tool_summarizer import ToolSummarizer
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.jobs import JumpingClock
-from tests.fakes.stored import Told, killed, opened, told
+from tests.fakes.stored import killed, opened
+from tests.fakes.tool_turns import called
 
 TOOLS = WorkerName.TOOL_SUMMARIZER
 
@@ -58,30 +59,6 @@ class Bench:
 @pytest.fixture
 def bench(store: Store) -> Bench:
     return Bench(store)
-
-
-def called(store: Store, *calls: tuple[str, str, str], **more: bool) -> tuple[Told, Exchange]:
-    """Write a turn in which tools were called, with (name, arguments, answer) of each."""
-    talk = told(store, "What is in the file?", **more)
-    last = talk.messages[1]
-    blocks = [ToolCall(f"c{number}", name, given) for number, (name, given, _) in enumerate(calls)]
-    answers = [
-        ToolResult(f"c{number}", name, answer, is_error=answer.startswith("No "))
-        for number, (name, _, answer) in enumerate(calls)
-    ]
-    asked = replace(
-        last, id=store.ids.message(), uid=new_uid(), parent_id=last.id,
-        blocks=(Text('Let me "_":"ToolCall" look.'), *blocks),
-    )  # fmt: skip
-    answered = replace(
-        asked, id=store.ids.message(), uid=new_uid(), parent_id=asked.id, role=Role.TOOL,
-        blocks=tuple(answers),
-    )  # fmt: skip
-    exchange = replace(
-        talk.exchanges[0], message_ids=(*talk.exchanges[0].message_ids, asked.id, answered.id)
-    )
-    store.save(MessagesAdded((asked, answered)), ExchangePut(exchange))
-    return talk, exchange
 
 
 READ = ("read_file", '{"path": "notes.txt"}', "one\ntwo\nthree")
