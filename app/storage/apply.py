@@ -9,9 +9,10 @@ from typing import Any
 from app.domain.changes import Change, ConversationEdited
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import StorageError
-from app.storage import learned, spaces
+from app.storage import learned, mentions, spaces
 from app.storage.database import Connection
 from app.storage.fold import Fold, folded
+from app.storage.leaving import conversations_leaving
 from app.storage.rows import (
     CONVERSATION_COLUMNS,
     EXCHANGE_COLUMNS,
@@ -21,6 +22,7 @@ from app.storage.rows import (
     insert_rows,
 )
 from app.storage.times import to_db
+from app.storage.unquote import remove_quotes
 
 _REPLACE = "INSERT OR REPLACE"
 _IGNORE = "INSERT OR IGNORE"
@@ -250,6 +252,9 @@ def _erase(connection: Connection, forgotten: dict[int, int]) -> None:
     """Delete every row of conversations; the bytes are the business of `app.storage.forget`."""
     own = "conversation_id IN (SELECT unnest($1))"
     ids = list(forgotten)
+    leaving = conversations_leaving(connection, ids)
+    remove_quotes(connection, leaving, max(forgotten.values()))
+    mentions.erase(connection, leaving)
     exchanges = f"SELECT id FROM exchange WHERE {own}"
     messages = f"SELECT id FROM message WHERE {own}"
     for statement in (

@@ -24,6 +24,7 @@ from app.domain.changes import (
 from app.domain.conversations import ExchangeStatus
 from app.domain.events import Changed
 from app.domain.ids import ConversationId, ExchangeId
+from app.storage.mentions import PROBES
 
 
 def changed_by(changes: Iterable[Change]) -> Changed:
@@ -64,6 +65,7 @@ def changed_by(changes: Iterable[Change]) -> Changed:
             case ConversationForgotten(conversation_id=forgotten):
                 conversations.add(forgotten)
                 messages_in.add(forgotten)
+                settings.add(PROBES)
                 passages = learned = True
             case FactForgotten() | MemoryForgotten():
                 passages = learned = True

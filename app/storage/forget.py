@@ -21,6 +21,11 @@ from app.storage.store import Store
 from app.storage.times import to_db
 from app.system.paths import fsync_folder
 
+_OWN_WORDS = (
+    "What tools and Recall quoted of it in other conversations is gone too. What you or a model said "
+    "there in words of their own, core memory, and forks of it were not touched."
+)
+
 
 def forget(store: Store, conversation_ids: Iterable[ConversationId]) -> tuple[str, ...]:
     """Erase conversations and all that came from them; return what remains elsewhere, in words.
@@ -64,7 +69,10 @@ def finish_forgetting(store: Store) -> bool:
 
 def remains(store: Store) -> tuple[str, ...]:
     """Return where forgotten text may still be, in words for the user."""
-    words = ["Exports and backups that you copied elsewhere were not touched."]
+    words = [
+        "Exports and backups that you copied elsewhere were not touched.",
+        _OWN_WORDS,
+    ]
     damaged = store.paths.damaged
     if damaged.exists() and any(damaged.iterdir()):
         words.append(

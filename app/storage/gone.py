@@ -4,7 +4,7 @@ A worker that summarises a conversation, or a reply under way, may hand in its c
 conversation was forgotten; they are dropped before they reach the journal.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from app.domain.changes import (
@@ -20,27 +20,37 @@ from app.domain.changes import (
     PassagesPut,
     PromptKept,
     ReplyGrew,
+    SettingPut,
     SummaryPut,
     TagsChanged,
     ToolSummaryPut,
 )
+from app.domain.conversations import Message, Role
 from app.domain.recalls import KeptPrompt
+from app.domain.turn_text import is_quoting
+from app.storage.leaving import Leaving
+from app.storage.mentions import PROBES, probes_without
+from app.storage.quotes import Host, answer_without
+from app.storage.unquote import calls_of, message_without
 
 
 class Gone:
-    """Ids of conversations and exchanges that were forgotten. The writer thread owns it."""
+    """What was forgotten in this run. The writer thread owns it."""
 
     def __init__(self) -> None:
         self._conversations: set[int] = set()
         self._exchanges: set[int] = set()
+        self._leaving: list[Leaving] = []
 
     def __bool__(self) -> bool:
-        return bool(self._conversations)
+        return bool(self._leaving)
 
-    def add(self, conversations: Iterable[int], exchanges: Iterable[int]) -> None:
+    def add(self, leaving: Iterable[Leaving]) -> None:
         """Remember what was forgotten, for as long as the program runs: ids are never reused."""
-        self._conversations.update(conversations)
-        self._exchanges.update(exchanges)
+        for each in leaving:
+            self._conversations |= each.conversations
+            self._exchanges |= each.exchanges
+            self._leaving.append(each)
 
     def without(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
         """Return `changes` without what would bring something back."""
@@ -50,17 +60,34 @@ class Gone:
     def _kept(self, change: Change) -> Change | None:
         match change:
             case MessagesAdded(messages=messages):
-                left = tuple(m for m in messages if m.conversation_id not in self._conversations)
-                return MessagesAdded(left) if left else None
+                stay = [m for m in messages if m.conversation_id not in self._conversations]
+                return MessagesAdded(tuple(self._unquoted(stay))) if stay else None
             case PassagesPut(passages=passages):
-                stay = tuple(p for p in passages if p.conversation_id not in self._conversations)
-                return replace(change, passages=stay)
+                left = tuple(p for p in passages if p.conversation_id not in self._conversations)
+                return replace(change, passages=left)
             case PromptKept(prompt=prompt) if prompt.conversation_id not in self._conversations:
                 return PromptKept(self._without_quotes(prompt))
             case ReplyGrew(exchange_id=exchange_id):
-                return None if exchange_id in self._exchanges else change
+                return None if exchange_id in self._exchanges else self._unquoted_part(change)
+            case SettingPut(key=key, value_json=str(value)) if key == PROBES:
+                return SettingPut(key, probes_without(value, self._exchanges))
             case _:
                 return None if _conversation_of(change) in self._conversations else change
+
+    def _unquoted(self, messages: Sequence[Message]) -> Iterator[Message]:
+        """Yield messages of a reply without what its tools, or Recall, quote of what was forgotten."""
+        calls: dict[str, str] = {}
+        for message in messages:
+            calls |= calls_of(message.blocks)
+            for each in self._leaving:
+                message = message_without(message, calls, Host(each, knows_ids=True))  # noqa: PLW2901
+            yield message
+
+    def _unquoted_part(self, part: ReplyGrew) -> ReplyGrew:
+        text = part.text
+        for each in self._leaving if is_quoting(Role.ASSISTANT, part.model) else ():
+            text = answer_without(text, Host(each, knows_ids=True))
+        return replace(part, text=text)
 
     def _without_quotes(self, prompt: KeptPrompt) -> KeptPrompt:
         """Return a prompt without what it quotes of conversations that were forgotten."""

@@ -23,9 +23,11 @@ from app.domain.changes import (
 from app.domain.recalls import Piece, PlanPart
 from app.domain.turn_text import content_hash
 from app.storage.database import Connection
+from app.storage.leaving import learned_leaving
 from app.storage.rows import Row, insert_rows
 from app.storage.runs import as_runs
 from app.storage.times import to_db
+from app.storage.unquote import remove_quotes
 
 FACT_COLUMNS = (
     "id, uid, text, category, subject, conversation_id, exchange_id, message_id, said_at, model, "
@@ -217,6 +219,8 @@ def _erase_rows(
     connection: Connection, table: str, erased: Mapping[int, int], unsaid: Iterable[str]
 ) -> None:
     ids = list(erased)
+    leaving = learned_leaving(ids, [*_wordings(connection, table, ids), *unsaid])
+    remove_quotes(connection, leaving, max(erased.values()))
     _unquote(connection, table, ids, unsaid)
     _delete(connection, table, "id", ids)
     if table == "fact":
@@ -225,6 +229,14 @@ def _erase_rows(
     # The bytes are still there until `app.storage.forget` has rewritten the file.
     last = str(max(erased.values()))
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", [last])
+
+
+def _wordings(connection: Connection, table: str, ids: list[int]) -> list[str]:
+    """Return every text that facts or memories had."""
+    statement = f"SELECT text FROM {table} WHERE id IN (SELECT unnest($1))"
+    if table == "fact":
+        statement += " UNION SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1))"
+    return [text for (text,) in connection.execute(statement, [ids]).fetchall()]
 
 
 def _unquote(connection: Connection, table: str, ids: list[int], unsaid: Iterable[str]) -> None:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from app.domain.changes import ProviderPut, SettingPut
 from app.domain.errors import InvalidSetting
+from app.domain.events import Changed
 from app.domain.settings_schema import SETTINGS, SettingValue, setting_for
+from app.storage.mentions import PROBES
 from app.storage.store import Store
 
 _ENVIRONMENT = {"proxy_url": "COMMONPLACE_PROXY_URL", "ca_bundle": "COMMONPLACE_CA_BUNDLE"}
@@ -80,6 +82,7 @@ class Settings(SettingValues):
         self._kept: dict[str, SettingValue] = {}
         for key, value_json in rows:
             self._take(key, value_json)
+        store.subscribe(self._on_changed)
 
     def get(self, key: str) -> SettingValue:
         """Return the value that applies; raise InvalidSetting for an unknown key."""
@@ -160,6 +163,16 @@ class Settings(SettingValues):
             else:
                 self._kept.pop(change.key, None)
             raise
+
+    def _on_changed(self, changed: Changed) -> None:
+        """Read what forgetting a conversation took out of a setting."""
+        if not (changed.conversations and PROBES in changed.settings):
+            return
+        row = self._store.read(
+            lambda c: c.execute("SELECT value FROM appconfig WHERE key = ?", [PROBES]).fetchone()
+        )
+        if row is not None:
+            self._take(PROBES, row[0])
 
     def _take(self, key: str, value_json: str) -> None:
         if (setting := SETTINGS.get(key)) is None:

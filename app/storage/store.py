@@ -22,6 +22,7 @@ from app.storage.database import Connection, Database
 from app.storage.gone import Gone
 from app.storage.ids import IdAllocator
 from app.storage.journal import Journal
+from app.storage.leaving import Leaving, conversations_leaving
 from app.system.paths import DataPaths, fsync_folder
 
 T = TypeVar("T")
@@ -249,13 +250,7 @@ class Store:
                 write.changes, write.payload = kept, codec.dumps(kept)
 
     def _write_batch(self, batch: list[_Write]) -> None:
-        forgotten = [
-            change.conversation_id
-            for write in batch
-            for change in write.changes
-            if isinstance(change, ConversationForgotten)
-        ]
-        exchanges = self._exchanges_of(forgotten) if forgotten else []
+        leaving = self._leaving([change for write in batch for change in write.changes])
         mark = self.journal.mark()
         positions = self.journal.append([write.payload for write in batch])
         records = [
@@ -273,12 +268,14 @@ class Store:
             if not self._is_applied(records[-1][0]):
                 self.journal.rewind(mark)
                 raise
-        self._gone.add(forgotten, exchanges)
+        self._gone.add(leaving)
 
-    def _exchanges_of(self, conversation_ids: list[Any]) -> list[int]:
-        statement = "SELECT id FROM exchange WHERE conversation_id IN (SELECT unnest(?))"
-        rows = self.read(lambda cursor: cursor.execute(statement, [conversation_ids]).fetchall())
-        return [each for (each,) in rows]
+    def _leaving(self, changes: list[Change]) -> list[Leaving]:
+        """Return what the changes forget, read while it is there."""
+        conversations = [c.conversation_id for c in changes if isinstance(c, ConversationForgotten)]
+        if not conversations:
+            return []
+        return [self.read(lambda cursor: conversations_leaving(cursor, conversations))]
 
     def _is_applied(self, position: int) -> bool:
         try:

@@ -6,13 +6,14 @@ from datetime import datetime
 
 from app.domain.conversations import ToolCall, ToolResult
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.storage import mentions
 from app.storage.database import Connection
 from app.storage.rows import Row, blocks_of
 from app.storage.store import Store
 from app.storage.summary_work import Tally
 from app.storage.times import from_db, to_db
 
-CALLS_OF_A_MESSAGE = 1_000
+CALLS_OF_A_MESSAGE = mentions.CALLS_OF_A_MESSAGE
 _WORKER = "tool_summarizer"
 _WAITS_MESSAGES = 50
 

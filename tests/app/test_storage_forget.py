@@ -1,73 +1,76 @@
 """Forgotten is forgotten, in every byte we keep; a kill in the middle leaves it there or gone."""
 
-import base64
+import json
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from app.check import check
-from app.domain.changes import ConversationEdited, DraftPut, SummaryPut, TagsChanged
+from app.domain.changes import (
+    ConversationEdited,
+    DraftPut,
+    FactPut,
+    MemoryPut,
+    SettingPut,
+    SpendAdded,
+    SummaryPut,
+    TagsChanged,
+    ToolSummaryPut,
+)
 from app.domain.errors import StorageError
-from app.domain.ids import ConversationId
+from app.domain.facts import Memory
+from app.domain.ids import ConversationId, new_uid
 from app.storage import forget as forget_module
 from app.storage import image
+from app.storage.attempts import Attempts
 from app.storage.backup import backups_of, list_backups, make_backup
-from app.storage.database import Connection
 from app.storage.forget import finish_forgetting, forget, purge_trash
-from app.storage.frames import frames
 from app.storage.journal import segments
+from app.storage.mentions import CALLS_OF_A_MESSAGE
+from app.storage.part_notes import PartNotes
 from app.storage.passages import Passages
 from app.storage.store import Store
+from tests.app.test_storage_learned import fact_of
+from tests.fakes.canary import CANARY, files_with, plain_databases
 from tests.fakes.libraries import zero
 from tests.fakes.stored import AT, Told, asked, grow, killed, opened, tables, tell, titles, told
 
-CANARY = "canary-7f3a9c-in-the-coal-mine"
-
 
 @pytest.fixture
-def store(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A store that writes text as it is: compressed, it would hide from a search (reliability F6)."""
-    connect = duckdb.connect
-
-    def plain(path: str, **options: object) -> Connection:
-        connection = connect(path, **options)  # type: ignore[arg-type]
-        connection.execute("SET force_compression = 'uncompressed'")
-        return connection
-
-    monkeypatch.setattr(duckdb, "connect", plain)
-    with opened(data_dir) as made:
+def store(data_dir: Path) -> Iterator[Store]:
+    with plain_databases(), opened(data_dir) as made:
         yield made
-
-
-def files_with(root: Path, words: str = CANARY) -> set[str]:
-    """Return the files in which `words` stand, journals unpacked."""
-    wanted = words.encode()
-    found = set()
-    for path in root.rglob("*"):
-        if not path.is_file():
-            continue
-        content = path.read_bytes()
-        unpacked = b""
-        if path.suffix == ".journal":
-            unpacked = "".join(r.payload for r in frames(content) if r is not None).encode()
-        if wanted in content or wanted in unpacked or base64.b64encode(wanted)[:20] in content:
-            found.add(path.name)
-    return found
 
 
 def secret(store: Store) -> Told:
     """Write a conversation with the canary everywhere a text can be."""
     whole = told(store, f"{CANARY} one", f"{CANARY} two", title=CANARY)
-    conversation = whole.conversation.id
+    conversation, exchange = whole.conversation.id, whole.exchanges[0]
+    place = (conversation, exchange.id)
+    fact, passage = fact_of(store, whole, CANARY)
+    memory = Memory(store.ids.passage(), new_uid(), CANARY, AT, *place)
+    probe = {"question": CANARY, "exchange_id": exchange.id}
     store.save(
         SummaryPut("conversation", conversation, conversation, CANARY, "m", "h", AT),
         TagsChanged(conversation, (CANARY,)),
         DraftPut(conversation, CANARY, AT),
+        FactPut(fact),
+        passage,
+        MemoryPut(memory),
+        ToolSummaryPut(store.ids.passage(), *place, exchange.message_ids[0], 0, CANARY, "m", AT),
+        SettingPut("probe_questions", json.dumps(json.dumps([probe]))),
     )
+    spent = SpendAdded(AT, "conversation_summarizer", "m", 1, 1, 0, None)
+    PartNotes(store).keep(conversation, "h", CANARY, spent)
+    for worker, item in (
+        ("exchange_summarizer", exchange.id), ("conversation_summarizer", conversation),
+        ("knowledge_extractor", exchange.id), ("embedding_pipeline", fact.id),
+        ("tool_summarizer", exchange.message_ids[0] * CALLS_OF_A_MESSAGE),
+    ):  # fmt: skip
+        Attempts(store, worker).failed(item, 1, None, f"refused: {CANARY}")
     return whole
 
 
@@ -93,7 +96,9 @@ def test_the_forgotten_is_in_no_file_and_the_rest_is_untouched(store: Store) -> 
     assert titles(store) == {"Stays", "Later"}
     assert tables(store)["message"][0][0] == stays.messages[0].id
     assert check(store).problems == ()
-    assert left == ("Exports and backups that you copied elsewhere were not touched.",)
+    assert left[0] == "Exports and backups that you copied elsewhere were not touched."
+    assert "in words of their own" in left[1]
+    assert len(left) == 2
 
 
 def test_nothing_comes_back_after_a_kill_or_a_restore(store: Store, tmp_path: Path) -> None:
@@ -129,7 +134,7 @@ def test_the_index_learns_what_to_drop(store: Store) -> None:
     position = store.journal.last_position
     forget(store, [gone.conversation.id])
     work = Passages(store).work_since(position, 10)
-    assert set(work.removed) == {1, 2}
+    assert set(work.removed) == {1, 2, 3}
 
 
 def test_others_read_and_write_meanwhile(store: Store) -> None:
@@ -184,7 +189,7 @@ def test_what_lies_among_damaged_files_is_said(store: Store) -> None:
     store.paths.damaged.mkdir()
     (store.paths.damaged / "old.duckdb").write_text(CANARY)
     left = forget(store, [gone.conversation.id])
-    assert str(store.paths.damaged) in left[1]
+    assert str(store.paths.damaged) in left[-1]
     assert files_with(store.paths.root) == {"old.duckdb"}
 
 

@@ -1,0 +1,45 @@
+"""Words that must be in no file once they are forgotten, and where they still are."""
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from app.storage.database import Connection
+from app.storage.frames import frames
+
+CANARY = "canary-7f3a9c-in-the-coal-mine"
+
+
+@contextmanager
+def plain_databases() -> Iterator[None]:
+    """Have databases write text as it is: compressed, it would hide from a search (reliability F6)."""
+    connect = duckdb.connect
+
+    def plain(path: str, **options: object) -> Connection:
+        connection = connect(path, **options)  # type: ignore[arg-type]
+        connection.execute("SET force_compression = 'uncompressed'")
+        return connection
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(duckdb, "connect", plain)
+        yield
+
+
+def files_with(root: Path, words: str = CANARY) -> set[str]:
+    """Return the files in which `words` stand, journals unpacked."""
+    wanted = words.encode()
+    found = set()
+    for path in root.rglob("*"):
+        if not path.is_file():
+            continue
+        content = path.read_bytes()
+        unpacked = b""
+        if path.suffix == ".journal":
+            unpacked = "".join(r.payload for r in frames(content) if r is not None).encode()
+        if wanted in content or wanted in unpacked or base64.b64encode(wanted)[:20] in content:
+            found.add(path.name)
+    return found
