@@ -18,7 +18,8 @@ from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summary_work import Tally
 from app.storage.vector_rows import BadVectors, checked
-from app.storage.vectors import EmbeddedPassage, Unembedded, Vectors
+from app.storage.vector_writing import EmbeddedPassage, Unembedded
+from app.storage.vectors import Vectors
 from app.workers.capped_embedding import CAP_KEYS, CappedEmbedding, is_server
 from app.workers.job import IsCancelled, Pace, Saved
 from app.workers.page_pace import MOST_PAGES, PagePace

@@ -23,7 +23,8 @@ from app.storage.store import Store
 from app.storage.times import now
 from app.storage.vector_loading import LoadedRows
 from app.storage.vector_rows import BadVectors, checked
-from app.storage.vectors import EmbeddedPassage, Unembedded, Vectors
+from app.storage.vector_writing import EmbeddedPassage, Unembedded
+from app.storage.vectors import Vectors
 from app.system.paths import DataPaths
 from tests.fakes.stored import AT, killed, opened, tables, told
 

@@ -19,7 +19,8 @@ from app.memory.vector_sync import VectorSync
 from app.storage.forget import forget
 from app.storage.store import Store
 from app.storage.vector_loading import LoadedRows
-from app.storage.vectors import EmbeddedPassage, Vectors
+from app.storage.vector_writing import EmbeddedPassage
+from app.storage.vectors import Vectors
 from tests.fakes.stored import opened, told
 
 WAIT_S = 20.0

@@ -29,7 +29,8 @@ from app.domain.workers import WorkerName  # noqa: E402
 from app.providers.local_embedder import LocalEmbedder  # noqa: E402
 from app.storage.settings import Settings  # noqa: E402
 from app.storage.store import Store  # noqa: E402
-from app.storage.vectors import EmbeddedPassage, Vectors  # noqa: E402
+from app.storage.vector_writing import EmbeddedPassage  # noqa: E402
+from app.storage.vectors import Vectors  # noqa: E402
 from app.workers.board import WorkerBoard  # noqa: E402
 from tests.bench.embedder import MODEL, bare_session, best, made_up_texts, timed  # noqa: E402
 from tests.fakes.embedders import BagOfWords  # noqa: E402
