@@ -12,7 +12,6 @@ from app.domain.ids import ExchangeId
 from app.domain.recalls import Verdict
 from ui.bridge import Bridge
 from ui.controllers.chatting import ChatController
-from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.widgets.transcript.view import TranscriptView
 
@@ -35,7 +34,6 @@ class InspectController(QObject):
         services: Services,
         bridge: Bridge,
         window: MainWindow,
-        appearance: Appearance,
         chat: ChatController,
         open_source: Callable[[Source], None],
     ) -> None:
@@ -54,7 +52,6 @@ class InspectController(QObject):
         transcript.current_turn_changed.connect(self._select)
         chat.opened.connect(self._on_chat_opened)
         bridge.changed.connect(self._on_changed)
-        appearance.theme_changed.connect(self._view.set_theme)
         window.inspector_dock.visibilityChanged.connect(self._on_visibility_changed)
         self._view.stepped.connect(self._on_stepped)
         self._view.run_chosen.connect(self._on_run_chosen)

@@ -65,6 +65,9 @@ class Program(QObject):
         transcript = window.chat.transcript
         assert isinstance(transcript, TranscriptView)
         self._transcript = transcript
+        # Before the settings are read, which may ask for another theme than the system's.
+        appearance.theme_changed.connect(window.sidebar.set_theme)
+        appearance.theme_changed.connect(window.inspector.set_theme)
         self._replies = RunningReplies(bridge, self)
         self.chat = ChatController(services, bridge, window, appearance, self._replies)
         self.models = ModelController(services, bridge, window, self.chat)
@@ -104,9 +107,7 @@ class Program(QObject):
             self._open_memory,
             self.settings.open,
         )
-        self.inspect = InspectController(
-            services, bridge, window, appearance, self.chat, self.recall.open
-        )
+        self.inspect = InspectController(services, bridge, window, self.chat, self.recall.open)
         self.importing = ImportController(services, bridge, window, self.background)
         self.workers = WorkersController(services, bridge, window)
         self.privacy = PrivacyController(services, bridge, window, self.chat)
@@ -116,7 +117,6 @@ class Program(QObject):
         self.chat.opened.connect(self._on_chat_opened)
         window.chat.welcome.model_requested.connect(lambda: self.settings.open("Providers"))
         window.sidebar.new_requested.connect(self.chat.begin_new)
-        appearance.theme_changed.connect(window.sidebar.set_theme)
         self._wire_transcript()
         self._wire_actions()
         self._bridge.start("begin", self._begin())

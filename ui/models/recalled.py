@@ -9,6 +9,7 @@ from app.domain.passages import PassageKind
 from app.domain.recalls import RecalledPlace, RecallLayer, Verdict
 from app.domain.text import one_line
 from ui.models.conversations import day_words
+from ui.rendering.inline import tip_of
 
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
@@ -17,6 +18,7 @@ _DOT = " \N{MIDDLE DOT} "
 _TITLE_CHARS = 36
 _TEXT_CHARS = 44
 _SOURCE_CHARS = 90
+_TIP_CHARS = 300
 _LAYERS = {
     RecallLayer.FACT: ("\N{BLACK FOUR POINTED STAR}", "Fact"),
     RecallLayer.CONVERSATION: ("\N{IDENTICAL TO}", "Conversation"),
@@ -104,7 +106,8 @@ class RecalledModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
-            return used_words(source) if index.column() == len(COLUMNS) - 1 else None
+            is_last = index.column() == len(COLUMNS) - 1
+            return tip_of(used_words(source) if is_last else source_words(source.place, _TIP_CHARS))
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{kind_words(source.place)}: {source_words(source.place)}, {figures(source)}"
         return None
