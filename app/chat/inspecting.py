@@ -10,7 +10,7 @@ from app.domain.conversations import Conversation, Exchange, Role
 from app.domain.errors import NotFound
 from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recalls import KeptPrompt, RecalledPlace, RecallLayer, Verdict
+from app.domain.recalls import KeptPrompt, PlanPartKind, RecalledPlace, RecallLayer, Verdict
 from app.memory.citations import cited
 from app.storage.conversations import Conversations
 from app.storage.exchanges import Exchanges
@@ -61,6 +61,14 @@ class Inspection:
     compared: tuple[PartDifference, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A summary that was sent in place of all messages before `first_sent`."""
+
+    text: str
+    first_sent: MessageId
+
+
 class Inspector:
     """Reads what answers were made from, and takes what the user thinks of it. Blocking."""
 
@@ -102,6 +110,20 @@ class Inspector:
             exchange, conversation, question, tuple(each.sent_at for each in history), run, prompt,
             sent, self._sources(exchange, places, self._feedback.verdicts()), compared,
         )  # fmt: skip
+
+    def stand_in(self, exchange_id: ExchangeId) -> StandIn | None:
+        """Return the summary that an exchange's newest prompt held; None where it held none."""
+        prompt = self._prompts.of(exchange_id)
+        parts = {} if prompt is None else {part.kind: part for part in prompt.parts}
+        if (summary := parts.get(PlanPartKind.SUMMARY)) is None:
+            return None
+        sent = [
+            each
+            for kind in (PlanPartKind.WINDOW, PlanPartKind.QUESTION)
+            if kind in parts
+            for each in parts[kind].message_ids
+        ]
+        return StandIn(summary.text, sent[0]) if sent else None
 
     def judge(self, place: RecalledPlace, verdict: Verdict | None) -> None:
         """Keep what the user thinks of something recalled; None takes it back. Raises StorageError.

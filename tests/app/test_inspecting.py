@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.inspecting import Inspector
+from app.chat.inspecting import Inspector, StandIn
 from app.chat.library import Library
 from app.chat.prompt_difference import PartState
 from app.domain.changes import PromptKept
@@ -109,6 +109,21 @@ def test_an_answer_without_a_prompt_says_so(data_dir: Path) -> None:
         assert (bare.prompt, bare.sent, bare.runs) == (None, None, ())
         with pytest.raises(NotFound):
             Inspector(store).inspect(ExchangeId(99))
+
+
+def test_a_summary_stands_for_what_was_not_sent(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        asker = told(store, "hello", "what do I like?", "and now?")
+        kept = prompt(asker, 2)
+        summary = PlanPart(PlanPartKind.SUMMARY, 3, True, (Piece("They said hello."),))
+        window = PlanPart(PlanPartKind.WINDOW, 3, True, message_ids=asker.exchanges[1].message_ids)
+        with_summary = replace(kept, parts=(summary, window, *kept.parts))
+        store.save(PromptKept(prompt(asker, 1)), PromptKept(with_summary))
+        inspector = Inspector(store)
+        assert inspector.stand_in(asker.exchanges[0].id) is None
+        assert inspector.stand_in(asker.exchanges[1].id) is None
+        found = inspector.stand_in(asker.exchanges[2].id)
+        assert found == StandIn("They said hello.", asker.exchanges[1].message_ids[0])
 
 
 def test_a_verdict_on_a_turn_is_kept_and_taken_back(data_dir: Path) -> None:

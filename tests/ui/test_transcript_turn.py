@@ -27,7 +27,7 @@ from ui.theme import Theme
 from ui.widgets.transcript.folds import Fold
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import Divider
-from ui.widgets.transcript.turn import TurnWidget
+from ui.widgets.transcript.turn import STAND_IN, TurnWidget
 from ui.widgets.transcript.values import (
     Branch,
     Footer,
@@ -324,6 +324,25 @@ def test_sources_come_back_with_a_turn_that_was_out_of_sight(qtbot: QtBot) -> No
     assert tool(again, "Talk 0").isVisibleTo(again)
     view.show_conversation([])
     view.show_sources(0, chips(1))  # of a turn that is gone
+
+
+def test_where_older_messages_are_sent_as_a_summary_it_says_so_and_shows_it(qtbot: QtBot) -> None:
+    view, _ = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"), turn(2, "E", "F"))
+    widget = view.turn_widget(1)
+    assert widget is not None
+    height = widget.height_for(600)
+    view.show_stand_in(1, "They said A, and B.")
+    (fold,) = (each for each in widget.findChildren(Fold) if each.title == STAND_IN)
+    folded = widget.height_for(600)
+    assert folded > height
+    tool(fold, STAND_IN).click()
+    assert widget.height_for(600) > folded
+    view.set_theme(Theme())
+    again = view.turn_widget(1)
+    assert again is not None
+    assert any(each.title == STAND_IN for each in again.findChildren(Fold))
+    view.show_stand_in(2, "")
+    assert again.height_for(600) == height
 
 
 def test_an_answer_asks_to_be_inspected_and_a_turn_why_it_was_not_recalled(qtbot: QtBot) -> None:

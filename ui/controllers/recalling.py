@@ -93,6 +93,21 @@ class RecallController(QObject):
                 self._known[exchange_id] = contribution
                 self._transcript.show_sources(turn, sources_of(contribution))
         self._show_state()
+        view = self._chat.view
+        if view is not None and view.path and view.path[-1].id in found:
+            await self._show_stand_in(view.path[-1].id)
+
+    async def _show_stand_in(self, newest: ExchangeId) -> None:
+        """Mark where the newest prompt began, if a summary stood for what is before."""
+        found = await self._bridge.run(lambda: self._services.inspector.stand_in(newest))
+        if (last := self._chat.turn_of(newest)) is None or self._chat.view is None:
+            return
+        if found is None:
+            self._transcript.show_stand_in(last, "")
+            return
+        path = self._chat.view.path
+        turn = next((at for at, each in enumerate(path) if found.first_sent in each.message_ids), 0)
+        self._transcript.show_stand_in(turn, found.text if turn else "")
 
     def _on_source_clicked(self, turn: int, number: int) -> None:
         view = self._chat.view

@@ -8,8 +8,9 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.domain.conversations import Block, ExchangeStatus, Message, Role
+from ui.rendering.parser import PLAIN
 from ui.widgets.transcript.answer import AnswerFrame
-from ui.widgets.transcript.folds import text_fold
+from ui.widgets.transcript.folds import Fold, text_fold
 from ui.widgets.transcript.frames import MessageFrame, UserFrame
 from ui.widgets.transcript.look import Look
 from ui.widgets.transcript.message_text import MessageText, put_on_clipboard
@@ -20,6 +21,7 @@ from ui.widgets.transcript.values import Footer, Sources, TurnContent, TurnHead,
 from ui.widgets.transcript.words import model_words, moment
 
 HIGHLIGHT_MS = 2000
+STAND_IN = "Older messages are sent as a summary"
 _FADE_FROM = 0.7
 
 
@@ -48,6 +50,7 @@ class TurnWidget(QWidget):
         self._sources = Sources()
         self._is_last = False
         self._slate: Divider | None = None
+        self._stand_in: Fold | None = None
         self._column = Column(self, gap=look.px(0.35))
         for words in dividers:
             self._column.add(Divider(look, words))
@@ -120,6 +123,19 @@ class TurnWidget(QWidget):
             self._slate.show()
         self._on_changed()
 
+    def show_stand_in(self, summary: str) -> None:
+        """Say above the turn that older messages are sent as this summary; "" says nothing."""
+        if self._stand_in is not None:
+            self._stand_in.hide()
+            self._stand_in.deleteLater()
+            self._stand_in = None
+        if summary:
+            self._stand_in = text_fold(self._look, STAND_IN, summary, PLAIN)
+            self._stand_in.setParent(self)
+            self._stand_in.changed.connect(self._on_changed)
+            self._stand_in.show()
+        self._on_changed()
+
     def _keep_actions(self) -> None:
         if self._answer is not None and self._content is not None:
             is_running = self._content.status is ExchangeStatus.RUNNING
@@ -138,6 +154,10 @@ class TurnWidget(QWidget):
             return self._guessed_height
         margin, above, below = self._margins()
         inner = width - 2 * margin
+        if self._stand_in is not None:
+            line = self._stand_in.height_for(inner)
+            self._stand_in.setGeometry(margin, above, inner, line)
+            above += line
         height = self._column.height_for(inner)
         self._column.setGeometry(QRect(margin, above, inner, height))
         if self._slate is not None:

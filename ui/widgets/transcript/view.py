@@ -91,6 +91,7 @@ class TranscriptView(VirtualColumn):
         self._has_slate = False
         self._contents = Contents(self.content_requested.emit)
         self._sources: dict[int, Sources] = {}
+        self._stand_in: tuple[int, str] = (-1, "")
         self._live: LiveReply | None = None
         self._marks = FindMarks(())
         self._walk = FocusWalk(self)
@@ -125,6 +126,7 @@ class TranscriptView(VirtualColumn):
         self._has_slate = False
         self._contents.clear()
         self._sources.clear()
+        self._stand_in = (-1, "")
         self._marks, self._current_turn = FindMarks(()), -1
         known = place is not None and place[0] < len(self._heads)
         anchor = AtItem(*place) if place is not None and known else AtEnd()
@@ -150,6 +152,16 @@ class TranscriptView(VirtualColumn):
         self._sources[turn_index] = sources
         if (widget := self.turn_widget(turn_index)) is not None:
             widget.show_sources(sources)
+
+    def show_stand_in(self, turn_index: int, summary: str) -> None:
+        """Say above a turn that what stands before it is sent as a summary; "" says it nowhere."""
+        if (turn_index, summary) == self._stand_in:
+            return
+        if (before := self.turn_widget(self._stand_in[0])) is not None:
+            before.show_stand_in("")
+        self._stand_in = (turn_index, summary)
+        if (widget := self.turn_widget(turn_index)) is not None:
+            widget.show_stand_in(summary)
 
     def add_turn(self, head: TurnHead, content: TurnContent) -> int:
         """Add a turn at the end and go there; return its index."""
@@ -313,6 +325,8 @@ class TranscriptView(VirtualColumn):
             self.heights[index],
         )
         widget.show_sources(self._sources.get(index, Sources()))
+        if index == self._stand_in[0]:
+            widget.show_stand_in(self._stand_in[1])
         content = self._contents.get(index)
         live = self._live if self._live is not None and self._live.index == index else None
         if content is not None:
