@@ -54,7 +54,7 @@ class FactDelegate(RowDelegate):
         painter.setPen(QColor(colours.muted if ended else colours.text))
         for number, start in enumerate(starts):
             end = None if start == starts[-1] else starts[number + 1]
-            self._line(painter, _row(area, top + number * line, line), text[start:end])
+            self._line(painter, _row(area, top + number * line, line), text[start:end].rstrip())
         painter.setFont(self._theme.small_font())
         painter.setPen(QColor(colours.muted))
         self._line(painter, _row(area, top + len(starts) * line, line), below)

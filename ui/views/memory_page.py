@@ -18,6 +18,7 @@ from ui.views.preview_pane import PreviewPane
 from ui.widgets.setting_editor import SettingEditor
 
 _SETTINGS_PX, _PREVIEW_PX = 400, 460
+_LEAST_PX = 260
 _BESIDE_PX = 640  # narrower than that the preview stands below
 
 
@@ -55,6 +56,7 @@ class MemoryPage(QWidget):
         self._split.setChildrenCollapsible(False)
         self._split.addWidget(self._settings_side())
         self._split.addWidget(self.preview)
+        self._split.setMinimumWidth(_LEAST_PX)  # else it would never be found too narrow
         self._split.setSizes([_SETTINGS_PX, _PREVIEW_PX])
         self._split.setStretchFactor(1, 1)
         whole = QVBoxLayout(self)
@@ -79,6 +81,7 @@ class MemoryPage(QWidget):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(body)
+        area.setMinimumHeight(_LEAST_PX)
         side = QWidget(self)
         buttons = QHBoxLayout()
         buttons.setContentsMargins(16, 4, 12, 8)

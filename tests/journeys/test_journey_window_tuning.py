@@ -1,0 +1,180 @@
+"""Recall tuned and memory edited in the window: what is previewed is what is then sent."""
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtWidgets import QMessageBox, QSlider
+
+from app.bootstrap import Services
+from app.domain.recalls import RecalledPlace
+from app.providers.configuration import ProviderConfig, ProviderKind
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_script import text
+from tests.fakes.stored import told
+from tests.fakes.user import User
+from ui.models.previewed import PreviewRow
+from ui.views.settings_dialog import SettingsDialog
+
+MODEL = "loop:test-model"
+ASKED = "Which bolt does the saddle of my bicycle need?"
+TALKS = (
+    ("Which bolt holds the saddle of my bicycle?", "The saddle takes an M8 bolt, 60 mm long."),
+    ("Where is the bolt of the bicycle's front wheel?", "The bolt sits in the wheel's axle."),
+    ("My bicycle chain squeaks.", "Clean the chain, then oil it."),
+    ("How do I grow basil?", "Basil wants light on a windowsill."),
+    ("Norwegian trains?", "They run along the fjords."),
+)
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with Loopback() as running:
+        running.always(text("Good to know."))
+        yield running
+
+
+async def started_with(user: User, server: Loopback) -> None:
+    await user.start()
+
+    def fill(services: Services) -> None:
+        config = ProviderConfig("loop", ProviderKind.COMPATIBLE, server.v1)
+        services.models.add_provider(config)
+        services.settings.set("default_model", MODEL)
+        for turn in TALKS:
+            told(services.store, turn, title=turn[0])
+        services.index_sync.catch_up(lambda: False)
+
+    await user.ask(fill)
+    await user.until(lambda: user.window.chat.model.currentText() == MODEL)
+
+
+async def opened(user: User) -> SettingsDialog:
+    """Open the memory page."""
+    dialog = user.program.settings.open("Memory")
+    await user.until(dialog.isActiveWindow, "the settings")
+    return dialog
+
+
+def shown(dialog: SettingsDialog) -> list[RecalledPlace]:
+    """Return what the list says would be brought in."""
+    model = dialog.memory.preview.model
+    values = (model.value_at(model.index(number)) for number in range(model.rowCount()))
+    return [
+        each.place for each in values if isinstance(each, PreviewRow) and each.place.item.injected
+    ]
+
+
+async def test_what_the_preview_brings_in_is_what_the_next_message_is_sent_with(
+    user: User, server: Loopback
+) -> None:
+    await started_with(user, server)
+    dialog = await opened(user)
+    dialog.memory.preview.box.setFocus()
+    user.type(ASKED)
+    await user.sees("things found", "Related past:")
+    before = shown(dialog)
+    slider = dialog.editors["rag_min_similarity"].control
+    assert isinstance(slider, QSlider)
+    slider.setSliderDown(True)
+    slider.setValue(2)
+    await user.until(lambda: len(shown(dialog)) > len(before), "more brought in")
+    assert await user.ask(lambda services: services.settings.share("rag_min_similarity")) == 0.7
+    model = dialog.memory.preview.model
+    rows = [model.value_at(model.index(number)) for number in range(model.rowCount())]
+    assert any(isinstance(each, PreviewRow) and each.changed for each in rows)
+
+    slider.setSliderDown(False)
+    await user.until_so(lambda services: services.settings.share("rag_min_similarity") == 0.02)
+    previewed = shown(dialog)
+    await user.until(lambda: user.button("Undo changes").isEnabled())
+    dialog.reject()
+    await user.in_front()
+    await user.say(ASKED)
+    await user.until(lambda: len(server.posts) >= 1 and not user.transcript.is_streaming)
+
+    def sent(services: Services) -> list[object]:
+        exchange = services.conversations.listed()[0].id
+        (asked,) = services.exchanges.of(exchange)
+        kept = services.prompts.of(asked.id)
+        return [each for each in kept.items if each.injected] if kept else []
+
+    await user.until_so(sent)
+    assert [each.item for each in previewed] == await user.ask(sent)
+
+
+async def test_changes_are_undone_and_a_thing_found_is_opened(user: User, server: Loopback) -> None:
+    await started_with(user, server)
+    dialog = await opened(user)
+    pane = dialog.memory.preview
+    pane.box.setFocus()
+    user.type(ASKED)
+    await user.sees("things found")
+    user.click("Recall from other conversations")
+    await user.until(lambda: shown(dialog) == [], "nothing brought in")
+    await user.sees("rag_enabled is off")
+    await user.until(lambda: user.button("Undo changes").isEnabled())
+    user.click("Undo changes")
+    await user.until(lambda: shown(dialog) != [])
+    await user.until_so(lambda services: services.settings.chosen().keys() == {"default_model"})
+
+    user.click_row(pane.list, TALKS[0][0])
+
+    await user.until(lambda: "M8" in user.turn_text(0), "the turn")
+    assert not dialog.isVisible()
+
+
+async def test_core_memory_is_edited_compared_and_brought_back(user: User) -> None:
+    await user.start()
+    user.press("Ctrl+Shift+M")
+    dialog = user.program.memories.open()
+    await user.until(dialog.isActiveWindow)
+    dialog.core.text.setFocus()
+    user.type("Lives in Graz.")
+    user.click("Save")
+    await user.until_so(lambda services: services.core_memory.text() == "Lives in Graz.")
+    await user.until(lambda: not user.button("Save", dialog.core).isEnabled())
+    await user.ask(lambda services: services.core_memory.replace("Graz", "Wien", "openai:gpt"))
+    await user.until(lambda: dialog.core.text.toPlainText() == "Lives in Wien.")
+    await user.sees("openai:gpt", "1 earlier version.")
+
+    user.click("Restore this version")
+
+    await user.until_so(lambda services: services.core_memory.text() == "Lives in Graz.")
+    await user.until(lambda: dialog.core.text.toPlainText() == "Lives in Graz.")
+    dialog.core.text.setPlainText("word " * 4_000)
+    user.click("Save")
+    await user.sees("core_memory_max_tokens allows 500")
+    assert await user.ask(lambda services: services.core_memory.text()) == "Lives in Graz."
+    dialog.hide()
+
+
+async def test_saved_memories_are_found_in_search_and_forgotten(user: User) -> None:
+    await user.start()
+    dialog = user.program.memories.open()
+    dialog.show_saved()
+    await user.sees("Nothing is saved yet.")
+    dialog.saved.new.setFocus()
+    user.type("Prefers oolong tea from Kyoto.")
+    user.click("Save", dialog.saved)
+    await user.sees("1 saved text", "Prefers oolong tea from Kyoto.", "You saved it on")
+    dialog.hide()
+    await user.in_front()
+    await user.until_so(lambda services: services.search.search("oolong").results)
+    user.press("Ctrl+K")
+    user.type("oolong")
+    await user.until(lambda: user.results() == ["Saved by you"])
+    model = user.window.sidebar.result_list.model()
+    assert model is not None
+    assert str(model.index(0, 0).data()).startswith("Saved memories")
+
+    user.click_row(user.window.sidebar.result_list, "Saved by you")
+    await user.until(dialog.isVisible)
+    await user.sees("Forget\N{HORIZONTAL ELLIPSIS}")
+    user.click("Forget\N{HORIZONTAL ELLIPSIS}", dialog.saved)
+    await user.sees("for ever?")
+    (box,) = dialog.findChildren(QMessageBox)
+    user.click("Forget", box)
+
+    await user.until_so(lambda services: services.memories.listed() == ())
+    await user.sees("Nothing is saved yet.")
+    dialog.hide()

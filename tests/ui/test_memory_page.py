@@ -1,0 +1,204 @@
+"""The memory page, the preview's list and the window of memory, without the program behind them."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QListView, QSlider, QSpinBox
+from pytestqt.qtbot import QtBot
+
+from app.chat.previewing import Preview, Spent
+from app.domain.facts import Memory
+from app.domain.ids import ConversationId, ExchangeId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.recalls import RecalledItem, RecalledPlace, RecallLayer
+from app.domain.settings_schema import SETTINGS
+from app.storage.core_memory import CoreMemoryText
+from app.storage.memories import KnownMemory
+from ui.models.conversations import ListRole
+from ui.models.memories import MemoryListModel
+from ui.models.previewed import PreviewListModel
+from ui.theme import Theme
+from ui.views.core_memory_pane import CoreMemoryPane
+from ui.views.memory_page import MemoryPage
+from ui.widgets.setting_editor import SettingEditor
+
+AT = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
+
+
+def place(number: int, layer: RecallLayer, dropped_by: str = "", text: str = "") -> RecalledPlace:
+    kind = PassageKind.FACT if layer is RecallLayer.FACT else PassageKind.TURN
+    item = RecalledItem(
+        layer, kind, PassageId(number), ConversationId(3), ExchangeId(number), None, 0.8, 0.5, 0.6,
+        40, injected=not dropped_by, dropped_by=dropped_by,
+    )  # fmt: skip
+    return RecalledPlace(item, "Bolts", 2, text or f"What of {number}?", ExchangeId(number), AT)
+
+
+PLACES = (
+    place(1, RecallLayer.FACT, text="It is an M8."),
+    place(2, RecallLayer.CONVERSATION),
+    place(3, RecallLayer.EXCHANGE),
+    place(4, RecallLayer.HISTORY, dropped_by="rag_min_similarity is 0.9"),
+)
+SPENT = (
+    Spent("rag_max_tokens", 120, 1200), Spent("auto_rag_max_tokens", 0, 400),
+    Spent("core_memory_max_tokens", 20, 500), Spent("summary_max_tokens", 0, 500),
+)  # fmt: skip
+PREVIEW = Preview(PLACES, SPENT, 4, 900, 24_000, 30.0)
+
+
+def rows(model: PreviewListModel, role: int = Qt.ItemDataRole.DisplayRole) -> list[object]:
+    return [model.index(number, 0).data(role) for number in range(model.rowCount())]
+
+
+@pytest.fixture
+def page(qtbot: QtBot) -> MemoryPage:
+    made = MemoryPage()
+    qtbot.addWidget(made)
+    made.resize(900, 600)
+    made.show()
+    return made
+
+
+def editor_of(page: MemoryPage, key: str) -> SettingEditor:
+    return next(each for each in page.editors if each.setting.key == key)
+
+
+def test_what_was_found_stands_in_groups_with_what_becomes_of_it(qtmodeltester: object) -> None:
+    model = PreviewListModel()
+    model.show_preview(PREVIEW)
+    assert rows(model) == [
+        "Facts and saved memories \N{MIDDLE DOT} 1 of 1", "It is an M8.",
+        "Related conversations \N{MIDDLE DOT} 2 of 2", "Bolts", "What of 3?",
+        "Single turns of all history \N{MIDDLE DOT} 0 of 1", "Bolts: What of 4?",
+    ]  # fmt: skip
+    assert rows(model, ListRole.SUBTITLE)[-1] == "Left out: rag_min_similarity is 0.9"
+    qtmodeltester.check(model)  # type: ignore[attr-defined]
+
+
+def test_what_changed_says_so_in_words() -> None:
+    gone, new = PLACES[3], PLACES[0]
+    changed = frozenset(
+        (each.item.layer, each.item.passage_id, each.item.message_id) for each in (gone, new)
+    )
+    model = PreviewListModel()
+    model.show_preview(replace(PREVIEW, changed=changed))
+    said = rows(model, ListRole.SUBTITLE)
+    assert said[1] == "Newly in: 40 tokens"
+    assert said[3] == "Brought in: 40 tokens"
+    assert said[-1] == "Newly left out: rag_min_similarity is 0.9"
+
+
+def test_every_key_of_recall_has_an_editor_on_the_page(page: MemoryPage) -> None:
+    keys = {each.setting.key for each in page.editors}
+    wanted = {key for key in SETTINGS if key.startswith(("rag_", "auto_rag_"))}
+    assert keys == wanted | {
+        "core_memory_max_tokens", "summary_max_tokens", "context_sliding_window",
+    }  # fmt: skip
+
+
+def test_a_slider_is_tried_as_it_moves_and_saved_when_it_is_let_go(
+    page: MemoryPage, qtbot: QtBot
+) -> None:
+    editor = editor_of(page, "rag_min_similarity")
+    slider = editor.control
+    assert isinstance(slider, QSlider)
+    saved: list[object] = []
+    tried: list[object] = []
+    editor.edited.connect(lambda _key, value: saved.append(value))
+    page.tried.connect(lambda _key, value: tried.append(value))
+    slider.setSliderDown(True)
+    slider.setValue(30)
+    slider.setValue(40)
+    assert tried == [0.3, 0.4]
+    qtbot.waitUntil(lambda: not editor._pause.isActive())
+    assert saved == []
+
+    slider.setSliderDown(False)
+
+    qtbot.waitUntil(lambda: saved == [0.4])
+
+
+def test_a_number_is_tried_at_once_and_saved_after_a_pause(page: MemoryPage, qtbot: QtBot) -> None:
+    editor = editor_of(page, "rag_max_tokens")
+    assert isinstance(editor.control, QSpinBox)
+    editor.show_value(1200, is_default=True, ruled_by=None)
+    tried: list[object] = []
+    page.tried.connect(lambda _key, value: tried.append(value))
+    with qtbot.waitSignal(editor.edited) as saved:
+        editor.control.stepUp()
+        assert tried == [1250]
+    assert saved.args == ["rag_max_tokens", 1250]
+
+
+def test_the_wheel_scrolls_the_page_and_changes_nothing(page: MemoryPage) -> None:
+    box = editor_of(page, "rag_fact_limit").control
+    assert isinstance(box, QSpinBox)
+    box.clearFocus()
+    before = box.value()
+    middle = QPointF(box.rect().center())
+    wheel = QWheelEvent(
+        middle, QPointF(box.mapToGlobal(box.rect().center())), QPoint(), QPoint(0, 120),
+        Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )  # fmt: skip
+    QApplication.sendEvent(box, wheel)
+    assert box.value() == before
+
+
+def test_typing_asks_once_it_has_paused_and_a_click_opens(page: MemoryPage, qtbot: QtBot) -> None:
+    pane = page.preview
+    with qtbot.waitSignal(pane.asked) as asked:
+        pane.box.setEditText("Which bo")
+        pane.box.setEditText("Which bolt?")
+    assert asked.args == ["Which bolt?"]
+    pane.show_preview(PREVIEW)
+    pane.show_recent(["Which bolt?", "Which nut?"])
+    assert pane.question == "Which bolt?"
+    with qtbot.waitSignal(pane.open_requested) as opened:
+        click(pane.list, 1)
+    assert opened.args == [PLACES[0]]
+
+
+def click(view: QListView, row: int) -> None:
+    at = view.visualRect(view.model().index(row, 0)).center()
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
+
+
+def test_core_memory_counts_its_tokens_and_keeps_what_is_being_edited(qtbot: QtBot) -> None:
+    pane = CoreMemoryPane(Theme())
+    qtbot.addWidget(pane)
+    old = CoreMemoryText("Lives in Graz.", "user", AT)
+    pane.show_versions([old], 500)
+    pane.text.setPlainText("Lives in Graz, with cats.")
+    new = CoreMemoryText("Lives in Wien.", "openai:gpt", AT.replace(hour=16))
+    pane.show_versions([new, old], 500)
+    assert pane.text.toPlainText() == "Lives in Graz, with cats."
+    with qtbot.waitSignal(pane.save_requested) as saved:
+        pane._save.click()
+    assert saved.args == ["Lives in Graz, with cats."]
+    pane.show_versions([new, old], 2, anew=True)
+    assert pane.text.toPlainText() == "Lives in Wien."
+    assert "of 2 tokens (core_memory_max_tokens): more than fits" in pane._tokens.text()
+    assert "openai:gpt" in pane._author.text()
+    with qtbot.waitSignal(pane.restore_requested) as restored:
+        pane.versions._restore.click()
+    assert restored.args == [AT]
+
+
+def test_saved_texts_are_rows_with_their_source(qtmodeltester: object) -> None:
+    own = KnownMemory(Memory(PassageId(1), "a", "Likes\ntea.", AT))
+    said = replace(
+        own, memory=replace(own.memory, id=PassageId(2), conversation_id=ConversationId(3)),
+        conversation_title="Tea",
+    )  # fmt: skip
+    model = MemoryListModel()
+    model.show_memories([own, said])
+    assert model.index(0).data() == "Likes tea."
+    below = [model.index(number).data(ListRole.SUBTITLE) for number in range(2)]
+    assert [words.rpartition(" \N{MIDDLE DOT} ")[2] for words in below] == ["yours", "Tea"]
+    qtmodeltester.check(model)  # type: ignore[attr-defined]
