@@ -51,6 +51,7 @@ class TurnWidget(QWidget):
         self._is_last = False
         self._slate: Divider | None = None
         self._stand_in: Fold | None = None
+        self._summary = ""
         self._column = Column(self, gap=look.px(0.35))
         for words in dividers:
             self._column.add(Divider(look, words))
@@ -125,6 +126,9 @@ class TurnWidget(QWidget):
 
     def show_stand_in(self, summary: str) -> None:
         """Say above the turn that older messages are sent as this summary; "" says nothing."""
+        if summary == self._summary:
+            return
+        self._summary = summary
         if self._stand_in is not None:
             self._stand_in.hide()
             self._stand_in.deleteLater()

@@ -24,6 +24,7 @@ from ui.widgets.transcript.focus import FocusWalk, enclosing
 from ui.widgets.transcript.frames import MessageFrame
 from ui.widgets.transcript.guess import guess_heights
 from ui.widgets.transcript.look import Look, TurnEvents
+from ui.widgets.transcript.memory_marks import MemoryMarks
 from ui.widgets.transcript.panels import dividers_above
 from ui.widgets.transcript.reply import LiveReply
 from ui.widgets.transcript.speech import announce_reply
@@ -90,8 +91,7 @@ class TranscriptView(VirtualColumn):
         self._heads: list[TurnHead] = []
         self._has_slate = False
         self._contents = Contents(self.content_requested.emit)
-        self._sources: dict[int, Sources] = {}
-        self._stand_in: tuple[int, str] = (-1, "")
+        self._memory = MemoryMarks()
         self._live: LiveReply | None = None
         self._marks = FindMarks(())
         self._walk = FocusWalk(self)
@@ -125,8 +125,7 @@ class TranscriptView(VirtualColumn):
         self._heads = list(turns)
         self._has_slate = False
         self._contents.clear()
-        self._sources.clear()
-        self._stand_in = (-1, "")
+        self._memory.truncate(0)
         self._marks, self._current_turn = FindMarks(()), -1
         known = place is not None and place[0] < len(self._heads)
         anchor = AtItem(*place) if place is not None and known else AtEnd()
@@ -149,19 +148,17 @@ class TranscriptView(VirtualColumn):
         """Show what memory contributed to a turn's answer, in place of what was shown of it."""
         if not 0 <= turn_index < len(self._heads):
             return
-        self._sources[turn_index] = sources
+        self._memory.put_sources(turn_index, sources)
         if (widget := self.turn_widget(turn_index)) is not None:
-            widget.show_sources(sources)
+            self._memory.show_in(widget)
 
     def show_stand_in(self, turn_index: int, summary: str) -> None:
         """Say above a turn that what stands before it is sent as a summary; "" says it nowhere."""
-        if (turn_index, summary) == self._stand_in:
-            return
-        if (before := self.turn_widget(self._stand_in[0])) is not None:
-            before.show_stand_in("")
-        self._stand_in = (turn_index, summary)
-        if (widget := self.turn_widget(turn_index)) is not None:
-            widget.show_stand_in(summary)
+        before = self._memory.summary_at
+        if self._memory.put_summary(turn_index, summary):
+            for each in (before, turn_index):
+                if (widget := self.turn_widget(each)) is not None:
+                    self._memory.show_in(widget)
 
     def add_turn(self, head: TurnHead, content: TurnContent) -> int:
         """Add a turn at the end and go there; return its index."""
@@ -195,7 +192,7 @@ class TranscriptView(VirtualColumn):
             self._end_live()
         del self._heads[count:]
         self._contents.truncate(count)
-        self._sources = {at: each for at, each in self._sources.items() if at < count}
+        self._memory.truncate(count)
         self.truncate_items(count)
         self._mark_last()
 
@@ -324,9 +321,7 @@ class TranscriptView(VirtualColumn):
             dividers_above(self._heads, index),
             self.heights[index],
         )
-        widget.show_sources(self._sources.get(index, Sources()))
-        if index == self._stand_in[0]:
-            widget.show_stand_in(self._stand_in[1])
+        self._memory.show_in(widget)
         content = self._contents.get(index)
         live = self._live if self._live is not None and self._live.index == index else None
         if content is not None:
