@@ -154,6 +154,11 @@ def _add_facts(command: _Adder) -> None:
 def _add_memory(command: _Adder) -> None:
     prompt = command("prompt", "what an answer was asked with, and what memory contributed")
     prompt.add_argument("place", metavar="ID:TURN")
+    recall = command("recall", "what would be recalled for a question, and why the rest would not")
+    recall.add_argument("question", metavar="QUESTION")
+    recall.add_argument("--conversation", type=int, metavar="ID", help="asked there next")
+    recall.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
+                        help="try another value of a setting, saving nothing; may be repeated")  # fmt: skip
     memory = command("memory", "the text that goes into every prompt, and texts saved on purpose")
     memory.add_argument("action", choices=("show", "set", "append", "save", "list", "forget"))
     memory.add_argument(
