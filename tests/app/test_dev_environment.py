@@ -44,7 +44,6 @@ def installer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Installer:
     fake = Installer()
     monkeypatch.setattr(dev_environment, "_pip", fake.pip)
     monkeypatch.setattr(dev_environment, "_create", fake.venv)
-    monkeypatch.setattr(dev_environment, "_has_pip", dev_environment.command("python").exists)
     for name, value in {
         "ROOT": tmp_path,
         "VENV": tmp_path / ".venv",
@@ -53,6 +52,7 @@ def installer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Installer:
         "PROJECT": tmp_path / "pyproject.toml",
     }.items():
         monkeypatch.setattr(dev_environment, name, value)
+    monkeypatch.setattr(dev_environment, "_has_pip", dev_environment.command("python").exists)
     (tmp_path / "requirements.lock").write_text("one==1\n")
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     return fake

@@ -32,7 +32,16 @@ from app.providers.limits import Network, SizeLimits
 from app.providers.remote import ConnectionReport
 from app.providers.verdicts import EndpointMissing
 from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_client import SHORT, WIRES, Heard, PatientSleeper, hear, policy, provider
+from tests.fakes.loopback_client import (
+    SHORT,
+    SHORT_ONCE_BEGUN,
+    WIRES,
+    Heard,
+    PatientSleeper,
+    hear,
+    policy,
+    provider,
+)
 from tests.fakes.loopback_script import (
     Step,
     compressed,
@@ -291,7 +300,7 @@ def test_a_drop_in_mid_stream_keeps_what_was_heard_and_is_not_tried_again(
 
 
 def test_silence_in_mid_stream_ends_by_our_own_limit(server: Loopback, wire: str) -> None:
-    heard = ask(server, wire, text("Hel"), stall(), text("lo"), times=SHORT)
+    heard = ask(server, wire, text("Hel"), stall(), text("lo"), times=SHORT_ONCE_BEGUN)
     assert heard.text == "Hel"
     assert isinstance(heard.error, TimedOut)
     assert "0.15 s" in str(heard.error)

@@ -11,7 +11,7 @@ from app.domain.provider_errors import ConnectionLost
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import (
     KEY,
-    SHORT,
+    SHORT_ONCE_BEGUN,
     WEATHER,
     WIRES,
     Heard,
@@ -274,7 +274,7 @@ def test_anthropic_deltas_for_a_block_that_never_began_are_shown(server: Loopbac
 def test_what_comes_after_the_terminal_marker_is_not_waited_for_in_vain(server: Loopback) -> None:
     final = {"choices": [{"index": 0, "delta": {"content": "yes"}, "finish_reason": "stop"}]}
     server.reply(raw(f"data: {json.dumps(final)}\n\n".encode()), stall(), no_marker())
-    heard = hear(provider(CHAT, server.v1, times=SHORT))
+    heard = hear(provider(CHAT, server.v1, times=SHORT_ONCE_BEGUN))
     assert heard.text == "yes"
     assert heard.finished is not None
     assert heard.error is None

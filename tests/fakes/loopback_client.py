@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import httpx2
@@ -40,6 +40,8 @@ _KINDS = {
     MESSAGES: ProviderKind.ANTHROPIC,
 }
 SHORT = TimeLimits(connect_s=2.0, first_byte_s=0.15, idle_s=0.15, tail_s=0.1)
+# Where the server does answer at first: a busy machine may take its time until then.
+SHORT_ONCE_BEGUN = replace(SHORT, first_byte_s=10.0)
 WEATHER = ToolSchema("weather", "Tells the weather", '{"type":"object","properties":{}}')
 
 
