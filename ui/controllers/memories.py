@@ -11,6 +11,7 @@ from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
 from app.domain.events import Changed
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
+from app.domain.text import one_line
 from app.storage.memories import KnownMemory
 from ui.bridge import Bridge
 from ui.errors import words_for
@@ -19,6 +20,7 @@ from ui.views.main_window import MainWindow
 from ui.views.memories_dialog import MemoriesDialog
 
 _MOST_RANKED = 50
+_SHOWN_CHARS = 200
 _BUDGET = "core_memory_max_tokens"
 
 
@@ -148,7 +150,7 @@ class MemoriesController(QObject):
         box = QMessageBox(dialog)
         box.setIcon(QMessageBox.Icon.Warning)
         box.setTextFormat(box.textFormat().PlainText)
-        box.setText(f"Forget \u201c{known.memory.text}\u201d for ever?")
+        box.setText(f"Forget \u201c{one_line(known.memory.text, _SHOWN_CHARS)}\u201d for ever?")
         box.setInformativeText(
             "The text is erased from the database, the journal and every backup. What was said in "
             "the conversation stays. This cannot be undone."

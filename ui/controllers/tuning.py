@@ -144,13 +144,14 @@ class TuningController(QObject):
 
     def _on_changed(self, changed: Changed) -> None:
         page = self._page
-        if page is None or not page.isVisible() or not (saved := changed.settings & _KEYS):
+        if page is None or not (saved := changed.settings & _KEYS):
             return
         for key in saved:
             if self._tried.get(key) == self._services.settings.get(key):
                 self._tried.pop(key, None)
         self._show_state()
-        self._replan()
+        if page.isVisible():
+            self._replan()
 
     def _replan(self) -> None:
         page, asked = self._page, self._asked

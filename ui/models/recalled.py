@@ -172,6 +172,7 @@ def figures(source: Source) -> str:
             f"{item.coverage:.0%} of the question's words",
             f"{item.tokens:,} tokens",
             used_words(source),
+            f"passage {item.passage_id}",
         )
     )
 

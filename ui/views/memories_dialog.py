@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QListView,
+    QPlainTextEdit,
     QPushButton,
     QTabWidget,
     QVBoxLayout,
@@ -22,6 +23,7 @@ from ui.views.core_memory_pane import CoreMemoryPane
 from ui.views.fact_rows import FactDelegate
 
 _DEBOUNCE_MS = 120
+_TEXT_PX = 84
 
 
 class MemoriesDialog(QDialog):
@@ -79,7 +81,12 @@ class SavedPane(QWidget):
         self.list.setMouseTracking(True)
         self.list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._text, self._source = _label(self, ""), _label(self, "muted")
+        self._text = QPlainTextEdit(self)
+        self._text.setReadOnly(True)
+        self._text.setAccessibleName("The saved text")
+        self._text.setTabChangesFocus(True)
+        self._text.setFixedHeight(_TEXT_PX)
+        self._source = _label(self, "muted")
         self._open = _button(self, "Open the turn")
         self._forget = _button(self, "Forget\N{HORIZONTAL ELLIPSIS}")
         self.new = _line(self, "Save a text of your own")
@@ -152,7 +159,7 @@ class SavedPane(QWidget):
             part.setVisible(known is not None)
         self._open.setVisible(known is not None and known.memory.conversation_id is not None)
         if known is not None:
-            self._text.setText(known.memory.text)
+            self._text.setPlainText(known.memory.text)
             self._source.setText(source_words(known))
 
     def _lay_out(self) -> None:

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.commands.recalled_words import summary_words
+from app.chat.commands.recalled_words import NOTHING_FOUND, summary_words
 from app.chat.previewing import Preview, Spent
 from ui.models.previewed import PreviewListModel, PreviewRow
 from ui.theme import Theme
@@ -27,7 +27,6 @@ _INVITATION = (
     "Type a question, or choose a recent one, to see what would be recalled for it and why the "
     "rest would not. Then move a slider: nothing is sent to a model."
 )
-_NOTHING = "Nothing was found that this question could be answered from."
 
 
 class PreviewPane(QWidget):
@@ -115,7 +114,7 @@ class PreviewPane(QWidget):
     def show_preview(self, preview: Preview) -> None:
         """Show what would be recalled."""
         self.model.show_preview(preview)
-        words = _NOTHING
+        words = NOTHING_FOUND
         if preview.places:
             words = f"{summary_words(preview.places)}, in {preview.took_ms:.0f} ms."
         self._words.setText(f"{words} {preview.notice}".strip())

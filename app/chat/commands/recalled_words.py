@@ -11,7 +11,7 @@ from app.domain.text import as_markdown, one_line
 
 _TEXT_CHARS = 80
 _OWN_WORDS = (PassageKind.FACT, PassageKind.MEMORY)
-_NOTHING = "Nothing was found that this question could be answered from."
+NOTHING_FOUND = "Nothing was found that this question could be answered from."
 
 
 def summary_words(places: Sequence[RecalledPlace]) -> str:
@@ -53,7 +53,7 @@ def preview_markdown(preview: Preview) -> str:
     """Return a preview as Markdown: what is found in the order of the prompt, linked, and its fate."""
     lines = [as_markdown(preview.notice)] if preview.notice else []
     if not preview.places:
-        return "\n\n".join(lines or [_NOTHING])
+        return "\n\n".join(lines or [NOTHING_FOUND])
     lines.append(f"{summary_words(preview.places)}: {budget_words(preview)}.")
     lines.append(_table(preview.places))
     return "\n\n".join(lines)
