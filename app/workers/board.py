@@ -103,6 +103,8 @@ class WorkerBoard:
         if self.embedding is not None:
             jobs = (*jobs, self.embedding)
         self._workers = {job.name: self._worker_for(job, jitter) for job in jobs}
+        if self.embedding is not None:
+            self.embedding.is_stopping = self._workers[self.embedding.name].is_stopping
         self._lock = threading.Lock()
         self._host: Host | None = None
         self._runs: dict[WorkerName, _Run] = {}

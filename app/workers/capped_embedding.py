@@ -37,11 +37,11 @@ class CappedEmbedding:
         self._guard = guard or SpendGuard(settings, Spending(store))
         self._spent = Ledger()
 
-    def space(self, embedder: Embedder) -> Space:
+    def space(self, embedder: Embedder, is_cancelled: IsCancelled) -> Space:
         """Return an embedder's space. Raises as `vectors` where a server has to be asked for it."""
-        if getattr(embedder, "knows_space", True):
-            return embedder.space
-        return self._capped(embedder, [_PROBE], lambda: embedder.space)
+        if not getattr(embedder, "knows_space", True):
+            self.vectors(embedder, [_PROBE], is_cancelled)  # the property could not be stopped
+        return embedder.space
 
     def vectors(
         self, embedder: Embedder, texts: Sequence[str], is_cancelled: IsCancelled

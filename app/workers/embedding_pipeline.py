@@ -75,6 +75,9 @@ class EmbeddingPipeline:
     `ProviderError` while there is none. Spaces are left as they are when another becomes active, so
     going back to one costs nothing. An embedder may have more than the port says: a `space_name`
     that asks nobody, and what `CappedEmbedding` asks of servers; `guard` is the one of all workers.
+
+    Attributes:
+        is_stopping: Whether its worker is to stop, asked while a server is asked for its space.
     """
 
     name = WorkerName.EMBEDDING_PIPELINE
@@ -89,6 +92,7 @@ class EmbeddingPipeline:
     ) -> None:
         self._store = store
         self._settings = settings
+        self.is_stopping: IsCancelled = lambda: False
         self._active = active
         self._capped = CappedEmbedding(store, settings, guard)
         self._passages = Passages(store)
@@ -221,7 +225,7 @@ class EmbeddingPipeline:
 
     def _turn_to_active(self) -> Space:
         embedder = self._active()
-        space = self._capped.space(embedder)
+        space = self._capped.space(embedder, self.is_stopping)
         if space != self._space:
             if self._space is not None:
                 # What one model refused another may take.

@@ -132,7 +132,7 @@ class KnowledgeExtractor:
         """Return whether an exchange ended, or a conversation left the trash or changed."""
         if changed.turns_completed or changed.settings & _CONCERNED:
             self._news = True
-        return self._news or bool(changed.conversations)
+        return self._news or bool(changed.conversations or changed.providers)
 
     def waiting_words(self, count: int) -> str:
         """Return how many exchanges wait, in words."""

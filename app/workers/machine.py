@@ -109,6 +109,10 @@ class Worker(Generic[Item, Result]):
         """
         return replace(self._status, enabled=self._is_enabled())
 
+    def is_stopping(self) -> bool:
+        """Return whether its host wants it to end; never waits."""
+        return self._stop.is_set()
+
     def wake(self) -> None:
         """Make it look for work at once, also when it is blocked; never waits."""
         self._woken.set()

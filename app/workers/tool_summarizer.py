@@ -100,7 +100,10 @@ class ToolSummarizer:
     def wakes_for(self, changed: Changed) -> bool:
         """Return whether an exchange ended, or a conversation left the trash or changed."""
         return bool(
-            changed.turns_completed or changed.conversations or changed.settings & _CONCERNED
+            changed.turns_completed
+            or changed.conversations
+            or changed.providers
+            or changed.settings & _CONCERNED
         )
 
     def waiting_words(self, count: int) -> str:
