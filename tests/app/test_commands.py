@@ -251,7 +251,7 @@ def test_recall_is_tried_without_saving_and_passages_are_voted_for(desk: Desk) -
     assert "things found" in words or "thing found" in words
     assert "1,200 tokens (rag_max_tokens)" in words
     assert "(commonplace://1/0)" in words
-    number = words.partition("| conversation |")[0].splitlines()[-1].strip("| ")
+    number = words.partition("| conversation: ")[0].splitlines()[-1].strip("| ")
     passage = PassageId(int(number))
 
     assert desk.says(f"/rag upvote {number}") == (
@@ -294,8 +294,8 @@ def test_recall_says_what_it_found_last(desk: Desk) -> None:
     link = f"(commonplace://{talk.conversation.id}/0)"
     assert f"[Which bolt holds the saddle?]{link}. 1 of 2 things found is brought in." in words
     assert "Recall took longer than 0.5 s" in words
-    assert "| 7 | fact |" in words
-    assert "| 8 | fact |" not in words
+    assert "| 7 | fact: " in words
+    assert "| 8 | fact: " not in words
 
 
 # -- /tag, /export, /import

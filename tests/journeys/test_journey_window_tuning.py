@@ -57,11 +57,14 @@ async def opened(user: User) -> SettingsDialog:
 
 def shown(dialog: SettingsDialog) -> list[RecalledPlace]:
     """Return what the list says would be brought in."""
+    return [place for place in found(dialog) if place.item.injected]
+
+
+def found(dialog: SettingsDialog) -> list[RecalledPlace]:
+    """Return all that is listed."""
     model = dialog.memory.preview.model
     values = (model.value_at(model.index(number)) for number in range(model.rowCount()))
-    return [
-        each.place for each in values if isinstance(each, PreviewRow) and each.place.item.injected
-    ]
+    return [each.place for each in values if isinstance(each, PreviewRow)]
 
 
 async def test_what_the_preview_brings_in_is_what_the_next_message_is_sent_with(
@@ -116,6 +119,11 @@ async def test_changes_are_undone_and_a_thing_found_is_opened(user: User, server
     user.click("Undo changes")
     await user.until(lambda: shown(dialog) != [])
     await user.until_so(lambda services: services.settings.chosen().keys() == {"default_model"})
+
+    user.choose(pane.box, TALKS[3][0])
+    await user.until(lambda: any(place.text == TALKS[3][0] for place in found(dialog)))
+    user.choose(pane.box, TALKS[0][0])
+    await user.until(lambda: any(place.text == TALKS[0][0] for place in shown(dialog)))
 
     user.click_row(pane.list, TALKS[0][0])
 

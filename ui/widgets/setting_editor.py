@@ -26,6 +26,7 @@ _SLIDER_STEPS = 100
 _TOKEN_STEP = 50
 _MOST = 100_000
 _SPIN_CHARS = 16
+_SPIN_MARGIN_PX = 6
 
 
 class SettingEditor(QWidget):
@@ -134,6 +135,7 @@ class SettingEditor(QWidget):
         box.setAccelerated(True)
         box.setFixedWidth(box.fontMetrics().averageCharWidth() * _SPIN_CHARS)
         box.setGroupSeparatorShown(True)
+        box.lineEdit().setTextMargins(_SPIN_MARGIN_PX, 0, 0, 0)
         return box
 
     def _lay_out(self) -> None:

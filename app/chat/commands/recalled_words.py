@@ -82,11 +82,11 @@ def last_words(last: LastRecall) -> str:
 
 def _table(places: Sequence[RecalledPlace]) -> str:
     rows = [
-        f"| {each.item.passage_id} | {each.item.layer.value} | {_linked(each)} "
+        f"| {each.item.passage_id} | {each.item.layer.value}: {_linked(each)} "
         f"| {each.item.relevance:.0%} | {as_markdown(fate_words(each))} |"
         for each in places
     ]
-    head = ("| Passage | | | Relevance | |", "|---|---|---|---|---|")
+    head = ("| Passage | | Relevance | |", "|---|---|---|---|")
     return "\n".join((*head, *rows))
 
 
