@@ -31,7 +31,7 @@ _ROWS = (
     ActionRow("archive", "&Conversation", "&Archive", "Ctrl+Shift+A", checkable=True),
     ActionRow("tag", "&Conversation", "&Tags\u2026", "Ctrl+T"),
     ActionRow("summaries", "&Conversation", "S&ummaries\u2026", "Ctrl+Shift+S"),
-    ActionRow("memory_here", "&Conversation", "Use &memory here", "Ctrl+Shift+M", checkable=True),
+    ActionRow("memory_here", "&Conversation", "Use &memory here", "Ctrl+Shift+U", checkable=True),
     ActionRow("delete", "&Conversation", "&Delete", "Ctrl+Shift+Backspace"),
     ActionRow("restore", "&Conversation", "Restore &from the trash"),
     ActionRow("forget", "&Conversation", "For&get for ever\u2026"),
