@@ -18,6 +18,7 @@ CommonplaceError
     ├── ManualUnavailable      no `man`, or nothing that it lists (`app.domain.manual`)
     ├── PageUnreadable         a manual page that `man` does not show (there too)
     ├── EmbedderUnavailable    texts cannot be turned into vectors now
+    │   └── ConsentMissing     the embedder sends texts to where the user did not agree to
     └── ProviderError          see `app.domain.provider_errors`
 
 Anything else that is raised is a bug of ours and reaches the report dialog and the log.
@@ -99,3 +100,7 @@ class IndexUnavailable(KnownError):
 
 class EmbedderUnavailable(KnownError):
     """Texts cannot be turned into vectors now."""
+
+
+class ConsentMissing(EmbedderUnavailable):
+    """The embedder would send texts to a server that the user did not agree to."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.domain.chat import ModelRef
-from app.domain.errors import EmbedderUnavailable, KnownError, StorageError
+from app.domain.errors import ConsentMissing, EmbedderUnavailable, KnownError, StorageError
 from app.domain.passages import Space
 from app.domain.ports import Embedder
 from app.domain.settings_schema import setting_for
@@ -249,7 +249,7 @@ class EmbedderDirectory:
         config = self._config(value)  # read once: what was agreed to is what is used
         base_url = config.url()
         if not self._is_agreed(value, base_url):
-            raise EmbedderUnavailable(
+            raise ConsentMissing(
                 f"'{value}' would send your history to {base_url.text}",
                 f"Agree to that in Settings, or with 'commonplace config set embedder {value} "
                 "--yes', or choose another embedder.",

@@ -35,7 +35,13 @@ _MOST_AT_ONCE = 100
 _AHEAD = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
 _PROBE = "hello"
 _CONCERNED = CAP_KEYS | frozenset(
-    ("embedder", "embedding_batch_size", "embedding_max_retries", "min_message_tokens")
+    (
+        "embedder",
+        "embedder_consent",
+        "embedding_batch_size",
+        "embedding_max_retries",
+        "min_message_tokens",
+    )
 )
 
 

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Callable
 from datetime import timedelta
 
-from app.domain.errors import EmbedderUnavailable, KnownError, StorageError
+from app.domain.errors import ConsentMissing, EmbedderUnavailable, KnownError, StorageError
 from app.domain.provider_errors import (
     ConnectionLost,
     KeyMissing,
@@ -28,6 +28,7 @@ _LONGEST_CHAIN = 5
 _LONGEST_ITEM_WAIT_S = 32.0
 _LONGEST_WORLD_WAIT_S = 60.0  # at most one probe a minute
 _USER_MUST_ACT = (
+    ConsentMissing,
     KeyMissing,
     KeyRejected,
     PermissionRefused,

@@ -8,11 +8,12 @@ import pytest
 
 from app.check import check
 from app.domain.changes import PassagesPut
-from app.domain.errors import EmbedderUnavailable
+from app.domain.errors import ConsentMissing, EmbedderUnavailable
+from app.domain.events import Changed
 from app.domain.ids import PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.provider_errors import KeyMissing, TimedOut
-from app.domain.workers import Ledger, WorkerState
+from app.domain.workers import Ledger, WorkerState, WorkerStatus
 from app.storage.attempts import Attempts
 from app.storage.forget import forget
 from app.storage.spending import Spending
@@ -134,6 +135,24 @@ def test_without_an_embedder_the_worker_waits_and_says_why(
     assert str(refusal) in status.last_error
     bench.refusal = None
     assert bench.run().done == 1
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [ConsentMissing("Nobody agreed to that server"), KeyMissing("There is no key")],
+    ids=["no consent", "no key"],
+)
+def test_what_only_the_user_can_change_is_not_tried_until_it_changes(
+    bench: PipelineBench, refusal: Exception
+) -> None:
+    told(bench.store, long("tea"))
+    bench.refusal = refusal
+    heard: list[WorkerStatus] = []
+    bench.board.run_until_idle([NAME], on_status=heard.append)
+    blocked = [status for status in heard if status.state is WorkerState.BLOCKED]
+    assert blocked
+    assert all(status.next_attempt_at is None for status in blocked)
+    assert bench.pipeline.wakes_for(Changed(settings=frozenset(("embedder_consent",))))
 
 
 def test_an_embedder_that_hangs_until_its_time_limit_blocks_after_three(
