@@ -115,7 +115,7 @@ def recall_options(settings: SettingValues) -> RecallOptions:
         history_limit=settings.number("rag_history_limit"),
         fact_limit=settings.number("rag_fact_limit"),
         earlier_limit=settings.number("auto_rag_top_k"),
-        half_life_days=settings.share("rag_recency_half_life_days"),
+        half_life_days=settings.real("rag_recency_half_life_days"),
         is_related_wanted=settings.flag("rag_enabled"),
         is_earlier_wanted=settings.flag("auto_rag_enabled"),
     )

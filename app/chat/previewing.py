@@ -154,7 +154,7 @@ class RecallPreviews:
         plan = self._planned(words, conversation_id)
         tools = self._toolbox.offered_in(plan.conversation)
         limits = limits_of(self._context_tokens(ModelRef.parse(plan.exchange.model or "")))
-        half_life = settings.share(_HALF_LIFE)
+        half_life = settings.real(_HALF_LIFE)
 
         def everything(_looked: Looked) -> Question | None:
             if not plan.conversation.recalls:
@@ -169,7 +169,7 @@ class RecallPreviews:
 
     def suits(self, asked: Asked, tried: Mapping[str, SettingValue]) -> bool:
         """Return whether what was found is what there is to find; else it is to be asked again."""
-        return TriedSettings(self._settings, tried).share(_HALF_LIFE) == asked.half_life_days
+        return TriedSettings(self._settings, tried).real(_HALF_LIFE) == asked.half_life_days
 
     def preview(
         self,

@@ -27,8 +27,8 @@ class Passage:
 
     `source_id` is the id of that record within its kind (for `turn` and `exchange_summary` the
     exchange, for `conversation_summary` the conversation, for `man_page` the page). `content_hash` is the SHA-256 of the
-    text, hex, first 32 digits. `tokens` is an estimate of the text's length; 0 marks an incomplete
-    turn, which only the text index holds.
+    text, hex, first 32 digits. `tokens` is an estimate of the text's length; 0 marks a turn
+    that is incomplete or that Recall alone answered, which only the text index holds.
     """
 
     id: PassageId

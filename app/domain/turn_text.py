@@ -101,17 +101,16 @@ def turn_passage(
 ) -> Passage | None:
     """Return the passage of an exchange, or None when it has no words.
 
-    `messages` are the exchange's, in path order.
+    `messages` are the exchange's, in path order. To what Recall alone answered the question is all
+    there is: it has no tokens, as if the turn were incomplete.
     """
-    words = turn_text(
-        (message.role, message.blocks)
-        for message in messages
-        if not is_quoting(message.role, message.model)
-    )
+    own = [each for each in messages if not is_quoting(each.role, each.model)]
+    words = turn_text((message.role, message.blocks) for message in own)
     text = words.embedded
     if not text and not words.results:
         return None
-    complete = exchange.status is ExchangeStatus.COMPLETED
+    is_echo = len(own) < len(messages) and not (words.assistant or words.calls)
+    complete = exchange.status is ExchangeStatus.COMPLETED and not is_echo
     return Passage(
         id=passage_id,
         kind=PassageKind.TURN,

@@ -1,8 +1,8 @@
-"""Relevance: how likely it is that a result answers, on one scale for every embedder.
+"""The background of an embedder's space, and so one scale for all of them.
 
 A cosine means nothing by itself: unrelated texts have .06 in one space and .75 in another. So each
 space is measured once on questions and messages that have nothing to do with each other, and a
-cosine counts by how far it stands out from those. The numbers: packaging/decisions/0030-ranking.md.
+cosine counts by how far it stands out from those. What is made of it: `app.index.evidence`.
 """
 
 import math
@@ -20,7 +20,7 @@ LEAST_DEVIATION = 1e-3  # of an embedder that finds everything alike
 
 # What somebody says in one chat is nearer to their other chats than our topics are to each other:
 # with the built-in model .062 with a deviation of .086 on chats between people, .044 and .077 here.
-# `relevance` was fitted to the former, so every space is moved by as much.
+# Relevance was fitted to the former, so every space is moved by as much.
 _NEARER_BY_DEVIATIONS = 0.23
 _WIDER_TIMES = 1.12
 
@@ -31,22 +31,6 @@ class Background:
 
     mean: float
     deviation: float
-
-
-def relevance(cosine: float, word_share: float, background: Background) -> float:
-    """Return 0 to 1 for a result found by meaning and words.
-
-    `cosine` is the best in its context, `word_share` the context's BM25 as a share (0-1) of the
-    summed idf of the question's words.
-    """
-    deviation = max(background.deviation, LEAST_DEVIATION)
-    distance = (cosine - background.mean) / deviation
-    return sigmoid(-3.48 + 0.385 * distance + 2.49 * word_share)
-
-
-def relevance_by_words(word_share: float) -> float:
-    """Return 0 to 1 for a result where no vectors took part; `word_share` as in `relevance`."""
-    return sigmoid(-1.92 + 3.23 * word_share)
 
 
 def measured(embedder: Embedder, cancelled: Callable[[], bool] | None = None) -> Background:

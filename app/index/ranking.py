@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.ids import PARTS_OF_A_PASSAGE, PartId
-from app.index.calibration import Background, relevance, relevance_by_words
 from app.index.question import Question
 from app.index.text_ranking import Ids, Survey
 from app.index.text_schema import speaker_number
@@ -40,7 +39,10 @@ Cosines = Mapping[PartId, float]
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One line of a ranking; `relevance` is 0-1, `cosine` None where no vector took part."""
+    """One line of a ranking; `cosine` is None where no vector took part.
+
+    `relevance` is 0-1: 0 as ranked, until `app.index.evidence` judges the whole ranking.
+    """
 
     part_id: PartId
     score: float
@@ -55,27 +57,21 @@ def neighbourhood(survey: Survey) -> frozenset[PartId]:
     return frozenset(PartId(int(each)) for each in np.unique(ids) if each)
 
 
-def rank(
-    question: Question,
-    survey: Survey,
-    cosines: Cosines | None = None,
-    background: Background | None = None,
-) -> list[Ranked]:
+def rank(question: Question, survey: Survey, cosines: Cosines | None = None) -> list[Ranked]:
     """Return the candidates, best first; of equals the newer.
 
-    Without `cosines` (of `neighbourhood`) and the `background` of their space, words alone rank.
+    Without `cosines` (of `neighbourhood`) words alone rank.
     """
     if not len(survey.parts):
         return []
     table = features(question, survey, cosines)
     scores = _with_company(survey.parts, table @ WEIGHTS)
-    relevances = _relevance(survey, cosines, background)
     order = np.lexsort((-survey.parts, -scores))
     return [
         Ranked(
             part_id=(part := PartId(int(survey.parts[row]))),
             score=float(scores[row]),
-            relevance=float(relevances[row]),
+            relevance=0.0,
             cosine=cosines.get(part) if cosines is not None else None,
             coverage=float(survey.coverage[row]),
         )
@@ -172,14 +168,3 @@ def _speaker_named(question: Question, survey: Survey) -> Numbers:
     if not named or named == speaking:
         return np.zeros(len(survey.parts))
     return np.isin(survey.speakers, list(named)).astype(float)
-
-
-def _relevance(survey: Survey, cosines: Cosines | None, background: Background | None) -> Numbers:
-    """Return how likely each answers the query at all, 0-1, comparable between queries."""
-    if not cosines or background is None:
-        return np.array([relevance_by_words(each) for each in survey.coverage])
-    ids = np.concatenate([survey.parts[:, None], survey.before, survey.after], axis=1)
-    best = _looked_up(cosines, ids, -1.0).max(axis=1).tolist()
-    share = survey.context / survey.weight if survey.weight else np.zeros(len(best))
-    pairs = zip(best, share.tolist(), strict=True)
-    return np.array([relevance(cosine, each, background) for cosine, each in pairs])

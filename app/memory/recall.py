@@ -80,8 +80,8 @@ class RecallService:
     ) -> Retrieved:
         """Return what was found for a question asked in a conversation (None: a new one).
 
-        Neither that conversation, nor what is private, in the trash or archived, nor what the user
-        asked never to use again comes back. A question that names nothing finds nothing. What
+        Neither that conversation, nor what is private, in the trash or archived, nor what nobody
+        answered, nor what the user asked never to use again comes back. A question that names nothing finds nothing. What
         fails leaves its part empty and says so in `notice`, and so does `is_cancelled`, asked
         between the parts.
         """
@@ -188,7 +188,8 @@ class RecallService:
     def _earlier(self, asking: Asking, retrieval: "_Retrieval") -> None:
         """Find messages of the segment; all are considered, those that the prompt holds left out."""
         own = IdSet(self._reads.turns_of(retrieval.segment.exchange_ids))
-        scope = Scope(own.without(retrieval.refused), IdSet())
+        left_out = retrieval.refused | self._search.standing().unanswered
+        scope = Scope(own.without(left_out), IdSet())
         ranked = self._finder.ranked(asking, scope)
         kept = retrieval.weighed(ranked[:_CONSIDERED], {})
         found: list[FoundMessage] = []

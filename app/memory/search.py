@@ -42,6 +42,8 @@ from app.storage.store import Store
 CANDIDATES = 120  # of each list: by words, by the words around, by meaning
 
 _SIDE_CANDIDATES = 60  # of a kind of which a few are shown
+_NO_ANSWER = 0.25  # at most is the relevance of a turn that only asks
+_BEHIND_BEST = 0.5  # and at most this share of the best answer's
 _ALL = 1_000_000
 
 
@@ -63,11 +65,14 @@ class Standing:
     """Passages that do not rank among turns.
 
     `unasked` are all that a plain search leaves out, `apart` those that rank with turns under no
-    filter: summaries of exchanges, and `sides`, which rank by kind and hold no hidden ones.
+    filter: summaries of exchanges, what is `unanswered`, and `sides`, which rank by kind and hold no
+    hidden ones.
     """
 
     unasked: IdSet
+    hidden: IdSet
     apart: IdSet
+    unanswered: IdSet
     sides: Mapping[PassageKind, IdSet]
 
 
@@ -90,7 +95,7 @@ def ranking_of(found: Considered, prior: float = 0.0) -> list[Ranked]:
 
     `prior` are log odds of it.
     """
-    ranked = rank(found.question, found.survey, found.cosines, found.background)
+    ranked = rank(found.question, found.survey, found.cosines)
     return judged(ranked, found.survey, found.cosines, found.background, found.passages, prior)
 
 
@@ -142,7 +147,8 @@ class SearchService:
         Without `by_meaning` words alone rank, which takes no embedding. Exchanges' summaries are
         found only when `kinds` asks for them: the turns they are made of rank better. Facts,
         memories, tool summaries and manual pages rank apart, each kind by itself, and take a quarter
-        of the places at most from turns, unless `kinds` asks for them. Raises InvalidInput for a
+        of the places at most from turns, unless `kinds` asks for them. So do turns that nobody
+        answered, by their words, behind all that may be an answer. Raises InvalidInput for a
         query or limit that cannot be taken, IndexUnavailable.
         """
         started = time.perf_counter()
@@ -218,6 +224,9 @@ class SearchService:
             ranked = by_words_and_meaning(ranked)
         ranked = ranked if look is not None else _with_words(ranked)
         sides = self._sides(query, look, scope.allowed) if kinds is None else []
+        if kinds is None or PassageKind.TURN in kinds:
+            most = max((_BEHIND_BEST * each.relevance for each in ranked[:1]), default=1.0)
+            sides.append(self._unanswered(query, scope.allowed, min(most, _NO_ANSWER)))
         most = most_of_a_kind(query.limit, len({passage_of(each.part_id) for each in ranked}))
         rankings = [(ranked, query.limit), *((side, most) for side in sides)]
         results, *beside = self._results.of_each(query, rankings)
@@ -234,6 +243,19 @@ class SearchService:
                 scope = Scope(kept, IdSet(), _SIDE_CANDIDATES, kind)
                 ranked.append(by_words_and_meaning(self._ranked(query, look, scope)))
         return ranked
+
+    def _unanswered(self, query: SearchQuery, allowed: IdSet | None, most: float) -> list[Ranked]:
+        """Return the turns that only ask, at most so relevant.
+
+        The same question asked before holds all of its words, and answers none of them.
+        """
+        standing = self.standing()
+        asked = standing.unanswered
+        kept = asked.without(standing.hidden) if allowed is None else asked & allowed
+        if not len(kept):
+            return []
+        ranked = _with_words(self._ranked(query, None, Scope(kept, IdSet(), _SIDE_CANDIDATES)))
+        return [replace(each, relevance=min(each.relevance, most)) for each in ranked]
 
     def look(self, query: SearchQuery) -> Look | None:
         """Return the query's place in the answering space, None where words alone can find."""
@@ -284,7 +306,8 @@ class SearchService:
         if kinds is None and not _has_filters(query):
             return Scope(None, self.standing().unasked)
         allowed = IdSet(self._passages.allowed(query, kinds))
-        return Scope(allowed, IdSet() if kinds else self.standing().apart)
+        standing = self.standing()
+        return Scope(allowed, standing.unanswered if kinds else standing.apart)
 
     def _listed(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> list[Ranked]:
         """Return the newest passages that the filters leave, when there is nothing to rank by."""
@@ -298,13 +321,14 @@ class SearchService:
         with self._lock:
             if self._standing is None:
                 hidden = IdSet(self._passages.hidden())
-                apart = IdSet(self._passages.of_kind(PassageKind.EXCHANGE_SUMMARY))
+                unanswered = IdSet(self._passages.unanswered())
+                apart = unanswered | IdSet(self._passages.of_kind(PassageKind.EXCHANGE_SUMMARY))
                 sides = {}
                 for kind in SIDE_KINDS:
                     side = IdSet(self._passages.of_kind(kind))
                     sides[kind] = side.without(hidden)
                     apart |= side
-                self._standing = Standing(hidden | apart, apart, sides)
+                self._standing = Standing(hidden | apart, hidden, apart, unanswered, sides)
             return self._standing
 
     def _on_changed(self, changed: Changed) -> None:

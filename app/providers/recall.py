@@ -18,12 +18,14 @@ from app.domain.chat import (
 )
 from app.domain.conversations import Role
 from app.domain.ids import ConversationId
-from app.domain.passages import SearchResult
+from app.domain.passages import PassageKind, SearchResult
 from app.domain.text import as_markdown, one_line
 
 RECALL = "recall"
 _PASSAGES = 6
-_NEAREST = 3  # shown when nothing fits
+_NEAREST = 3  # shown when nothing fits for certain
+_MAYBE = 0.3  # relevance: below what recall takes, but right as often as not
+_LEAST = 0.035  # relevance: what is less has nothing to do with the question
 _QUESTION_LIMIT_CHARS = 160
 _ANSWERS_KEPT = 16
 _NO_MODEL = (
@@ -78,8 +80,29 @@ class RecallModel:
 
 
 def _quoted(found: Sequence[SearchResult]) -> Sequence[SearchResult]:
-    """Return what is worth quoting: all that fits, else the nearest three."""
-    return [result for result in found if not result.is_weak] or found[:_NEAREST]
+    """Return what is worth quoting: all that fits, else the nearest three that may.
+
+    A summary is left out where turns of its conversation are quoted: it says them again.
+    """
+    fitting = (
+        [each for each in found if not each.is_weak]
+        or [each for each in found if each.relevance >= _MAYBE][:_NEAREST]
+        or [each for each in found if each.relevance >= _LEAST][:_NEAREST]
+    )
+    told = {each.conversation_id for each in fitting if not _is_summary(each)}
+    return [each for each in fitting if not (_is_summary(each) and each.conversation_id in told)]
+
+
+def _is_summary(result: SearchResult) -> bool:
+    return result.kind is PassageKind.CONVERSATION_SUMMARY
+
+
+def _opening(best: SearchResult) -> str:
+    if not best.is_weak:
+        return "From your conversations:\n\n"
+    if best.relevance >= _MAYBE:
+        return "This may be it, from your conversations:\n\n"
+    return "Nothing fits well. The nearest in your conversations:\n\n"
 
 
 def _answer(quoted: Sequence[SearchResult]) -> list[str]:
@@ -89,11 +112,7 @@ def _answer(quoted: Sequence[SearchResult]) -> list[str]:
             "Import your past chats, or ask with other words.\n\n",
             _NO_MODEL,
         ]
-    parts = [
-        "From your conversations:\n\n"
-        if not quoted[0].is_weak
-        else "Nothing fits well. The nearest in your conversations:\n\n"
-    ]
+    parts = [_opening(quoted[0])]
     order = {result.conversation_id: place for place, result in reversed(list(enumerate(quoted)))}
     grouped = sorted(quoted, key=lambda result: order[result.conversation_id])
     for _, group in groupby(grouped, key=lambda result: result.conversation_id):
@@ -107,7 +126,8 @@ def _conversation(results: Sequence[SearchResult]) -> str:
     for result in results:
         question = one_line(result.user_question, _QUESTION_LIMIT_CHARS)
         link = f"commonplace://{result.conversation_id}/{result.turn_number or 0}"
-        title = as_markdown(question) or "Open the turn"
+        other = "Summary of the conversation" if _is_summary(result) else "Open the turn"
+        title = as_markdown(question) or other
         lines.append(f"[{title}]({link}) · {result.relevance:.0%}\n")
         quote = result.snippet.strip().replace("\n", "\n> ")
         lines.append(f"> {_quotable(quote)}\n")

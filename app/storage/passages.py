@@ -8,12 +8,26 @@ import numpy.typing as npt
 
 from app.domain.ids import PARTS_OF_A_PASSAGE, ConversationId, MessageId, PartId, PassageId
 from app.domain.passages import PassageKind, PassageText, SearchQuery
+from app.domain.turn_text import QUOTING_MODEL
 from app.storage.database import Connection
 from app.storage.passage_texts import PassagePlace, shown_of, texts_of
 from app.storage.store import Store
 from app.storage.times import to_db
 
 Ids = npt.NDArray[np.int64]
+
+
+_UNANSWERED = """WITH asked AS (
+        SELECT p.id, p.conversation_id FROM passage p
+        WHERE p.kind = 'turn' AND p.tokens = 0 AND NOT EXISTS (
+            SELECT 1 FROM exchange_message l JOIN message m ON m.id = l.message_id
+            WHERE l.exchange_id = p.exchange_id AND m.role = 'assistant' AND m.text <> ''
+            AND m.model IS DISTINCT FROM ?))
+    SELECT id FROM asked UNION ALL
+    SELECT s.id FROM passage s WHERE s.kind = 'conversation_summary'
+    AND s.conversation_id IN (SELECT conversation_id FROM asked)
+    AND NOT EXISTS (SELECT 1 FROM passage t ANTI JOIN asked ON asked.id = t.id
+        WHERE t.conversation_id = s.conversation_id AND t.kind = 'turn')"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +161,13 @@ class Passages:
         """Return all passages of one kind."""
         ids = self._ids("SELECT id FROM passage WHERE kind = ?", [kind.value])
         return frozenset(map(PassageId, ids.tolist()))
+
+    def unanswered(self) -> Ids:
+        """Return the turns that are nothing but a question, and summaries of nothing but such turns.
+
+        The answer failed before it began, or Recall alone answered.
+        """
+        return self._ids(_UNANSWERED, [QUOTING_MODEL])
 
     def of_conversations(self, ids: Iterable[ConversationId]) -> Ids:
         """Return all passages of some conversations."""

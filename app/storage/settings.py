@@ -46,6 +46,10 @@ class SettingValues:
 
     def share(self, key: str) -> float:
         """Return a setting that is a number between 0 and 1."""
+        return self.real(key)
+
+    def real(self, key: str) -> float:
+        """Return a setting that is any number."""
         value = self.get(key)
         if not isinstance(value, int | float):
             raise TypeError(f"{key} is not a number")

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.ids import PartId, part_id
-from app.index.calibration import Background, relevance, relevance_by_words
 from app.index.question import Question, read_question
 from app.index.ranking import FEATURES, WEIGHTS, Ranked, features, neighbourhood, rank
 from app.index.text_ranking import Survey
@@ -18,7 +17,6 @@ from app.index.traits import NEAR, Traits
 
 PLAIN = Traits(20)
 ASKS = Traits(8, asking=1.0)
-BACKGROUND = Background(0.06, 0.09)
 QUESTION = read_question("where is the rake")
 
 OLD, NEW, OTHER = (part_id(number, 0) for number in (1, 2, 3))
@@ -53,8 +51,7 @@ def surveyed(*rows: Mapping[str, Any]) -> Survey:
 def order(
     survey: Survey, question: Question = QUESTION, cosines: Mapping[PartId, float] | None = None
 ) -> list[int]:
-    background = None if cosines is None else BACKGROUND
-    return [each.part_id for each in rank(question, survey, cosines, background)]
+    return [each.part_id for each in rank(question, survey, cosines)]
 
 
 def test_each_weight_has_its_feature() -> None:
@@ -177,10 +174,10 @@ def test_nothing_ranks_nothing() -> None:
     assert rank(QUESTION, surveyed()) == []
 
 
-def test_one_candidate_has_a_rank_and_a_relevance() -> None:
+def test_one_candidate_is_ranked_and_not_yet_judged() -> None:
     survey = surveyed({"part": OLD, "coverage": 1.0})
     (found,) = rank(QUESTION, survey)
-    assert found == Ranked(OLD, found.score, relevance_by_words(1.0), None, 1.0)
+    assert found == Ranked(OLD, found.score, 0.0, None, 1.0)
     assert found.score == pytest.approx((features(QUESTION, survey, None) @ WEIGHTS).item())
 
 
@@ -195,21 +192,12 @@ def test_a_turn_both_of_whose_sides_fit_comes_before_one_that_fits_by_one() -> N
     assert order(one)[0] == alone["part"], "the newer of equals"
 
 
-def test_without_vectors_words_alone_say_how_relevant_it_is() -> None:
-    survey = surveyed({"part": OLD, "coverage": 0.2}, {"part": NEW, "coverage": 0.9})
-    found = {each.part_id: each for each in rank(QUESTION, survey)}
-    assert found[OLD].relevance == pytest.approx(relevance_by_words(0.2))
-    assert found[NEW].relevance == pytest.approx(relevance_by_words(0.9))
-    assert {each.cosine for each in found.values()} == {None}
-
-
-def test_relevance_takes_the_best_cosine_of_the_context() -> None:
+def test_a_cosine_is_the_messages_own_and_none_without_vectors() -> None:
     beside = part_id(7, 0)
-    survey = surveyed({"part": OLD, "after": (beside,), "context": 3.0}, {"part": NEW})
-    cosines = {OLD: 0.2, beside: 0.7}
-    found = {each.part_id: each for each in rank(QUESTION, survey, cosines, BACKGROUND)}
-    assert found[OLD].relevance == pytest.approx(relevance(0.7, 3.0 / 4.0, BACKGROUND))
+    survey = surveyed({"part": OLD, "after": (beside,)}, {"part": NEW})
+    found = {each.part_id: each for each in rank(QUESTION, survey, {OLD: 0.2, beside: 0.7})}
     assert (found[OLD].cosine, found[NEW].cosine) == (0.2, None)
+    assert {each.cosine for each in rank(QUESTION, survey)} == {None}
 
 
 def test_the_neighbourhood_is_all_whose_cosines_count() -> None:
@@ -247,7 +235,6 @@ def test_any_candidates_are_ranked_each_once_by_real_numbers(
     numbered = [{**row, "part": at + 1} for at, row in enumerate(rows)]
     survey, question = surveyed(*numbered), read_question(text)
     assert np.isfinite(features(question, survey, cosines)).all()
-    ranked = rank(question, survey, cosines, BACKGROUND if cosines is not None else None)
+    ranked = rank(question, survey, cosines)
     assert sorted(each.part_id for each in ranked) == list(range(1, len(rows) + 1))
     assert [each.score for each in ranked] == sorted((x.score for x in ranked), reverse=True)
-    assert all(0 <= each.relevance <= 1 for each in ranked)

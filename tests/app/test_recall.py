@@ -67,6 +67,32 @@ def test_what_hardly_fits_is_called_so() -> None:
     assert said.startswith("Nothing fits well. The nearest in your conversations:")
 
 
+def test_what_fits_to_some_degree_is_called_so() -> None:
+    said = answer(replace(RESULT, relevance=0.46, is_weak=True))
+    assert said.startswith("This may be it, from your conversations:")
+    far = replace(RESULT, relevance=0.1, is_weak=True, conversation_title="Bicycles")
+    assert "Bicycles" not in answer(replace(RESULT, relevance=0.46, is_weak=True), far)
+
+
+def test_what_has_nothing_to_do_with_it_is_not_quoted() -> None:
+    nothing = replace(RESULT, relevance=0.02, is_weak=True)
+    assert answer(nothing).startswith("I found nothing about that in your conversations.")
+    poor = [replace(RESULT, relevance=0.09, is_weak=True, turn_number=n) for n in range(5)]
+    assert answer(*poor, nothing).count("commonplace://") == 3
+
+
+def test_a_summary_is_called_so_and_says_nothing_again() -> None:
+    summary = replace(
+        RESULT, kind=PassageKind.CONVERSATION_SUMMARY, user_question="", turn_number=None,
+        snippet="About herbs.",
+    )  # fmt: skip
+    assert "[Summary of the conversation](commonplace://7/0) · 80%" in answer(summary)
+    assert "About herbs." not in answer(RESULT, summary)
+    assert "About herbs." in answer(
+        replace(RESULT, conversation_id=ConversationId(8), relevance=0.9), summary
+    )
+
+
 def test_what_hardly_fits_is_left_out_beside_what_does() -> None:
     weak = replace(RESULT, relevance=0.1, is_weak=True, conversation_title="Bicycles")
     assert "Bicycles" not in answer(RESULT, weak)
