@@ -35,6 +35,7 @@ from app.workers.summariser import ChosenSummariser, ExtractiveSummariser, Summa
 from app.workers.tool_lines import ToolLines
 from app.workers.tool_summarizer import ToolSummarizer
 from app.workers.verdicts import Jitter, full_jitter
+from app.workers.wording import wait_words
 
 Host = Callable[[Callable[[], None]], None]
 
@@ -176,12 +177,15 @@ class WorkerBoard:
 
     def warnings(self, names: Collection[WorkerName] | None = None) -> tuple[str, ...]:
         """Return what the user should know of workers (None: all), in sentences; never waits."""
-        return tuple(
-            words
-            for name, worker in self._workers.items()
-            if names is None or name in names
-            for words in _warnings_about(worker, worker.status())
-        )
+        waiting: dict[str, list[str]] = {}
+        words: list[str] = []
+        for name, worker in self._workers.items():
+            if names is None or name in names:
+                status = worker.status()
+                words += _warnings_about(worker, status)
+                if status.enabled and status.state is WorkerState.BLOCKED:
+                    waiting.setdefault(status.blocked_by, []).append(LABELS[name])
+        return (*(wait_words(who, why) for why, who in waiting.items()), *words)
 
     # -- steering
 
@@ -376,8 +380,6 @@ def _warnings_about(worker: Worker[Any, Any], status: WorkerStatus) -> list[str]
     words = []
     if waiting > 0 and not status.enabled:
         words.append(f"{worker.waiting_words(waiting)}, {label} is off.")
-    elif status.state is WorkerState.BLOCKED:
-        words.append(f"{label.capitalize()} waits: {status.blocked_by}")
     if status.set_aside:
         times = "item was" if status.set_aside == 1 else "items were"
         words.append(

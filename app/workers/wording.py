@@ -79,6 +79,13 @@ def failed_item_words(item: FailedItem) -> tuple[str, str, str]:
     return what or f"item {item.item_id}", f"{tries}, {when}", item.error
 
 
+def wait_words(labels: Sequence[str], why: str) -> str:
+    """Return who waits for the same thing, in one sentence."""
+    *others, last = labels
+    who = f"{', '.join(others)} and {last}" if others else last
+    return f"{who[:1].upper()}{who[1:]} {'wait' if others else 'waits'}: {why}"
+
+
 def activity_words(statuses: Sequence[WorkerStatus]) -> str:
     """Return what all workers together are doing, in a few words."""
     working = [each for each in statuses if each.state is WorkerState.RUNNING]

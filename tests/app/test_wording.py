@@ -13,6 +13,7 @@ from app.workers.wording import (
     failed_item_words,
     percent_words,
     size_words,
+    wait_words,
     worker_words,
 )
 
@@ -99,6 +100,12 @@ def test_a_switch_counts_before_the_thread_behind_it_has_followed(
     state: WorkerState, enabled: bool, words: str
 ) -> None:
     assert worker_words(replace(WORKING, state=state, enabled=enabled)).state == words
+
+
+def test_all_that_wait_for_the_same_thing_are_named_in_one_sentence() -> None:
+    assert wait_words(["the indexer"], "No key.") == "The indexer waits: No key."
+    both = wait_words(["the indexer", "the reader", "the extractor"], "No key.")
+    assert both == "The indexer, the reader and the extractor wait: No key."
 
 
 def test_an_unknown_price_is_never_nothing() -> None:

@@ -34,7 +34,6 @@ class WorkersController(QObject):
         self._totals_due.timeout.connect(self._on_totals_due)
         window.dashboard.switched.connect(self._on_dashboard_switched)
         window.dashboard.run_requested.connect(self._on_dashboard_run_requested)
-        window.dashboard.retry_requested.connect(self._on_retry_requested)
         window.dashboard.failures_requested.connect(self._on_dashboard_failures_requested)
         window.dock.visibilityChanged.connect(self._on_dock_visibility_changed)
         bridge.worker_changed.connect(self._on_worker_changed)
@@ -67,7 +66,7 @@ class WorkersController(QObject):
     async def _run_now(self, name: WorkerName) -> None:
         await self._bridge.write(lambda: self._services.workers.run_now(name))
 
-    def _on_retry_requested(self, name: WorkerName, items: Sequence[int] | None = None) -> None:
+    def _on_failures_retry_requested(self, name: WorkerName, items: Sequence[int] | None) -> None:
         self._bridge.carry_out(self._retry(name, items))
 
     async def _retry(self, name: WorkerName, items: Sequence[int] | None) -> None:
@@ -78,7 +77,7 @@ class WorkersController(QObject):
         if self._failures is not None:
             self._failures.close()
         self._failures = dialog = FailuresDialog(name, self._window)
-        dialog.retry_requested.connect(self._on_retry_requested)
+        dialog.retry_requested.connect(self._on_failures_retry_requested)
         dialog.finished.connect(self._on_failures_finished)
         self._bridge.start("failures", self._show_failures(name))
         dialog.open()

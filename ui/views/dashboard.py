@@ -52,14 +52,12 @@ class Dashboard(QScrollArea):
         switched: (WorkerName, bool): a worker should be on or off.
         run_requested: The WorkerName that should look for work now.
         failures_requested: The WorkerName whose retry queue is to be shown.
-        retry_requested: The WorkerName that should try again all it failed at.
         allow_requested: The user wants to be asked whether history may be sent to a model.
     """
 
     switched = Signal(object, bool)
     run_requested = Signal(object)
     failures_requested = Signal(object)
-    retry_requested = Signal(object)
     allow_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -95,7 +93,6 @@ class Dashboard(QScrollArea):
             card.switched.connect(self.switched)
             card.run_requested.connect(self.run_requested)
             card.failures_requested.connect(self.failures_requested)
-            card.retry_requested.connect(self.retry_requested)
             self._cards[status.name] = card
             self._column.insertWidget(len(self._cards) + 1, card)
         card.show_status(status)

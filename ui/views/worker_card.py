@@ -22,13 +22,11 @@ class WorkerCard(QFrame):
     Signals:
         switched: (WorkerName, bool). run_requested: The WorkerName that should look for work now.
         failures_requested: The WorkerName whose retry queue is to be shown.
-        retry_requested: The WorkerName that should try again all it failed at.
     """
 
     switched = Signal(object, bool)
     run_requested = Signal(object)
     failures_requested = Signal(object)
-    retry_requested = Signal(object)
 
     def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -53,11 +51,8 @@ class WorkerCard(QFrame):
             "Failures\u2026", "What failed, why, and when it is tried again"
         )
         self.failures.setAccessibleName(f"{title}: failures")
-        self.retry = self._button("Try all again", "Try again at once all that failed")
-        self.retry.setAccessibleName(f"{title}: try all again")
         self.run_now.clicked.connect(self._on_run_clicked)
         self.failures.clicked.connect(self._on_failures_clicked)
-        self.retry.clicked.connect(self._on_retry_clicked)
         self._arrange()
 
     def show_status(self, status: WorkerStatus) -> None:
@@ -66,7 +61,7 @@ class WorkerCard(QFrame):
         self.switch.setChecked(status.enabled)
         self.state.setText(words.state)
         self.bar.setRange(0, max(1, status.total))
-        self.bar.setValue(status.done if status.total else 1)
+        self.bar.setValue(status.done)
         for line, said in (
             (self.counts, words.counts),
             (self.session, words.session),
@@ -78,11 +73,9 @@ class WorkerCard(QFrame):
         ):
             line.setText(said)
             line.setVisible(bool(said))
-        has_failed = bool(status.set_aside or status.waiting_retry)
-        self.failures.setVisible(has_failed)
-        self.retry.setVisible(has_failed)
-        is_busy = status.state is WorkerState.RUNNING
-        self.run_now.setEnabled(status.enabled and not is_busy)
+        self.failures.setVisible(bool(status.set_aside or status.waiting_retry))
+        self.run_now.setVisible(status.enabled)
+        self.run_now.setEnabled(status.state is not WorkerState.RUNNING)
 
     def _line(self, tone: str) -> QLabel:
         line = QLabel(self, wordWrap=True)
@@ -101,7 +94,7 @@ class WorkerCard(QFrame):
         head.addWidget(self.switch)
         head.addWidget(self.state, 1)
         foot.setContentsMargins(0, 0, 0, 0)
-        for button in (self.run_now, self.failures, self.retry):
+        for button in (self.run_now, self.failures):
             foot.addWidget(button)
         foot.addStretch(1)
         column = QVBoxLayout(self)
@@ -118,9 +111,6 @@ class WorkerCard(QFrame):
 
     def _on_failures_clicked(self) -> None:
         self.failures_requested.emit(self._name)
-
-    def _on_retry_clicked(self) -> None:
-        self.retry_requested.emit(self._name)
 
     def _on_switch_clicked(self, on: bool) -> None:
         self.switched.emit(self._name, on)
