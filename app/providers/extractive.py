@@ -1,17 +1,20 @@
 """Summaries without a language model: the most central sentences of a text, in its own words. Pure.
 
-A sentence weighs by how central it is (cosine to the sum of all sentences), how much it says, where
-it stands and who says it; what repeats an earlier choice loses (maximal marginal relevance,
-Carbonell and Goldstein 1998). Centrality comes from `app.providers.extractive_space`, or from an
-embedder where its `SpaceMaker` is given. Titles and tags are `app.providers.extractive_labels`.
+Of an exchange, the sentence of each side that is most central (`app.providers.extractive_space`). Of a
+conversation, those that together say most of what it is about: each term counts once, by how many
+sentences hold it (a submodular gain, Lin and Bilmes 2011), so what repeats an earlier choice adds
+nothing. Where a sentence stands and in what manner it speaks weighs too. Embeddings were measured and
+add nothing here (packaging/decisions/0021). Titles and tags are `app.providers.extractive_labels`.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.domain.text import one_line
-from app.providers.extractive_space import Sentence, SentenceSpace, SpaceMaker, TfIdfSpace
+from app.providers.extractive_space import Sentence, TfIdfSpace
 from app.providers.extractive_text import abridged, sentences_of, terms_of
 
 MODEL = "extractive"
@@ -23,10 +26,10 @@ _EXCHANGE_READS_CHARS = 8_000  # of each side; what is central is said more than
 _CONVERSATION_READS_CHARS = 2_000  # of each side of each turn
 
 # Chosen by eye on chats and by ROUGE on long ones (`tests/bench/summaries.py`); all are flat there.
-_RELEVANCE_SHARE = 0.7  # lambda of MMR
 _FULL_TERMS = 8  # a sentence with fewer terms says less
 _EARLY_BONUS = 0.3
 _DATE = re.compile(r"\d{4}|\d{1,2}[:./-]\d{1,2}|\d+(?:st|nd|rd|th)\b|\d+\s?[%€$£°年月日]|[$€£]\d")
+_CLOSING = "\"'”’»)」』* "
 _DIGIT = re.compile(r"\d")
 _DATE_BONUS = 1.3
 _ASKING_BONUS = 1.25
@@ -34,6 +37,7 @@ _COUNTER_QUESTION = 0.5
 _ANNOUNCEMENT = 0.4  # "Here is the plan:"
 _LIST_ITEM = 0.7  # says little without the list
 _FORMULA = 0.1
+_SPEAKER = re.compile(r"\s*([^\W\d_][^\n:：]{0,30})[:：](?=\s*\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +48,25 @@ class Turn:
     answered: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side's words; `speaker` is the name that stands before them, "" for none."""
+
+    text: str
+    asks: bool
+    speaker: str = ""
+
+
 _Raw = tuple[str, bool, bool, float]  # text, asks, is_item, depth
 
 
-def summarise_exchange(turn: Turn, space: SpaceMaker = TfIdfSpace) -> str:
+def summarise_exchange(turn: Turn) -> str:
     """Return one or two sentences: what was asked, and the heart of the answer; "" without words.
 
     At most `EXCHANGE_LIMIT_CHARS`, in the turn's own language and the same for the same text.
     """
-    sentences = _understood(_sampled(_raw(turn, _EXCHANGE_READS_CHARS)))
-    weights = _weigh(sentences, space(sentences))
+    sentences = _understood(_sampled(_raw(_sides(turn), _EXCHANGE_READS_CHARS)))
+    weights = _weigh(sentences)
     asked, answered = (_best(weights, sentences, asks=side) for side in (True, False))
     parts = [
         _first_line(turn.asked) if asked is None else sentences[asked].text,
@@ -68,10 +81,11 @@ def sentences_of_conversation(turns: Sequence[Turn]) -> Sequence[Sentence]:
     Of a long conversation, turns spread evenly over it are read, so that time is bounded.
     """
     read = _spread(turns, _TURN_LIMIT)
+    names = _speakers(turn.asked for turn in read) | _speakers(turn.answered for turn in read)
     raw = [
         (text, asks, is_item, (number + depth) / len(read))
         for number, turn in enumerate(read)
-        for text, asks, is_item, depth in _raw(turn, _CONVERSATION_READS_CHARS)
+        for text, asks, is_item, depth in _raw(_sides(turn, names), _CONVERSATION_READS_CHARS)
     ]
     return _understood(_sampled(raw))
 
@@ -79,7 +93,6 @@ def sentences_of_conversation(turns: Sequence[Turn]) -> Sequence[Sentence]:
 def summarise_conversation(
     turns: Sequence[Turn],
     sentences: Sequence[Sentence] | None = None,
-    space: SpaceMaker = TfIdfSpace,
     most_sentences: int = 3,
 ) -> str:
     """Return the most telling sentences in the order they were said; "" without words.
@@ -90,51 +103,70 @@ def summarise_conversation(
     read = sentences_of_conversation(turns) if sentences is None else sentences
     if not read:
         return _joined([_first_line(turn.asked or turn.answered) for turn in turns[:1]], 200)
-    chosen = central_sentences(read, most_sentences, space)
+    chosen = central_sentences(read, most_sentences)
     return _joined([read[each].text for each in sorted(chosen)], CONVERSATION_LIMIT_CHARS)
 
 
-def central_sentences(
-    sentences: Sequence[Sentence], most: int, space: SpaceMaker = TfIdfSpace
-) -> list[int]:
+def central_sentences(sentences: Sequence[Sentence], most: int) -> list[int]:
     """Return the indices of the most telling sentences, the best first, one of the user's first."""
-    places = space(sentences)
-    weights = _weigh(sentences, places)
-    likeness = [0.0] * len(sentences)
-    left = set(range(len(sentences)))
+    terms = [frozenset(each.terms) for each in sentences]
+    held_by = Counter(term for own in terms for term in own)
+    weight = {term: math.sqrt(count) for term, count in held_by.items()}
+    worth = [
+        worth_of_manner(each) / math.sqrt(max(1, len(own)))
+        for each, own in zip(sentences, terms, strict=True)
+    ]
+    told: set[str] = set()
+    left = dict.fromkeys(range(len(sentences)))
     chosen: list[int] = []
 
-    def marginal(place: int) -> tuple[float, int]:
-        relevance, likes = weights[place], likeness[place]
-        return _RELEVANCE_SHARE * relevance - (1 - _RELEVANCE_SHARE) * likes, -place
+    def gain(place: int) -> tuple[float, int]:
+        return worth[place] * sum(weight[term] for term in terms[place] - told), -place
 
-    pool = {each for each in left if sentences[each].asks and weights[each]} or left
+    pool: Iterable[int] = [each for each in left if sentences[each].asks and terms[each]] or left
     while left and len(chosen) < most:
-        best = max(pool, key=marginal)
-        if chosen and not weights[best]:
+        best = max(pool, key=gain)
+        if chosen and not gain(best)[0]:
             break
         chosen.append(best)
-        left.discard(best)
-        _note_likeness(likeness, left, places, best)
+        told |= terms[best]
+        del left[best]
         pool = left
     return chosen
 
 
-def _note_likeness(likeness: list[float], left: set[int], places: SentenceSpace, best: int) -> None:
-    for each in left:
-        likeness[each] = max(likeness[each], places.similarity(each, best))
+def _speakers(texts: Iterable[str]) -> frozenset[str]:
+    """Return the names that open more than half of a side's texts, and two at least."""
+    said = [text for text in texts if text.strip()]
+    names = Counter(found[1] for text in said if (found := _SPEAKER.match(text)))
+    return frozenset(name for name, count in names.items() if count > max(1, len(said) // 2))
 
 
-def _raw(turn: Turn, limit_chars: int) -> list[_Raw]:
+def _sides(turn: Turn, speakers: frozenset[str] = frozenset()) -> tuple[_Side, ...]:
+    sides = []
+    for text, asks in ((turn.asked, True), (turn.answered, False)):
+        found = _SPEAKER.match(text) if speakers else None
+        named = found is not None and found[1] in speakers
+        sides.append(_Side(text, asks, found[0].strip() if found and named else ""))
+    return tuple(sides)
+
+
+def _raw(sides: Sequence[_Side], limit_chars: int) -> list[_Raw]:
     """Return the sentences of both sides, not yet looked into: most may never be."""
     raw: list[_Raw] = []
-    for text, asks in ((turn.asked, True), (turn.answered, False)):
-        found = sentences_of(abridged(text, limit_chars))
+    for side in sides:
+        found = sentences_of(abridged(side.text, limit_chars))
         last = max(1, len(found) - 1)
         raw += [
-            (words, asks, is_item, place / last) for place, (words, is_item) in enumerate(found)
+            (_named(words, side.speaker), side.asks, is_item, place / last)
+            for place, (words, is_item) in enumerate(found)
         ]
     return raw
+
+
+def _named(words: str, speaker: str) -> str:
+    """Return a sentence with its speaker's name before it, as the first of a message has."""
+    return words if words.startswith(speaker) else f"{speaker} {words}"
 
 
 def _understood(raw: Sequence[_Raw]) -> list[Sentence]:
@@ -149,20 +181,26 @@ def _best(weights: Sequence[float], sentences: Sequence[Sentence], *, asks: bool
     return max(own, key=lambda place: (weights[place], -place), default=None)
 
 
-def _weigh(sentences: Sequence[Sentence], space: SentenceSpace) -> list[float]:
+def _weigh(sentences: Sequence[Sentence]) -> list[float]:
     return [
-        central * _prior(each) for central, each in zip(space.centrality(), sentences, strict=True)
+        central * _worth(each)
+        for central, each in zip(TfIdfSpace(sentences).centrality(), sentences, strict=True)
     ]
 
 
-def _prior(sentence: Sentence) -> float:
-    """Return what a sentence is worth for its length, place and manner."""
-    worth = min(1.0, len(sentence.terms) / _FULL_TERMS) * (1 + _EARLY_BONUS * (1 - sentence.depth))
+def _worth(sentence: Sentence) -> float:
+    """Return what a sentence of an exchange is worth: the question is what matters of one side."""
+    worth = worth_of_manner(sentence) * min(1.0, len(sentence.terms) / _FULL_TERMS)
+    return worth * _ASKING_BONUS if sentence.asks and _is_question(sentence.text) else worth
+
+
+def worth_of_manner(sentence: Sentence) -> float:
+    """Return what a sentence is worth for its place and manner, whatever it is about."""
+    worth = 1 + _EARLY_BONUS * (1 - sentence.depth)
     text = sentence.text
-    last = text.rstrip("\"'”’»)」』* ")[-1:]
-    if last in ("?", "？", "؟"):
-        worth *= _ASKING_BONUS if sentence.asks else _COUNTER_QUESTION
-    elif last in (":", "："):
+    if _is_question(text):
+        worth *= 1.0 if sentence.asks else _COUNTER_QUESTION
+    elif text.rstrip(_CLOSING)[-1:] in (":", "："):
         worth *= _ANNOUNCEMENT
     if sentence.is_item:
         worth *= _LIST_ITEM
@@ -171,6 +209,10 @@ def _prior(sentence: Sentence) -> float:
     elif _DIGIT.search(text) and _DATE.search(text):
         worth *= _DATE_BONUS
     return worth
+
+
+def _is_question(text: str) -> bool:
+    return text.rstrip(_CLOSING)[-1:] in ("?", "？", "؟")
 
 
 def _spread(turns: Sequence[Turn], most: int) -> Sequence[Turn]:

@@ -22,15 +22,15 @@ _LATE_MALUS = 0.12
 _NO_TAGS = FUNCTION_WORDS | COMMON_WORDS
 
 
-def title_of(sentences: Sequence[Sentence], space: TfIdfSpace | None = None) -> str:
+def title_of(sentences: Sequence[Sentence]) -> str:
     """Return what the user first asked about: at most 60 characters, no final mark; "" if nothing.
 
     It is the phrase among their first sentences that says most of what the conversation is about.
     Opening words that only carry grammar ("How do I ...") are left out; case is kept, but for a
-    capital at the start. `space` is that of the sentences, where it is at hand.
+    capital at the start.
     """
     asked = [each for each in sentences if each.asks and not each.is_item]
-    centre = (space or TfIdfSpace(sentences)).centre()
+    centre = TfIdfSpace(sentences).centre()
     best, best_worth = "", 0.0
     for number, sentence in enumerate(asked[:_TITLE_SENTENCES]):
         for place, phrase in enumerate(_phrases(sentence.text)):

@@ -1,10 +1,9 @@
-"""Sentences and where they lie to each other: by their words here, by an embedder elsewhere. Pure."""
+"""Sentences, and how central each is among all of them, by their words. Pure."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +21,6 @@ class Sentence:
     depth: float
 
 
-class SentenceSpace(Protocol):
-    """Where sentences lie to each other."""
-
-    def centrality(self) -> Sequence[float]:
-        """Return for each sentence how near it is to all of them together, 0-1."""
-        ...
-
-    def similarity(self, first: int, second: int) -> float:
-        """Return how alike two sentences are, 0-1."""
-        ...
-
-
-SpaceMaker = Callable[[Sequence[Sentence]], SentenceSpace]
-
-
 class TfIdfSpace:
     """Sentences by their terms; linear in the length of the text."""
 
@@ -50,10 +34,6 @@ class TfIdfSpace:
         """Return the cosine of each sentence to the sum of all."""
         centre = self.centre()
         return [_dot(vector, centre) for vector in self._vectors]
-
-    def similarity(self, first: int, second: int) -> float:
-        """Return the cosine of two sentences."""
-        return _dot(self._vectors[first], self._vectors[second])
 
     def centre(self) -> Mapping[str, float]:
         """Return what all the sentences are about together: a weight for each term, unit length."""

@@ -18,7 +18,6 @@ from app.providers.extractive import (
     summarise_exchange,
 )
 from app.providers.extractive_labels import tags_of, title_of
-from app.providers.extractive_space import TfIdfSpace
 from app.workers.job import IsCancelled
 
 
@@ -82,9 +81,8 @@ class ExtractiveSummariser:
         """Return the most telling sentences, what the first question was about, frequent words."""
         _stop_if(is_cancelled)
         sentences = sentences_of_conversation(turns)
-        space = TfIdfSpace(sentences)
-        summary = summarise_conversation(turns, sentences, lambda _: space)
-        return Digest(summary, title_of(sentences, space), tags_of(sentences))
+        summary = summarise_conversation(turns, sentences)
+        return Digest(summary, title_of(sentences), tags_of(sentences))
 
 
 class ChosenSummariser:

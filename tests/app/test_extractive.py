@@ -148,21 +148,47 @@ def test_a_huge_conversation_is_read_in_part_from_beginning_to_end() -> None:
     assert any("tem 499" in each.text for each in sentences)
 
 
-def test_centrality_may_come_from_elsewhere() -> None:
-    class Backwards:
-        def __init__(self, sentences: object) -> None:
-            self._count = len(list(sentences))  # type: ignore[call-overload]
+def test_what_is_said_already_adds_nothing_and_the_rest_comes_next() -> None:
+    said = [("tea", "cups"), ("tea", "cups"), ("rain", "roof"), ("tea", "rain")]
+    sentences = [Sentence(" ".join(own), own, False, False, 1.0) for own in said]
+    chosen = central_sentences(sentences, 4)
+    assert len(chosen) < 4
+    assert not {0, 1} <= set(chosen)
+    assert {term for each in chosen for term in said[each]} == {"tea", "cups", "rain", "roof"}
 
-        def centrality(self) -> list[float]:
-            return [place / self._count for place in range(self._count)]
 
-        def similarity(self, first: int, second: int) -> float:
-            return 0.0
+@pytest.mark.parametrize(
+    "told",
+    [
+        ("Wir ziehen am 3.5.2025 nach Leipzig um.", "Schönes Wetter heute, oder?", "Ja, schön."),
+        ("Мы переезжаем в Казань 3.5.2025 года.", "Хорошая погода, правда?", "Да, хорошая."),
+        ("我们2025年5月3日搬到上海去住。", "今天天气不错吧？", "是的，不错。"),
+    ],
+)
+def test_a_date_outlasts_small_talk_in_any_language(told: tuple[str, str, str]) -> None:
+    dated, question, reply = told
+    summary = summarise_conversation([Turn(dated, reply), Turn(question, reply)], None, 1)
+    assert summary == dated
 
-    sentences = [
-        Sentence(f"sentence {place}", ("one", "two"), False, False, 0.0) for place in range(5)
+
+def test_names_of_speakers_stay_with_what_they_say() -> None:
+    turns = [
+        Turn("Caroline: Hey! I joined a choir on 8 May 2023.", "Melanie: Wow! Which one is it?"),
+        Turn("Caroline: The one at the old harbour. We sing shanties.", "Melanie: I paint lakes."),
     ]
-    assert central_sentences(sentences, 2, Backwards) == [4, 3]
+    texts = [each.text for each in sentences_of_conversation(turns)]
+    assert all(text.startswith(("Caroline: ", "Melanie: ")) for text in texts)
+    assert "Caroline: We sing shanties." in texts
+    assert "Caroline: I joined a choir on 8 May 2023." in summarise_conversation(turns)
+
+
+def test_a_word_before_a_colon_is_no_speaker_unless_messages_open_with_it() -> None:
+    turns = [
+        Turn("Note: the lamp is broken. Please repair it.", "It is done. All lamps work."),
+        Turn("Thank you for that. It shines again.", "You are welcome. See you soon."),
+    ]
+    texts = [each.text for each in sentences_of_conversation(turns)]
+    assert "Please repair it." in texts
 
 
 def test_terms_are_stems_without_grammar_and_pairs_where_words_are_not_spaced() -> None:

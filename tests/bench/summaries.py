@@ -1,11 +1,12 @@
 """How near extractive summaries come to summaries written by a language model; prints JSON.
 
-    python -m tests.bench.summaries --data FILE [--data FILE] [--seeds N]
+    python -m tests.bench.summaries --data FILE [--data FILE] [--seeds N] [--methods]
 
 Each session of a file that carries a summary is summarised as a conversation, once in three
 sentences, as the program does, and once at the length of the given summary. Beside it stand the
 first sentences and random ones, at the same number of words. ROUGE-1, -2 and -L are F1 on words,
-without stemming (Lin 2004).
+without stemming (Lin 2004). With `--methods`, other ways to choose (`summary_methods`) stand beside
+ours: figures of the conversations that constants were tuned on, and of the others.
 """
 
 import argparse
@@ -22,9 +23,11 @@ from typing import Any
 
 from app.providers.extractive import Turn, central_sentences, sentences_of_conversation
 from app.providers.extractive_space import Sentence
+from tests.bench.summary_methods import Choose, Methods
 
 WORD = re.compile(r"[^\W_]+")
 SLACK = 1.15  # a sentence that would pass the budget by more is left out
+Session = tuple[Sequence[Sentence], list[str]]
 METRICS = ("rouge_1", "rouge_2", "rouge_l")
 
 
@@ -33,19 +36,17 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--data", type=Path, action="append", required=True)
     arguments.add_argument("--seeds", type=int, default=10)
+    arguments.add_argument("--methods", action="store_true")
     given = arguments.parse_args()
     figures = {path.stem: measured(path, given.seeds) for path in given.data}
+    if given.methods:
+        figures |= {f"{path.stem} by method": by_method(path) for path in given.data}
     sys.stdout.write(json.dumps(figures, indent=1) + "\n")
 
 
 def measured(path: Path, seeds: int) -> dict[str, Any]:
     """Return the figures of one file."""
-    sessions = [
-        (sentences_of_conversation(turns_of(session)), words(session["summary"]))
-        for conversation in json.loads(path.read_text(encoding="utf-8"))["conversations"]
-        for session in conversation["sessions"]
-        if session.get("summary")
-    ]
+    sessions = [session for _, session in sessions_of(path)]
     started = time.perf_counter()
     for sentences, _ in sessions:
         central_sentences(sentences, 3)
@@ -58,9 +59,46 @@ def measured(path: Path, seeds: int) -> dict[str, Any]:
     }
 
 
-def compared(
-    sessions: Sequence[tuple[Sequence[Sentence], list[str]]], seeds: int, sentence_count: int | None
-) -> dict[str, Any]:
+def sessions_of(path: Path) -> list[tuple[int, Session]]:
+    """Return each session's sentences and the given summary's words, with its conversation's place."""
+    conversations = json.loads(path.read_text(encoding="utf-8"))["conversations"]
+    return [
+        (place, (sentences_of_conversation(turns_of(session)), words(session["summary"])))
+        for place, conversation in enumerate(conversations)
+        for session in conversation["sessions"]
+        if session.get("summary")
+    ]
+
+
+def by_method(path: Path) -> dict[str, Any]:
+    """Return the scores of each way to choose, for each half of the conversations, and its time."""
+    halves: dict[str, list[Session]] = {"tuned on": [], "reported": []}
+    for place, session in sessions_of(path):
+        halves["reported" if place % 2 else "tuned on"].append(session)
+    figures: dict[str, Any] = {}
+    for name in Methods().all():
+        choose = Methods().all()[name]  # of its own, so that each pays for its vectors
+        started = time.process_time()
+        figures[name] = {half: scores_of(own, choose) for half, own in halves.items()}
+        took_ms = (time.process_time() - started) * 1000 / sum(map(len, halves.values()))
+        figures[name]["cpu_ms_per_session"] = round(took_ms, 1)
+    return figures
+
+
+def scores_of(sessions: Sequence[Session], choose: Choose) -> dict[str, list[float]]:
+    """Return ROUGE-1, -2 and -L in three sentences and at the length of the given summary."""
+    three, whole = [], []
+    for sentences, reference in sessions:
+        three.append(rouge(words(joined(sentences, choose(sentences, 3))), reference))
+        chosen = within(sentences, choose(sentences, 20), len(reference))
+        whole.append(rouge(words(joined(sentences, chosen)), reference))
+    return {
+        name: [round(statistics.mean(each), 4) for each in zip(*rows, strict=True)]
+        for name, rows in (("three_sentences", three), ("reference_length", whole))
+    }
+
+
+def compared(sessions: Sequence[Session], seeds: int, sentence_count: int | None) -> dict[str, Any]:
     """Return the scores of ours, of the first sentences and of random ones, and their ratios."""
     scores: dict[str, list[tuple[float, ...]]] = {"ours": [], "first": [], "random": []}
     lengths: list[int] = []
