@@ -1,5 +1,8 @@
 """How long the window stops answering while it imports, works, searches and scrolls; prints JSON.
 
+`with_a_model` is background work by a server in a process of its own, the dashboard open: summaries,
+facts and embeddings, requests and answers included. The other phases use what is built in.
+
 Run: .venv/bin/python -m tests.bench.window_stalls [--messages 20000] [--seconds 10] [--blame]
 
 The real window, offscreen, with its threads as the program sets them. A timer of the GUI thread
@@ -16,13 +19,14 @@ import gc
 import itertools
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -31,7 +35,9 @@ import qasync
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
+from app.bootstrap import Services
 from app.domain.workers import WorkerState
+from app.storage.settings import ProviderRow
 from tests.fakes.exports import Shape, write_chatgpt_export
 from tests.fakes.user import User
 from ui.theme import STYLE
@@ -43,6 +49,7 @@ _LATE_S = 0.03
 _PATIENCE_S = 600.0
 _TURNS, _WORDS, _MESSAGES_A_CONVERSATION = 12, 60, 26.96
 _SWITCH_INTERVAL_S = 0.0005
+_FEW = 6  # conversations for the phase with a model
 
 Figures = dict[str, object]
 
@@ -109,16 +116,18 @@ def main() -> None:
         export = Path(folder, "conversations.json")
         conversations = round(options.messages / _MESSAGES_A_CONVERSATION)
         write_chatgpt_export(export, Shape(conversations, _TURNS, _WORDS))
+        few = Path(folder, "few.json")
+        write_chatgpt_export(few, Shape(_FEW, _TURNS, _WORDS))
         application = QApplication([sys.argv[0], "-style", STYLE])
         application.setQuitOnLastWindowClosed(False)
         with asyncio.Runner(loop_factory=lambda: qasync.QEventLoop(application)) as runner:
             user = User(application, Path(folder, "data"))
-            figures = runner.run(_measured(user, export, options.seconds, options.blame))
+            figures = runner.run(_measured(user, few, export, options.seconds, options.blame))
         gc.unfreeze()
     print(json.dumps(figures, indent=1))  # noqa: T201
 
 
-async def _measured(user: User, export: Path, seconds: float, blame: bool) -> Figures:
+async def _measured(user: User, few: Path, export: Path, seconds: float, blame: bool) -> Figures:
     await user.start()
     heartbeat, figures = Heartbeat(), Figures()
     watcher = Blame(heartbeat) if blame else None
@@ -138,6 +147,16 @@ async def _measured(user: User, export: Path, seconds: float, blame: bool) -> Fi
 
     async with phase("idle"):
         await asyncio.sleep(1)
+    with _model_server() as base_url:
+        await user.ask(lambda services: _choose(services, base_url, "bench:embed", "bench:chat"))
+        user.press("Ctrl+Shift+W")
+        user.drop(user.window, [few])
+        await _until(lambda: not user.program.importing.running)
+        await user.dismiss()
+        async with phase("with_a_model"):
+            await _until(lambda: _is_idle(user))
+        await user.ask(lambda services: _choose(services, base_url, "builtin", None))
+        figures["with_a_model_made"] = await user.ask(_made_by_model)
     async with phase("import"):
         user.drop(user.window, [export])
         await _until(lambda: not user.program.importing.running)
@@ -153,6 +172,37 @@ async def _measured(user: User, export: Path, seconds: float, blame: bool) -> Fi
         watcher.stop()
     await user.leave()
     return figures
+
+
+@contextmanager
+def _model_server() -> Iterator[str]:
+    """A model server in a process of its own, for a block; its base URL."""
+    command = [sys.executable, "-m", "tests.bench.model_server"]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.stdin.close()
+
+
+def _choose(services: Services, base_url: str, embedder: str, model: str | None) -> None:
+    services.settings.put_provider(ProviderRow("bench", "compatible", base_url, None))
+    services.settings.set("background_model", model)
+    services.settings.set("embedder", embedder)
+    services.settings.set("embedder_before", embedder)
+
+
+def _made_by_model(services: Services) -> Figures:
+    """What the phase with a model came to: it must not be nothing."""
+    statements = {
+        "summaries": "SELECT count(*) FROM summary WHERE model = 'bench:chat'",
+        "read_for_facts": "SELECT count(*) FROM extraction",
+        "requests": "SELECT count(*) FROM spend",
+    }
+    return {
+        name: services.store.read(lambda cursor, each=each: cursor.execute(each).fetchone()[0])  # type: ignore[misc]
+        for name, each in statements.items()
+    }
 
 
 async def _type(user: User, seconds: float) -> None:
