@@ -21,7 +21,8 @@ from app.system.paths import DataPaths
 from app.workers.board import ENABLED_KEYS
 from app.workers.wording import WORKER_TITLES, size_words
 from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_script import text, usage
+from tests.fakes.loopback_embeddings import EMBEDDINGS
+from tests.fakes.loopback_script import stall, text, usage
 from tests.fakes.manual import FakeManual
 from tests.fakes.stored import made, told
 from tests.fakes.tool_turns import called
@@ -314,3 +315,22 @@ def is_summed_up(services: Services, waiting: int = 3) -> bool:
     """Whether all exchanges are summed up but for so many."""
     done, total = (number(services, each) for each in _COUNTS[EXCHANGES])
     return bool(total - done == waiting)
+
+
+@pytest.mark.usefixtures("library")
+async def test_quitting_with_every_worker_in_the_middle_of_a_request_hangs_up_on_all_of_them(
+    user: User, server: Loopback
+) -> None:
+    server.always(stall(before_headers=True))
+    await user.start()
+    await user.ask(paid_model(server))
+    await user.ask(lambda services: called(services.store, ("look", "{}", "nothing")))
+    await user.ask(lambda services: services.settings.set("embedder", "local:e"))
+    for name in ALL:
+        if name is not WorkerName.MAN_INDEXER:
+            await user.ask(lambda services, each=name: services.workers.set_enabled(each, True))  # type: ignore[misc]
+    await user.until(lambda: len([s for s in server.posts if s.wire != EMBEDDINGS]) == len(ALL) - 2)
+    await user.until(lambda: any(seen.wire == EMBEDDINGS for seen in server.posts))
+    await user.leave()
+    chats = [seen for seen in server.posts if seen.wire != EMBEDDINGS]
+    assert all(seen.hung_up.wait(20) for seen in chats)
