@@ -33,6 +33,17 @@ class FocusWalk:
         """Go to the next or last message."""
         self._move(step, lambda stop: isinstance(stop, MessageFrame))
 
+    def moved(self, before: QWidget | None, now: QWidget | None) -> TurnWidget | None:
+        """Let messages that lost or got the focus show it; return the turn that has it, if any."""
+        for widget in (before, now):
+            if widget is not None and self._view.isAncestorOf(widget):
+                frame = enclosing(widget, MessageFrame)
+                if isinstance(frame, MessageFrame):
+                    frame.update_actions()
+        is_inside = now is not None and self._view.isAncestorOf(now)
+        turn = enclosing(now, TurnWidget) if is_inside else None
+        return turn if isinstance(turn, TurnWidget) else None
+
     def _stops(self) -> list[QWidget]:
         """Return what Tab stops at, in reading order, in the turns that exist now."""
         return [

@@ -2,31 +2,24 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
-from app.domain.conversations import (
-    ExchangeStatus,
-    Problem,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from app.domain.conversations import ExchangeStatus, Problem, Text, Thinking, ToolCall, ToolResult
 from ui.rendering.document import ImageResolver
 from ui.theme import Theme
-from ui.widgets.transcript.anchor import AtEnd, AtItem, AtPlace, Centred
+from ui.widgets.transcript.anchor import AtEnd, AtItem, Centred
 from ui.widgets.transcript.contents import Contents
-from ui.widgets.transcript.document_view import DocumentView
-from ui.widgets.transcript.find import FindMarks
-from ui.widgets.transcript.focus import FocusWalk, enclosing
-from ui.widgets.transcript.frames import MessageFrame
+from ui.widgets.transcript.focus import FocusWalk
+from ui.widgets.transcript.found import FoundWords
 from ui.widgets.transcript.guess import guess_heights
 from ui.widgets.transcript.look import Look, TurnEvents
 from ui.widgets.transcript.memory_marks import MemoryMarks
+from ui.widgets.transcript.new_text import NewTextButton
 from ui.widgets.transcript.panels import dividers_above
 from ui.widgets.transcript.reply import LiveReply
+from ui.widgets.transcript.selection import Selection
 from ui.widgets.transcript.speech import announce_reply
 from ui.widgets.transcript.steps import Steps
 from ui.widgets.transcript.turn import TurnWidget
@@ -93,11 +86,11 @@ class TranscriptView(VirtualColumn):
         self._contents = Contents(self.content_requested.emit)
         self._memory = MemoryMarks()
         self._live: LiveReply | None = None
-        self._marks = FindMarks(())
+        self._found = FoundWords(self)
         self._walk = FocusWalk(self)
         self._current_turn = -1
         self._look = self._look_of(theme)
-        self._new_text = self._make_new_text_button()
+        self._new_text = NewTextButton(self)
         self._connect_events()
 
     # what is shown
@@ -126,21 +119,21 @@ class TranscriptView(VirtualColumn):
         self._has_slate = False
         self._contents.clear()
         self._memory.truncate(0)
-        self._marks, self._current_turn = FindMarks(()), -1
+        self._current_turn = -1
+        self._found.forget()
         known = place is not None and place[0] < len(self._heads)
         anchor = AtItem(*place) if place is not None and known else AtEnd()
         self.reset(self._guesses(), anchor)
 
     def provide(self, turn_index: int, content: TurnContent) -> None:
         """Take a turn's content, asked for or changed since; turns that are gone are ignored."""
-        is_live = self._live is not None and self._live.index == turn_index
-        if not 0 <= turn_index < len(self._heads) or is_live:
+        if not 0 <= turn_index < len(self._heads) or self._is_live(turn_index):
             return
         self._contents.put(turn_index, content)
         widget = self.turn_widget(turn_index)
         if widget is not None:
             widget.show_content(content)
-            self._show_marks_in(turn_index)
+            self._found.show_in(widget)
             self.arrange_soon()
         self._contents.forget_far(sum(self.visible_items) // 2, self._items)
 
@@ -234,18 +227,11 @@ class TranscriptView(VirtualColumn):
 
     def set_find_marks(self, marks: Sequence[FindMark]) -> None:
         """Mark found words; an empty sequence removes the marks."""
-        touched = self._marks.turns | {mark.turn_index for mark in marks}
-        self._marks = FindMarks(marks)
-        for index in touched:
-            self._show_marks_in(index)
+        self._found.show(marks)
 
     def show_find_mark(self, number: int) -> None:
         """Go to one of the found words and make it stand out."""
-        if (index := self._marks.choose(number)) is None:
-            return
-        for turn in self._marks.turns:
-            self._show_marks_in(turn)
-        self.rest_on(Centred(index))
+        self._found.go_to(number)
 
     # a reply as it streams
 
@@ -304,6 +290,9 @@ class TranscriptView(VirtualColumn):
         if self._live is not None:
             self._live.add(block)
 
+    def _is_live(self, index: int) -> bool:
+        return self._live is not None and self._live.index == index
+
     def _end_live(self) -> None:
         if self._live is not None:
             self._live.deleteLater()
@@ -323,17 +312,16 @@ class TranscriptView(VirtualColumn):
         )
         self._memory.show_in(widget)
         content = self._contents.get(index)
-        live = self._live if self._live is not None and self._live.index == index else None
         if content is not None:
             widget.show_content(content)
-        if live is not None:
-            live.attach(widget.begin_reply())
+        if self._live is not None and self._live.index == index:
+            self._live.attach(widget.begin_reply())
         is_last = index == len(self._heads) - 1
         widget.set_last(is_last)
         widget.show_slate(is_last and self._has_slate)
         widget.changed.connect(self.arrange_soon)
         widget.scroll_wanted.connect(self.show_widget)
-        self._marks.show_in(widget)
+        self._found.show_in(widget)
         return widget
 
     def _mark_last(self) -> None:
@@ -346,9 +334,7 @@ class TranscriptView(VirtualColumn):
 
     def may_drop(self, index: int) -> bool:
         """Keep the reply that streams, and where the focus is."""
-        return not (self._live is not None and self._live.index == index) and super().may_drop(
-            index
-        )
+        return not self._is_live(index) and super().may_drop(index)
 
     def arrange(self) -> None:
         """Arrange, then ask for what is missing on screen."""
@@ -357,29 +343,11 @@ class TranscriptView(VirtualColumn):
         grows_below = self.is_streaming and not isinstance(self.anchor, AtEnd)
         self._new_text.setVisible(grows_below)
         if grows_below:
-            self._place_new_text_button()
-        if self._marks.turn_to_show is not None:
-            self._go_to_mark()
+            self._new_text.place()
+        self._found.arrive()
 
     def _guesses(self) -> list[int]:
         return guess_heights(self._heads, self._look.theme, self.item_width())
-
-    # found words
-
-    def _show_marks_in(self, index: int) -> None:
-        widget = self.turn_widget(index)
-        if widget is not None:
-            self._marks.show_in(widget)
-
-    def _go_to_mark(self) -> None:
-        """Once the current mark's turn is drawn, rest on the very line."""
-        index = self._marks.turn_to_show
-        widget = self.turn_widget(index) if index is not None else None
-        if widget is None or widget.content is None:
-            return
-        y = self._marks.y_of_current(widget, self.item_width())
-        if y is not None:
-            self.rest_on(AtPlace(widget.index, y))
 
     # parts of the view itself
 
@@ -391,57 +359,17 @@ class TranscriptView(VirtualColumn):
         events = self._events
         for name in _FORWARDED:
             getattr(events, name).connect(getattr(self, name))
-        events.dragged_to.connect(self._on_dragged_to)
-        events.selected.connect(self._on_selected)
-        events.words_drawn.connect(self._on_words_drawn)
+        events.words_drawn.connect(self._found.mark_drawn)
+        Selection(self, events)
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.focusChanged.connect(self._on_focus_changed)
 
-    def _make_new_text_button(self) -> QPushButton:
-        button = QPushButton("New text below  ↓", self)
-        button.setProperty("kind", "primary")
-        button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        button.clicked.connect(lambda: self.rest_on(AtEnd()))
-        button.hide()
-        return button
-
-    def _place_new_text_button(self) -> None:
-        hint = self._new_text.sizeHint()
-        left = (self.viewport().width() - hint.width()) // 2
-        top = self.viewport().height() - hint.height() - self._padding // 2
-        self._new_text.setGeometry(left, top, hint.width(), hint.height())
-        self._new_text.raise_()
-
-    def _on_dragged_to(self, at: QPoint) -> None:
-        """Scroll along while words are selected beyond the edge."""
-        y = self.viewport().mapFromGlobal(at).y()
-        if y < 0:
-            self.scroll_by(max(y, -2 * self._padding))
-        elif y > self.viewport().height():
-            self.scroll_by(min(y - self.viewport().height(), 2 * self._padding))
-
-    def _on_selected(self, selected: object) -> None:
-        for view in self.viewport().findChildren(DocumentView):
-            if view is not selected:
-                view.clear_selection()
-
-    def _on_words_drawn(self, text: object) -> None:
-        """Mark what was found in words that are drawn only now."""
-        turn = enclosing(text, TurnWidget) if isinstance(text, QWidget) else None
-        if isinstance(turn, TurnWidget) and turn.index in self._marks.turns:
-            self._marks.show_in(turn)
-
     # focus
 
     def _on_focus_changed(self, before: QWidget | None, now: QWidget | None) -> None:
-        for widget in (before, now):
-            if widget is not None and self.isAncestorOf(widget):
-                frame = enclosing(widget, MessageFrame)
-                if isinstance(frame, MessageFrame):
-                    frame.update_actions()
-        turn = enclosing(now, TurnWidget) if now is not None and self.isAncestorOf(now) else None
-        if isinstance(turn, TurnWidget) and turn.index != self._current_turn:
+        turn = self._walk.moved(before, now)
+        if turn is not None and turn.index != self._current_turn:
             self._current_turn = turn.index
             self.current_turn_changed.emit(turn.index)
 
@@ -463,4 +391,4 @@ class TranscriptView(VirtualColumn):
         """Keep the button in its place."""
         super().resizeEvent(event)
         if self._new_text.isVisible():
-            self._place_new_text_button()
+            self._new_text.place()

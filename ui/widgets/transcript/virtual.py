@@ -77,6 +77,11 @@ class VirtualColumn(QAbstractScrollArea):
         return self._anchor
 
     @property
+    def padding(self) -> int:
+        """The room around the items, in pixels."""
+        return self._padding
+
+    @property
     def visible_items(self) -> tuple[int, int]:
         """Index of the first and last item on screen; (0, -1) without items."""
         return self._visible
