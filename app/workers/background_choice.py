@@ -123,17 +123,22 @@ class BackgroundChoice:
             return False
         return is_elsewhere and consent(ref, config) not in self._consents
 
-    def take_consent_back(self) -> str:
-        """Let the chosen model wait for a new consent; return it if it had one, else "".
+    def take_consents_back(self) -> str:
+        """Let every model wait for a new consent; return what `give_consents_back` takes.
 
-        For an import, which takes more than the user has agreed to.
+        For an import, which takes more than the user has agreed to: also of a model that is not
+        chosen now and may be again.
         """
-        chosen = self._settings.text(_KEY)
-        left = [each for each in self._consents if each.rpartition("@")[0] != chosen]
-        if len(left) == len(self._consents):
-            return ""
-        self._settings.set(CONSENTS, " ".join(left))
-        return chosen
+        taken = self._settings.text(CONSENTS)
+        if taken:
+            self._settings.set(CONSENTS, "")
+        return taken
+
+    def give_consents_back(self, taken: str) -> None:
+        """Let consents hold again, those given meanwhile too: the import brought nothing new."""
+        if taken:
+            both = dict.fromkeys((*taken.split(), *self._consents))
+            self._settings.set(CONSENTS, " ".join(both))
 
     def price_words(self, ref: ModelRef) -> str:
         """Return which price applies to a model, in words."""

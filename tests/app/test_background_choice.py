@@ -110,6 +110,20 @@ def test_an_import_says_what_it_takes_and_waits_for_a_yes(cli: CommandLine) -> N
     assert "would read" not in again.err
 
 
+def test_an_import_takes_back_what_was_agreed_to_for_models_not_chosen_now(
+    cli: CommandLine,
+) -> None:
+    add = ("provider", "add", "away", "--kind", "compatible", "--base-url")
+    cli.done(*add, "https://api.example.org/v1")
+    cli.done("config", "set", "background_model", "away:m", "--yes")
+    cli.done("config", "set", "background_model", "none")
+    cli.done("import", SAMPLE)
+    ran = cli("config", "set", "background_model", "away:m")
+    assert ran.code == 1
+    assert "nobody agreed to send your history to https://api.example.org/v1" in ran.err
+    assert cli.json("config", "get", "background_model")["value"] is None
+
+
 def test_an_import_of_nothing_new_leaves_the_consent(cli: CommandLine) -> None:
     cli.done("import", SAMPLE)
     cli.done("config", "set", "background_model", CLOUD, "--yes")

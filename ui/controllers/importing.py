@@ -90,7 +90,7 @@ class ImportController(QObject):
     async def _import(self, paths: list[Path], dialog: ImportDialog) -> None:
         cancelled, background = self._cancelled, self._services.background
         try:
-            agreed_before = await self._bridge.write(background.take_consent_back)
+            consents = await self._bridge.write(background.take_consents_back)
             report = await self._bridge.run(
                 lambda: import_files(
                     self._services.store,
@@ -106,8 +106,8 @@ class ImportController(QObject):
             dialog.show_report(report, plan_words(plan) if plan is not None else "")
             if plan is not None:
                 self._background.ask_to_allow()
-            elif agreed_before and not report.turns:
-                await self._bridge.write(lambda: background.choose(agreed_before, agreed=True))
+            elif not report.turns:
+                await self._bridge.write(lambda: background.give_consents_back(consents))
         finally:
             self._show.stop()
 

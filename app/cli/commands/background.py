@@ -36,15 +36,13 @@ def choose_background_model(services: Services, given: Namespace, terminal: Term
     services.background.choose(plan.model, agreed=plan.needs_consent)
 
 
-def ask_after_import(
-    services: Services, agreed_before: str, turns: int, terminal: Terminal
-) -> None:
+def ask_after_import(services: Services, consents: str, turns: int, terminal: Terminal) -> None:
     """Say what an import of so many turns takes; a model elsewhere waits until that is agreed to.
 
-    `agreed_before` is the model whose consent the import took back, "" for none.
+    `consents` is what the import took back; they hold again when it brought no turns.
     """
-    if agreed_before and not turns:
-        services.background.choose(agreed_before, agreed=True)
+    if not turns:
+        services.background.give_consents_back(consents)
     plan = services.background.plan()
     if plan is None or not plan.requests or not turns:
         return

@@ -22,10 +22,10 @@ def import_(services: Services, given: Namespace, terminal: Terminal) -> int:
     """Import files and folders; name what was skipped. Indexing goes on beside it."""
     progress = _Progress(terminal)
     paths = [terminal.path(path) for path in given.paths]
-    agreed_before = ""
+    consents = ""
     if not given.dry_run:
         services.index_sync.start()
-        agreed_before = services.background.take_consent_back()
+        consents = services.background.take_consents_back()
     try:
         report = import_files(
             services.store,
@@ -46,7 +46,7 @@ def import_(services: Services, given: Namespace, terminal: Terminal) -> int:
         terminal.line(_summary(report, dry_run=given.dry_run))
     for words in _remarks(report):
         terminal.err(words)
-    ask_after_import(services, agreed_before, 0 if given.dry_run else report.turns, terminal)
+    ask_after_import(services, consents, 0 if given.dry_run else report.turns, terminal)
     return 1 if report.cancelled or report.refused else 0
 
 
