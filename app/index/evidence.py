@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 _NEAREST = 10  # messages, whose mean nearness counts beside that of the nearest alone
 _NEAREST_SHARE = 0.55
 _BEST = 5  # hits whose share of the question's words counts
-_ONE_IN = (
-    10  # passages, no more than that are taken for either: of few, most are about other things
-)
+_ONE_IN = 25  # passages is taken for either, at most: of few, most are about other things
 _LEAST_SHARE = 0.05
 _FEW_PASSAGES = 10
-_MANY_PASSAGES = 20_000  # fitted up to 1,500: what a hundred thousand do is not known
+_MANY_PASSAGES = 20_000  # fitted from 5 to 2,900: what a hundred thousand do is not known
 
-_BIAS, _NEARNESS, _SHARE, _PASSAGES = -0.89, 1.77, 3.67, -0.89
+_BIAS, _NEARNESS, _SHARE, _PASSAGES = -0.42, 1.77, 3.67, -1.0
 _WORDS_BIAS, _WORDS_SHARE, _WORDS_PASSAGES = 5.4, 6.4, -0.5
 _SUREST = 3.0  # log odds: beyond them, all would pass that is anywhere near the best
 _FALL = 0.6  # of the log odds, for each unit that a score is below the best

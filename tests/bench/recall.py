@@ -1,17 +1,19 @@
 """What recall would put into prompts, by evaluation sets and through the product's own code; prints JSON.
 
-    python tests/bench/recall.py --data FILE [--data FILE] [--words-only] [--json]
+    python tests/bench/recall.py --data FILE [--data FILE] [--conversations N] [--words-only] [--json]
     python tests/bench/recall.py --library FOLDER --passages N [--json]
 
 The conversations of the files go into two libraries in turn, with their ready-made summaries and facts.
 Each library is asked all questions, as from a new conversation: those of its own conversations have an
 answer in it, those of the other's have none. What would be injected is chosen as for a prompt, with the
-settings' defaults. Evidence counts when its exchange is injected. A library that `scale.py` built tells
-how long retrieval takes in a large one.
+settings' defaults. Evidence counts when its exchange is injected. With `--conversations` the libraries
+hold so many each, drawn of one set: how recall does in the first days of use. A library that `scale.py`
+built tells how long retrieval takes in a large one.
 """
 
 import argparse
 import json
+import random
 import sys
 import tempfile
 import time
@@ -48,6 +50,8 @@ from tests.bench.evaluation import (
 )
 
 _LIBRARIES = 2
+_DRAWN = 24  # conversations in all small libraries together, at least
+_ASKED = 40  # questions of either kind in a small library
 _TURNS = (RecallLayer.EXCHANGE, RecallLayer.HISTORY)
 _NEW = ConversationId(0)
 
@@ -74,6 +78,8 @@ def main(given: argparse.Namespace) -> None:
     """Measure and print."""
     if given.library is not None:
         figures = at_scale(given)
+    elif given.conversations:
+        figures = of_few([read_evaluation(file) for file in given.data], given)
     else:
         figures = evaluated([read_evaluation(file) for file in given.data], given)
     sys.stdout.write(json.dumps(figures, indent=1) + "\n")
@@ -208,12 +214,53 @@ def _share(values: Sequence[float]) -> float:
     return round(sum(values) / len(values), 4) if values else 0.0
 
 
+# -- small libraries
+
+
+def of_few(sets: Sequence[Evaluation], given: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of each set in libraries of a few of its conversations.
+
+    Asked is what these conversations answer, and what others would whose speakers they lack.
+    """
+    drawing, figures = random.Random(1), {}
+    for each in sets:
+        own: list[Injected] = []
+        foreign: list[Injected] = []
+        passages = []
+        for _ in range(-(-_DRAWN // given.conversations)):
+            few = _few_of(each, given.conversations, drawing)
+            with kept([few], words_only=given.words_only) as (services, (places,)):
+                passages.append(sum(services.passages.count_by_kind().values()))
+                known = {talk.id for talk in few.talks}
+                others = [talk for talk in each.talks if talk.id not in known]
+                for talks, answers in ((few.talks, own), (others, foreign)):
+                    pairs = [(talk, question) for talk in talks for question in talk.questions]
+                    asked = drawing.sample(pairs, min(len(pairs), _ASKED))
+                    answers.extend(_asked(services, places, talk, one) for talk, one in asked)
+        figures[each.name] = {"passages": passages} | figures_of(own, foreign)
+    return figures
+
+
+def _few_of(evaluation: Evaluation, count: int, drawing: random.Random) -> Evaluation:
+    """Return a set of `count` conversations, of as few speakers as there are for so many."""
+    talks: list[Talk] = []
+    for talk in drawing.sample(evaluation.talks, len(evaluation.talks)):
+        if not (left := count - sum(len(each.sessions) for each in talks)):
+            break
+        sessions = tuple(drawing.sample(talk.sessions, min(left, len(talk.sessions))))
+        said = {turn.id for session in sessions for turn in session.turns}
+        asked = (each for each in talk.questions if each.evidence and each.evidence <= said)
+        talks.append(replace(talk, sessions=sessions, questions=tuple(asked)))
+    return replace(evaluation, talks=tuple(talks))
+
+
 # -- a large library
 
 
 def at_scale(given: argparse.Namespace) -> dict[str, Any]:
     """Return how long retrieval takes in a library of `scale.py`."""
-    paths = scale.made(given.library / str(given.passages))
+    folders = (given.library, given.library / str(given.passages))
+    paths = scale.made(next(each for each in folders if (each / "complete").exists()))
     options = argparse.Namespace(passages=[given.passages], searches=200, answer_words=40)
     questions = scale.asked(options)
     with closing(build(paths, Role.WINDOW)) as services:
@@ -236,6 +283,7 @@ if __name__ == "__main__":
     source.add_argument("--data", type=Path, action="append", metavar="FILE")
     source.add_argument("--library", type=Path, metavar="FOLDER")
     parser.add_argument("--passages", type=int, default=100_000)
+    parser.add_argument("--conversations", type=int, metavar="N", help="in each library, drawn")
     parser.add_argument("--words-only", action="store_true", help="leave meaning out")
     parser.add_argument("--json", action="store_true", help="accepted; the output is always JSON")
     main(parser.parse_args())
