@@ -298,7 +298,7 @@ def build(paths: DataPaths, role: Role) -> Services:
         undo.callback(services.caretaker.stop)
         if role is Role.WINDOW:
             index_sync.start()
-            meaning.start()
+            meaning.start(recall.warm_up)
             services.caretaker.start()
         undo.pop_all()
     return services

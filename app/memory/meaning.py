@@ -83,15 +83,21 @@ class Meaning:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
+        self._once_settled: Callable[[], object] | None = None
         self._answering: _Answering | None = None
         self._chosen = ""
         self._considered: tuple[Space, ...] = ()  # what coverage was asked of, the chosen one first
         self._held: tuple[Space, ...] = ()
         self._problem = ""
 
-    def start(self) -> None:
-        """Settle what answers, now and after every change, in the background; safe to call twice."""
+    def start(self, once_settled: Callable[[], object] = lambda: None) -> None:
+        """Settle what answers, now and after every change, in the background; safe to call twice.
+
+        `once_settled` is called there, once: when questions are first answered by meaning, or it is
+        clear that for now they cannot be.
+        """
         if self._thread is None:
+            self._once_settled = once_settled
             self._sync.start()
             self._unsubscribe = self._store.subscribe(self._on_changed)
             self._thread = threading.Thread(target=self._serve, name="meaning", daemon=True)
@@ -312,13 +318,21 @@ class Meaning:
             try:
                 self._settle()
                 self._problem = ""
+                self._tell_settled()
             except KnownError as error:
                 self._failed_to_settle(error)
+                if not isinstance(error, IndexUnavailable):  # that is still being loaded
+                    self._tell_settled()
             except Exception:  # noqa: BLE001 - search goes by words; the thread must live
                 if not self._stopping.is_set():
                     _log.exception("search by meaning could not be prepared")
             self._stopping.wait(_BREATH_S)
             self._news.wait(self._look_again_s)
+
+    def _tell_settled(self) -> None:
+        tell, self._once_settled = self._once_settled, None
+        if tell is not None and not self._stopping.is_set():
+            tell()
 
     def _failed_to_settle(self, error: KnownError) -> None:
         if not self._is_outdated() and not isinstance(error, Cancelled):

@@ -347,6 +347,26 @@ def test_vectors_of_another_dimension_are_not_searched_and_it_is_said(desk: Desk
     assert desk.meaning.look("a plant") is None
 
 
+def test_who_waits_for_the_first_answer_is_called_once(desk: Desk) -> None:
+    desk.embed()
+    calls: list[bool] = []
+    desk.meaning.start(lambda: calls.append(desk.meaning.look("a plant") is not None))
+    desk.until(lambda: calls)
+    desk.settings.set("embedder_consent", "anew")
+    desk.until(lambda: desk.answers("all_minilm"))
+    assert calls == [True]
+
+
+def test_who_waits_for_the_first_answer_is_called_too_when_there_is_none(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.settings.set("embedder", f"onnx:{tmp_path / 'nowhere'}")
+    desk.settings.set("embedder_before", f"onnx:{tmp_path / 'nowhere'}")
+    settled = threading.Event()
+    desk.meaning.start(settled.set)
+    assert settled.wait(WAIT_S)
+
+
 # -- the end
 
 

@@ -423,3 +423,13 @@ def test_recall_quotes_what_answers_from_elsewhere(past: Past) -> None:
 def test_a_question_for_recall_is_words_whatever_it_looks_like(past: Past) -> None:
     assert quoted(past, '"vet -cat title:Minka') == [CAT]
     assert quoted(past, "my cat Minka " * 400)[0] == CAT
+
+
+def test_a_question_for_nobody_goes_all_the_way_and_writes_nothing(past: Past) -> None:
+    position = past.store.read(
+        lambda cursor: cursor.execute("SELECT position FROM state").fetchone()
+    )
+    past.service.warm_up()
+    assert len(past.library.meaning.asked) == 1, "it counts as small talk"
+    now = past.store.read(lambda cursor: cursor.execute("SELECT position FROM state").fetchone())
+    assert now == position
