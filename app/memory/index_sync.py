@@ -31,7 +31,8 @@ class IndexSync:
     """One text index and the thread that feeds it.
 
     Attributes:
-        covered_share: The share (0-1) of passages that search can find; 1.0 when in step.
+        covered_share: The share (0-1) of passages that search can find, without the manual's, which
+            are no history; 1.0 when in step.
     """
 
     def __init__(self, store: Store, index: TextIndex) -> None:
@@ -102,10 +103,10 @@ class IndexSync:
             self.catch_up(is_cancelled)
 
     def _share(self) -> float:
-        total = sum(self._passages.count_by_kind().values())
+        held, total = self._passages.history_at(self._index.position)
         if self._index.needs_rebuild is not None and not self._index.passage_count:
-            return 0.0 if total else 1.0
-        return min(1.0, self._index.passage_count / total) if total else 1.0
+            held = 0
+        return held / total if total else 1.0
 
     def _catch_up(self, is_cancelled: IsCancelled) -> None:
         reason = self._index.needs_rebuild

@@ -191,6 +191,17 @@ class Passages:
         least, all_now, gone_since = row or (0, 0, 0)
         return least, all_now + gone_since
 
+    def history_at(self, position: int) -> tuple[int, int]:
+        """Return how many passages but the manual's were written up to `position`, and in all."""
+        row = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT count(*) FILTER (position <= ?), count(*) FROM passage WHERE kind <> ?",
+                [position, PassageKind.MAN_PAGE.value],
+            ).fetchone()
+        )
+        held, total = row or (0, 0)
+        return held, total
+
     def forgetting(self) -> tuple[int, int]:
         """Return (the journal's position of the last thing forgotten or 0, its position now)."""
         row = self._store.read(

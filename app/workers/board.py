@@ -378,7 +378,8 @@ def _warnings_about(worker: Worker[Any, Any], status: WorkerStatus) -> list[str]
     label = LABELS[status.name]
     waiting = status.total - status.done - status.set_aside
     words = []
-    if waiting > 0 and not status.enabled:
+    is_off = not status.enabled and status.name not in _OFF_AT_START
+    if waiting > 0 and is_off:
         words.append(f"{worker.waiting_words(waiting)}, {label} is off.")
     if status.set_aside:
         times = "item was" if status.set_aside == 1 else "items were"

@@ -99,7 +99,7 @@ class ManIndexer:
 
     def describe(self, item: _Item) -> str:
         """Return what the page is called."""
-        return item.source if isinstance(item, ManualPage) else "the list of manual pages"
+        return item.source if isinstance(item, ManualPage) else "listing the manual"
 
     def make(self, items: Sequence[_Item], is_cancelled: IsCancelled) -> Listed | Read:
         """Return the list, or what pages say; one that fails does not cost the others a second time.

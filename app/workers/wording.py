@@ -175,6 +175,8 @@ def _state_words(status: WorkerStatus) -> str:
 
 
 def _count_words(status: WorkerStatus) -> str:
+    if status.current_item and not status.total:
+        return ""  # what there is to do is only just being found out
     parts = [f"{status.done:,} of {status.total:,}"]
     if status.rate_per_minute:
         parts.append(f"{status.rate_per_minute:,.0f} a minute")

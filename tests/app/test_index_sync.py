@@ -10,14 +10,16 @@ import pytest
 from app.domain.changes import ExchangePut, PassagesPut
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PassageId, part_id, passage_of
+from app.domain.manual import ManualPage, PageText
 from app.domain.passages import PassageText
 from app.index.query import parse_query
 from app.index.text_index import TantivyTextIndex
 from app.memory import following, index_sync
 from app.memory.index_sync import IndexSync
 from app.storage.forget import forget
+from app.storage.man_pages import ManPages
 from app.storage.store import Store
-from tests.fakes.stored import opened, tell, told
+from tests.fakes.stored import AT, opened, tell, told
 
 WAIT_S = 20.0
 
@@ -117,6 +119,19 @@ def test_the_next_start_goes_on_where_the_last_one_stood(store: Store, sync_of: 
     assert second.covered_share == 0.5
     second.catch_up()
     assert (index.put_count, index.started_over, index.finds("two")) == (1, 0, 1)
+
+
+def test_pages_of_the_manual_are_no_part_of_the_history_that_is_covered(
+    store: Store, sync_of: SyncOf
+) -> None:
+    told(store, "sourdough")
+    first, _ = sync_of(store)
+    first.catch_up()
+    first.stop()
+    page = ManualPage("grep", "1", "print lines", "1", AT)
+    ManPages(store).list_anew([page])
+    ManPages(store).put([PageText(page, "Searches.")])
+    assert sync_of(store)[0].covered_share == 1.0
 
 
 def test_an_empty_book_is_covered_and_not_built_again_and_again(

@@ -58,6 +58,12 @@ def test_a_worker_that_has_done_nothing_says_so_in_full() -> None:
     )  # fmt: skip
 
 
+def test_a_worker_that_still_finds_out_what_there_is_counts_nothing() -> None:
+    words = worker_words(replace(WORKING, done=0, total=0, current_item="listing the manual"))
+    assert words.counts == ""
+    assert "Now: listing the manual" in words.lines
+
+
 def test_what_failed_is_told_with_its_next_try_and_its_error() -> None:
     at = status_at("12:30:05")
     waiting = FailedItem(7, "Tea", "turn 3", 1, at, "It timed out.")

@@ -231,6 +231,7 @@ def _worker(status: WorkerStatus) -> dict[str, Any]:
 def _words(status: WorkerStatus) -> str:
     """Return what a worker's card says, below the name that commands use."""
     words = worker_words(status)
-    lines = "".join(f"\n  {each}" for each in words.lines[1:])
+    counts = f", {words.counts}" if words.counts else ""
+    lines = "".join(f"\n  {each}" for each in words.lines if each != words.counts)
     state = status.state.value if status.enabled else "off"
-    return f"{status.name.value}: {state}, {words.counts}{lines}"
+    return f"{status.name.value}: {state}{counts}{lines}"
