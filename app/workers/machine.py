@@ -224,8 +224,9 @@ class Worker(Generic[Item, Result]):
 
     def _make(self, items: Sequence[Item]) -> None:
         """Make some items; when that fails, in halves, so that one bad item stands alone."""
+        is_first = not self._progress.counts.current_item
         self._progress.counts.current_item = self._job.describe(items[0])
-        self._publish_sometimes()
+        self._publish_sometimes(at_once=is_first)  # it may be a long one
         try:
             result = self._job.make(items, self._stop.is_set)
         except Cancelled:
@@ -385,8 +386,8 @@ class Worker(Generic[Item, Result]):
         elif self._made_status() != self._status:
             self._publish()
 
-    def _publish_sometimes(self) -> None:
-        if self._clock.monotonic() - self._published_at >= _PUBLISH_EVERY_S:
+    def _publish_sometimes(self, *, at_once: bool = False) -> None:
+        if at_once or self._clock.monotonic() - self._published_at >= _PUBLISH_EVERY_S:
             self._publish()
 
     def _publish(self) -> None:

@@ -24,7 +24,7 @@ from app.workers.job import IsCancelled
 from app.workers.man_indexer import MOST_TOKENS, ManIndexer, PagesOfTheManual
 from tests.fakes.jobs import JumpingClock, until
 from tests.fakes.manual import FakeManual
-from tests.fakes.stored import killed, opened
+from tests.fakes.stored import AT, killed, opened
 
 NAME = WorkerName.MAN_INDEXER
 FAST = Manual(Limits(seconds=0.5, output_bytes=1 << 20))
@@ -360,3 +360,19 @@ def test_the_card_says_what_waits(store: Store, manual: FakeManual) -> None:
     assert job.waiting_words(1) == "1 manual page waits to be indexed"
     assert job.waiting_words(2_000) == "2,000 manual pages wait to be indexed"
     assert job.poll_interval_s() == 86_400
+
+
+def test_that_the_indexer_is_off_is_no_warning(bench: Bench, manual: FakeManual) -> None:
+    """Off is how it is at every start; what it has not read yet is nobody's history."""
+    ManPages(bench.store).list_anew([ManualPage("grep", "1", "print lines", "1", AT)])
+    (status,) = bench.board.refresh()
+    assert (status.enabled, status.total - status.done) == (False, 1)
+    assert bench.board.warnings() == ()
+
+
+def test_while_the_manual_is_listed_that_is_what_it_does(bench: Bench, manual: FakeManual) -> None:
+    manual.add("grep.1", "print lines", "Searches.")
+    told: list[WorkerStatus] = []
+    bench.board.subscribe(told.append)
+    bench.run()
+    assert "listing the manual" in [each.current_item for each in told]
