@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QPlainTextEdit,
     QProgressBar,
     QPushButton,
@@ -17,6 +16,7 @@ from app.domain.turn_text import estimate_tokens
 from app.storage.core_memory import CoreMemoryText
 from ui.models.facts import version_words
 from ui.theme import Theme
+from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
 
 _HELP = (
@@ -47,7 +47,7 @@ class CoreMemoryPane(QWidget):
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName("Budget of core memory used")
         self._tokens, self._author, self._problem = (
-            _label(self, tone) for tone in ("small", "small", "error")
+            plain_label(self, tone, selectable=False) for tone in ("small", "small", "error")
         )
         self._problem.hide()
         self._save, self._undo = QPushButton("Save", self), QPushButton("Undo", self)
@@ -93,7 +93,7 @@ class CoreMemoryPane(QWidget):
         self.versions.set_theme(theme)
 
     def _lay_out(self) -> None:
-        words = _label(self, "muted")
+        words = plain_label(self, "muted", selectable=False)
         words.setText(_HELP)
         deeds = QHBoxLayout()
         deeds.addWidget(self._author, 1)
@@ -123,10 +123,3 @@ class CoreMemoryPane(QWidget):
         is_edited = self.text.toPlainText() != self._kept
         self._save.setEnabled(is_edited)
         self._undo.setEnabled(is_edited)
-
-
-def _label(parent: QWidget, tone: str) -> QLabel:
-    label = QLabel(parent, wordWrap=True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setProperty("tone", tone)
-    return label

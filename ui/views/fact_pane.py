@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QPlainTextEdit,
     QPushButton,
     QVBoxLayout,
@@ -18,6 +17,7 @@ from app.domain.facts import FactCategory, FactVersion
 from app.storage.facts import KnownFact
 from ui.models.facts import CATEGORY_WORDS, source_words, validity_words, version_words
 from ui.theme import Theme
+from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
 
 _WORDING_PX = 84
@@ -55,7 +55,7 @@ class FactPane(QWidget):
         self._save = _button(self, "Save")
         self._save.setProperty("kind", "primary")
         self.pinned = QCheckBox("Pinned: preferred, never superseded by itself", self)
-        self._validity, self._source = _label(self), _label(self)
+        self._validity, self._source = plain_label(self), plain_label(self)
         self._open = _button(self, "Open the turn")
         self._reinstate = _button(self, "It holds again")
         self._forget = _button(self, "Forget\u2026")
@@ -175,10 +175,3 @@ def _button(parent: QWidget, words: str) -> QPushButton:
     button = QPushButton(words, parent)
     button.setAutoDefault(False)
     return button
-
-
-def _label(parent: QWidget) -> QLabel:
-    label = QLabel(parent, wordWrap=True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label

@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListView,
     QPlainTextEdit,
@@ -21,6 +20,7 @@ from ui.models.memories import MemoryListModel, source_words
 from ui.theme import Theme
 from ui.views.core_memory_pane import CoreMemoryPane
 from ui.views.fact_rows import FactDelegate
+from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 120
 _TEXT_PX = 84
@@ -71,7 +71,7 @@ class SavedPane(QWidget):
         self._wanted: int | None = None
         self.box = _line(self, "Search saved memories")
         self.box.setClearButtonEnabled(True)
-        self._words = _label(self, "muted")
+        self._words = plain_label(self, "muted")
         self.model = MemoryListModel(self)
         self.list = QListView(self)
         self.list.setModel(self.model)
@@ -86,7 +86,7 @@ class SavedPane(QWidget):
         self._text.setAccessibleName("The saved text")
         self._text.setTabChangesFocus(True)
         self._text.setFixedHeight(_TEXT_PX)
-        self._source = _label(self, "muted")
+        self._source = plain_label(self, "muted")
         self._open = _button(self, "Open the turn")
         self._forget = _button(self, "Forget\N{HORIZONTAL ELLIPSIS}")
         self.new = _line(self, "Save a text of your own")
@@ -198,11 +198,3 @@ def _button(parent: QWidget, words: str) -> QPushButton:
     button = QPushButton(words, parent)
     button.setAutoDefault(False)
     return button
-
-
-def _label(parent: QWidget, tone: str) -> QLabel:
-    label = QLabel(parent, wordWrap=True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    label.setProperty("tone", tone)
-    return label

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QGridLayout,
-    QLabel,
     QListView,
     QProgressBar,
     QVBoxLayout,
@@ -19,6 +18,7 @@ from app.chat.previewing import Preview, Spent
 from ui.models.previewed import PreviewListModel, PreviewRow
 from ui.theme import Theme
 from ui.views.preview_rows import PreviewDelegate
+from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 150
 _METERS = {"rag_max_tokens": "Related past", "auto_rag_max_tokens": "Earlier here"}
@@ -57,9 +57,9 @@ class PreviewPane(QWidget):
         self.box.setCompleter(None)  # type: ignore[arg-type]  # it would put recent words for typed
         self.here = QCheckBox(self)
         self.here.hide()
-        self._words = _label(self)
+        self._words = plain_label(self, "muted", selectable=False)
         self._meters = {key: _Meter(words, self) for key, words in _METERS.items()}
-        self._rest = _label(self, "small")
+        self._rest = plain_label(self, "small", selectable=False)
         self.model = PreviewListModel(self)
         self.list = QListView(self)
         self.list.setModel(self.model)
@@ -142,7 +142,7 @@ class PreviewPane(QWidget):
         self.list.setVisible(on)
 
     def _lay_out(self) -> None:
-        heading = _label(self, "heading")
+        heading = plain_label(self, "heading", selectable=False)
         heading.setText("Try a question")
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 16, 12)
@@ -164,7 +164,7 @@ class _Meter(QWidget):
     def __init__(self, words: str, parent: QWidget) -> None:
         super().__init__(parent)
         self._name = words
-        self._words = _label(self, "small")
+        self._words = plain_label(self, "small", selectable=False)
         self._words.setWordWrap(False)
         self._bar = QProgressBar(self)
         self._bar.setTextVisible(False)
@@ -193,10 +193,3 @@ def rest_words(preview: Preview) -> str:
         f"summary {summary.tokens:,} of {summary.most_tokens:,} \N{MIDDLE DOT} {messages} "
         f"\N{MIDDLE DOT} about {preview.tokens:,} of {preview.most_tokens:,} tokens in all"
     )
-
-
-def _label(parent: QWidget, tone: str = "muted") -> QLabel:
-    label = QLabel(parent, wordWrap=True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setProperty("tone", tone)
-    return label

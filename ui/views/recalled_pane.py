@@ -6,7 +6,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QToolButton,
     QTreeView,
     QVBoxLayout,
@@ -24,6 +23,7 @@ from ui.models.recalled import (
     kind_words,
     source_words,
 )
+from ui.widgets.plain_label import plain_label
 
 _TEXT_CHARS = 400
 _WANTED_EMS = {3: 66, 4: 60, 5: 52}  # by column, in widths of a letter
@@ -43,14 +43,14 @@ class RecalledPane(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = RecalledModel(self)
-        self._note = _label(self, "muted")
+        self._note = plain_label(self, "muted")
         self.table = _table(self, self.model)
         self.table.selectionModel().currentRowChanged.connect(self._on_current_row_changed)
         self.table.doubleClicked.connect(self._on_double_clicked)
         self.model.modelReset.connect(self._on_model_reset)
         self.model.dataChanged.connect(lambda *_: self._show_chosen())
         self._name, self._text, self._figures = (
-            _label(self, tone) for tone in ("", "muted", "small")
+            plain_label(self, tone) for tone in ("", "muted", "small")
         )
         self._actions = self._make_actions()
         self._details = self._make_details()
@@ -181,12 +181,3 @@ def _table(parent: QWidget, model: RecalledModel) -> QTreeView:
             mode = QHeaderView.ResizeMode.Stretch
         header.setSectionResizeMode(column, mode)
     return table
-
-
-def _label(parent: QWidget, tone: str) -> QLabel:
-    label = QLabel(parent, wordWrap=True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    if tone:
-        label.setProperty("tone", tone)
-    return label

@@ -24,6 +24,7 @@ from ui.models.conversations import ConversationListModel, GroupedListModel
 from ui.models.results import ResultListModel
 from ui.theme import Theme
 from ui.views.rows import RowDelegate
+from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 90
 
@@ -308,8 +309,6 @@ class Sidebar(QWidget):
 
 def _words_label(parent: QWidget, tone: str) -> QLabel:
     """Return a label whose words, which may quote what was typed, neither format nor widen it."""
-    label = QLabel(parent, wordWrap=True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
+    label = plain_label(parent, tone, selectable=False)
     label.setMinimumWidth(1)
-    label.setProperty("tone", tone)
     return label

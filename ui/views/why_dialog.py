@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.explanations import Explanation
+from ui.widgets.plain_label import plain_label
 
 _COLUMNS = ("What counts", "This turn", "First result")
 _NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -36,7 +37,7 @@ class WhyDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Why wasn't this recalled?")
         self.resize(600, 560)
-        self._turn = _label(self, "muted")
+        self._turn = plain_label(self, "muted")
         self._turn.setText(turn_words)
         self.box = QLineEdit(question, self)
         self.box.setPlaceholderText("The question that should find this turn")
@@ -45,12 +46,12 @@ class WhyDialog(QDialog):
         self._ask = QPushButton("Ask", self)
         self._ask.setProperty("kind", "primary")
         self._ask.setDefault(True)
-        self._headline = _label(self, "heading")
-        self._figures = _label(self, "muted")
-        self._obstacles = _label(self)
-        self._words = _label(self)
+        self._headline = plain_label(self, "heading")
+        self._figures = plain_label(self, "muted")
+        self._obstacles = plain_label(self)
+        self._words = plain_label(self)
         self._points = _points_table(self)
-        self._told = _label(self, "success")
+        self._told = plain_label(self, "success")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self._save = buttons.addButton(
             "Keep as a probe question", QDialogButtonBox.ButtonRole.ActionRole
@@ -169,15 +170,6 @@ def words_held(explained: Explanation) -> str:
     lacks = [each.word for each in explained.words if not each.is_held]
     lines = [f"It says: {', '.join(held)}"] if held else []
     return "\n".join([*lines, f"It does not say: {', '.join(lacks)}"] if lacks else lines)
-
-
-def _label(parent: QWidget, tone: str = "") -> QLabel:
-    label = QLabel(parent, wordWrap=True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    if tone:
-        label.setProperty("tone", tone)
-    return label
 
 
 def _points_table(parent: QWidget) -> QTreeWidget:
