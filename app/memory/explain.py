@@ -162,8 +162,11 @@ class Explainer:
             return found or [_UNFINISHED]
         found += self._of_filters(case, case.passage)
         found += self._of_words(case, case.passage)
+        if is_unanswered := case.passage in self._search.standing().unanswered:
+            found.append(_UNANSWERED)
         found += _of_rank(case, is_left_out=bool(found))
-        if case.is_by_meaning and case.best is not None and case.best.cosine is None:
+        lacks_vector = case.is_by_meaning and case.best is not None and case.best.cosine is None
+        if lacks_vector and not is_unanswered:
             found.append(self._no_vector(case.exchange, case.passage))
         floor = self._settings.share("rag_min_similarity")
         if case.seen.considered and case.best is not None and case.best.relevance < floor:
@@ -265,6 +268,13 @@ _UNFINISHED = Obstacle(
     Cause.UNFINISHED,
     "The turn has no reply yet, so that it is not indexed.",
     "It is when a reply has ended.",
+)
+
+_UNANSWERED = Obstacle(
+    Cause.UNFINISHED,
+    "It only asks: Recall alone answered it, or the answer failed. A search lists it, by its words, "
+    "behind turns that answer, and recall leaves it out.",
+    "Ask again with a language model.",
 )
 
 

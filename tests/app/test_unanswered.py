@@ -12,6 +12,7 @@ from app.domain.ids import PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.retrieved import RecallOptions, Segment
 from app.domain.turn_text import turn_passage
+from app.memory.explain import Explainer
 from app.memory.finding import Finder
 from app.memory.recall import RecallService
 from app.storage.passages import Passages
@@ -134,6 +135,14 @@ def test_recall_never_brings_it_up_nor_a_summary_of_nothing_else(library: Librar
     assert "Asked" not in recalled(library)
     again = Segment(frozenset({first.exchanges[0].id, second.exchanges[0].id}))
     assert QUESTION not in recalled(library, again)
+
+
+def test_why_it_is_not_found_is_that_it_only_asks(library: Library) -> None:
+    whole = only_asked(library.store, QUESTION)
+    library.sync.catch_up()
+    explainer = Explainer(library.store, library.settings, library.index, library.service)
+    (obstacle, *_) = explainer.explain(QUESTION, whole.exchanges[0].id).obstacles
+    assert obstacle.words.startswith("It only asks")
 
 
 def test_half_an_answer_is_one(library: Library) -> None:
