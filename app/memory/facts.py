@@ -81,7 +81,8 @@ class FactBook:
 
     def pin(self, fact_id: int, pinned: bool) -> Fact:
         """Have recall prefer a fact, and nothing supersede it by itself; or no longer."""
-        fact = replace(self._facts.get(fact_id).fact, pinned=pinned)
+        self._facts.get(fact_id)
+        fact = replace(self._facts.stored(fact_id), pinned=pinned)
         self._store.save(FactPut(fact))
         return fact
 
@@ -94,11 +95,7 @@ class FactBook:
         fact = self._facts.get(fact_id).fact
         texts = {fact.text, *(each.text for each in self._facts.versions(fact_id))}
         refused = (FactForgotten(fact.id, content_hash(text)) for text in sorted(texts))
-        freed = (
-            FactPut(replace(each, superseded_by=None))
-            for each in self._facts.superseded_by(fact_id)
-        )
-        self._store.save(*freed, *refused, PassagesPut((), (fact.id,)))
+        self._store.save(*refused, PassagesPut((), (fact.id,)))
         finish_forgetting(self._store)
         source = () if fact.conversation_id is None else (_STILL_SAID,)
         return (*source, *remains(self._store))
@@ -130,26 +127,19 @@ class FactBook:
         if fact.valid_until is None:
             return fact
         back = replace(_remade(fact), valid_until=None, superseded_by=None)
-        rival = self._rival(fact)
         changes: list[Change] = list(fact_changes(back))
-        if rival is not None:
-            changes += fact_changes(
-                replace(rival, valid_until=back.made_at, superseded_by=fact.id, pinned=False)
-            )
+        for rival in self._facts.holding_of(fact.subject):
+            if rival.id != fact.id:
+                changes += fact_changes(
+                    replace(rival, valid_until=back.made_at, superseded_by=fact.id, pinned=False)
+                )
         self._store.save(*changes)
         return back
 
-    def _rival(self, fact: Fact) -> Fact | None:
-        """Return what holds in a fact's place and contradicts it."""
-        if fact.superseded_by is None or not fact.subject:
-            return None
-        known = self._facts.by_ids([fact.superseded_by]).get(fact.superseded_by)
-        rival = None if known is None else known.fact
-        if rival is None or rival.valid_until is not None or rival.subject != fact.subject:
-            return None
-        return rival
-
     def _put(self, fact: Fact) -> Fact:
+        """Store a fact as it is seen but for its end: what is hidden may come back."""
+        stored = self._facts.stored(fact.id)
+        fact = replace(fact, valid_until=stored.valid_until, superseded_by=stored.superseded_by)
         self._store.save(*fact_changes(fact))
         return fact
 

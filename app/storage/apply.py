@@ -9,7 +9,7 @@ from typing import Any
 from app.domain.changes import Change, ConversationEdited
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import StorageError
-from app.storage import learned, mentions, spaces
+from app.storage import learned, mentions, seen_facts, spaces
 from app.storage.database import Connection
 from app.storage.fold import Fold, folded
 from app.storage.leaving import conversations_leaving
@@ -89,6 +89,7 @@ def apply_records(
     learned.write(connection, fold.learned)
     if fold.forgotten:
         _erase(connection, fold.forgotten)
+    _settle_facts(connection, fold)
     _advance(connection, fold)
 
 
@@ -271,13 +272,27 @@ def _erase(connection: Connection, forgotten: dict[int, int]) -> None:
             [position, conversation_id],
         )
     spaces.remove_conversations(connection, ids)
-    learned.erase(connection, ids)
+    changed_facts = learned.erase(connection, ids)
     for table in ("passage", "exchange", "message", "tag", "summary", "draft"):
         _delete(connection, table, "conversation_id", ids)
     _delete(connection, "conversation", "id", ids)
+    seen_facts.settle(connection, changed_facts, max(forgotten.values()))
     # The bytes are still there until `app.storage.forget` has rewritten the file.
     last = str(max(forgotten.values()))
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", [last])
+
+
+def _settle_facts(connection: Connection, fold: Fold) -> None:
+    """Have what was hidden or came back, and what was put, leave just the passages that hold."""
+    hidden = [
+        each.conversation_id
+        for each in fold.edits.values()
+        if each.deleted_at is not None or each.private is not None or each.restored
+    ]
+    if hidden:
+        seen_facts.settle_hidden(connection, hidden, fold.position)
+    if fold.learned.facts:
+        seen_facts.settle_put(connection, fold.learned.facts, fold.position)
 
 
 def _delete(connection: Connection, table: str, key: str, values: list[Any]) -> None:

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.conversations import Role
-from app.domain.facts import Fact, FactCategory, FactVersion
+from app.domain.facts import Fact, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.turn_text import QUOTING_MODEL
 from app.storage.database import Connection
-from app.storage.facts import fact_of
+from app.storage.facts import fact_of, version_of
 from app.storage.learned import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.passage_texts import texts_of
-from app.storage.rows import Row
 from app.storage.store import Store
 from app.storage.summary_work import Found, Tally
 from app.storage.times import from_db, to_db
@@ -211,7 +210,7 @@ class ExtractionWork:
             ).fetchall()
         )
         found: dict[int, list[FactVersion]] = {}
-        for version in map(_version_of, rows):
+        for version in map(version_of, rows):
             found.setdefault(version.fact_id, []).append(version)
         return found
 
@@ -222,20 +221,6 @@ class ExtractionWork:
             ).fetchall()
         )
         return [fact_of(row) for row in rows]
-
-
-def _version_of(row: Row) -> FactVersion:
-    return FactVersion(
-        fact_id=row[0],
-        made_at=from_db(row[1]),
-        text=row[2],
-        category=FactCategory(row[3]),
-        model=row[4],
-        conversation_id=row[5],
-        exchange_id=row[6],
-        message_id=row[7],
-        said_at=from_db(row[8]),
-    )
 
 
 def _said(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list[SaidMessage]]:

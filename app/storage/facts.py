@@ -1,7 +1,8 @@
 """Queries about facts as the user knows them, and the changes that put one in its place.
 
-A fact of a conversation that is private or in the trash does not exist for the user: nothing here
-returns it. Which messages are still to be read for facts is the extractor's business.
+What is private or in the trash does not exist for the user: facts are returned as
+`app.storage.seen_facts` has them, but where it says "stored". Which messages are still to be read for
+facts is the extractor's business.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from app.domain.turn_text import content_hash, estimate_tokens
 from app.storage.database import Connection
 from app.storage.learned import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.rows import Row
+from app.storage.seen_facts import SEEN_FACTS
 from app.storage.store import Store
 from app.storage.times import from_db
 
@@ -67,12 +69,11 @@ def fact_changes(fact: Fact) -> tuple[Change, ...]:
     return FactPut(fact), PassagesPut((passage,)) if holds else PassagesPut((), (fact.id,))
 
 
-_SEEN = (
-    "NOT EXISTS (SELECT 1 FROM conversation c WHERE c.id = {}.conversation_id "
+_FACTS = f"{SEEN_FACTS} f"
+_VERSION_SEEN = (
+    "NOT EXISTS (SELECT 1 FROM conversation c WHERE c.id = v.conversation_id "
     "AND (c.private OR c.deleted_at IS NOT NULL))"
 )
-_FACT_SEEN = _SEEN.format("f")
-_VERSION_SEEN = _SEEN.format("v")
 _NEWEST_FIRST = "ORDER BY f.pinned DESC, f.said_at DESC, f.id DESC"
 
 
@@ -88,7 +89,7 @@ class Facts:
 
         def query(cursor: Connection) -> Sequence[KnownFact]:
             rows = cursor.execute(
-                f"SELECT {FACT_COLUMNS} FROM fact f WHERE {condition} {_NEWEST_FIRST} "
+                f"SELECT {FACT_COLUMNS} FROM {_FACTS} WHERE {condition} {_NEWEST_FIRST} "
                 "LIMIT ? OFFSET ?",
                 [*values, which.limit, which.offset],
             ).fetchall()
@@ -101,7 +102,7 @@ class Facts:
         condition, values = _condition(which)
         row = self._store.read(
             lambda cursor: cursor.execute(
-                f"SELECT count(*) FROM fact f WHERE {condition}", values
+                f"SELECT count(*) FROM {_FACTS} WHERE {condition}", values
             ).fetchone()
         )
         return int(row[0]) if row else 0
@@ -112,8 +113,7 @@ class Facts:
 
         def query(cursor: Connection) -> Mapping[PassageId, KnownFact]:
             rows = cursor.execute(
-                f"SELECT {FACT_COLUMNS} FROM fact f WHERE f.id IN (SELECT unnest(?)) "
-                f"AND {_FACT_SEEN}",
+                f"SELECT {FACT_COLUMNS} FROM {_FACTS} WHERE f.id IN (SELECT unnest(?))",
                 [wanted],
             ).fetchall()
             return {each.fact.id: each for each in _known(cursor, [fact_of(row) for row in rows])}
@@ -143,24 +143,34 @@ class Facts:
             ).fetchall()
         )
         found: dict[PassageId, list[FactVersion]] = {}
-        for version in map(_version_of, rows):
+        for version in map(version_of, rows):
             found.setdefault(version.fact_id, []).append(version)
         return found
 
     def superseded_by(self, fact_id: int) -> Sequence[Fact]:
         """Return the facts that this one took the place of, the last to end first."""
         return self._facts(
-            f"f.superseded_by = ? AND {_FACT_SEEN} ORDER BY f.valid_until DESC, f.id DESC",
-            [fact_id],
+            "f.superseded_by = ? ORDER BY f.valid_until DESC, f.id DESC", [fact_id], _FACTS
+        )
+
+    def stored(self, fact_id: int) -> Fact:
+        """Return a fact as it is stored, whatever is hidden; raise NotFound."""
+        found = self._facts("f.id = ?", [fact_id])
+        return found[0] if found else self.get(fact_id).fact
+
+    def holding_of(self, subject: str) -> Sequence[Fact]:
+        """Return the facts stored as holding of a subject that may have one value, by id."""
+        return self._facts(
+            "f.subject = ? AND f.subject <> '' AND f.valid_until IS NULL ORDER BY f.id", [subject]
         )
 
     def by_uid(self, uids: Iterable[str]) -> Mapping[str, Fact]:
-        """Return the facts that have one of these uids, hidden ones too: for merging."""
+        """Return the stored facts that have one of these uids, hidden ones too: for merging."""
         found = self._facts("f.uid IN (SELECT unnest(?))", [list(uids)])
         return {fact.uid: fact for fact in found}
 
     def of_conversation(self, conversation_id: int | None) -> Sequence[Fact]:
-        """Return the facts learned from a conversation, even one in the trash, by id.
+        """Return the stored facts last learned from a conversation, even one in the trash, by id.
 
         None: those the user wrote.
         """
@@ -169,7 +179,7 @@ class Facts:
         )
 
     def holding(self, texts: Iterable[str]) -> Mapping[str, PassageId]:
-        """Return the facts that hold with just one of these wordings, by wording."""
+        """Return the stored facts that hold with just one of these wordings, by wording."""
         found = self._facts(
             "f.valid_until IS NULL AND f.text IN (SELECT unnest(?)) ORDER BY f.id", [list(texts)]
         )
@@ -186,10 +196,10 @@ class Facts:
         )
         return frozenset(each for (each,) in rows)
 
-    def _facts(self, condition: str, values: list[object]) -> Sequence[Fact]:
+    def _facts(self, condition: str, values: list[object], table: str = "fact f") -> Sequence[Fact]:
         rows = self._store.read(
             lambda cursor: cursor.execute(
-                f"SELECT {FACT_COLUMNS} FROM fact f WHERE {condition}", values
+                f"SELECT {FACT_COLUMNS} FROM {table} WHERE {condition}", values
             ).fetchall()
         )
         return [fact_of(row) for row in rows]
@@ -215,7 +225,8 @@ def fact_of(row: Row) -> Fact:
     )
 
 
-def _version_of(row: Row) -> FactVersion:
+def version_of(row: Row) -> FactVersion:
+    """Return the version of a row in the order of `FACT_VERSION_COLUMNS`."""
     return FactVersion(
         fact_id=row[0],
         made_at=from_db(row[1]),
@@ -230,7 +241,7 @@ def _version_of(row: Row) -> FactVersion:
 
 
 def _condition(which: FactFilter) -> tuple[str, list[object]]:
-    conditions, values = [_FACT_SEEN], list[object]()
+    conditions, values = ["true"], list[object]()
     if not which.ended:
         conditions.append("f.valid_until IS NULL")
     if which.category is not None:
@@ -249,9 +260,7 @@ def _known(cursor: Connection, facts: Sequence[Fact]) -> Sequence[KnownFact]:
     """Return facts with what belongs to them; each table is read by ids alone."""
     talks = _by_id(cursor, "conversation", "title, archived", [f.conversation_id for f in facts])
     turns = _by_id(cursor, "exchange", "turn_number", [f.exchange_id for f in facts])
-    successors = _by_id(
-        cursor, "fact f", "text", [f.superseded_by for f in facts], f"AND {_FACT_SEEN}"
-    )
+    successors = _by_id(cursor, SEEN_FACTS, "text", [f.superseded_by for f in facts])
     counts = dict(
         cursor.execute(
             "SELECT v.fact_id, count(*) FROM fact_version v WHERE v.fact_id IN (SELECT unnest(?)) "
@@ -269,10 +278,10 @@ def _known(cursor: Connection, facts: Sequence[Fact]) -> Sequence[KnownFact]:
 
 
 def _by_id(
-    cursor: Connection, table: str, columns: str, ids: Iterable[int | None], more: str = ""
+    cursor: Connection, table: str, columns: str, ids: Iterable[int | None]
 ) -> dict[int | None, Row]:
     wanted = sorted({each for each in ids if each is not None})
     rows = cursor.execute(
-        f"SELECT id, {columns} FROM {table} WHERE id IN (SELECT unnest(?)) {more}", [wanted]
+        f"SELECT id, {columns} FROM {table} WHERE id IN (SELECT unnest(?))", [wanted]
     ).fetchall()
     return {row[0]: row[1:] for row in rows}

@@ -22,10 +22,12 @@ from app.domain.changes import (
 )
 from app.domain.recalls import Piece, PlanPart
 from app.domain.turn_text import content_hash
+from app.storage import fact_leaving
 from app.storage.database import Connection
 from app.storage.leaving import learned_leaving
 from app.storage.rows import Row, insert_rows
 from app.storage.runs import as_runs
+from app.storage.seen_facts import settle
 from app.storage.times import to_db
 from app.storage.unquote import remove_quotes
 
@@ -222,9 +224,10 @@ def _erase_rows(
     leaving = learned_leaving(ids, [*_wordings(connection, table, ids), *unsaid])
     remove_quotes(connection, leaving, max(erased.values()))
     _unquote(connection, table, ids, unsaid)
-    _delete(connection, table, "id", ids)
     if table == "fact":
-        _delete(connection, "fact_version", "fact_id", ids)
+        settle(connection, fact_leaving.without(connection, ids), max(erased.values()))
+    else:
+        _delete(connection, table, "id", ids)
     _delete(connection, "feedback", "passage_id", ids)
     # The bytes are still there until `app.storage.forget` has rewritten the file.
     last = str(max(erased.values()))
@@ -252,25 +255,22 @@ def _unquote(connection: Connection, table: str, ids: list[int], unsaid: Iterabl
     )
 
 
-def erase(connection: Connection, conversation_ids: list[int]) -> None:
+def erase(connection: Connection, conversation_ids: list[int]) -> set[int]:
     """Delete what was learned from conversations, and what was recalled in them or out of them.
 
-    Called before their passages go. An exchange elsewhere that said the same as a fact that goes is
-    read for facts again.
+    Called before their passages go. Returns the facts that stay and are not as they were: said
+    elsewhere too, or ended by what goes.
     """
     own = "conversation_id IN (SELECT unnest($1))"
-    facts = f"SELECT id FROM fact WHERE {own}"
-    said_too = f"SELECT exchange_id FROM fact_version WHERE fact_id IN ({facts})"
     for statement in (
-        f"DELETE FROM extraction WHERE exchange_id IN ({said_too})",
         f"DELETE FROM feedback WHERE passage_id IN (SELECT id FROM passage WHERE {own})",
-        f"DELETE FROM fact_version WHERE {own} OR fact_id IN ({facts})",
-        f"UPDATE fact SET superseded_by = NULL WHERE superseded_by IN ({facts})",
         f"DELETE FROM recalled WHERE {own} OR asked_in IN (SELECT unnest($1))",
     ):
         connection.execute(statement, [conversation_ids])
-    for table in ("fact", "extraction", "memory", "tool_summary", "prompt", "prompt_text"):
+    changed = fact_leaving.without_conversations(connection, conversation_ids)
+    for table in ("extraction", "memory", "tool_summary", "prompt", "prompt_text"):
         _delete(connection, table, "conversation_id", conversation_ids)
+    return changed
 
 
 def _delete(connection: Connection, table: str, key: str, values: list[Any]) -> None:

@@ -7,12 +7,22 @@ recalled may name passages that have been replaced since: that is no fault.
 from collections.abc import Sequence
 
 from app.storage.rule import Rule, orphans
+from app.storage.seen_facts import SEEN_FACTS
 
 _GONE = "IN (SELECT unnest($1))"
+_HOLDING = (
+    "(SELECT id FROM fact WHERE valid_until IS NULL UNION "
+    f"SELECT id FROM {SEEN_FACTS} WHERE valid_until IS NULL)"
+)
 _OF_KIND = (
-    ("fact", "fact", "fact"), ("memory", "memory", "memory"),
+    (_HOLDING, "fact", "fact"), ("memory", "memory", "memory"),
     ("tool_summary", "tool_summary", "tool summary"),
 )  # fmt: skip
+_LATER = (
+    "SELECT t.id, arg_max(o.id, (o.said_at, o.id)) AS after FROM fact t JOIN fact o "
+    "ON o.subject = t.subject AND (o.said_at, o.id) > (t.said_at, t.id) AND o.valid_until IS NULL "
+    "WHERE t.subject <> '' AND t.valid_until IS NULL AND NOT t.pinned GROUP BY t.id"
+)
 
 
 def _source(table: str, key: str, of: str, says: str, target: str) -> Rule:
@@ -51,6 +61,13 @@ LEARNED_RULES: Sequence[Rule] = (
         "The fact {} was superseded and has not ended.",
         "SELECT id FROM fact WHERE superseded_by IS NOT NULL AND valid_until IS NULL",
         f"UPDATE fact SET superseded_by = NULL WHERE id {_GONE}",
+    ),
+    Rule(
+        "The fact {} holds beside a later one of its subject, which can have one value.",
+        f"SELECT id FROM ({_LATER}) ORDER BY id",
+        "UPDATE fact SET superseded_by = later.after, valid_until = o.said_at "
+        f"FROM ({_LATER}) AS later JOIN fact o ON o.id = later.after "
+        f"WHERE fact.id = later.id AND fact.id {_GONE}",
     ),
     orphans(
         "fact_version", "fact_id", "fact", "A wording is of fact {}, which does not exist.",
@@ -95,7 +112,7 @@ LEARNED_RULES: Sequence[Rule] = (
         Rule(
             f"The passage {{}} is of a {words} that does not exist or holds no more.",
             f"SELECT p.id FROM passage p ANTI JOIN {table} o ON o.id = p.id AND o.id = p.source_id "
-            f"{'AND o.valid_until IS NULL ' if table == 'fact' else ''}WHERE p.kind = '{kind}'",
+            f"WHERE p.kind = '{kind}'",
             drops_passages=True,
         )
         for table, kind, words in _OF_KIND

@@ -8,6 +8,7 @@ from app.domain.ids import MessageId
 from app.domain.passages import PassageKind
 from app.storage import man_pages
 from app.storage.database import Connection
+from app.storage.seen_facts import FACTS_IN_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def _learned(table: str, message: str, cursor: Connection, ids: list[int]) -> Ma
 _READERS: Mapping[PassageKind, Reader] = {
     PassageKind.EXCHANGE_SUMMARY: partial(_summaries, "exchange"),
     PassageKind.CONVERSATION_SUMMARY: partial(_summaries, "conversation"),
-    PassageKind.FACT: partial(_learned, "fact", "message_id"),
+    PassageKind.FACT: partial(_learned, FACTS_IN_WORDS, "message_id"),
     PassageKind.MEMORY: partial(_learned, "memory", "NULL"),
     PassageKind.TOOL_SUMMARY: partial(_learned, "tool_summary", "message_id"),
     PassageKind.MAN_PAGE: _pages,

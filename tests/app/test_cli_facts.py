@@ -156,6 +156,10 @@ def test_a_slash_command_lists_searches_and_forgets(book: Path) -> None:
         assert asked.after_yes().markdown.startswith("It is forgotten.")
         with pytest.raises(WrongForm):
             output("/facts forget 2 3")
+        assert "The user drinks coffee." in said("/facts")  # nothing ends it any more
+        after = output("/facts forget 3").after_yes
+        assert after is not None
+        after()
         assert said("/facts") == "No facts are known yet."
     finally:
         services.close()

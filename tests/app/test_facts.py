@@ -102,14 +102,14 @@ def test_facts_of_the_trash_are_not_there_until_it_is_restored(store: Store) -> 
     fact = learned(store, source, "The user drinks tea.")
     learned(store, other, "Was so.", valid_until=AT, superseded_by=fact.id)
     store.save(ConversationEdited(source.conversation.id, deleted_at=AT))
-    assert texts(store) == []
+    assert texts(store) == ["Was so."]
     assert Facts(store).listed(ALL)[0].successor == ""
     with pytest.raises(NotFound):
         Facts(store).get(fact.id)
     store.save(ConversationEdited(source.conversation.id, restored=True))
     assert texts(store) == ["The user drinks tea."]
     store.save(ConversationEdited(source.conversation.id, private=True))
-    assert texts(store) == []
+    assert texts(store) == ["Was so."]
 
 
 def test_a_wording_from_the_trash_is_left_out_of_the_history(store: Store, book: FactBook) -> None:
@@ -206,6 +206,20 @@ def test_a_superseded_fact_holds_again_and_its_rival_ends(store: Store, book: Fa
     assert ended.superseded_by == old.id
     kept = {row[0] for row in tables(store)["passage"] if row[1] == "fact"}
     assert kept == {old.id}
+
+
+def test_what_holds_two_steps_further_ends_too(store: Store, book: FactBook) -> None:
+    source = told(store, "tea")
+    red = learned(store, source, "Red.", 2, subject="user: favourite colour")
+    green = learned(
+        store, source, "Green.", 1, subject=red.subject, valid_until=AT, superseded_by=red.id
+    )
+    blue = learned(
+        store, source, "Blue.", subject=red.subject, valid_until=AT, superseded_by=green.id
+    )
+    book.reinstate(blue.id)
+    assert texts(store) == ["Blue."]
+    assert Facts(store).get(red.id).fact.superseded_by == blue.id
 
 
 def test_facts_that_can_both_hold_do(store: Store, book: FactBook) -> None:
