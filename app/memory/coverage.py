@@ -96,7 +96,7 @@ _STATUS_WORDS = {
     ExchangeStatus.RUNNING: "its reply is still being written",
     ExchangeStatus.INTERRUPTED: "its reply was stopped before it said anything",
     ExchangeStatus.FAILED: "its reply failed",
-    ExchangeStatus.COMPLETED: "it has no reply",
+    ExchangeStatus.COMPLETED: "it has no reply, or none but Recall's",
 }
 
 
