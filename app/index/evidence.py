@@ -9,7 +9,6 @@ How it was fitted, and how well it does: packaging/decisions/0032-recall-thresho
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,7 +57,7 @@ def judged(
     else:
         odds = _WORDS_BIAS + _WORDS_SHARE * share + _WORDS_PASSAGES * _size(passages)
     sure, best = min(odds + prior, _SUREST), ranked[0].score
-    return [replace(each, relevance=sigmoid(sure - _FALL * (best - each.score))) for each in ranked]
+    return [each.judged(sigmoid(sure - _FALL * (best - each.score))) for each in ranked]
 
 
 def log_odds(

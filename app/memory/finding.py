@@ -6,7 +6,7 @@ the finds is `app.memory.recall`'s business.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
@@ -121,7 +121,7 @@ def weighed(
         if half_life_days > 0 and passage in said_at:
             days = max(0.0, (now - said_at[passage]).total_seconds() / 86_400)
             found *= 0.5 ** (days / half_life_days)
-        return replace(each, relevance=found)
+        return each.judged(found)
 
     return sorted(map(after, ranked), key=lambda each: -each.relevance)
 

@@ -255,7 +255,7 @@ class SearchService:
         if not len(kept):
             return []
         ranked = _with_words(self._ranked(query, None, Scope(kept, IdSet(), _SIDE_CANDIDATES)))
-        return [replace(each, relevance=min(each.relevance, most)) for each in ranked]
+        return [each.judged(min(each.relevance, most)) for each in ranked]
 
     def look(self, query: SearchQuery) -> Look | None:
         """Return the query's place in the answering space, None where words alone can find."""
