@@ -57,14 +57,19 @@ def without(
         "valid_until IS NULL AND subject <> '' AND subject IN (SELECT unnest(?))",
         {each.subject for each in freed.values()},
     )
-    there.update(freed)
-    waiting = set(freed)
+    holders: dict[str, list[_Place]] = {}
+    for each in there.values():
+        if each.id not in freed:
+            holders.setdefault(each.subject, []).append(each)
     for fact in sorted(freed.values(), key=lambda each: (each.said_at, each.id), reverse=True):
-        waiting.discard(fact.id)
         after = _after(fact, leaving, moved)
-        if after is None and not fact.pinned:
-            after = _rival(fact, [each for each in there.values() if each.id not in waiting])
-        there[fact.id] = _ended(connection, fact, after)
+        rivals = holders.setdefault(fact.subject, []) if fact.subject else []
+        if after is None and rivals and not fact.pinned:
+            after = max(rivals, key=lambda each: (each.said_at, each.id)).id
+        if after is None:
+            rivals.append(fact)
+        freed[fact.id] = replace(fact, superseded_by=after)
+    _store(connection, freed.values())
     return set(freed)
 
 
@@ -92,27 +97,16 @@ def _after(fact: _Place, leaving: Mapping[int, _Place], moved: Collection[int]) 
     return None if after in moved or after in leaving or after == fact.id else after
 
 
-def _rival(fact: _Place, others: Iterable[_Place]) -> int | None:
-    """Return what holds and cannot hold together with a fact, the latest."""
-    rivals = [
-        each
-        for each in others
-        if each.id != fact.id
-        and each.valid_until is None
-        and fact.subject
-        and each.subject == fact.subject
-    ]
-    return max(rivals, key=lambda each: (each.said_at, each.id)).id if rivals else None
-
-
-def _ended(connection: Connection, fact: _Place, after: int | None) -> _Place:
-    """Store that a fact ended when the other was said; None: that it holds."""
+def _store(connection: Connection, placed: Iterable[_Place]) -> None:
+    """Store what facts are ended by, which was when that was said."""
+    ends = [(each.id, each.superseded_by) for each in placed]
     connection.execute(
-        "UPDATE fact SET superseded_by = $2, valid_until = CASE WHEN $2 IS NOT NULL THEN "
-        "greatest(said_at, (SELECT o.said_at FROM fact o WHERE o.id = $2)) END WHERE id = $1",
-        [fact.id, after],
+        "UPDATE fact SET superseded_by = e.after, valid_until = CASE WHEN e.after IS NOT NULL "
+        "THEN greatest(fact.said_at, e.said_at) END FROM (SELECT n.id, n.after, o.said_at FROM "
+        "(SELECT unnest($1::BIGINT[]) AS id, unnest($2::BIGINT[]) AS after) n "
+        "LEFT JOIN fact o ON o.id = n.after) e WHERE e.id = fact.id",
+        [[own for own, _ in ends], [after for _, after in ends]],
     )
-    return replace(fact, superseded_by=after, valid_until=None if after is None else fact.said_at)
 
 
 def _places(connection: Connection, condition: str, values: Iterable[object]) -> dict[int, _Place]:

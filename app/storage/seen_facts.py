@@ -25,10 +25,12 @@ _SHOWN = (
     "QUALIFY row_number() OVER (PARTITION BY fact_id ORDER BY made_at DESC) = 1) v "
     f"ON v.fact_id = f.id WHERE f.conversation_id IN ({_HIDDEN})"
 )
-# Ended by what is not seen, with nothing seen of the same subject that holds or was said later.
+# Ended by what is not seen, with nothing seen of the same subject that holds or was said later. The
+# first condition leaves few to look into.
 _STANDING = (
-    "SELECT f.id FROM shown f WHERE f.superseded_by IS NOT NULL AND f.superseded_by NOT IN "
-    "(SELECT id FROM shown) AND NOT EXISTS (SELECT 1 FROM shown o WHERE f.subject <> '' "
+    "SELECT f.id FROM shown f WHERE f.superseded_by IN "
+    f"(SELECT id FROM fact WHERE conversation_id IN ({_HIDDEN}) AND id NOT IN "
+    "(SELECT id FROM shown)) AND NOT EXISTS (SELECT 1 FROM shown o WHERE f.subject <> '' "
     "AND o.subject = f.subject AND o.id <> f.id AND (o.valid_until IS NULL OR "
     "(o.superseded_by IS NOT NULL AND (o.said_at, o.id) > (f.said_at, f.id))))"
 )
