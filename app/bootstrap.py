@@ -46,6 +46,7 @@ from app.memory.vector_sync import VectorSync
 from app.providers.own_prices import OwnPrices
 from app.providers.prices import PriceBook
 from app.providers.retry import RetryPolicy
+from app.storage.attempts import Attempts
 from app.storage.backup import Backup, make_backup
 from app.storage.caretaker import Caretaker
 from app.storage.conversations import Conversations
@@ -67,7 +68,7 @@ from app.system.keys import KeyStore
 from app.system.lock import InstanceLock
 from app.system.logs import start_log
 from app.system.paths import DataPaths
-from app.workers.background_choice import BackgroundChoice
+from app.workers.background_choice import ASKING, BackgroundChoice
 from app.workers.background_load import BackgroundLoad
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
@@ -288,7 +289,11 @@ def build(paths: DataPaths, role: Role) -> Services:
             workers=workers,
             background_model=background_model,
             background=BackgroundChoice(
-                settings, registry, prices, BackgroundLoad(store, settings).all()
+                settings,
+                registry,
+                prices,
+                BackgroundLoad(store, settings).all(),
+                [Attempts(store, name) for name in ASKING],
             ),
             own_prices=own_prices,
             spending=Spending(store),

@@ -35,14 +35,22 @@ class KnownError(CommonplaceError):
     Attributes:
         title: What happened, one sentence without a final stop, quoting the value at fault.
         hint: What to do next, one sentence; empty when nothing can be done.
+        own_words: All of it but what a server said, which may echo a conversation. `str` gives
+            this, so that no log and no record quotes; `title` and `hint` are for the screen.
     """
 
-    def __init__(self, title: str, hint: str = "") -> None:
+    def __init__(self, title: str, hint: str = "", *, own_words: str = "") -> None:
         super().__init__(title, hint)
         self.title = title
         self.hint = hint
+        self.own_words = own_words or self.screen_words
 
     def __str__(self) -> str:
+        return self.own_words
+
+    @property
+    def screen_words(self) -> str:
+        """All of it, a server's own words too."""
         return f"{self.title}. {self.hint}".strip() if self.hint else self.title
 
 

@@ -20,6 +20,7 @@ class Changed:
         passages: Whether search has something to add or drop.
         vectors: Names of embedding spaces that got vectors, or lost them all.
         learned: Whether facts, memories, core memory or votes changed.
+        spend: Whether a request was put on record.
     """
 
     conversations: frozenset[ConversationId] = frozenset()
@@ -31,6 +32,7 @@ class Changed:
     passages: bool = False
     vectors: frozenset[str] = frozenset()
     learned: bool = False
+    spend: bool = False
 
     def __or__(self, other: "Changed") -> "Changed":
         return Changed(

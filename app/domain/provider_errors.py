@@ -23,8 +23,15 @@ class ProviderError(KnownError):
 
     retryable = False
 
-    def __init__(self, title: str, hint: str = "", *, retry_after_s: float | None = None) -> None:
-        super().__init__(title, hint)
+    def __init__(
+        self,
+        title: str,
+        hint: str = "",
+        *,
+        retry_after_s: float | None = None,
+        own_words: str = "",
+    ) -> None:
+        super().__init__(title, hint, own_words=own_words)
         self.retry_after_s = retry_after_s
 
 

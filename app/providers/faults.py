@@ -125,11 +125,13 @@ def _refusal(refusal: Refusal, subject: Subject) -> ProviderError:
             return NonsenseReply(
                 f"{who} redirects to {subject.quote(target) or 'another place'}",
                 "Nothing was sent there. If you trust it, make it the base URL",
+                own_words=f"{who} redirects to another place. Nothing was sent there",
             )
         case Encoded(encoding=encoding):
             return NonsenseReply(
                 f"{who} sent a compressed reply ({subject.quote(encoding)}), which was not asked for",
                 "Check the base URL and the proxy",
+                own_words=f"{who} sent a compressed reply. Check the base URL and the proxy",
             )
         case Oversized(what=what, limit_bytes=limit):
             return NonsenseReply(

@@ -7,7 +7,7 @@ what Ollama, llama.cpp, vLLM, Mistral, Groq and Gemini's compatible endpoint ans
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.domain.provider_errors import (
@@ -73,11 +73,11 @@ def verdict(
     complaint: Complaint, subject: Subject, retry_after_s: float | None = None
 ) -> ProviderError:
     """Return the error that a complaint amounts to; `retry_after_s` is the server's own wish."""
-    told = _Told(complaint, subject, retry_after_s)
-    for applies, build in _TABLE:
-        if applies(complaint):
-            return build(told)
-    return _rejected(told) if 400 <= complaint.status < 500 else _failed(told)
+    by_status = _rejected if 400 <= complaint.status < 500 else _failed
+    build = next((build for applies, build in _TABLE if applies(complaint)), by_status)
+    error = build(_Told(complaint, subject, retry_after_s))
+    error.own_words = str(build(_Told(replace(complaint, message=""), subject, retry_after_s)))
+    return error
 
 
 def _text(value: Any) -> str:

@@ -19,6 +19,7 @@ from app.domain.changes import (
     PromptKept,
     ProviderPut,
     SettingPut,
+    SpendAdded,
     TagsChanged,
 )
 from app.domain.conversations import ExchangeStatus
@@ -35,7 +36,7 @@ def changed_by(changes: Iterable[Change]) -> Changed:
     completed: set[ExchangeId] = set()
     settings: set[str] = set()
     providers: set[str] = set()
-    passages = learned = False
+    passages = learned = spend = False
     for change in changes:
         match change:
             case ConversationPut(conversation=row):
@@ -71,9 +72,12 @@ def changed_by(changes: Iterable[Change]) -> Changed:
                 passages = learned = True
             case FactPut() | MemoryPut() | CoreMemoryPut() | FeedbackPut():
                 learned = True
+            case SpendAdded():
+                spend = True
             case _:
                 pass
     return Changed(
         frozenset(conversations), frozenset(messages_in), frozenset(completed),
         frozenset(exchanges), frozenset(settings), frozenset(providers), passages, learned=learned,
+        spend=spend,
     )  # fmt: skip

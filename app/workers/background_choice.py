@@ -10,16 +10,25 @@ from dataclasses import dataclass
 
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, KnownError
+from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
 from app.providers.prices import PriceBook
 from app.providers.recall import RECALL
 from app.providers.registry import ProviderRegistry
+from app.storage.attempts import Attempts
 from app.storage.settings import Settings
 from app.workers.background_model import CONSENTS, consent
 
 _HOSTED_REQUEST_S = 2.5  # a sentence or two from a small hosted model
 _LOCAL_INPUT_PER_S, _LOCAL_OUTPUT_PER_S = 500, 25  # a model of 8 billion weights on a small card
 _KEY = "background_model"
+
+ASKING = (
+    WorkerName.EXCHANGE_SUMMARIZER,
+    WorkerName.CONVERSATION_SUMMARIZER,
+    WorkerName.KNOWLEDGE_EXTRACTOR,
+    WorkerName.TOOL_SUMMARIZER,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,8 @@ class BackgroundPlan:
 class BackgroundChoice:
     """Plans, chooses and allows models. Thread-safe; blocks.
 
-    `loads` say what waits, one for each worker that may ask a model.
+    `loads` say what waits, one for each worker that may ask a model; `attempts` are what those
+    failed at.
     """
 
     def __init__(
@@ -63,11 +73,13 @@ class BackgroundChoice:
         registry: ProviderRegistry,
         prices: PriceBook,
         loads: Sequence[Callable[[], Load]],
+        attempts: Sequence[Attempts],
     ) -> None:
         self._settings = settings
         self._registry = registry
         self._prices = prices
         self._loads = loads
+        self._attempts = attempts
 
     def plan(self, model: str | None = None) -> BackgroundPlan | None:
         """Return what a model (None: the one chosen) would take; None where none is chosen.
@@ -101,16 +113,16 @@ class BackgroundChoice:
     def choose(self, model: str, *, agreed: bool = False) -> None:
         """Make `model` do background work, "" for extractive; `agreed` records the user's consent.
 
-        Without consent a model elsewhere is chosen all the same, and its workers wait. Raises
-        NotFound, InvalidInput, StorageError.
+        Without consent a model elsewhere is chosen all the same, and its workers wait. What the one
+        before failed at is tried again. Raises NotFound, InvalidInput, StorageError.
         """
         if not model:
-            self._settings.set(_KEY, None)
+            self._put(None)
             return
         ref, config = self._checked(model)
         if agreed and (given := consent(ref, config)) not in self._consents:
             self._settings.set(CONSENTS, " ".join((*self._consents, given)))
-        self._settings.set(_KEY, str(ref))
+        self._put(str(ref))
 
     def waits_for_consent(self) -> bool:
         """Return whether the model that is chosen may not be asked before the user agrees."""
@@ -143,6 +155,12 @@ class BackgroundChoice:
     def price_words(self, ref: ModelRef) -> str:
         """Return which price applies to a model, in words."""
         return self._prices.cost(ref, 0, 0).price
+
+    def _put(self, chosen: str | None) -> None:
+        if (chosen or "") != self._settings.text(_KEY):
+            for each in self._attempts:  # before the setting wakes who reads them
+                each.forgive()
+        self._settings.set(_KEY, chosen)
 
     @property
     def _consents(self) -> list[str]:

@@ -26,8 +26,15 @@ class Blocked(KnownError):
         retry_after_s: Look again after so long; None means not before the worker is woken.
     """
 
-    def __init__(self, title: str, hint: str = "", *, retry_after_s: float | None = None) -> None:
-        super().__init__(title, hint)
+    def __init__(
+        self,
+        title: str,
+        hint: str = "",
+        *,
+        retry_after_s: float | None = None,
+        own_words: str = "",
+    ) -> None:
+        super().__init__(title, hint, own_words=own_words)
         self.retry_after_s = retry_after_s
 
 

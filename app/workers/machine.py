@@ -5,7 +5,7 @@ What a worker does is its `Job`; which thread it runs in is its host's choice (`
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Generic
@@ -14,8 +14,11 @@ from app.domain.errors import Cancelled, StorageError
 from app.domain.events import Changed
 from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
 from app.storage.attempts import Attempts
+from app.system.logs import trace_of
+from app.workers.background_model import MODEL_KEYS, UnusableAnswer
 from app.workers.clock import Clock, SystemClock
 from app.workers.job import Blocked, Item, Job, Result
+from app.workers.patience import Patience
 from app.workers.progress import Progress
 from app.workers.verdicts import (
     Jitter,
@@ -23,7 +26,7 @@ from app.workers.verdicts import (
     full_jitter,
     item_wait,
     public_words,
-    trace_of,
+    screen_words,
     world_wait_s,
 )
 
@@ -82,6 +85,9 @@ class Worker(Generic[Item, Result]):
         self._saved_at = 0.0
         self._tries: dict[int, int] = {}
         self._is_forgiven = False
+        self._spoilt: set[int] = set()  # items of which one spoilt its company's answer: made alone
+        self._patience = Patience()
+        self._is_spend_old = False
         self._settled = 0  # items that came to an end of some kind, for telling progress from none
         self._settled_at_probe = 0
         self._failures_in_a_row = 0
@@ -119,6 +125,11 @@ class Worker(Generic[Item, Result]):
 
     def wakes_for(self, changed: Changed) -> bool:
         """Return whether a write may have made work for it."""
+        if changed.spend:
+            self._is_spend_old = True
+        if changed.settings & MODEL_KEYS or changed.providers:
+            self._patience.renew()
+            self._is_forgiven = True  # what one model failed at another may do
         return self._job.wakes_for(changed)
 
     def waiting_words(self, count: int) -> str:
@@ -143,11 +154,13 @@ class Worker(Generic[Item, Result]):
         else:
             self._attempts.settle(item_ids)
         self._is_forgiven = True
+        self._patience.renew()
         self.wake()
 
     def run_now(self) -> None:
         """Look for work at once, and try at once what waits for its next try; blocking."""
         self._attempts.hasten(self._clock.now())
+        self._patience.renew()
         self.wake()
 
     def run(self, stop: threading.Event) -> None:
@@ -160,6 +173,7 @@ class Worker(Generic[Item, Result]):
             if stop.is_set():
                 return
             self._drained = False
+            self._patience.renew()
             self._enter(WorkerState.RUNNING)
             while not stop.is_set():
                 if self._woken.is_set():
@@ -175,6 +189,7 @@ class Worker(Generic[Item, Result]):
         """Do what there is to do, one batch at most; None when there may be more at once."""
         try:
             self._save()
+            self._patience.check()
             items = self._job.find(self._clock.now())
             if items and self._batch(items):
                 self._probes_in_a_row = 0
@@ -197,15 +212,15 @@ class Worker(Generic[Item, Result]):
             self._begin()
         elif self._is_forgiven:
             self._tries = dict(self._attempts.tries())
+            self._spoilt.clear()
         self._is_forgiven = False
         self._drained = False
         before = self._settled
-        together = self._job.pace.together
         self._saved_at = self._clock.monotonic()
-        for start in range(0, len(items), together):
+        for some in self._groups(items):
             if self._stop.is_set():
                 break
-            self._make(items[start : start + together])
+            self._make(some)
             if self._save_is_due():
                 self._save()
         self._save()
@@ -228,40 +243,70 @@ class Worker(Generic[Item, Result]):
         self._progress.counts.current_item = self._job.describe(items[0])
         self._publish_sometimes(at_once=is_first)  # it may be a long one
         try:
-            result = self._job.make(items, self._stop.is_set)
+            result = self._job.make(items, self._is_cancelled)
         except Cancelled:
             raise
         except Exception as error:  # noqa: BLE001 - an item must not hold back the others
             self._on_failure(items, error)
         else:
             self._failures_in_a_row = 0
+            self._patience.came_through()
             self._unsaved.append((items, result))
+
+    def _groups(self, items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+        """Yield what is made by one call each, in order; what spoilt an answer stands alone."""
+        together: list[Item] = []
+        for item in items:
+            is_alone = self._job.item_id(item) in self._spoilt
+            if together and (is_alone or len(together) == self._job.pace.together):
+                yield together
+                together = []
+            if is_alone:
+                yield [item]
+            else:
+                together.append(item)
+        if together:
+            yield together
+
+    def _is_cancelled(self) -> bool:
+        """Whether to stop; a job asks all the time, so meanwhile what was paid for is told."""
+        if self._is_spend_old:
+            self._publish_sometimes()
+        return self._stop.is_set()
 
     def _on_failure(self, items: Sequence[Item], error: Exception) -> None:
         if (block := block_of(error, self._failures_in_a_row)) is not None:
             raise block from error
         if self._stop.is_set():
             raise Cancelled("The worker was stopped") from error
-        if len(items) > 1:
+        if isinstance(error, UnusableAnswer):
+            self._on_unusable(items, error)
+        elif len(items) > 1:
             middle = len(items) // 2
             self._make(items[:middle])
             self._make(items[middle:])
         else:
             self._note_failure(items[0], error)
 
+    def _on_unusable(self, items: Sequence[Item], error: UnusableAnswer) -> None:
+        """Each try was paid for, so halves are not tried at once."""
+        for item in items:
+            self._spoilt.add(self._job.item_id(item))
+            self._note_failure(item, error)
+        self._patience.lose(error)
+
     def _note_failure(self, item: Item, error: Exception) -> None:
         item_id = self._job.item_id(item)
         tries = self._tries.get(item_id, 0) + 1
         for_good = tries > self._job.pace.retries
         next_at = None if for_good else self._clock.now() + item_wait(tries, error, self._jitter)
-        words = public_words(error)
         trace = trace_of(error)
         _log.warning("%s: item %d failed, try %d: %s", self.name, item_id, tries, trace)
-        self._attempts.failed(item_id, tries, next_at, words)
+        self._attempts.failed(item_id, tries, next_at, public_words(error))
         self._tries[item_id] = tries
         self._failures_in_a_row += 1
         self._settled += 1
-        self._progress.counts.last_error = words
+        self._progress.counts.last_error = screen_words(error)
         self._progress.failed(for_good=for_good)
         self._publish_sometimes()
 
@@ -313,10 +358,11 @@ class Worker(Generic[Item, Result]):
 
     def _blocked(self, block: Blocked) -> _Rest:
         self._count_probe()
-        if self._progress.counts.last_error != str(block):
-            _log.warning("%s is blocked: %s", self.name, block)
-        self._progress.counts.blocked_by = str(block)
-        self._progress.counts.last_error = str(block)
+        words = screen_words(block)
+        if self._progress.counts.last_error != words:
+            _log.warning("%s is blocked: %s", self.name, public_words(block))
+        self._progress.counts.blocked_by = words
+        self._progress.counts.last_error = words
         wait_s = world_wait_s(self._probes_in_a_row, block, self._jitter)
         is_long = wait_s is None or wait_s > _WAIT_OF_A_DRAIN_S
         gives_up = is_long or self._probes_in_a_row >= _PROBES_OF_A_DRAIN
@@ -332,7 +378,7 @@ class Worker(Generic[Item, Result]):
     def _broken(self, error: Exception) -> _Rest:
         self._count_probe()
         _log.error("%s failed: %s", self.name, trace_of(error))
-        self._progress.counts.last_error = public_words(error)
+        self._progress.counts.last_error = screen_words(error)
         wait_s = world_wait_s(self._probes_in_a_row, Blocked("", retry_after_s=0.0), self._jitter)
         return _Rest(WorkerState.IDLE, wait_s, self._probes_in_a_row >= _PROBES_OF_A_DRAIN)
 
@@ -372,6 +418,7 @@ class Worker(Generic[Item, Result]):
 
     def _read_spend(self) -> None:
         """Take what was spent from the record: an item that failed may have been paid for too."""
+        self._is_spend_old = False
         try:
             self._progress.counts.all_time = self._all_time()
             if self._spent_since is not None:
@@ -388,6 +435,8 @@ class Worker(Generic[Item, Result]):
 
     def _publish_sometimes(self, *, at_once: bool = False) -> None:
         if at_once or self._clock.monotonic() - self._published_at >= _PUBLISH_EVERY_S:
+            if self._is_spend_old:
+                self._read_spend()
             self._publish()
 
     def _publish(self) -> None:

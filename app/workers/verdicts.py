@@ -1,7 +1,6 @@
 """Whose fault a failure is, the item's or the world's, and how long to wait before the next try."""
 
 import random
-import traceback
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -24,7 +23,6 @@ from app.workers.job import Blocked
 
 Jitter = Callable[[float], float]
 
-_LONGEST_CHAIN = 5
 _LONGEST_ITEM_WAIT_S = 32.0
 _LONGEST_WORLD_WAIT_S = 60.0  # at most one probe a minute
 _USER_MUST_ACT = (
@@ -54,13 +52,15 @@ def block_of(error: Exception, failures_in_a_row: int) -> Blocked | None:
     if isinstance(error, Blocked):
         return error
     if isinstance(error, _USER_MUST_ACT):
-        return Blocked(error.title, error.hint)
+        return Blocked(error.title, error.hint, own_words=error.own_words)
     is_world = isinstance(error, _WORLD) or (
         isinstance(error, _MAYBE_WORLD) and failures_in_a_row >= 2
     )
     if is_world and isinstance(error, KnownError):
         wish = error.retry_after_s if isinstance(error, ProviderError) else None
-        return Blocked(error.title, error.hint, retry_after_s=wish or 0.0)
+        return Blocked(
+            error.title, error.hint, retry_after_s=wish or 0.0, own_words=error.own_words
+        )
     return None
 
 
@@ -85,16 +85,10 @@ def world_wait_s(blocks_in_a_row: int, block: Blocked, jitter: Jitter) -> float 
 def public_words(error: Exception) -> str:
     """Return an error in words that quote nobody: a bug's message may hold a conversation's text."""
     if isinstance(error, KnownError):
-        return str(error)
+        return error.own_words
     return f"An internal error ({type(error).__name__}); the log has the details."
 
 
-def trace_of(error: Exception) -> str:
-    """Return where an error came from, for the log: files, lines and types, and again no messages."""
-    parts: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(parts) < _LONGEST_CHAIN:
-        places = "".join(traceback.format_tb(cause.__traceback__))
-        parts.append(f"{type(cause).__name__} at\n{places}")
-        cause = cause.__cause__ or cause.__context__
-    return "caused by ".join(parts)
+def screen_words(error: Exception) -> str:
+    """Return the same for the screen of this session, with what a server said of it."""
+    return error.screen_words if isinstance(error, KnownError) else public_words(error)

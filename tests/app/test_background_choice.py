@@ -1,20 +1,24 @@
 """Choosing a model for background work on the command line: estimate, consent, prices, spend, work."""
 
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from app.domain.changes import SpendAdded
 from app.domain.errors import InvalidInput, NotFound
+from app.domain.events import Changed
 from app.domain.local_days import day_start, month_start, next_day, next_month
+from app.domain.workers import WorkerName
 from app.providers.own_prices import OwnPrices
 from app.providers.prices import OwnPrice
+from app.storage.attempts import Attempts
 from app.storage.settings import ProviderRow, Settings
 from app.storage.spending import Spending, Spent, by_month
 from app.storage.store import Store
 from tests.fakes.command_line import CommandLine
+from tests.fakes.jobs import until
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import error, text, usage
 from tests.fakes.stored import made, opened, told
@@ -218,3 +222,31 @@ def test_the_local_calendar_knows_where_days_and_months_begin() -> None:
     assert day_start(at) == datetime(2026, 12, 31).astimezone()
     assert month_start(at) == datetime(2026, 12, 1).astimezone()
     assert next_day(at) == next_month(at) == datetime(2027, 1, 1).astimezone()
+
+
+def test_another_model_tries_again_what_the_one_before_spoilt(
+    cli: CommandLine, server: Loopback
+) -> None:
+    cli.done("config", "set", "background_model", LOCAL)
+    with opened(cli.data_dir) as held:
+        for name in (WorkerName.EXCHANGE_SUMMARIZER, WorkerName.EMBEDDING_PIPELINE):
+            for item in (1, 2):
+                Attempts(held, name).failed(item, 7, None, "answered in riddles")
+    aside = "set_aside"
+    assert cli.json("status")["workers"]["exchange_summarizer"][aside] == 2
+    cli.done("config", "set", "background_model", LOCAL)
+    assert cli.json("status")["workers"]["exchange_summarizer"][aside] == 2, "it is the same model"
+    cli.done("config", "set", "background_model", "none")
+    workers = cli.json("status")["workers"]
+    assert workers["exchange_summarizer"][aside] == 0
+    with opened(cli.data_dir) as held:
+        assert len(Attempts(held, WorkerName.EMBEDDING_PIPELINE).tries()) == 2, "no model's matter"
+
+
+def test_what_was_spent_is_a_change_that_screens_hear_of(store: Store) -> None:
+    heard: list[Changed] = []
+    unsubscribe = store.subscribe(heard.append)
+    store.save(SpendAdded(datetime.now(UTC), "chat", LOCAL, 10, 5, 0, 0.1))
+    until(lambda: bool(heard))
+    unsubscribe()
+    assert heard == [Changed(spend=True)]

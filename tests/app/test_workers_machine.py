@@ -3,16 +3,23 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from app.domain.changes import SpendAdded
 from app.domain.errors import DiskFull
+from app.domain.events import Changed
 from app.domain.provider_errors import KeyRejected, RateLimited, ServerFailed, TimedOut, Unreachable
 from app.domain.workers import Ledger, WorkerState, WorkerStatus
+from app.providers.subject import Subject
+from app.providers.verdicts import Complaint, verdict
 from app.storage.attempts import Attempts
+from app.storage.spending import Spending
 from app.storage.store import Store
+from app.workers.background_model import UnusableAnswer
 from app.workers.job import IsCancelled, Pace
 from app.workers.machine import Worker
 from tests.fakes.jobs import JumpingClock, ListJob, blocks_until_cancelled, until
@@ -415,3 +422,108 @@ def test_refresh_tells_the_truth_about_a_worker_that_does_not_run(store: Store) 
     assert watched.worker.status().total == 0
     status = watched.worker.refresh()
     assert (status.state, status.done, status.total) == (STOPPED, 0, 27)
+
+
+# -- a model whose answers come to nothing
+
+
+def test_three_unusable_answers_in_a_row_block_the_worker_until_the_user_acts(store: Store) -> None:
+    job = ListJob(store, range(20), Pace(save_items=1))
+    job.poison = {item: UnusableAnswer("here:m answered twice in riddles") for item in range(20)}
+    watched = Watched(job, store, JumpingClock())
+    with watched.hosted():
+        until(lambda: watched.worker.is_drained)
+        status = watched.worker.status()
+        assert (status.state, len(job.made)) == (BLOCKED, 3)
+        assert "here:m answered twice in riddles" in status.blocked_by
+        assert "Choose another model" in status.blocked_by
+        watched.worker.wake()
+        until(lambda: watched.worker.is_drained)
+        assert len(job.made) == 3, "a turn that ends is no reason to ask again"
+        watched.worker.run_now()
+        until(lambda: watched.worker.is_drained and len(job.made) == 6)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Changed(settings=frozenset(("background_model",))),
+        Changed(settings=frozenset(("own_prices",))),
+        Changed(providers=frozenset(("here",))),
+    ],
+)
+def test_another_model_or_settings_end_the_block(store: Store, change: Changed) -> None:
+    job = ListJob(store, range(20), Pace(save_items=1))
+    job.poison = {item: UnusableAnswer("riddles") for item in range(20)}
+    watched = Watched(job, store, JumpingClock())
+    with watched.hosted():
+        until(lambda: watched.worker.is_drained)
+        job.poison.clear()
+        watched.worker.wakes_for(change)
+        watched.worker.wake()
+        until(lambda: len(job.saved) == 20)
+
+
+def test_a_success_between_unusable_answers_starts_the_count_anew(store: Store) -> None:
+    job = ListJob(store, range(9), Pace(save_items=1, retries=0))
+    job.poison = {item: UnusableAnswer("riddles") for item in (0, 1, 3, 4, 6, 7)}
+    status = Watched(job, store, JumpingClock()).drain()
+    assert (job.saved, status.set_aside) == ([2, 5, 8], 6)
+
+
+def test_a_batch_with_an_unusable_answer_is_not_halved_but_tried_one_by_one_later(
+    store: Store,
+) -> None:
+    job = ListJob(store, range(8), Pace(together=4, save_items=1))
+    job.poison = {1: UnusableAnswer("riddles")}
+    Watched(job, store, JumpingClock()).drain()
+    assert job.made[:2] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert all(len(each) == 1 for each in job.made[2:])
+    assert sorted(job.saved) == [0, 2, 3, 4, 5, 6, 7]
+
+
+def test_what_a_server_says_is_on_the_screen_but_in_neither_log_nor_database(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    subject = Subject("here", "http://127.0.0.1:1")
+    rejected = verdict(Complaint(400, "cannot parse 'my diary'"), subject)
+    refused = verdict(Complaint(403, "not about 'my diary'"), subject)
+    job = ListJob(store, [1, 2])
+    job.poison = {1: rejected, 2: refused}
+    watched = Watched(job, store)
+    with watched.hosted():
+        until(lambda: watched.worker.is_drained)
+        status = watched.worker.status()
+    assert "The server says: not about 'my diary'" in status.blocked_by
+    assert "here does not allow this key" in caplog.text
+    assert "diary" not in caplog.text
+    (failed,) = store.read(lambda c: c.execute("SELECT error FROM attempt").fetchall())
+    assert "does not accept the request" in failed[0]
+    assert "diary" not in failed[0]
+
+
+def test_a_card_s_spend_is_current_while_an_item_is_still_being_made(store: Store) -> None:
+    clock = JumpingClock()
+    job = ListJob(store, [1])
+    watched = Watched(job, store, clock)
+    spending = Spending(store)
+    worker: Worker[int, Numbers] = Worker(
+        job, Attempts(store, job.name), all_time=lambda: spending.all_time(job.name), clock=clock
+    )
+    worker.on_status = watched.said.append
+    watched.worker = worker
+
+    def tell(changed: Changed) -> None:
+        worker.wakes_for(changed)
+
+    unsubscribe = store.subscribe(tell)
+
+    def pay(_: object, is_cancelled: IsCancelled) -> None:
+        store.save(SpendAdded(datetime.now(UTC), job.name, "here:m", 10, 5, 0, 0.25))
+        clock.pass_s(1.0)
+        until(lambda: is_cancelled() or watched.said[-1].all_time == Ledger(15, 0.25))
+
+    job.before_make = pay
+    watched.drain()
+    unsubscribe()
+    assert watched.said[-1].all_time == Ledger(15, 0.25)

@@ -94,7 +94,7 @@ class BackgroundController(QObject):
         return [name for name in names if models.has_key(name)]
 
     def _on_changed(self, changed: Changed) -> None:
-        concerns = changed.settings & MODEL_KEYS or changed.passages or changed.exchanges
+        concerns = changed.settings & MODEL_KEYS or changed.passages or changed.spend
         is_shown = self._page is not None and self._page.isVisible()
         if concerns and is_shown and not self._due.isActive():
             self._due.start()

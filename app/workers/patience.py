@@ -1,0 +1,53 @@
+"""How long a model's answers may come to nothing: after three in a row it is not asked on.
+
+Each of them was paid for, and the next item would be too. Which failures these are the machine says.
+"""
+
+import threading
+
+from app.domain.errors import KnownError
+from app.workers.job import Blocked
+
+_MOST_IN_A_ROW = 3
+
+
+class Patience:
+    """Counts unusable answers with no success between; closed until the user has done something.
+
+    `check` and what counts are for the worker's thread, `renew` is for any.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._in_a_row = 0
+        self._block: Blocked | None = None
+
+    def check(self) -> None:
+        """Raise Blocked if the model is not to be asked again before `renew`."""
+        if (block := self._block) is not None:
+            raise block
+
+    def came_through(self) -> None:
+        """Note a success."""
+        self._in_a_row = 0
+
+    def lose(self, error: KnownError) -> None:
+        """Note an answer that nothing could be made of; raise Blocked if it is the third in a row."""
+        with self._lock:
+            self._in_a_row += 1
+            if self._in_a_row < _MOST_IN_A_ROW:
+                return
+            self._in_a_row = 0
+            self._block = Blocked(
+                f"{_MOST_IN_A_ROW} answers in a row could not be used, the last time because "
+                f"{error.title}",
+                "Choose another model in Settings, Background work, or with 'commonplace config "
+                "set background_model PROVIDER:MODEL'; Run now tries this one again.",
+            )
+        self.check()
+
+    def renew(self) -> None:
+        """Begin anew: another model was chosen, settings have changed, or the user wants it so."""
+        with self._lock:
+            self._in_a_row = 0
+            self._block = None
