@@ -206,6 +206,18 @@ def test_vectors_are_made_anew_after_a_yes_and_the_price_is_said_before(desk: De
     assert status.done == 2
 
 
+def test_who_rebuilds_while_the_pipeline_is_off_is_told_that_nothing_will_be_embedded(
+    desk: Desk,
+) -> None:
+    desk.tell("where do cranes fly in the autumn and in the spring of every year")
+    assert "pipeline is off" not in desk.says("/embeddings rebuild")
+    desk.says("no")
+    desk.run("/embeddings off")
+    words = desk.says("/embeddings rebuild")
+    assert "nothing will be embedded" in words
+    assert "until /embeddings on starts it" in words
+
+
 def test_the_manual_is_switched_on_and_off(desk: Desk) -> None:
     assert "**Manual pages**" in desk.says("/index-man")
     desk.run("/index-man on")

@@ -141,7 +141,16 @@ class _Rebuilding:
         words = redo_words(redo.space, redo.vectors, redo.passages, redo.tokens, takes)
         if estimate.sent_to:
             words += f" The texts are sent to {estimate.sent_to}."
+        if not self._is_on():
+            words += (
+                " The embedding pipeline is off: nothing will be embedded, and search goes by words "
+                "alone, until /embeddings on starts it."
+            )
         return CommandOutput(as_markdown(words), after_yes=lambda: self._rebuild(kinds))
+
+    def _is_on(self) -> bool:
+        statuses = self._workers.statuses()
+        return any(each.enabled for each in statuses if each.name is _PIPELINE)
 
     def _rebuild(self, kinds: tuple[PassageKind, ...]) -> CommandOutput:
         assert self._workers.embedding is not None
