@@ -189,6 +189,7 @@ def _add_upkeep(command: _Adder) -> None:
     config.add_argument("action", choices=("list", "get", "set", "reset"))
     config.add_argument("key", nargs="?", metavar="KEY")
     config.add_argument("value", nargs="?", metavar="VALUE")
+    config.add_argument("--all", action="store_true", help="list what the program keeps there too")
     config.add_argument("--yes", action="store_true", help="agree to what would be asked")
     command("check", "verify every reference, count and index").add_argument(
         "--repair", action="store_true", help="mend what can be made again"

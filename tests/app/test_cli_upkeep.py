@@ -7,6 +7,7 @@ import signal
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from app.bootstrap import Role, build
 from app.cli.commands.upkeep import rebuild
 from app.cli.terminal import NotAgreed, Terminal
 from app.domain.settings_schema import SETTINGS
+from app.domain.workers import WorkerName
+from app.storage.attempts import Attempts
 from app.system.paths import DataPaths
 from app.workers.board import WorkerBoard
 from tests.fakes.command_line import CommandLine
@@ -85,8 +88,32 @@ def test_what_workers_made_is_found(cli: CommandLine) -> None:
 
 def test_work_tells_in_words_how_it_stands(cli: CommandLine) -> None:
     lines = cli.done("work", "--until-idle", "--only", "conversation_summarizer").out.splitlines()
-    assert "conversation_summarizer: stopped, 3 of 3" in lines
+    assert "conversation_summarizer: done, 3 of 3" in lines
     assert "exchange_summarizer: stopped, 0 of 6" in lines
+
+
+def test_json_tells_when_an_item_is_tried_again(cli: CommandLine) -> None:
+    later = datetime.now(UTC) + timedelta(hours=1)
+    with opened(cli.data_dir) as store:
+        Attempts(store, WorkerName.EXCHANGE_SUMMARIZER).failed(1, 1, later, "it timed out")
+    told_at = cli.json("status")["workers"]["exchange_summarizer"]["next_retry_at"]
+    assert datetime.fromisoformat(told_at) == later
+    workers = cli.json("work", "--until-idle", "--only", "exchange_summarizer")["workers"]
+    assert workers["exchange_summarizer"]["next_retry_at"] == told_at
+
+
+def test_work_fails_when_who_asks_models_waits_and_did_nothing(cli: CommandLine) -> None:
+    cli.done("config", "set", "background_model", "openai:gpt-4o-mini", "--yes")
+    add = ("provider", "add", "openai", "--kind", "openai", "--base-url")
+    cli.done(*add, "https://elsewhere.example/v1")  # another place, to which nobody has agreed
+    ran = cli("work", "--until-idle", "--json")
+    assert ran.code == 1
+    assert ran.document["workers"]["embedding_pipeline"]["done"] == 3
+    lines = [line for line in ran.err.splitlines() if " waits: " in line]
+    assert {line.split()[0] for line in lines} == {
+        "exchange_summarizer", "conversation_summarizer", "knowledge_extractor",
+    }  # fmt: skip
+    assert all("nobody has agreed" in line and "--yes" in line for line in lines)
 
 
 def test_a_worker_that_is_off_works_when_named(cli: CommandLine) -> None:
@@ -333,10 +360,18 @@ def test_a_setting_is_set_got_and_reset(cli: CommandLine) -> None:
 
 
 def test_all_settings_are_listed_with_what_is_allowed(cli: CommandLine) -> None:
-    listed = cli.json("config", "list")["settings"]
+    listed = cli.json("config", "list", "--all")["settings"]
     assert listed.keys() == SETTINGS.keys()
     assert listed["theme"].keys() == {"value", "default", "allowed", "unit", "help"}
-    assert len(cli.done("config", "list").out.splitlines()) == len(SETTINGS)
+    assert len(cli.done("config", "list", "--all").out.splitlines()) == len(SETTINGS)
+
+
+def test_what_the_program_keeps_for_itself_is_not_listed_unasked(cli: CommandLine) -> None:
+    words = cli.done("config", "list").out
+    assert "theme" in words
+    assert [
+        key for key in ("clean_slates", "probe_questions", "embedder_before") if key in words
+    ] == []
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,9 @@ class SettingEditor(QWidget):
         super().__init__(parent)
         self.setting = setting
         self._steps = steps
-        self._help = QLabel(f"{setting.help} ({setting.allowed}.)", self, wordWrap=True)
+        is_plain = setting.kind is bool  # what a box may be is plain to see
+        words = setting.help if is_plain else f"{setting.help} ({setting.allowed}.)"
+        self._help = QLabel(words, self, wordWrap=True)
         self._help.setProperty("tone", "small")
         self.error = QLabel(self, wordWrap=True)
         self.error.setProperty("tone", "error")
@@ -140,17 +142,20 @@ class SettingEditor(QWidget):
 
     def _lay_out(self) -> None:
         self._number = QLabel(self)
-        row = QHBoxLayout()
+        row, field = QHBoxLayout(), QWidget(self)  # a field of its own: all begin at one edge
+        inside = QHBoxLayout(field)
+        inside.setContentsMargins(0, 0, 0, 0)
         if not isinstance(self.control, QCheckBox):
             label = QLabel(self.setting.label, self)
             label.setBuddy(self.control)
             row.addWidget(label, 2)
-        row.addWidget(self.control, 0 if isinstance(self.control, QAbstractSpinBox) else 3)
+        inside.addWidget(self.control, 1)
         if isinstance(self.control, QSlider):
-            row.addWidget(self._number)
+            inside.addWidget(self._number)
         elif self.setting.unit:
-            row.addWidget(QLabel(self.setting.unit, self))
-        row.addWidget(self._reset)
+            inside.addWidget(QLabel(self.setting.unit, self))
+        inside.addWidget(self._reset)
+        row.addWidget(field, 0 if isinstance(self.control, QAbstractSpinBox) else 3)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 4, 0, 8)
         column.setSpacing(3)

@@ -6,7 +6,7 @@ from app.bootstrap import Services
 from app.cli.arguments import WrongUsage
 from app.cli.commands.background import choose_background_model
 from app.cli.terminal import NotAgreed, Terminal
-from app.domain.settings_schema import SETTINGS, Setting, setting_for
+from app.domain.settings_schema import SETTINGS, Setting, SettingPage, setting_for
 from app.memory.embedders import ONNX, Estimate, amount_to_embed
 from app.providers.configuration import ProviderConfig, ProviderKind
 
@@ -15,7 +15,7 @@ def config(services: Services, given: Namespace, terminal: Terminal) -> int:
     """List, get, set and reset settings."""
     _check_words(given)
     if given.action == "list":
-        return _list(services, terminal)
+        return _list(services, terminal, with_internal=given.all)
     setting = setting_for(given.key)
     if given.action == "set" and given.key == "embedder":
         _choose_embedder(services, given, terminal)
@@ -88,13 +88,18 @@ def _wrong(given: Namespace, takes: str) -> WrongUsage:
     )
 
 
-def _list(services: Services, terminal: Terminal) -> int:
+def _list(services: Services, terminal: Terminal, *, with_internal: bool) -> int:
     chosen = services.settings.chosen()
+    listed = {
+        key: setting
+        for key, setting in SETTINGS.items()
+        if with_internal or setting.page is not SettingPage.INTERNAL
+    }
     if terminal.as_json:
-        rows = {key: _row(services, setting) for key, setting in SETTINGS.items()}
+        rows = {key: _row(services, setting) for key, setting in listed.items()}
         terminal.document({"settings": rows})
         return 0
-    for key, setting in SETTINGS.items():
+    for key, setting in listed.items():
         mark = "*" if key in chosen else " "
         value = setting.spell(services.settings.get(key))
         terminal.line(f"{mark} {key} = {value}  ({setting.allowed}; default {_default(setting)})")
