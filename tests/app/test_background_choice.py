@@ -99,7 +99,8 @@ def test_a_changed_place_of_a_provider_asks_again(cli: CommandLine, server: Loop
     cli.done(*add, "https://first.example/v1")
     cli.done("config", "set", "background_model", "away:m", "--yes")
     cli.done(*add, "https://second.example/v1")
-    ran = cli.done("work", "--until-idle", "--only", "exchange_summarizer")
+    ran = cli("work", "--until-idle", "--only", "exchange_summarizer")
+    assert ran.code == 1
     assert "https://second.example/v1, and nobody has agreed" in ran.out
 
 
@@ -108,8 +109,8 @@ def test_an_import_says_what_it_takes_and_waits_for_a_yes(cli: CommandLine) -> N
     ran = cli.done("import", SAMPLE)
     assert "would read 58 turns of your history now" in ran.err
     assert f"config set background_model {CLOUD} --yes" in ran.err
-    waits = cli.done("work", "--until-idle", "--only", "exchange_summarizer")
-    assert "nobody has agreed" in waits.out
+    waits = cli("work", "--until-idle", "--only", "exchange_summarizer")
+    assert "nobody has agreed" in waits.err
     again = cli.done("import", SAMPLE)
     assert "would read" not in again.err
 
@@ -141,8 +142,8 @@ def test_a_cap_ends_a_drain_with_plain_words_and_goes_on_when_it_is_raised(
     cli.done("price", "set", LOCAL, "100", "100")
     cli.done("config", "set", "background_model", LOCAL)
     cli.done("config", "set", "spend_cap_daily_usd", "0.12")
-    ran = cli.done("work", "--until-idle", "--only", "exchange_summarizer")
-    assert server.posts == []
+    ran = cli("work", "--until-idle", "--only", "exchange_summarizer")
+    assert (ran.code, server.posts) == (1, [])
     assert "The cap of $0.12 a day is reached" in ran.out
     cli.done("config", "set", "spend_cap_daily_usd", "0.7")
     ran = cli.done("work", "--until-idle", "--only", "exchange_summarizer")

@@ -2,22 +2,24 @@
 
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 from app.bootstrap import Services, locked
+from app.cli.commands.redoing import redo_summaries
 from app.cli.terminal import NotAgreed, Terminal
 from app.domain.errors import IndexUnavailable, NotFound
 from app.domain.local_days import month_start
-from app.domain.workers import WorkerName, WorkerStatus
+from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.storage.backup import copy_backup
 from app.storage.restore import restore_backup
 from app.storage.spending import Spent, by_month
 from app.storage.times import now
 from app.system.paths import DataPaths
+from app.workers.background_choice import ASKING
 from app.workers.wording import estimate_words, redo_words, spent_words, worker_words
 
 _LOOK_EVERY_S = 5.0
@@ -34,21 +36,58 @@ def bring_in_step(services: Services, terminal: Terminal) -> None:
 
 
 def work(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Run workers here until nothing is left, or until the user ends it."""
+    """Run workers here until nothing is left, or until the user ends it.
+
+    It fails, with a line for each that waits, when those that ask models wait and did nothing.
+    """
     names = [WorkerName(name) for name in given.only] if given.only else None
-    while True:
-        services.workers.run_until_idle(names, is_cancelled=terminal.cancelled)
-        bring_in_step(services, terminal)
-        if given.until_idle or terminal.cancelled():
-            break
-        _wait(_LOOK_EVERY_S, terminal)
+    watch = _Watch(services.workers.statuses())
+    end_watch = services.workers.subscribe(watch.take)
+    try:
+        while True:
+            services.workers.run_until_idle(names, is_cancelled=terminal.cancelled)
+            bring_in_step(services, terminal)
+            if given.until_idle or terminal.cancelled():
+                break
+            _wait(_LOOK_EVERY_S, terminal)
+    finally:
+        end_watch()
     statuses = services.workers.refresh()
     if terminal.as_json:
         terminal.document({"workers": _workers(statuses)})
-        return 0
-    for status in statuses:
-        terminal.line(_words(status))
-    return 0
+    else:
+        for status in statuses:
+            terminal.line(_words(status))
+    stuck = watch.stuck(statuses) if given.until_idle else {}
+    for name, why in stuck.items():
+        terminal.err(f"{name.value} waits: {why}")
+    return 1 if stuck else 0
+
+
+class _Watch:
+    """What workers said while they ran here: their last status tells only that they have stopped."""
+
+    def __init__(self, before: Sequence[WorkerStatus]) -> None:
+        self._before = {each.name: each.completed for each in before}
+        self._latest = {each.name: each for each in before}
+
+    def take(self, status: WorkerStatus) -> None:
+        """Keep what a worker says; called on its thread."""
+        if status.state is not WorkerState.STOPPED:
+            self._latest[status.name] = status
+
+    def stuck(self, statuses: Sequence[WorkerStatus]) -> Mapping[WorkerName, str]:
+        """Return why workers wait; none if one that may ask a model has got something done."""
+        waiting = {
+            name: each.blocked_by
+            for name, each in self._latest.items()
+            if each.state is WorkerState.BLOCKED
+        }
+        concerned = {*ASKING, *waiting}
+        is_done = any(
+            each.completed > self._before[each.name] for each in statuses if each.name in concerned
+        )
+        return {} if is_done else waiting
 
 
 def status(services: Services, _given: Namespace, terminal: Terminal) -> int:
@@ -121,7 +160,9 @@ def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
 
 
 def rebuild(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Make the text index or the vectors of the embedder in force anew."""
+    """Make the text index, the vectors of the embedder in force, or summaries anew."""
+    if given.what == "summaries":
+        return redo_summaries(services, given, terminal)
     if given.what == "embeddings":
         return _rebuild_embeddings(services, given, terminal)
     services.index_sync.rebuild(terminal.cancelled)
@@ -222,9 +263,8 @@ def _workers(statuses: Sequence[WorkerStatus]) -> dict[str, Any]:
 
 def _worker(status: WorkerStatus) -> dict[str, Any]:
     plain = asdict(status)
-    plain["next_attempt_at"] = (
-        status.next_attempt_at.isoformat() if status.next_attempt_at else None
-    )
+    for key in ("next_attempt_at", "next_retry_at"):
+        plain[key] = plain[key].isoformat() if plain[key] else None
     return plain
 
 
@@ -234,4 +274,6 @@ def _words(status: WorkerStatus) -> str:
     counts = f", {words.counts}" if words.counts else ""
     lines = "".join(f"\n  {each}" for each in words.lines if each != words.counts)
     state = status.state.value if status.enabled else "off"
+    if state == WorkerState.STOPPED and status.done >= status.total:
+        state = "done"
     return f"{status.name.value}: {state}{counts}{lines}"
