@@ -6,7 +6,7 @@ a fact. In a talk of two named people, as imports bring it, whatever they tell o
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -41,9 +41,14 @@ from app.providers.fact_words import (
 _MOST_FACTS = 12  # of one message
 
 
-def statements_of(messages: Sequence[Said]) -> tuple[Statement, ...]:
-    """Return what the messages of one turn state, in order, each once."""
-    spoken = [speaker_of(message.text) for message in messages]
+def statements_of(
+    messages: Sequence[Said], speakers: Collection[str] = ()
+) -> tuple[Statement, ...]:
+    """Return what the messages of one turn state, in order, each once.
+
+    `speakers` are those of its conversation, as `speakers_in` finds them.
+    """
+    spoken = [speaker_of(message.text, speakers) for message in messages]
     names = list(dict.fromkeys(name for name, _ in spoken))
     is_talk = bool(names) and "" not in names and len(names) <= 2
     found: dict[str, Statement] = {}

@@ -5,10 +5,12 @@ clauses mean is `app.providers.fact_patterns`.
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 
 from app.providers.extractive_text import sentences_of
 from app.providers.fact_grammar import LEADING
+from app.providers.fact_verbs import BASES
 from app.providers.fact_words import word_set
 
 _MOST_CHARS = 20_000
@@ -46,8 +48,23 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 _SUPPOSED = re.compile(
-    r"^(?:if|unless|suppose|supposing|imagine|what if|let's say|say,|assuming|pretend|maybe|perhaps|hopefully|"
-    r"in case|whether|as if|as though|for example|e\.g\.|for instance)\b|\bif only\b",
+    r"^(?:(?:please|now|just|so|ok|okay|let's|let us),? )*(?:if|unless|suppose|supposing|imagine|what if|let's say|say,|assuming|pretend|act(?:ing)? (?:as|like)|role-?play|maybe|perhaps|hopefully|"
+    r"in case|whether|as if|as though|for example|e\.g\.|for instance)\b|\bif only\b|"
+    r"\bas (?:if|though) (?:you|I) (?:were|are|am|was)\b",
+    re.IGNORECASE,
+)
+# Of what stands before a colon or a comma: what follows are another's words, or words to be written.
+_REPORTED = re.compile(
+    r"(?:^|\s)(?!(?:I|we|also|just|then|once|always|have|had|\w+ly)\s)[\w'.]+ "
+    r"(?:(?:also|just|then|once|always|\w+ly) )?(?:said|says|saying|wrote|writes|asked|asks|replied|"
+    r"replies|answered|answers|shouted|whispered|texted|tweeted|posted|claimed|claims|stated|states|"
+    r"(?:told|tells|asked|asks) (?:me|us|him|her|them|you))$",
+    re.IGNORECASE,
+)
+_DICTATED = re.compile(
+    r"^(?:(?:please|now|just|then|can you|could you) )*(?:write|say|repeat|complete|continue|finish|type|"
+    r"print|echo|answer|respond|reply|begin|start|quote|parse|classify|analy[sz]e|spell|translate|"
+    r"read|format|convert|summari[sz]e|act|play)\b|\b(?:as|like) me$",
     re.IGNORECASE,
 )
 _CONDITION = re.compile(r"(?:,|\s)\s*(?:if|unless|in case)\b", re.IGNORECASE)
@@ -73,17 +90,48 @@ _NO_NAMES = word_set(
     note question answer q a user assistant human ai bot system warning error todo example step
     update edit summary context task goal title subject from to date ps input output hint tip
     problem issue prompt instruction instructions background request important me you fact
-    reminder
+    reminder here there now then this that these those also first second third next finally last
+    what why how when where who which yes no ok okay well so but and or if once please thanks
+    sure today tomorrow yesterday option part chapter section result conclusion original
+    translation draft version text message code data list topic role scenario situation
+    translate rewrite rephrase paraphrase proofread summarise summarize correct fix act pretend
+    imagine suppose repeat say tell write read convert format classify analyse analyze generate
+    list define compare give ask respond reply print spell quote parse
     """
 )
+_NAMES_TOO = word_set("hope")
+_LEAST_MESSAGES = 2
+_SHARE_OF_A_TALK = 0.75
 
 
-def speaker_of(text: str) -> tuple[str, str]:
-    """Return who a message says it is from ("Ann: Hello" is Ann's) and the rest; "" for nobody."""
+def speakers_in(messages: Iterable[str]) -> frozenset[str]:
+    """Return who speaks by name in a conversation, from its messages or their first 100 characters.
+
+    Only a talk between named people has such: each name leads several messages, and together they
+    lead most. Elsewhere "Here: " and "Translate: " are words with a colon.
+    """
+    led = [_name_before(message) for message in messages]
+    counts = Counter(name for name in led if name)
+    names = frozenset(name for name, count in counts.items() if count >= _LEAST_MESSAGES)
+    most = sum(counts[name] for name in names) >= _SHARE_OF_A_TALK * len(led)
+    return names if most else frozenset()
+
+
+def speaker_of(text: str, speakers: Collection[str]) -> tuple[str, str]:
+    """Return who of `speakers` says a message ("Ann: Hello" is Ann's) and the rest; "" for nobody."""
     found = _PREFIX.match(text)
-    if found is None or found[1].lower().split()[0] in _NO_NAMES:
+    if found is None or found[1] not in speakers:
         return "", text
     return found[1], text[found.end() :]
+
+
+def _name_before(text: str) -> str:
+    found = _PREFIX.match(text)
+    if found is None:
+        return ""
+    first = found[1].lower().split()[0]
+    is_word = first in _NO_NAMES or (first in BASES and first not in _NAMES_TOO)
+    return "" if is_word else found[1]
 
 
 def clauses_of(text: str) -> Iterator[str]:
@@ -118,11 +166,18 @@ def _clauses(sentence: str) -> Iterator[str]:
         if mark is not None and mark[0].strip() == "," and LEADING.match(clause):
             continue  # when it was belongs to what was
         start = end if mark is None else mark.end()
-        if len(clause.split()) > 1 and len(clause) <= _MOST_OF_A_CLAUSE_CHARS:
-            if _SUPPOSED.search(clause):
-                return  # what depends on it is supposed as well
-            if not (_CONDITION.search(clause) and not _standing(clause)):
-                yield clause
+        if _SUPPOSED.search(clause) or (mark is not None and _is_no_own(clause, mark[0].strip())):
+            return  # what depends on it is supposed as well
+        is_sized = len(clause.split()) > 1 and len(clause) <= _MOST_OF_A_CLAUSE_CHARS
+        if is_sized and (_standing(clause) or not _CONDITION.search(clause)):
+            yield clause
+
+
+def _is_no_own(clause: str, mark: str) -> bool:
+    """Return whether what follows a clause and a mark is not the writer's own statement."""
+    if mark == ":":
+        return bool(_REPORTED.search(clause) or _DICTATED.search(clause))
+    return mark == "," and bool(_REPORTED.search(clause))
 
 
 def _begins_question(words: str) -> bool:

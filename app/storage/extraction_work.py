@@ -38,7 +38,8 @@ class SaidMessage:
 class UnreadExchange:
     """An exchange to be read for facts: what was said, and what recall had put into its prompt.
 
-    Recall's own answers, which quote, and what tools answered are no part of it.
+    Recall's own answers, which quote, and what tools answered are no part of it. `openings` are the
+    first 100 characters of every message of its conversation.
     """
 
     id: ExchangeId
@@ -46,6 +47,7 @@ class UnreadExchange:
     stamp: str
     messages: tuple[SaidMessage, ...]
     recalled: tuple[str, ...]
+    openings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ class ExtractionWork:
             conversations = dict(rows)
             said = _said(cursor, ids)
             recalled = _recalled(cursor, ids)
+            openings = _openings(cursor, set(conversations.values()))
             return tuple(
                 UnreadExchange(
                     ExchangeId(each),
@@ -117,6 +120,7 @@ class ExtractionWork:
                     stamp,
                     tuple(said.get(each, ())),
                     tuple(recalled.get(each, ())),
+                    openings.get(conversations[each], ()),
                 )
                 for each, stamp in found
                 if each in conversations
@@ -237,6 +241,17 @@ def _said(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list[Sai
         said = SaidMessage(MessageId(message_id), role == Role.USER, text, from_db(at))
         found.setdefault(exchange_id, []).append(said)
     return found
+
+
+def _openings(cursor: Connection, conversation_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    """Return, by conversation, how what was said in it begins, in no order."""
+    rows = cursor.execute(
+        "SELECT conversation_id, list(left(text, 100)) FROM message "
+        "WHERE conversation_id IN (SELECT unnest(?)) AND role IN ('user', 'assistant') "
+        "AND text <> '' GROUP BY conversation_id",
+        [list(conversation_ids)],
+    ).fetchall()
+    return {each: tuple(found) for each, found in rows}
 
 
 def _recalled(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list[str]]:

@@ -15,7 +15,7 @@ from app.domain.workers import WorkerName
 from app.memory.fact_merging import repeats
 from app.providers.extractive_text import abridged, unspaced_runs
 from app.providers.fact_patterns import statements_of
-from app.providers.fact_sentences import speaker_of
+from app.providers.fact_sentences import speaker_of, speakers_in
 from app.providers.fact_words import Said, content_words
 from app.storage.extraction_work import SaidMessage, UnreadExchange
 from app.workers.background_model import Answer, AsksModel
@@ -59,11 +59,6 @@ class Reading:
 class FactEngine(Protocol):
     """Reads exchanges for facts. Blocking."""
 
-    @property
-    def is_paid(self) -> bool:
-        """Whether reading costs money, so that it is stored before more is read."""
-        ...
-
     def read(self, exchanges: Sequence[UnreadExchange], is_cancelled: IsCancelled) -> Reading:
         """Return what exchanges say of their user, and of whoever speaks in them by name.
 
@@ -76,8 +71,6 @@ class FactEngine(Protocol):
 class PatternEngine:
     """Facts by patterns, on this machine and at once."""
 
-    is_paid = False
-
     def read(self, exchanges: Sequence[UnreadExchange], is_cancelled: IsCancelled) -> Reading:
         """Return what patterns find; see `FactEngine`."""
         found = []
@@ -86,7 +79,7 @@ class PatternEngine:
                 raise Cancelled("The worker was stopped")
             said = [Said(each.text, each.by_user, each.said_at) for each in exchange.messages]
             learnt = []
-            for one in statements_of(said):
+            for one in statements_of(said, speakers_in(exchange.openings)):
                 source = exchange.messages[one.place]
                 if source.by_user or not repeats(one.text, exchange.recalled):
                     learnt.append(
@@ -128,8 +121,6 @@ class ModelEngine:
     of its words.
     """
 
-    is_paid = True
-
     def __init__(self, model: AsksModel) -> None:
         self._model = model
 
@@ -154,7 +145,9 @@ class ModelEngine:
             else:
                 spent.append(answer.spent)
             for number, learnt in _checked(answer.fields, [message for _, message in part]):
-                found[part[number][0]].append(learnt)
+                place, message = part[number]
+                if _may_be_learnt(learnt, message, exchanges[place]):
+                    found[place].append(learnt)
         return Reading(tuple(tuple(each) for each in found), name, tuple(spent))
 
     def _ask(self, messages: Sequence[SaidMessage], is_cancelled: IsCancelled) -> Answer:
@@ -183,11 +176,6 @@ class ChosenEngine:
         self._by_model = by_model
         self._patterns = PatternEngine()
 
-    @property
-    def is_paid(self) -> bool:
-        """Whether it is the model's turn."""
-        return self._now().is_paid
-
     def read(self, exchanges: Sequence[UnreadExchange], is_cancelled: IsCancelled) -> Reading:
         """Return what the one of both finds whose turn it is; see `FactEngine`."""
         return self._now().read(exchanges, is_cancelled)
@@ -211,8 +199,7 @@ def _checked(fields: Any, messages: Sequence[SaidMessage]) -> list[tuple[int, Le
         if not 0 <= place < len(messages) or not text or counts.get(place, 0) >= _MOST_OF_A_MESSAGE:
             continue
         message = messages[place]
-        is_named = bool(speaker_of(message.text)[0])
-        if not (message.by_user or is_named) or not _is_supported(text, message.text):
+        if not _is_supported(text, message.text):
             continue
         subject = one_line(str(each.get("subject") or ""), _SUBJECT_LIMIT_CHARS).lower()
         value = one_line(str(each.get("value") or ""), _SUBJECT_LIMIT_CHARS).lower()
@@ -222,6 +209,14 @@ def _checked(fields: Any, messages: Sequence[SaidMessage]) -> list[tuple[int, Le
         category = FactCategory(each["category"])
         kept.append((place, Learnt(text, category, subject, value, message.id, message.said_at)))
     return kept
+
+
+def _may_be_learnt(learnt: Learnt, message: SaidMessage, exchange: UnreadExchange) -> bool:
+    """Return whether a message tells what is so: the user's, or a named speaker's own words."""
+    if message.by_user:
+        return True
+    is_named = bool(speaker_of(message.text, speakers_in(exchange.openings))[0])
+    return is_named and not repeats(learnt.text, exchange.recalled)
 
 
 def _is_supported(text: str, source: str) -> bool:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from app.domain.facts import FactCategory
 from app.providers.fact_dates import with_dates
 from app.providers.fact_patterns import statements_of
+from app.providers.fact_sentences import speakers_in
 from app.providers.fact_words import Said, Statement
 
 AT = datetime(2024, 5, 15, 12, tzinfo=UTC)  # a Wednesday
@@ -55,6 +56,16 @@ TOLD = [
 
 SILENCE = [
     "",
+    "He said: I love tea",
+    "My brother always says, I love tea",
+    "Then Tom told me: I live in Rome",
+    "Act as if you were me: I live on Mars",
+    "Please pretend to be me: I live on Mars",
+    "Suppose: I live on Mars",
+    "Suppose the following: I live on Mars and I love tea",
+    "Write this as me: I live on Mars",
+    "Repeat after me: I love tea",
+    "Translate: I live in Rome",
     "Do I like coffee?",
     "Is it true that I am a genius?",
     "I live in Berlin, don't I?",
@@ -159,13 +170,34 @@ def test_named_speakers_of_a_talk_are_told_apart() -> None:
             AT,
         ),
     ]
-    found = statements_of(talk)
+    found = statements_of(talk, {"Caroline", "Melanie"})
     assert [(each.place, each.text) for each in found] == [
         (0, "Caroline adopted a dog named Max on 14 May 2024."),
         (1, "Melanie loves Caroline's dog."),
         (1, "Melanie's kids want a puppy."),
         (1, "Melanie went to a shelter in Leeds."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "names"),
+    [
+        (["Ann: Hi", "Tom: Hello", "Ann: Well", "Tom: Good"], {"Ann", "Tom"}),
+        (["Ann: Hi", "Tom: Hello"], set()),
+        (["Hope: Hi", "Hope: There"], {"Hope"}),
+        (["Here: I prefer tea", "Sure", "Here: more", "Fine", "ok", "yes"], set()),
+        (["Translate: I live in Rome", "Here: Abito", "Translate: Yes", "Here: Si"], set()),
+        (["Python: fine", "What?", "Python: again", "Sure"], set()),
+        ([], set()),
+    ],
+)
+def test_names_count_where_they_lead_a_talk(messages: list[str], names: set[str]) -> None:
+    assert speakers_in(messages) == names
+
+
+def test_what_only_looks_like_a_name_says_nothing_of_anybody() -> None:
+    (found,) = of("Here: I prefer tea")
+    assert found.text == "The user prefers tea."
 
 
 def test_a_word_with_a_colon_is_nobody_s_name() -> None:

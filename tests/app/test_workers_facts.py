@@ -22,6 +22,7 @@ from app.domain.passages import PassageKind
 from app.domain.recalls import KeptPrompt, RecalledItem, RecallLayer
 from app.domain.turn_text import QUOTING_MODEL, content_hash
 from app.domain.workers import WorkerName, WorkerStatus
+from app.memory.fact_merging import repeats
 from app.providers.local_embedder import LocalEmbedder
 from app.storage.extraction_work import ExtractionWork
 from app.storage.facts import FactFilter, Facts
@@ -405,6 +406,59 @@ def test_what_no_user_said_is_dropped_whatever_the_model_claims(store: Store) ->
     told(store, ("I love sailing.", "You love sailing and rowing."))
     bench.run()
     assert bench.texts() == {"The user loves sailing."}
+
+
+def test_a_colon_makes_an_assistant_no_speaker(store: Store) -> None:
+    asker = ScriptedAsker(answer_of({**SAILING, "message": 2, "text": "Tom lives in Rome."}))
+    bench = by_model(store, asker)
+    told(store, ("Where does Anna's brother live?", "Here: Anna's brother Tom lives in Rome."))
+    bench.run()
+    assert bench.texts() == set()
+
+
+def test_what_a_named_speaker_repeats_of_what_was_recalled_is_not_learned_from_a_model(
+    store: Store,
+) -> None:
+    old = told(store, "Tom lives in Rome and sails.")
+    asker = ScriptedAsker(
+        answer_of(),
+        answer_of({**SAILING, "message": 4, "text": "Tom lives in Rome."},
+                  {**SAILING, "message": 4, "text": "Tom plays chess."}),
+    )  # fmt: skip
+    bench = by_model(store, asker)
+    bench.run()
+    new = told(store, ("Ann: Hi", "Tom: I live in Rome. I play chess."), ("Ann: So", "Tom: Yes"))
+    exchange = new.exchanges[0]
+    (turn,) = Passages(store).of_source(PassageKind.TURN, old.exchanges[0].id)
+    item = RecalledItem(
+        RecallLayer.HISTORY, PassageKind.TURN, turn, old.conversation.id, old.exchanges[0].id,
+        None, 0.9, 0.9, 1.0, 10, injected=True,
+    )  # fmt: skip
+    prompt = KeptPrompt(exchange.id, new.conversation.id, AT, "openai:m", 1000, 2000, (), (item,))
+    store.save(PromptKept(prompt))
+    bench.run()
+    assert bench.texts() == {"Tom plays chess."}
+
+
+@pytest.mark.parametrize(
+    ("text", "recalled", "is_said"),
+    [
+        ("The user lives in Rome.", "I live in Rome.", True),
+        ("The user lives in Rome.", "Hello there!\nI live in Rome, you know", True),
+        ("The user lives in Rome.", "The user lives in Rome.", True),
+        ("The user lives in Rome.", "Tom lives in Rome.", False),
+        ("The user lives in Rome.", "Tom: I live in Rome", False),
+        ("Tom lives in Rome.", "I live in Rome.", False),
+        ("Tom lives in Rome.", "Tom: I live in Rome", True),
+        ("Tom lives in Rome.", "Tom lived in Rome.", True),
+        ("Tom lives in Rome.", "Tom loves tea.", False),
+        ("The user decided to use SQLite.", "Decision: use SQLite", False),
+    ],
+)
+def test_a_statement_repeats_what_says_the_same_of_the_same_person(
+    text: str, recalled: str, is_said: bool
+) -> None:
+    assert repeats(text, [recalled]) is is_said
 
 
 def test_garbage_from_a_model_is_tried_again_and_costs_no_other_turn_its_facts(

@@ -24,6 +24,7 @@ import numpy as np
 
 from app.domain.conversations import Role
 from app.providers.fact_patterns import statements_of
+from app.providers.fact_sentences import speakers_in
 from app.providers.fact_words import Said, Statement, content_words
 from app.providers.local_embedder import LocalEmbedder
 from tests.bench.evaluation import Session, Talk, read_evaluation
@@ -100,7 +101,8 @@ def of_exchange(session: Session, places: Sequence[int]) -> list[Ours]:
     turns = [session.turns[place] for place in places]
     began = session.started_at or datetime.now(UTC)
     said = [Said(turn.said, turn.role is Role.USER, turn.at or began) for turn in turns]
-    return [(turns[one.place].id, one) for one in statements_of(said)]
+    speakers = speakers_in(turn.said for turn in session.turns)
+    return [(turns[one.place].id, one) for one in statements_of(said, speakers)]
 
 
 def compared(
