@@ -73,6 +73,7 @@ from app.workers.background_load import BackgroundLoad
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
 from app.workers.model_summariser import ModelSummariser
+from app.workers.redoing import SummaryRedo
 from app.workers.spend_guard import SpendGuard
 from app.workers.summariser import ChosenSummariser
 
@@ -129,6 +130,7 @@ class Services:
     workers: WorkerBoard
     background_model: BackgroundModel
     background: BackgroundChoice
+    redo: SummaryRedo
     own_prices: OwnPrices
     spending: Spending
     caretaker: Caretaker
@@ -239,6 +241,15 @@ def build(paths: DataPaths, role: Role) -> Services:
         undo.callback(chat.close)
         library, slates = Library(store), CleanSlates(settings)
         overview = OverviewService(store, index_sync, meaning.embedded)
+        load = BackgroundLoad(store, settings)
+        background = BackgroundChoice(
+            settings,
+            registry,
+            prices,
+            load.all(),
+            [Attempts(store, name) for name in ASKING],
+        )
+        redo = SummaryRedo(settings, load, background, workers)
         services = Services(
             paths=paths,
             store=store,
@@ -285,16 +296,12 @@ def build(paths: DataPaths, role: Role) -> Services:
                 embedders=embedders,
                 overview=overview,
                 previews=previews,
+                redo=redo,
             ),
             workers=workers,
             background_model=background_model,
-            background=BackgroundChoice(
-                settings,
-                registry,
-                prices,
-                BackgroundLoad(store, settings).all(),
-                [Attempts(store, name) for name in ASKING],
-            ),
+            background=background,
+            redo=redo,
             own_prices=own_prices,
             spending=Spending(store),
             caretaker=Caretaker(store),

@@ -202,6 +202,8 @@ _ALL = (
             "Questions whose turns should be found, with the places they had the last time."),
     Setting("clean_slates", str, "[]", _P.INTERNAL, "Clean slates",
             "The exchanges after which the next message begins a new segment."),
+    Setting("summaries_again", str, "", _P.INTERNAL, "Summaries to be made again",
+            "The moment before which others made them than who is named beside it."),
     Setting("system_prompt", str, "", _P.MODELS, "System prompt",
             "What every conversation begins with, unless its preset says otherwise."),
     Setting("theme", str, "system", _P.GENERAL, "Appearance", "Light, dark, or as the system.",

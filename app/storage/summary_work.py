@@ -16,6 +16,7 @@ from app.domain.passages import PassageKind
 from app.domain.turn_text import QUOTING_MODEL, turn_text
 from app.storage.database import Connection
 from app.storage.exchanges import exchanges_where, shown_path
+from app.storage.remaking import remaking
 from app.storage.rows import CONVERSATION_COLUMNS, blocks_of, conversation_of
 from app.storage.store import Store
 from app.storage.times import from_db, to_db
@@ -86,6 +87,8 @@ class Standing:
     tagged: Collection[int] = ()
 
 
+# The latest, and not one that is to be made again: see `app.storage.remaking`.
+_STANDS = "s.latest AND (s.made_at >= $again OR list_contains($makers, s.model))"
 _EXCHANGES = (
     "FROM exchange i JOIN conversation c ON c.id = i.conversation_id "
     "JOIN (SELECT exchange_id, count(*) AS size, count(*) || ':' || max(message_id) AS stamp "
@@ -105,13 +108,13 @@ _CONVERSATIONS_THAT_SHOULD = "WHERE NOT i.private AND i.deleted_at IS NULL AND t
 # WORKAROUND(duckdb 2.0.0): LEFT JOINs here, and the LIMIT is lost when a table is empty.
 _LACKS_IT = (
     "AND NOT EXISTS (SELECT 1 FROM summary s WHERE s.kind = $kind AND s.source_id = i.id "
-    "AND s.latest AND s.source_hash = t.stamp) "
+    f"AND s.source_hash = t.stamp AND {_STANDS}) "
     "AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.worker = $worker AND a.item_id = i.id "
     "AND (a.next_at IS NULL OR (a.next_at > $at AND a.next_at <= $at + INTERVAL 1 DAY))) "
 )
 _JOINS = (
-    "LEFT JOIN summary s ON s.kind = $kind AND s.source_id = i.id AND s.latest "
-    "AND s.source_hash = t.stamp "
+    "LEFT JOIN summary s ON s.kind = $kind AND s.source_id = i.id "
+    f"AND s.source_hash = t.stamp AND {_STANDS} "
     "LEFT JOIN attempt a ON a.worker = $worker AND a.item_id = i.id AND s.source_id IS NULL "
 )
 _COUNTS = (
@@ -156,7 +159,7 @@ class SummaryWork:
             lambda cursor: cursor.execute(
                 f"SELECT i.id, t.stamp {_EXCHANGES}{_EXCHANGES_THAT_SHOULD}{_LACKS_IT}"
                 "AND i.conversation_id IS DISTINCT FROM $open ORDER BY i.id DESC LIMIT $limit",
-                values | {"open": left_alone},
+                values | {"open": left_alone} | remaking(cursor),
             ).fetchall()
         )
         return tuple(rows)
@@ -200,7 +203,7 @@ class SummaryWork:
             rows = cursor.execute(
                 f"SELECT i.id, t.stamp {_CONVERSATIONS}{_CONVERSATIONS_THAT_SHOULD}{_LACKS_IT}"
                 "AND i.id IS DISTINCT FROM $open ORDER BY i.updated_at DESC, i.id DESC LIMIT $limit",
-                values | {"open": left_alone},
+                values | {"open": left_alone} | remaking(cursor),
             ).fetchall()
             return _with_words(cursor, rows)
 
@@ -226,9 +229,9 @@ class SummaryWork:
                 "WHERE e.id IN (SELECT unnest($ids)) AND e.status = 'completed' "
                 "AND NOT c.private AND c.deleted_at IS NULL AND NOT EXISTS "
                 "(SELECT 1 FROM summary s WHERE s.kind = 'exchange' AND s.source_id = e.id "
-                "AND s.latest AND s.source_hash = (SELECT count(*) || ':' || max(l.message_id) "
+                f"AND {_STANDS} AND s.source_hash = (SELECT count(*) || ':' || max(l.message_id) "
                 "FROM exchange_message l WHERE l.exchange_id = e.id))",
-                {"ids": wanted},
+                {"ids": wanted} | remaking(cursor),
             ).fetchall()
             passages = _passages(cursor, PassageKind.EXCHANGE_SUMMARY, wanted)
             return Standing({each for (each,) in rows}, passages)
@@ -245,10 +248,10 @@ class SummaryWork:
                 "FROM conversation c WHERE c.id IN (SELECT unnest($ids)) "
                 "AND NOT c.private AND c.deleted_at IS NULL AND NOT EXISTS "
                 "(SELECT 1 FROM summary s WHERE s.kind = 'conversation' AND s.source_id = c.id "
-                "AND s.latest AND s.source_hash = (SELECT count(*) || ':' || "
+                f"AND {_STANDS} AND s.source_hash = (SELECT count(*) || ':' || "
                 "coalesce(epoch_us(max(e.completed_at)), 0) FROM exchange e "
                 "WHERE e.conversation_id = c.id AND e.status = 'completed'))",
-                {"ids": wanted},
+                {"ids": wanted} | remaking(cursor),
             ).fetchall()
             passages = _passages(cursor, PassageKind.CONVERSATION_SUMMARY, wanted)
             tagged = {each for each, has_tags in rows if has_tags}
@@ -268,9 +271,29 @@ class SummaryWork:
         last, runs = row or (None, False)
         return None if runs else from_db(last)
 
-    def _tally(self, source: str, values: Mapping[str, object]) -> Tally:
+    def made_by_others(self, min_messages: int, min_exchanges: int) -> tuple[int, int]:
+        """Return how many summaries that stand, of exchanges and of conversations, others made.
+
+        Others than who makes summaries now, and than the user.
+        """
+        of_exchanges = f"{_EXCHANGES}{_JOINS}{_EXCHANGES_THAT_SHOULD}"
+        of_conversations = f"{_CONVERSATIONS}{_JOINS}{_CONVERSATIONS_THAT_SHOULD}"
+        counts = []
+        for source, values in (
+            (of_exchanges, _EXCHANGE | {"size": min_messages}),
+            (of_conversations, _CONVERSATION | {"size": min_exchanges}),
+        ):
+            with_them = self._tally(source, values).done
+            counts.append(with_them - self._tally(source, values, but_others=True).done)
+        return counts[0], counts[1]
+
+    def _tally(
+        self, source: str, values: Mapping[str, object], *, but_others: bool = False
+    ) -> Tally:
         row = self._store.read(
-            lambda cursor: cursor.execute(f"{_COUNTS}{source}", dict(values)).fetchone()
+            lambda cursor: cursor.execute(
+                f"{_COUNTS}{source}", dict(values) | remaking(cursor, of_all=but_others)
+            ).fetchone()
         )
         done, total, waiting, aside, next_at = row or (0, 0, 0, 0, None)
         return Tally(done, total, waiting, aside, from_db(next_at))

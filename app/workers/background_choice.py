@@ -81,16 +81,19 @@ class BackgroundChoice:
         self._loads = loads
         self._attempts = attempts
 
-    def plan(self, model: str | None = None) -> BackgroundPlan | None:
+    def plan(
+        self, model: str | None = None, loads: Sequence[Load] | None = None
+    ) -> BackgroundPlan | None:
         """Return what a model (None: the one chosen) would take; None where none is chosen.
 
-        Raises NotFound, InvalidInput for what is no model of a provider.
+        `loads` (None: all that waits) is what it would do. Raises NotFound, InvalidInput for what is no model of a provider.
         """
         if not (name := self._settings.text(_KEY) if model is None else model):
             return None
         ref, config = self._checked(name)
         base_url = config.url()
-        loads = [load() for load in self._loads]
+        if loads is None:
+            loads = [load() for load in self._loads]
         given = sum(each.input_tokens for each in loads)
         made = sum(each.output_tokens for each in loads)
         requests = max((each.requests for each in loads), default=0)

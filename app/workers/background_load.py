@@ -40,7 +40,9 @@ class BackgroundLoad:
         tally = self._work.exchange_tally(
             self._settings.number("min_messages_for_exchange_summary")
         )
-        count = tally.total - tally.done
+        return self._of_exchanges(tally.total - tally.done)
+
+    def _of_exchanges(self, count: int) -> Load:
         read = count * (
             _EXCHANGE_PROMPT_TOKENS + self._mean(_EXCHANGE_MEAN, _EXCHANGE_READS_TOKENS)
         )
@@ -53,10 +55,20 @@ class BackgroundLoad:
         tally = self._work.conversation_tally(
             self._settings.number("min_exchanges_for_conversation_summary")
         )
-        count = tally.total - tally.done
+        return self._of_conversations(tally.total - tally.done)
+
+    def _of_conversations(self, count: int) -> Load:
         mean = self._mean(_CONVERSATION_MEAN, _TURN_READS_TOKENS, _CONVERSATION_READS_TOKENS)
         read = count * (_CONVERSATION_PROMPT_TOKENS + mean)
         return Load(0, count, round(read), count * _CONVERSATION_ANSWER_TOKENS)
+
+    def summaries_again(self) -> tuple[Load, Load]:
+        """Return what making the summaries of others again takes, of exchanges, of conversations."""
+        exchanges, conversations = self._work.made_by_others(
+            self._settings.number("min_messages_for_exchange_summary"),
+            self._settings.number("min_exchanges_for_conversation_summary"),
+        )
+        return self._of_exchanges(exchanges), self._of_conversations(conversations)
 
     def facts(self) -> Load:
         """Return what waits for the knowledge extractor, which reads many exchanges at once."""

@@ -19,7 +19,7 @@ from app.chat.commands.values import (
     WrongForm,
 )
 from app.chat.reply import Reply
-from app.domain.changes import PromptKept
+from app.domain.changes import PromptKept, SummaryPut
 from app.domain.conversations import Text
 from app.domain.errors import InvalidInput, InvalidSetting, NotFound
 from app.domain.ids import ConversationId, PassageId
@@ -27,6 +27,7 @@ from app.domain.passages import PassageKind
 from app.domain.recalls import KeptPrompt, RecalledItem, RecallLayer, Verdict
 from app.domain.workers import WorkerName
 from app.storage.feedback import Feedback
+from app.storage.times import now
 from app.system.paths import DataPaths
 from app.workers.wording import worker_words
 from tests.fakes.stored import Told, made, told
@@ -216,6 +217,38 @@ def test_who_rebuilds_while_the_pipeline_is_off_is_told_that_nothing_will_be_emb
     words = desk.says("/embeddings rebuild")
     assert "nothing will be embedded" in words
     assert "until /embeddings on starts it" in words
+
+
+def test_summaries_of_others_are_made_again_after_a_yes(desk: Desk) -> None:
+    desk.tell("where do cranes fly in the autumn and in the spring of every year")
+    workers = desk.services.workers
+    workers.run_until_idle([EXCHANGE, CONVERSATION])
+    assert "nothing to make again" in desk.says("/summarizer rebuild")
+    with_other_model(desk)
+    words = desk.says("/summarizer rebuild")
+    assert "1 summary of exchanges and 1 summary of conversations again: at no cost" in words
+    assert "Earlier versions stay" in words
+    assert "Nothing was changed" in desk.says("no")
+    desk.says("/summarizer rebuild")
+    assert desk.says("yes").count("0 of 1") == 2
+    workers.run_until_idle([EXCHANGE, CONVERSATION])
+    exchange = desk.services.exchanges.of(ConversationId(1))[0].id
+    made = [each.model for each in desk.services.summaries.versions("exchange", exchange)]
+    assert made == ["extractive", "local:other", "extractive"]
+    assert "nothing to make again" in desk.says("/summarizer rebuild")
+
+
+def with_other_model(desk: Desk) -> None:
+    """Let what was summarised so far have been summarised by a model that is chosen no more."""
+    store = desk.services.store
+    for kind, source in (("exchange", desk.services.exchanges.of(ConversationId(1))[0].id),
+                         ("conversation", ConversationId(1))):  # fmt: skip
+        ((text, stamp),) = store.read(
+            lambda cursor, kind=kind: cursor.execute(
+                "SELECT text, source_hash FROM summary WHERE kind = ? AND latest", [kind]
+            ).fetchall()
+        )
+        store.save(SummaryPut(kind, source, ConversationId(1), text, "local:other", stamp, now()))
 
 
 def test_the_manual_is_switched_on_and_off(desk: Desk) -> None:

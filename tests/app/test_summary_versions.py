@@ -12,9 +12,11 @@ from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import BY_USER
 from app.domain.turn_text import content_hash
 from app.memory.summaries import SUMMARY_LIMIT_CHARS, SummaryBook, SummaryOf
+from app.storage.remaking import make_again
+from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summaries import Summaries
-from app.storage.summary_work import SummaryWork
+from app.storage.summary_work import SummaryWork, conversation_stamp, exchange_stamp
 from tests.fakes.stored import AT, Told, opened, tables, told
 
 
@@ -118,3 +120,43 @@ def test_a_private_conversation_gets_none(store: Store) -> None:
     whole = told(store, "one", private=True)
     with pytest.raises(InvalidInput, match="private"):
         SummaryBook(store).write(SummaryOf.EXCHANGE, whole.exchanges[0].id, "By me.")
+
+
+def test_what_others_summarised_is_made_again_when_asked_for_but_not_the_users(
+    store: Store,
+) -> None:
+    settings, work = Settings(store), SummaryWork(store)
+    theirs, own = told(store, "one"), told(store, "two")
+    for whole in (theirs, own):
+        here, exchange = whole.conversation.id, whole.exchanges[0]
+        for kind, source, stamp in (
+            ("exchange", exchange.id, exchange_stamp(exchange)),
+            ("conversation", here, conversation_stamp(whole.exchanges)),
+        ):
+            store.save(SummaryPut(kind, source, here, "By a worker.", "extractive", stamp, AT))
+    for of in SummaryOf:
+        SummaryBook(store).write(of, source_of(own, of), "By me.")
+    assert waiting(store) == ([], [])
+    assert work.made_by_others(1, 1) == (0, 0)
+    settings.set("background_model", "local:qwen")
+    assert waiting(store) == ([], []), "nobody asked for that"
+    assert work.made_by_others(1, 1) == (1, 1)
+    make_again(settings)
+    exchange = theirs.exchanges[0].id
+    assert waiting(store) == ([exchange], [theirs.conversation.id])
+    assert work.exchange_tally(1).done == 1
+    assert work.made_by_others(1, 1) == (0, 0)
+    assert work.standing_exchanges([exchange]).ids == {exchange}
+    assert work.standing_conversations([own.conversation.id]).ids == set()
+
+
+def test_one_that_was_made_again_stands_also_when_the_clock_was_set_back(store: Store) -> None:
+    settings, whole = Settings(store), told(store, "one")
+    settings.set("background_model", "local:qwen")
+    make_again(settings)
+    exchange, here = whole.exchanges[0], whole.conversation.id
+    put = SummaryPut(
+        "exchange", exchange.id, here, "Anew.", "local:qwen", exchange_stamp(exchange), AT
+    )
+    store.save(put)
+    assert waiting(store)[0] == []

@@ -23,6 +23,7 @@ from app.storage.facts import Facts
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.workers.board import WorkerBoard
+from app.workers.redoing import SummaryRedo
 from app.workers.wording import percent_words
 
 
@@ -38,6 +39,7 @@ def command_book(
     embedders: EmbedderDirectory,
     overview: OverviewService,
     previews: RecallPreviews,
+    redo: SummaryRedo,
 ) -> CommandBook:
     """Return the commands, in the order of the help."""
 
@@ -51,7 +53,7 @@ def command_book(
         (
             new_command(slates),
             *Finding(search, sync, library).commands(),
-            *worker_commands(workers, embedders, found_by_meaning),
+            *worker_commands(workers, embedders, found_by_meaning, redo),
             rag_command(settings, overview.read, previews, Inspector(store), LastRecall(store)),
             facts_command(Facts(store), FactBook(store, search)),
             tag_command(library, Conversations(store)),

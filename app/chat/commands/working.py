@@ -9,6 +9,7 @@ from app.domain.text import as_markdown
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.embedders import EmbedderDirectory
 from app.workers.board import WorkerBoard
+from app.workers.redoing import SUMMARISERS, SummaryRedo
 from app.workers.wording import estimate_words, redo_words, worker_words
 
 _SUMMARISERS = {
@@ -26,6 +27,7 @@ _SUMMARIZER_FORMS = (
     Form("/summarizer", help="What the summarisers do"),
     Form("/summarizer on", help="Start both, and the embedding pipeline"),
     Form("/summarizer off", help="Stop both"),
+    Form("/summarizer rebuild", help="Make what others summarised again, once you have agreed"),
     Form("/summarizer conversation", "[on|off]", "That of conversations alone"),
     Form("/summarizer exchange", "[on|off]", "That of exchanges alone"),
 )
@@ -51,12 +53,17 @@ _MAN_FORMS = (
 
 
 def worker_commands(
-    workers: WorkerBoard, embedders: EmbedderDirectory, found_by_meaning: Callable[[], str]
+    workers: WorkerBoard,
+    embedders: EmbedderDirectory,
+    found_by_meaning: Callable[[], str],
+    redo: SummaryRedo,
 ) -> tuple[Command, ...]:
     """Return the commands. `found_by_meaning` says in a sentence what is found that way."""
     rebuilding = _Rebuilding(workers, embedders)
 
     def summarizer(given: Given) -> CommandOutput:
+        if given.words == ("rebuild",):
+            return _ask_to_redo(redo, workers)
         names, on = _chosen(given)
         if on is not None:
             also = (_PIPELINE,) if on and len(names) > 1 else ()
@@ -123,6 +130,15 @@ def _chosen(given: Given) -> tuple[Sequence[WorkerName], bool | None]:
 
 def _on_and_off(*starts: str) -> tuple[Form, ...]:
     return tuple(Form(f"{start} {word}", help="") for start in starts for word in _SWITCH)
+
+
+def _ask_to_redo(redo: SummaryRedo, workers: WorkerBoard) -> CommandOutput:
+    def after_yes() -> CommandOutput:
+        redo.begin()
+        return CommandOutput(status_words(workers, SUMMARISERS))
+
+    plan = redo.plan()
+    return CommandOutput(as_markdown(plan.words), after_yes=after_yes if plan.count else None)
 
 
 class _Rebuilding:
