@@ -114,6 +114,7 @@ def _of_clause(said: str, who: str, other: str, at: datetime) -> Iterator[Statem
     text = with_dates(text, at, ahead=ahead)
     if not _is_telling(text, who, other, parsed):
         return
+    text = _NOW.sub("", text)
     subject, value = subject_of(text, who)
     yield Statement(finished(text), category, subject, value, 0)
 
@@ -159,6 +160,12 @@ _EMPTY = word_set(
 _VAGUE = re.compile(
     r"\b(?:it|there|so|such|he|she|him|her|one|someone|somebody|everyone)\b|\b(?:them|they)$|"
     r"\b(?:this|that|these|those)\b(?=$|,| (?:is|was|will|can|to|and|for|in|with|at|on|so|up|out)\b)",
+    re.IGNORECASE,
+)
+# What holds holds now.
+_NOW = re.compile(
+    r"(?<!by)(?<!for)(?<!from)(?<!just)(?<!even)(?<!especially)(?<!until)(?<!till)(?<!up to)(?<!as of)"
+    r",? (?:right now|now|these days|nowadays|at the moment)[.!]*$",
     re.IGNORECASE,
 )
 _WHEN = re.compile(

@@ -67,6 +67,14 @@ _DICTATED = re.compile(
     r"read|format|convert|summari[sz]e|act|play)\b|\b(?:as|like) me$",
     re.IGNORECASE,
 )
+# "as I said": it tells nothing, wherever it stands.
+_SAID_BEFORE = re.compile(
+    r"(?:^|,?\s+)(?:as|like) (?:I|we|you)(?:'ve| have)?(?: (?:just|already|once|always))? "
+    r"(?:said|say|mentioned|told (?:you|him|her|them)|know|explained|wrote|noted)"
+    r"(?: (?:before|earlier|above|already|previously|last time))*(?:,(?=\s)|(?=[.!;]|$))"
+    r"|,\s+(?:by the way|btw)(?=[.!;]|$)",
+    re.IGNORECASE,
+)
 _CONDITION = re.compile(r"(?:,|\s)\s*(?:if|unless|in case)\b", re.IGNORECASE)
 _LEAD = re.compile(
     r"^(?:yeah|yea|yes|yep|yup|nope|no|hey|hi|hiya|hello|oh|ooh|wow|whoa|woah|well|so|and|but|also|plus|"
@@ -153,6 +161,7 @@ def _without_pasted(text: str) -> str:
 def _clauses(sentence: str) -> Iterator[str]:
     if _LONG_QUOTE.search(sentence):
         return
+    sentence = _SAID_BEFORE.sub("", sentence).strip()
     asks = sentence.rstrip("\"')* ").endswith("?")
     found = _ASKING.search(sentence)
     if found is not None and (asks or found.start() > 0 or _begins_question(found[0])):

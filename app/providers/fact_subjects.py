@@ -72,7 +72,7 @@ def _match(pattern: str, said: str, who: str, *, exact: bool = False) -> re.Matc
 
 
 def _value(found: re.Match[str]) -> str:
-    return _plain(found["value"])
+    return re.sub(r" (?:recently|lately|again|too|as well)$", "", _plain(found["value"]))
 
 
 def _plain(words: str) -> str:

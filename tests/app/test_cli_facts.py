@@ -146,6 +146,7 @@ def test_a_slash_command_lists_searches_and_forgets(book: Path) -> None:
             return output(text).markdown
 
         assert "The user drinks green tea." in said("/facts")
+        assert services.commands.complete("/facts").is_whole
         assert "commonplace://1/0" in said("/facts list")
         assert "green tea" in said("/facts search green")
         assert said("/facts search kumquats") == "No fact answers that."

@@ -10,7 +10,8 @@ from app.storage.facts import FactFilter, Facts, KnownFact
 
 _LIMIT = 20
 _FORMS = (
-    Form("/facts list", help="The newest that hold, pinned ones first"),
+    Form("/facts", help="The newest that hold, pinned ones first"),
+    Form("/facts list", help="The same"),
     Form("/facts search", "QUERY", "Those that answer a query"),
     Form("/facts forget", "ID", "Erase one for ever, after a question"),
 )
