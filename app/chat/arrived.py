@@ -57,6 +57,11 @@ class Arrived:
         return any(not isinstance(block, Text | Thinking) or block.text for block in self.blocks)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether the server has begun to answer, and to count."""
+        return self.holds_something or self.tokens is not None or self.finished is not None
+
+    @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tools it wants run before it goes on; none unless it is complete."""
         if self.finished is None or self.finished.reason not in _MEANS_ITS_CALLS:

@@ -12,6 +12,7 @@ from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId
 from app.domain.turn_text import estimate_tokens
 from app.domain.usage import Usage
+from app.providers.recall import RECALL
 from app.storage.times import now
 
 PriceOf = Callable[[ModelRef, TokensReported], tuple[float | None, str]]
@@ -73,12 +74,15 @@ class Bill:
     def add(
         self, arrived: Arrived, request: ChatRequest, exchange_id: ExchangeId
     ) -> list[SpendAdded]:
-        """Add the request that `arrived` answers; return its spend, if its tokens are known."""
+        """Add the request that `arrived` answers; return its spend, if anything came of it.
+
+        Tokens that the server has not counted, also because it was stopped, are estimated.
+        """
         spent = self._spent(arrived, request)
         took_ms = self._took_before_ms + round((time.monotonic() - self._began) * 1000)
         so_far = spent if self.usage is None else _sum(self.usage, spent)
         self.usage = replace(so_far, duration_ms=took_ms)  # tools take time too
-        if arrived.tokens is None:
+        if not arrived.has_begun or self._ref.provider == RECALL:
             return []
         return [
             SpendAdded(
@@ -88,19 +92,29 @@ class Bill:
         ]  # fmt: skip
 
     def _spent(self, arrived: Arrived, request: ChatRequest) -> Usage:
-        tokens = arrived.tokens or _guess(arrived, request)
+        tokens = _counted(arrived, request)
         cost_usd, price = self._price_of(self._ref, tokens)
-        if arrived.tokens is None and cost_usd:
-            cost_usd, price = None, ""  # only what is free is known to cost that
+        if not arrived.has_begun and cost_usd:
+            cost_usd, price = None, ""  # nobody knows whether it was counted
         return Usage(
             tokens.input_tokens,
             tokens.output_tokens,
             tokens.cached_tokens,
             cost_usd,
             price,
-            estimated=arrived.tokens is None,
+            estimated=tokens is not arrived.tokens,
             first_token_ms=arrived.first_token_ms,
         )
+
+
+def _counted(arrived: Arrived, request: ChatRequest) -> TokensReported:
+    """Return the server's count, with a guess at what it had not counted when it was stopped."""
+    if arrived.tokens is None:
+        return _guess(arrived, request)
+    made = estimate_tokens(arrived.words) if arrived.words and not arrived.finished else 0
+    if made <= arrived.tokens.output_tokens:
+        return arrived.tokens
+    return replace(arrived.tokens, output_tokens=made)
 
 
 def _guess(arrived: Arrived, request: ChatRequest) -> TokensReported:

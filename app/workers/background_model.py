@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from app.domain.chat import (
     ModelRef,
     StreamEvent,
     TextDelta,
+    ThinkingDelta,
     TokensReported,
 )
 from app.domain.conversations import Message, Role, Text
@@ -113,6 +114,7 @@ class _Heard:
     """What has come of an answer so far."""
 
     parts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
     tokens: TokensReported | None = None
     finished: Finished | None = None
 
@@ -120,9 +122,16 @@ class _Heard:
     def text(self) -> str:
         return without_thoughts(clean("".join(self.parts)))
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the server has begun to answer, and to count."""
+        return bool(self.parts or self.thoughts or self.tokens or self.finished)
+
     def take(self, event: StreamEvent) -> None:
         if isinstance(event, TextDelta):
             self.parts.append(event.text)
+        elif isinstance(event, ThinkingDelta):
+            self.thoughts.append(event.text)
         elif isinstance(event, TokensReported):
             self.tokens = event
         elif isinstance(event, Finished):
@@ -208,7 +217,7 @@ class BackgroundModel:
         try:
             self._loop.call(partial(_listen, provider, request, heard), is_cancelled)
         except BaseException:
-            if heard.tokens is None:
+            if not heard.has_begun:
                 self._guard.release(held)
             else:  # the server has counted, whatever came of it
                 spent = self._spent(ref, purpose, heard, input_tokens)
@@ -236,10 +245,15 @@ class BackgroundModel:
     def _spent(
         self, ref: ModelRef, purpose: WorkerName, heard: _Heard, input_tokens: int
     ) -> SpendAdded:
-        """What a request did cost, by the server's own count where it gives one."""
-        told = heard.tokens
-        if told is None:
-            told = TokensReported(input_tokens, estimated_tokens(heard.text, ref.model))
+        """What a request did cost: by the server's own count, or estimated as far as there is none.
+
+        A server that is cut off has counted what it was given at most.
+        """
+        told = heard.tokens or TokensReported(input_tokens, 0)
+        if heard.tokens is None or heard.finished is None:
+            words = "".join((*heard.thoughts, *heard.parts))
+            made = estimated_tokens(words, ref.model) if words else 0
+            told = replace(told, output_tokens=max(told.output_tokens, made))
         cost = self._prices.cost(ref, told.input_tokens, told.output_tokens, told.cached_tokens)
         return SpendAdded(
             self._clock(), purpose, str(ref), told.input_tokens, told.output_tokens,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.domain.chat import StreamEvent, TextDelta
 from app.domain.errors import Cancelled
 from app.domain.provider_errors import KeyMissing, RateLimited, ServerFailed
 from app.domain.workers import WorkerName
@@ -18,7 +19,7 @@ from app.storage.settings import Settings
 from app.storage.spending import Spending
 from app.storage.store import Store
 from app.system.keys import KeyStore
-from app.workers.background_model import BackgroundModel, UnusableAnswer
+from app.workers.background_model import BackgroundModel, UnusableAnswer, _Heard
 from app.workers.job import Blocked
 from app.workers.prompts import Prompt
 from tests.fakes.loopback import Loopback
@@ -150,6 +151,32 @@ def test_a_request_ends_within_a_second_when_its_worker_is_stopped(bench: Bench)
     assert not thread.is_alive()
     assert len(ended) == 1
     assert bench.server.posts[0].hung_up.wait(5.0)
+
+
+def test_a_request_stopped_in_mid_stream_is_on_record_as_far_as_it_came(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = threading.Event()
+    real = _Heard.take
+
+    def take(into: _Heard, event: StreamEvent) -> None:
+        real(into, event)
+        if isinstance(event, TextDelta):
+            heard.set()
+
+    monkeypatch.setattr(_Heard, "take", take)
+    bench.price(0.0, 100_000.0)
+    bench.settings.set("spend_cap_daily_usd", 200.0)
+    bench.server.reply(text("Leaves in hot water, " * 50), stall())
+    with pytest.raises(Cancelled):
+        bench.model.ask(ASKED, WORKER, heard.is_set)
+    spent = bench.spending.all_time(WORKER)
+    assert spent.tokens > 200
+    assert spent.cost_usd is not None
+    assert spent.cost_usd > 20
+    bench.settings.set("spend_cap_daily_usd", spent.cost_usd)
+    with pytest.raises(Blocked, match="is reached"):
+        bench.ask()
 
 
 def test_a_daily_cap_stops_before_it_is_passed_and_lets_go_the_next_day(bench: Bench) -> None:

@@ -15,6 +15,7 @@ from app.domain.conversations import ExchangeStatus, Text
 from app.domain.provider_errors import KeyMissing
 from app.storage.passages import Passages
 from app.storage.settings import Settings
+from app.storage.spending import Spending
 from app.storage.store import Store
 from tests.fakes.models import ScriptedModel, says
 from tests.fakes.stored import opened
@@ -37,11 +38,11 @@ def store(data_dir: Path) -> Iterator[Store]:
         yield open_store
 
 
-def talk_with(store: Store, *scripts: Sequence[object]) -> Talk:
+def talk_with(store: Store, *scripts: Sequence[object], price_usd: float | None = None) -> Talk:
     model = ScriptedModel(*scripts)  # type: ignore[arg-type]
 
     def price(_ref: ModelRef, _tokens: TokensReported) -> tuple[float | None, str]:
-        return None, ""
+        return price_usd, "" if price_usd is None else "listed"
 
     async def nothing_to_close() -> None:
         """No connections here."""
@@ -115,3 +116,31 @@ def test_a_question_grouped_with_the_next_has_one_passage(store: Store) -> None:
     talk.loop.close()
     assert grouped.id == failed.id
     assert sum(Passages(store).count_by_kind().values()) == 1
+
+
+def test_what_a_stopped_reply_did_cost_is_estimated_and_on_record(store: Store) -> None:
+    Settings(store).set("default_model", "here:m")
+    talk = talk_with(store, [TextDelta("Half an answer " * 20), asyncio.Event()], price_usd=0.5)
+    reply = talk.send("Tell me a story")
+    heard: list[object] = []
+    while not any(isinstance(each, TextDelta) for each in heard):
+        reply.wait(10)
+        heard += reply.drain()
+    reply.stop()
+    exchange = reply.done.result(10)
+    talk.loop.close()
+    spent = Spending(store).all_time("chat")
+    assert exchange.usage is not None
+    assert exchange.usage.estimated
+    assert (exchange.usage.cost_usd, spent.cost_usd) == (0.5, 0.5)
+    assert spent.tokens == exchange.usage.input_tokens + exchange.usage.output_tokens > 60
+
+
+def test_a_reply_stopped_before_a_word_came_is_on_no_record(store: Store) -> None:
+    Settings(store).set("default_model", "here:m")
+    talk = talk_with(store, [asyncio.Event()], price_usd=0.5)
+    reply = talk.send("Tell me a story")
+    reply.stop()
+    reply.done.result(10)
+    talk.loop.close()
+    assert Spending(store).all_time("chat").tokens == 0
