@@ -76,7 +76,9 @@ class BackgroundLoad:
             return _NOTHING
         tally = ExtractionWork(self._store).tally()
         count = tally.total - tally.done
-        requests = math.ceil(count / MOST_MESSAGES)
+        messages = max(1.0, self._mean(_MESSAGES_MEAN))
+        together = max(1.0, MOST_MESSAGES // messages)  # an exchange's messages stay together
+        requests = math.ceil(count / together * max(1.0, messages / MOST_MESSAGES))
         read = count * self._mean(_EXCHANGE_MEAN, _EXCHANGE_READS_TOKENS)
         read += requests * _FACTS_PROMPT_TOKENS
         return Load(count, requests, round(read), count * _FACTS_ANSWER_TOKENS)
@@ -96,6 +98,11 @@ class BackgroundLoad:
 
 
 _EXCHANGE_MEAN = "SELECT avg(least(tokens, $1)) FROM passage WHERE kind = 'turn'"
+_MESSAGES_MEAN = (
+    "SELECT avg(said) FROM (SELECT count(*) AS said FROM exchange_message l JOIN message m "
+    "ON m.id = l.message_id WHERE m.role IN ('user', 'assistant') AND m.text <> '' "
+    "GROUP BY l.exchange_id)"
+)
 _CONVERSATION_MEAN = (
     "SELECT avg(least(tokens, $2)) FROM (SELECT sum(least(tokens, $1)) AS tokens FROM passage "
     "WHERE kind = 'turn' GROUP BY conversation_id)"

@@ -17,6 +17,11 @@ from app.storage.attempts import Attempts
 from app.storage.settings import ProviderRow, Settings
 from app.storage.spending import Spending, Spent, by_month
 from app.storage.store import Store
+from app.storage.summary_work import SummaryWork
+from app.workers.background_load import BackgroundLoad
+from app.workers.board import WorkerBoard, extractor
+from app.workers.open_conversation import OpenConversation
+from tests.fakes.background import ScriptedAsker
 from tests.fakes.command_line import CommandLine
 from tests.fakes.jobs import until
 from tests.fakes.loopback import Loopback
@@ -251,3 +256,13 @@ def test_what_was_spent_is_a_change_that_screens_hear_of(store: Store) -> None:
     until(lambda: bool(heard))
     unsubscribe()
     assert heard == [Changed(spend=True)]
+
+
+def test_what_facts_would_take_is_what_they_take(store: Store) -> None:
+    told(store, *(f"I live in town number {number}." for number in range(30)))
+    load = BackgroundLoad(store, Settings(store)).facts()
+    asker = ScriptedAsker(*[{"facts": []}] * 30)
+    job = extractor(store, OpenConversation(SummaryWork(store), Settings(store)), model=asker)
+    WorkerBoard(store, Settings(store), [job]).run_until_idle()
+    assert (load.turns, load.requests) == (30, 3)
+    assert len(asker.asked) == load.requests
