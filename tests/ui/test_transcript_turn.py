@@ -443,6 +443,30 @@ def test_actions_and_figures_never_cover_each_other(qtbot: QtBot) -> None:
     assert figures.width() > bar.width()
 
 
+def test_actions_without_room_are_in_the_menu_of_a_last_button(qtbot: QtBot) -> None:
+    view, _ = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"))
+    view.resize(900, 600)
+    qtbot.waitUntil(lambda: all_known(view))
+    first = view.turn_widget(0)
+    assert first is not None
+    meta = first.frames()[1].meta
+    meta.show_actions(True)
+    labels = [each.text() for each in meta.buttons]
+    more = next(each for each in meta.findChildren(QToolButton) if each.text() == "\u2026")
+    assert more.isHidden()
+    view.resize(230, 600)
+    qtbot.waitUntil(lambda: all_known(view) and not more.isHidden())
+    bar = meta.buttons[0].parentWidget()
+    assert bar is not None
+    shown = [each for each in (*meta.buttons, more) if not each.isHidden()]
+    assert all(bar.rect().contains(each.geometry()) for each in shown)
+    assert bar.geometry().right() <= meta.width()
+    more.click()
+    (menu,) = meta.findChildren(QMenu)
+    assert [each.text() for each in (*shown[:-1], *menu.actions())] == labels
+    menu.close()
+
+
 def test_the_last_answer_keeps_its_actions_in_sight(qtbot: QtBot) -> None:
     view, widget = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"))
     first = view.turn_widget(0)

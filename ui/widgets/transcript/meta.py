@@ -28,6 +28,8 @@ class Action:
     only_in_menu: bool = False
 
 
+_MORE = "\u2026"
+
 _button_widths: dict[tuple[Theme, str], int] = {}
 """What a button with these words takes, measured once for each look."""
 
@@ -36,7 +38,8 @@ class MetaRow(QWidget):
     """Branches and figures at one side, actions at the other; the actions show when asked.
 
     Nothing moves when they appear: where there is no room for both, they cover the end of the
-    figures. Where the actions show always, the figures take a line of their own.
+    figures. Where the actions show always, the figures take a line of their own. Actions that have
+    no room beside each other are in the menu of a last button.
 
     Signals:
         changed: The height may have changed.
@@ -52,6 +55,10 @@ class MetaRow(QWidget):
         self._actions = tuple(each for each in actions if not each.only_in_menu)
         self._menu_actions = tuple(actions)
         self._bar: FlowRow | None = None
+        self._more = self._button(_MORE, "What else can be done")
+        self._more.setAccessibleName("More actions")
+        self._more.clicked.connect(self._on_more_clicked)
+        self._more.hide()
         self._branches: list[FlowRow] = []
         self._figures = small_label("", "small")
         self._figures.setParent(self)
@@ -64,7 +71,9 @@ class MetaRow(QWidget):
     def buttons(self) -> tuple[QToolButton, ...]:
         """The action buttons, once they have been shown."""
         members = self._bar.members if self._bar is not None else ()
-        return tuple(each for each in members if isinstance(each, QToolButton))
+        return tuple(
+            each for each in members if isinstance(each, QToolButton) and each is not self._more
+        )
 
     def show_figures(self, words: str) -> None:
         """Show what the answer cost; empty shows nothing."""
@@ -89,6 +98,8 @@ class MetaRow(QWidget):
                 button = self._button(action.label, action.tip)
                 button.clicked.connect(action.run)
                 self._bar.add(button)
+            self._bar.add(self._more)
+            self._more.hide()
         if self._bar is not None:
             self._bar.setVisible(shown)
             self.height_for(self.width())
@@ -120,11 +131,33 @@ class MetaRow(QWidget):
         covers = self._bar is not None and not self._bar.isHidden() and not two_lines
         self._place_figures(left, width, bar + gap if covers else 0, line)
         if self._bar is not None:
+            bar = min(bar, self._fold(width - (0 if two_lines else sum(switches))))
             self._bar.height_for(bar)
             after = width - bar if self._words else left
             x = width - sum(switches) - bar if self._right else 0 if two_lines else after
             self._bar.setGeometry(max(0, x), line if two_lines else 0, bar, line)
         return 2 * line if two_lines else line
+
+    def _fold(self, room: int) -> int:
+        """Show as many actions as there is room for, first to last; return what they take."""
+        widths = [self._button_width(each.label) for each in self._actions]
+        gap, taken = self._look.px(0.1), self._bar_width()
+        count = len(widths)
+        while count and taken > room:
+            count -= 1
+            taken = sum(widths[:count]) + gap * count + self._button_width(_MORE)
+        for number, button in enumerate(self.buttons):
+            button.setVisible(number < count)
+        self._more.setVisible(count < len(widths))
+        return taken
+
+    def _on_more_clicked(self) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for action, button in zip(self._actions, self.buttons, strict=True):
+            if button.isHidden():
+                menu.addAction(action.label, action.run)
+        menu.popup(self._more.mapToGlobal(self._more.rect().bottomLeft()))
 
     def _place_figures(self, left: int, width: int, taken: int, line: int) -> None:
         if not self._words:
