@@ -78,7 +78,7 @@ class ChatController(QObject):
         self._drafts: dict[ConversationId | None, str] = {}
         self._ending: ExchangeId | None = None
         replies.grew.connect(self._on_reply_grew)
-        replies.retrying.connect(self._on_reply_retrying)
+        replies.told.connect(self._on_reply_told)
         replies.ended.connect(self._on_reply_ended)
         bridge.changed.connect(self._on_changed)
         appearance.theme_changed.connect(transcript.set_theme)
@@ -292,7 +292,7 @@ class ChatController(QObject):
             self._pane.show_status("")
             self._append_blocks([part])
 
-    def _on_reply_retrying(self, reply: Reply, words: str) -> None:
+    def _on_reply_told(self, reply: Reply, words: str) -> None:
         if reply.plan.conversation.id == self.conversation_id:
             self._pane.show_status(words)
 

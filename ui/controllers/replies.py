@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.reply import Reply
 from app.domain.chat import (
+    MemoryRecalled,
     ReplyEvent,
     Retrying,
     TextDelta,
@@ -26,12 +27,12 @@ class RunningReplies(QObject):
 
     Signals:
         grew: (Reply, more of it: a piece of `Text` or `Thinking`, a whole `ToolCall` or `ToolResult`).
-        retrying: (Reply, words for the status line).
+        told: (Reply, words for the status line): a retry under way, what recall could not do.
         ended: (Reply, the `Exchange` as stored, or the exception that kept it from being stored).
     """
 
     grew = Signal(object, object)
-    retrying = Signal(object, str)
+    told = Signal(object, str)
     ended = Signal(object, object)
 
     def __init__(self, bridge: Bridge, parent: QObject) -> None:
@@ -74,7 +75,10 @@ class RunningReplies(QObject):
         parts: list[Part] = []
         for event in reply.drain():
             if isinstance(event, Retrying):
-                self.retrying.emit(reply, f"{event.reason}. Trying again in {event.wait_s:.0f} s")
+                self.told.emit(reply, f"{event.reason}. Trying again in {event.wait_s:.0f} s")
+            elif isinstance(event, MemoryRecalled):
+                if event.notice:
+                    self.told.emit(reply, event.notice)
             elif (part := _part(event)) is not None:
                 last = parts[-1] if parts else None
                 if isinstance(part, Text | Thinking) and type(last) is type(part):
