@@ -5,7 +5,7 @@ calls these from a pool, the command line directly; each returns when the change
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from app.domain.changes import Change, FactForgotten, FactPut, PassagesPut
@@ -17,11 +17,19 @@ from app.domain.text import clean
 from app.domain.turn_text import content_hash
 from app.memory.search import SearchService
 from app.storage.facts import FactFilter, Facts, KnownFact, fact_changes
-from app.storage.forget import finish_forgetting, remains
+from app.storage.forget import finish_forgetting, remains_of_files
 from app.storage.store import Store
 from app.storage.times import now
 
 FACT_LIMIT_CHARS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFacts:
+    """The first facts that a query finds, and how many it finds in `total`."""
+
+    facts: tuple[KnownFact, ...]
+    total: int
 
 
 class FactBook:
@@ -33,20 +41,29 @@ class FactBook:
         self._search = search
 
     def search(self, query: str, limit: int = 20) -> Sequence[KnownFact]:
-        """Return the facts that hold and answer a query, best first, then those that hold its words.
+        """Return the facts that hold and answer a query, best first; see `found`."""
+        return self.found(query, None, limit).facts
 
-        Words alone find while search cannot answer. Raises InvalidInput.
+    def found(self, query: str, category: FactCategory | None, limit: int) -> FoundFacts:
+        """Return the facts of a category (None: of any) that hold and answer a query, best first.
+
+        Behind them stand those that hold all its words. Words alone find while search cannot answer.
+        Raises InvalidInput.
         """
+        among = None if category is None else self._facts.ids(FactFilter(category=category))
         try:
-            answer = self._search.search(query, limit=limit, kinds={PassageKind.FACT})
-            found = [result.passage_id for result in answer.results]
+            answer = self._search.search(query, limit=limit, kinds={PassageKind.FACT}, among=among)
+            ids = [result.passage_id for result in answer.results]
         except IndexUnavailable:
-            found = []
-        known = self._facts.by_ids(found)
-        ranked = [known[each] for each in found if each in known]
-        listed = self._facts.listed(FactFilter(text=query, limit=limit))
-        ranked += [each for each in listed if each.fact.id not in found]
-        return [each for each in ranked if each.fact.valid_until is None][:limit]
+            ids = []
+        known = self._facts.by_ids(ids)
+        ranked = [known[each] for each in ids if each in known]
+        ranked = [each for each in ranked if each.fact.valid_until is None]
+        ranked_ids = {each.fact.id for each in ranked}
+        with_words = FactFilter(text=query, category=category, limit=limit)
+        listed = [each for each in self._facts.listed(with_words) if each.fact.id not in ranked_ids]
+        total = len(ranked_ids | self._facts.ids(with_words))
+        return FoundFacts((*ranked, *listed)[:limit], total)
 
     def add(self, text: str, category: FactCategory) -> Fact:
         """Keep a fact of the user's own; raise InvalidInput."""
@@ -93,12 +110,16 @@ class FactBook:
         from sight at least, and the caretaker does the rest later.
         """
         fact = self._facts.get(fact_id).fact
-        texts = {fact.text, *(each.text for each in self._facts.versions(fact_id))}
+        texts = {
+            fact.text,
+            self._facts.stored(fact_id).text,
+            *(each.text for each in self._facts.versions(fact_id)),
+        }
         refused = (FactForgotten(fact.id, content_hash(text)) for text in sorted(texts))
         self._store.save(*refused, PassagesPut((), (fact.id,)))
         finish_forgetting(self._store)
         source = () if fact.conversation_id is None else (_STILL_SAID,)
-        return (*source, *remains(self._store))
+        return (*source, _IN_OTHER_WORDS, *remains_of_files(self._store))
 
     def restore(self, fact_id: int, made_at: datetime) -> Fact:
         """Give a fact the wording, category and source it had in an earlier version.
@@ -145,6 +166,10 @@ class FactBook:
 
 
 _STILL_SAID = "The conversation it came from still says it."
+_IN_OTHER_WORDS = (
+    "It is gone from the prompts that were kept, too. Core memory, memories and summaries that say it "
+    "in words of their own were not touched."
+)
 
 
 def _wording(text: str) -> str:

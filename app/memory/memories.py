@@ -7,7 +7,7 @@ from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.text import clean
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.storage.forget import finish_forgetting, remains
+from app.storage.forget import finish_forgetting, remains_of_files
 from app.storage.memories import ArchivalMemories, KnownMemory
 from app.storage.store import Store
 from app.storage.times import now
@@ -70,4 +70,4 @@ class MemoryService:
         memory = self._memories.get(memory_id)
         self._store.save(MemoryForgotten(memory.id), PassagesPut((), (memory.id,)))
         finish_forgetting(self._store)
-        return remains(self._store)
+        return remains_of_files(self._store)

@@ -141,10 +141,12 @@ class SearchService:
         kinds: Collection[PassageKind] | None = None,
         *,
         by_meaning: bool = True,
+        among: Collection[int] | None = None,
     ) -> SearchAnswer:
         """Return what the search box's language finds, best first.
 
-        Without `by_meaning` words alone rank, which takes no embedding. Exchanges' summaries are
+        Without `by_meaning` words alone rank, which takes no embedding; `among` are the passages that
+        may be found, None for all. Exchanges' summaries are
         found only when `kinds` asks for them: the turns they are made of rank better. Facts,
         memories, tool summaries and manual pages rank apart, each kind by itself, and take a quarter
         of the places at most from turns, unless `kinds` asks for them. So do turns that nobody
@@ -155,10 +157,10 @@ class SearchService:
         query = parse_query(text, limit)
         look: Look | None = None
         if query.is_list:
-            results = self._results.of(query, self._listed(query, kinds))
+            results = self._results.of(query, self._listed(query, kinds, among))
         else:
             look = self.look(query) if by_meaning else None
-            results = self._found(query, look, kinds)
+            results = self._found(query, look, kinds, among)
         took_ms = (time.perf_counter() - started) * 1000
         problem = self._meaning.problem if self._meaning and by_meaning else ""
         return SearchAnswer(
@@ -215,10 +217,18 @@ class SearchService:
         )
 
     def _found(
-        self, query: SearchQuery, look: Look | None, kinds: Collection[PassageKind] | None
+        self,
+        query: SearchQuery,
+        look: Look | None,
+        kinds: Collection[PassageKind] | None,
+        among: Collection[int] | None = None,
     ) -> list[SearchResult]:
         """Return what words find, best first; without `kinds`, turns with the rest beside them."""
         scope = self._scope(query, kinds)
+        if among is not None:
+            chosen = IdSet(among)
+            allowed = chosen if scope.allowed is None else scope.allowed & chosen
+            scope = replace(scope, allowed=allowed)
         ranked = self._ranked(query, look, scope)
         if kinds is not None and set(kinds) <= set(SIDE_KINDS):
             ranked = by_words_and_meaning(ranked)
@@ -309,11 +319,18 @@ class SearchService:
         standing = self.standing()
         return Scope(allowed, standing.unanswered if kinds else standing.apart)
 
-    def _listed(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> list[Ranked]:
+    def _listed(
+        self,
+        query: SearchQuery,
+        kinds: Collection[PassageKind] | None,
+        among: Collection[int] | None = None,
+    ) -> list[Ranked]:
         """Return the newest passages that the filters leave, when there is nothing to rank by."""
         left_out = self._index.holding(query)
         newest = self._passages.newest(query, kinds or (PassageKind.TURN,))
-        kept = [each for each in newest if each not in left_out][: query.limit]
+        kept = [
+            each for each in newest if each not in left_out and (among is None or each in among)
+        ][: query.limit]
         return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in kept]
 
     def standing(self) -> Standing:

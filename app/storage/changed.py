@@ -44,6 +44,8 @@ def changed_by(changes: Iterable[Change]) -> Changed:
             case ConversationEdited(conversation_id=edited, visible_leaf_id=leaf, title=title):
                 conversations.add(edited)
                 passages = passages or title is not None  # the index holds it with each of them
+                if change.deleted_at is not None or change.private is not None or change.restored:
+                    passages = learned = True  # facts that it had ended hold, or no more
                 if leaf is not None:
                     messages_in.add(edited)
             case MessagesAdded(messages=added):

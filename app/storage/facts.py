@@ -107,6 +107,16 @@ class Facts:
         )
         return int(row[0]) if row else 0
 
+    def ids(self, which: FactFilter) -> frozenset[PassageId]:
+        """Return the ids of the facts on all pages."""
+        condition, values = _condition(which)
+        rows = self._store.read(
+            lambda cursor: cursor.execute(
+                f"SELECT f.id FROM {_FACTS} WHERE {condition}", values
+            ).fetchall()
+        )
+        return frozenset(PassageId(each) for (each,) in rows)
+
     def by_ids(self, ids: Iterable[int]) -> Mapping[PassageId, KnownFact]:
         """Return the facts that exist among `ids`."""
         wanted = list(ids)

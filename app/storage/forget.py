@@ -68,11 +68,14 @@ def finish_forgetting(store: Store) -> bool:
 
 
 def remains(store: Store) -> tuple[str, ...]:
-    """Return where forgotten text may still be, in words for the user."""
-    words = [
-        "Exports and backups that you copied elsewhere were not touched.",
-        _OWN_WORDS,
-    ]
+    """Return where the text of a forgotten conversation may still be, in words for the user."""
+    copies, *damaged = remains_of_files(store)
+    return (copies, _OWN_WORDS, *damaged)
+
+
+def remains_of_files(store: Store) -> tuple[str, ...]:
+    """Return which files may still hold anything that was forgotten, in words for the user."""
+    words = ["Exports and backups that you copied elsewhere were not touched."]
     damaged = store.paths.damaged
     if damaged.exists() and any(damaged.iterdir()):
         words.append(

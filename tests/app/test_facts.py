@@ -240,6 +240,7 @@ def test_a_forgotten_fact_is_gone_in_all_its_wordings_and_not_learned_again(
     book.edit(fact.id, "The user detests kumquats.")
     remains = book.forget(fact.id)
     assert remains[0] == "The conversation it came from still says it."
+    assert "forks" not in " ".join(remains)
     assert texts(store, ALL) == ["Was so."]
     assert Facts(store).get(before.id).fact.superseded_by is None
     held = tables(store)
@@ -263,6 +264,23 @@ def test_a_search_ranks_by_the_index_and_then_by_words(
     late = learned(store, source, "The user has a green tea pot.")
     learned(store, source, "The user drank green tea.", valid_until=AT)
     assert [each.fact.id for each in book.search("green tea")] == [tea.id, late.id]
+
+
+def test_a_search_within_a_category_finds_and_counts_all_of_it(
+    store: Store, book: FactBook, sync: IndexSync
+) -> None:
+    source = told(store, "talk")
+    for number in range(12):
+        learned(store, source, f"The user drinks green tea, kind {number}.")
+    plan = learned(
+        store, source, "The user plans to grow much tea in a garden.", category=FactCategory.PLAN
+    )
+    sync.catch_up()
+    assert plan.id not in {each.fact.id for each in book.search("green tea", 5)}
+    found = book.found("green tea", FactCategory.PLAN, 5)
+    assert [each.fact.id for each in found.facts] == [plan.id]
+    found = book.found("green tea", FactCategory.PREFERENCE, 5)
+    assert (len(found.facts), found.total) == (5, 12)
 
 
 def test_words_find_while_the_index_cannot_answer(

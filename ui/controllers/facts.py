@@ -94,12 +94,13 @@ class FactsController(QObject):
         which = FactFilter(question.text, question.category, ended=question.ended, limit=_MOST)
         if question.text and not question.ended:
             try:
-                ranked = self._services.fact_book.search(question.text, _MOST_RANKED)
+                found = self._services.fact_book.found(
+                    question.text, question.category, _MOST_RANKED
+                )
+                if found.facts:
+                    return found.facts, found.total
             except InvalidInput:
-                ranked = ()  # what the search language cannot take, words may find
-            kept = [each for each in ranked if question.category in (None, each.fact.category)]
-            if kept:
-                return kept, len(kept)
+                pass  # what the search language cannot take, words may find
         return self._services.facts.listed(which), self._services.facts.count(which)
 
     def _show(self, fact_id: int, *, anew: bool = False) -> None:
