@@ -35,7 +35,7 @@ from app.workers.summariser import ChosenSummariser, ExtractiveSummariser, Summa
 from app.workers.tool_lines import ToolLines
 from app.workers.tool_summarizer import ToolSummarizer
 from app.workers.verdicts import Jitter, full_jitter
-from app.workers.wording import wait_words
+from app.workers.wording import CALLED, wait_words
 
 Host = Callable[[Callable[[], None]], None]
 
@@ -46,14 +46,6 @@ ENABLED_KEYS: Mapping[WorkerName, str] = {
     WorkerName.KNOWLEDGE_EXTRACTOR: "knowledge_extractor_enabled",
     WorkerName.TOOL_SUMMARIZER: "tool_summarizer_enabled",
     WorkerName.MAN_INDEXER: "index_man_enabled",
-}
-LABELS: Mapping[WorkerName, str] = {
-    WorkerName.EXCHANGE_SUMMARIZER: "the exchange summariser",
-    WorkerName.CONVERSATION_SUMMARIZER: "the conversation summariser",
-    WorkerName.EMBEDDING_PIPELINE: "the embedding pipeline",
-    WorkerName.KNOWLEDGE_EXTRACTOR: "the knowledge extractor",
-    WorkerName.TOOL_SUMMARIZER: "the tool-call summariser",
-    WorkerName.MAN_INDEXER: "the man-page indexer",
 }
 _OFF_AT_START = (WorkerName.MAN_INDEXER,)
 _LOOK_EVERY_S = 0.1
@@ -184,7 +176,7 @@ class WorkerBoard:
                 status = worker.status()
                 words += _warnings_about(worker, status)
                 if status.enabled and status.state is WorkerState.BLOCKED:
-                    waiting.setdefault(status.blocked_by, []).append(LABELS[name])
+                    waiting.setdefault(status.blocked_by, []).append(CALLED[name].label)
         return (*(wait_words(who, why) for why, who in waiting.items()), *words)
 
     # -- steering
@@ -370,12 +362,12 @@ def extractor(
     """Return the job that finds facts; by patterns where no `model` is given or chosen."""
     engine: FactEngine = PatternEngine()
     if model is not None:
-        engine = ChosenEngine(lambda: bool(model.model), ModelEngine(model))
+        engine = ChosenEngine(lambda: bool(model.model), ModelEngine(model, PartNotes(store)))
     return KnowledgeExtractor(store, engine, opened, embedder)
 
 
 def _warnings_about(worker: Worker[Any, Any], status: WorkerStatus) -> list[str]:
-    label = LABELS[status.name]
+    label = CALLED[status.name].label
     waiting = status.total - status.done - status.set_aside
     words = []
     is_off = not status.enabled and status.name not in _OFF_AT_START

@@ -11,13 +11,24 @@ from app.domain.passages import PassageKind
 from app.domain.workers import FailedItem, Ledger, WorkerName, WorkerState, WorkerStatus
 from app.storage.spending import Spent
 
-WORKER_TITLES: Mapping[WorkerName, str] = {
-    WorkerName.CONVERSATION_SUMMARIZER: "Conversation summaries",
-    WorkerName.EXCHANGE_SUMMARIZER: "Exchange summaries",
-    WorkerName.EMBEDDING_PIPELINE: "Embeddings",
-    WorkerName.KNOWLEDGE_EXTRACTOR: "Facts",
-    WorkerName.MAN_INDEXER: "Manual pages",
-    WorkerName.TOOL_SUMMARIZER: "Tool call summaries",
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a worker is called: `title` on its card, `label` in a sentence."""
+
+    title: str
+    label: str
+
+
+CALLED: Mapping[WorkerName, Called] = {
+    WorkerName.CONVERSATION_SUMMARIZER: Called(
+        "Conversation summaries", "the conversation summariser"
+    ),
+    WorkerName.EXCHANGE_SUMMARIZER: Called("Exchange summaries", "the exchange summariser"),
+    WorkerName.EMBEDDING_PIPELINE: Called("Embeddings", "the embedding pipeline"),
+    WorkerName.KNOWLEDGE_EXTRACTOR: Called("Facts", "the knowledge extractor"),
+    WorkerName.MAN_INDEXER: Called("Manual pages", "the man-page indexer"),
+    WorkerName.TOOL_SUMMARIZER: Called("Tool call summaries", "the tool-call summariser"),
 }
 KIND_TITLES: Mapping[PassageKind, str] = {
     PassageKind.TURN: "Turns",
@@ -59,7 +70,7 @@ def worker_words(status: WorkerStatus) -> WorkerWords:
     """Return a worker's status in words; numbers are said as they are."""
     error = "" if status.last_error == status.blocked_by else status.last_error
     return WorkerWords(
-        title=WORKER_TITLES[status.name],
+        title=CALLED[status.name].title,
         state=_state_words(status),
         counts=_count_words(status),
         session=_session_words(status),

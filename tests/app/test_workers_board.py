@@ -17,11 +17,12 @@ from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summaries import Summaries
 from app.storage.summary_work import SummaryWork
-from app.workers.board import ENABLED_KEYS, LABELS, WorkerBoard
+from app.workers.board import ENABLED_KEYS, WorkerBoard
 from app.workers.conversation_summarizer import ConversationSummarizer
 from app.workers.exchange_summarizer import ExchangeSummarizer
 from app.workers.job import IsCancelled, Job
 from app.workers.open_conversation import OpenConversation
+from app.workers.wording import CALLED
 from tests.fakes.jobs import JumpingClock, ListJob, blocks_until_cancelled, until
 from tests.fakes.stored import opened, told
 from tests.fakes.summarisers import ScriptedSummariser, go_on
@@ -180,7 +181,7 @@ def test_the_man_page_indexer_is_off_at_every_start(store: Store, settings: Sett
 
 
 def test_every_worker_there_will_be_has_a_switch_and_a_name() -> None:
-    assert set(ENABLED_KEYS) == set(LABELS) == set(WorkerName)
+    assert set(ENABLED_KEYS) == set(CALLED) == set(WorkerName)
 
 
 def test_a_worker_that_does_not_exist_is_named(store: Store, settings: Settings) -> None:

@@ -64,6 +64,10 @@ def box(user: User) -> QMessageBox | None:
                  if isinstance(w, QMessageBox) and w.isVisible()), None)  # fmt: skip
 
 
+def pressed(question: QMessageBox, words: str) -> None:
+    next(each for each in question.buttons() if each.text() == words).click()
+
+
 async def test_a_model_is_chosen_seen_and_taken_back(user: User, server: Loopback) -> None:
     await user.start()
     row = ProviderRow("local", "compatible", server.v1, None)
@@ -109,16 +113,35 @@ async def test_a_model_is_chosen_seen_and_taken_back(user: User, server: Loopbac
     question = box(user)
     assert question is not None
     assert "turns of your history" in question.informativeText()
+    assert "No cap on spending is set." in question.informativeText()
     shown("question")
-    question.reject()
+    pressed(question, "Set a cap\u2026")
     await user.until(lambda: box(user) is None, "no question")
     assert await user.ask(lambda services: services.settings.text("background_model")) == LOCAL
+    cap = page.caps[0].control
+    await user.until(lambda: page.window().focusWidget() is cap, "the cap")
 
     chooser.box.setCurrentIndex(0)
     chooser.box.activated.emit(0)
     chooser.use.click()
     await user.until(lambda: "extractive" in chooser.state.text(), "extractive again")
-    user.program.settings.open().reject()
+
+    # What the model made can be made again that way, after a question.
+    chooser.redo.click()
+    await user.until(lambda: box(user) is not None, "the question")
+    again = box(user)
+    assert again is not None
+    assert "at no cost. Earlier versions stay" in again.informativeText()
+    shown("again")
+    pressed(again, "Make them again")
+    await until_model(user, "extractive", 10)
+
+    # What changed while the page was out of sight is told when it is back.
+    dialog = user.program.settings.open("General")
+    await user.ask(lambda services: services.background.choose(LOCAL))
+    dialog.show_page("Background work")
+    await user.until(lambda: LOCAL in chooser.state.text(), "who does it now")
+    dialog.reject()
     await user.leave()
 
 
@@ -147,7 +170,7 @@ async def test_a_model_elsewhere_waits_for_the_one_question(user: User) -> None:
     await user.until(lambda: box(user) is not None, "the question")
     question = box(user)
     assert question is not None
-    next(each for each in question.buttons() if each.text() == "Allow").click()
+    pressed(question, "Allow")
     await user.until(lambda: not dashboard.allow.isVisible(), "allowed")
     await user.until_so(lambda services: not waits_to_be_allowed(services))
     await user.leave()

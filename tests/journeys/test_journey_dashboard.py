@@ -19,7 +19,7 @@ from app.storage.settings import ProviderRow
 from app.storage.store import Store
 from app.system.paths import DataPaths
 from app.workers.board import ENABLED_KEYS
-from app.workers.wording import WORKER_TITLES, size_words
+from app.workers.wording import CALLED, size_words
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_embeddings import EMBEDDINGS
 from tests.fakes.loopback_script import stall, text, usage
@@ -264,8 +264,8 @@ async def test_every_number_on_the_dashboard_is_the_databases(user: User, server
     await stands_as_stored(user)
 
     # What failed is listed, and one of it, then the rest, is tried again.
-    user.click(f"{WORKER_TITLES[EXCHANGES]}: failures")
-    table = user.find(QTreeWidget, f"{WORKER_TITLES[EXCHANGES]}: failures")
+    user.click(f"{CALLED[EXCHANGES].title}: failures")
+    table = user.find(QTreeWidget, f"{CALLED[EXCHANGES].title}: failures")
     await user.until(lambda: table.topLevelItemCount() == 3, "the queue")
     shown = table.findItems("", Qt.MatchFlag.MatchContains)
     rows_shown = [[row.text(column) for column in range(3)] for row in shown]
@@ -295,7 +295,7 @@ async def test_run_now_tries_at_once_what_waits_and_leaves_what_was_set_aside(
     card.switch.click()
     await user.until(lambda: card.state.text() == "idle" and card.run_now.isVisible())
     assert card.retries.text().startswith("2 wait for another try, the next at")
-    user.click(f"{WORKER_TITLES[EXCHANGES]}: run now")
+    user.click(f"{CALLED[EXCHANGES].title}: run now")
     await user.until(lambda: card.retries.text() == "1 set aside", "both were tried")
     await stands_as_stored(user)
 

@@ -9,13 +9,17 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: the window's title, the question, what it means, and the button that agrees."""
+    """What is asked: the window's title, the question, what it means, and the buttons.
+
+    `yes` agrees, `no` is the default; `also` is for something to be done first, "" for nothing.
+    """
 
     title: str
     question: str
     words: str
     yes: str
     no: str = "Cancel"
+    also: str = ""
 
 
 def ask(
@@ -23,8 +27,9 @@ def ask(
     asked: Question,
     deed: Callable[[], object],
     otherwise: Callable[[], object] = lambda: None,
+    first: Callable[[], object] = lambda: None,
 ) -> None:
-    """Call `deed` once the user has agreed, else `otherwise`; returns at once."""
+    """Call `deed` once the user has agreed, `first` for `also`, else `otherwise`; returns at once."""
     box = QMessageBox(parent)
     box.setIcon(QMessageBox.Icon.Question)
     box.setWindowTitle(asked.title)
@@ -32,11 +37,14 @@ def ask(
     box.setText(asked.question)
     box.setInformativeText(asked.words)
     agrees = box.addButton(asked.yes, QMessageBox.ButtonRole.AcceptRole)
+    also = box.addButton(asked.also, QMessageBox.ButtonRole.ActionRole) if asked.also else None
     box.setDefaultButton(box.addButton(asked.no, QMessageBox.ButtonRole.RejectRole))
 
     def done() -> None:
         if box.clickedButton() is agrees:
             deed()
+        elif also is not None and box.clickedButton() is also:
+            first()
         else:
             otherwise()
 

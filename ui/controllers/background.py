@@ -5,7 +5,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.bootstrap import Services
@@ -18,17 +18,23 @@ from app.storage.times import now
 from app.workers.background_choice import BackgroundPlan
 from app.workers.background_model import MODEL_KEYS
 from app.workers.background_words import plan_words, sending_words
-from app.workers.wording import WORKER_TITLES, spent_words
+from app.workers.wording import CALLED, spent_words
 from ui.bridge import Bridge
 from ui.controllers.asking import Question, ask
-from ui.views.background_page import BackgroundPage
+from ui.views.background_page import CAPS, BackgroundPage
 from ui.views.main_window import MainWindow
 
 _SHOW_EVERY_MS = 1000
 
 
 class BackgroundController(QObject):
-    """Asks before history leaves the machine, and keeps the page in the settings in step."""
+    """Asks before history leaves the machine, and keeps the page in the settings in step.
+
+    Signals:
+        caps_wanted: The user wants to set a cap on spending first.
+    """
+
+    caps_wanted = Signal()
 
     def __init__(self, services: Services, bridge: Bridge, window: MainWindow) -> None:
         super().__init__(window)
@@ -48,6 +54,8 @@ class BackgroundController(QObject):
         page.model_wanted.connect(self._on_page_model_wanted)
         page.price_entered.connect(self._on_page_price_entered)
         page.price_removed.connect(self._on_page_price_removed)
+        page.redo_wanted.connect(self._on_page_redo_wanted)
+        page.shown.connect(self._on_due_timeout)
 
     def show(self) -> None:
         """Show how it stands, and ask servers what models they have."""
@@ -121,7 +129,9 @@ class BackgroundController(QObject):
         plan = await self._bridge.run(lambda: self._services.background.plan(model))
         if plan is not None and plan.needs_consent:
             agree = partial(self._begin_choosing, plan.model, agreed=True)
-            ask(QApplication.activeWindow() or self._window, _question(plan), agree)
+            question = _question(plan, has_cap=self._has_cap())
+            parent = QApplication.activeWindow() or self._window
+            ask(parent, question, agree, first=self.caps_wanted.emit)
         elif model is not None:
             await self._choose(model, agreed=False)
 
@@ -130,6 +140,32 @@ class BackgroundController(QObject):
 
     async def _choose(self, model: str, *, agreed: bool) -> None:
         await self._bridge.write(lambda: self._services.background.choose(model, agreed=agreed))
+        await self._show()
+
+    def _has_cap(self) -> bool:
+        return any(self._services.settings.get(key) is not None for key in CAPS)
+
+    # -- making again
+
+    def _on_page_redo_wanted(self) -> None:
+        self._bridge.start("summaries again", self._told(self._ask_to_redo()))
+
+    async def _ask_to_redo(self) -> None:
+        redo = self._services.redo
+        plan = await self._bridge.run(redo.plan)
+        if not plan.count:
+            if self._page is not None:
+                self._page.chooser.show_words(plan.words)
+            return
+        question = Question(
+            "Make summaries again", "Make what was summarised otherwise again?", plan.words,
+            "Make them again",
+        )  # fmt: skip
+        parent = QApplication.activeWindow() or self._window
+        ask(parent, question, lambda: self._bridge.carry_out(self._told(self._redo())))
+
+    async def _redo(self) -> None:
+        await self._bridge.write(self._services.redo.begin)
         await self._show()
 
     # -- prices
@@ -168,14 +204,16 @@ class BackgroundController(QObject):
                 self._window.chat.banner.tell(str(error), brief=False)
 
 
-def _question(plan: BackgroundPlan) -> Question:
+def _question(plan: BackgroundPlan, *, has_cap: bool) -> Question:
+    caps = "The caps you set are never passed." if has_cap else "No cap on spending is set."
     place = plan.sent_to.partition("://")[2].partition("/")[0]
     return Question(
         "Send your history to a server",
         f"May {plan.model} read your history, at {place}?",
-        f"{plan_words(plan)}\n\n{sending_words(plan)} The caps you set are never passed.",
+        f"{plan_words(plan)}\n\n{sending_words(plan)} {caps}",
         "Allow",
         "Not now",
+        "" if has_cap else "Set a cap\u2026",
     )
 
 
@@ -202,5 +240,5 @@ def _spent_rows(rows: Sequence[SpentOn], today: date) -> list[tuple[str, str, st
 
 
 def _purpose(purpose: str) -> str:
-    titles = {name.value: title for name, title in WORKER_TITLES.items()}
+    titles = {name.value: called.title for name, called in CALLED.items()}
     return titles.get(purpose, "Conversations")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from app.bootstrap import Services
 from app.chat.models import ProviderState
@@ -46,6 +46,7 @@ class SettingsController(QObject):
         self._dialog: SettingsDialog | None = None
         self._embedder: EmbedderController | None = None
         bridge.changed.connect(self._on_changed)
+        background.caps_wanted.connect(self._on_caps_wanted)
         actions = window.actions_by_name
         actions["settings"].triggered.connect(self._on_settings_triggered)
         actions["larger"].triggered.connect(lambda: self._zoom(_STEP_PERCENT))
@@ -70,6 +71,11 @@ class SettingsController(QObject):
 
     def _on_settings_triggered(self) -> None:
         self.open()
+
+    def _on_caps_wanted(self) -> None:
+        dialog = self.open("Background work")
+        field = dialog.background.caps[0].control
+        QTimer.singleShot(0, field, field.setFocus)  # once the question is gone
 
     def _make_dialog(self) -> SettingsDialog:
         dialog = SettingsDialog(self._window)

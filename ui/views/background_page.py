@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -34,20 +35,23 @@ class BackgroundPage(QWidget):
     Signals:
         model_picked: A model ("" extractive), to be planned. model_wanted: The one that should be in
             force. price_entered: (model, input, output, cached input) as typed.
-            price_removed: A model.
+            price_removed: A model. redo_wanted: What others summarised should be made again.
+            shown: The page came into sight, where what it says may be old.
     """
 
     model_picked = Signal(str)
     model_wanted = Signal(str)
     price_entered = Signal(str, str, str, str)
     price_removed = Signal(str)
+    redo_wanted = Signal()
+    shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         words = QLabel(
-            "Summaries are made in the background. A language model writes better ones; a model "
-            "of a server elsewhere reads your history for that and costs money, so it is asked "
-            "nothing before you agree.",
+            "Summaries, facts and lines on tool calls are made in the background. A language model "
+            "makes better ones; a model of a server elsewhere reads your history for that and costs "
+            "money, so it is asked nothing before you agree.",
             self,
             wordWrap=True,
         )
@@ -55,6 +59,7 @@ class BackgroundPage(QWidget):
         self.chooser = _ChooserCard(self)
         self.chooser.picked.connect(self.model_picked)
         self.chooser.wanted.connect(self.model_wanted)
+        self.chooser.redo.clicked.connect(self.redo_wanted)
         self.caps = [SettingEditor(SETTINGS[key], self) for key in CAPS]
         self.spent = _TableCard("What was spent this month", _SPENT_COLUMNS, self)
         self.prices = _PricesCard(self)
@@ -66,6 +71,13 @@ class BackgroundPage(QWidget):
         for part in (words, self.chooser, *self.caps, self.spent, self.prices):
             column.addWidget(part)
         column.addStretch(1)
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Say so: what is told may have become old meanwhile."""
+        super().showEvent(event)
+        self.shown.emit()
 
 
 class _ChooserCard(QFrame):
@@ -108,6 +120,11 @@ class _ChooserCard(QFrame):
         self.use.clicked.connect(self._on_use_clicked)
         deeds = QHBoxLayout()
         deeds.addWidget(self.use)
+        self.redo = QPushButton("Make earlier summaries again\u2026", self)
+        self.redo.setProperty("kind", "quiet")
+        self.redo.setToolTip("Those that were made otherwise than now; asks first, with the price")
+        self.redo.setAutoDefault(False)
+        deeds.addWidget(self.redo)
         deeds.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 12, 14, 12)
@@ -153,6 +170,12 @@ class _ChooserCard(QFrame):
         sent = f" {sending_words(plan)}" if plan.sent_to else " Nothing leaves this computer."
         self.words.setText(plan_words(plan) + sent)
         self.error.hide()
+        self.words.show()
+
+    def show_words(self, words: str) -> None:
+        """Tell something about the model in force."""
+        self.error.hide()
+        self.words.setText(words)
         self.words.show()
 
     def show_error(self, words: str) -> None:

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.workers import FailedItem, WorkerName
-from app.workers.wording import WORKER_TITLES, failed_item_words
+from app.workers.wording import CALLED, failed_item_words
 
 _COLUMNS = ("What", "Tries", "Error")
 _ITEM = Qt.ItemDataRole.UserRole + 1
@@ -40,7 +40,7 @@ class FailuresDialog(QDialog):
         super().__init__(parent)
         self.worker = name
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"{WORKER_TITLES[name]}: failures")
+        self.setWindowTitle(f"{CALLED[name].title}: failures")
         self.resize(760, 380)
         self.words = QLabel(self, wordWrap=True)
         self.words.setTextFormat(Qt.TextFormat.PlainText)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
-from app.workers.wording import WORKER_TITLES, worker_words
+from app.workers.wording import CALLED, worker_words
 
 
 class WorkerCard(QFrame):
@@ -30,7 +30,7 @@ class WorkerCard(QFrame):
 
     def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        title = WORKER_TITLES[name]
+        title = CALLED[name].title
         self._name = name
         self.setProperty("panel", "card")
         self.setAccessibleName(title)
