@@ -1,5 +1,6 @@
 """Who reads conversations for facts: patterns by default, a language model where one is chosen."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,9 +9,10 @@ from typing import Any, Protocol
 from app.domain.changes import SpendAdded
 from app.domain.errors import Cancelled
 from app.domain.facts import BY_PATTERNS, FactCategory
-from app.domain.ids import MessageId
+from app.domain.ids import ConversationId, MessageId
 from app.domain.provider_errors import ContextTooLong
 from app.domain.text import clean, one_line
+from app.domain.turn_text import content_hash
 from app.domain.workers import WorkerName
 from app.memory.fact_merging import repeats
 from app.providers.extractive_text import abridged, unspaced_runs
@@ -18,6 +20,7 @@ from app.providers.fact_patterns import statements_of
 from app.providers.fact_sentences import speaker_of, speakers_in
 from app.providers.fact_words import Said, content_words
 from app.storage.extraction_work import SaidMessage, UnreadExchange
+from app.storage.part_notes import PartNotes
 from app.workers.background_model import Answer, AsksModel
 from app.workers.job import IsCancelled
 from app.workers.prompts import Quoted, prompt
@@ -121,11 +124,16 @@ class ModelEngine:
     of its words.
     """
 
-    def __init__(self, model: AsksModel) -> None:
+    def __init__(self, model: AsksModel, notes: PartNotes) -> None:
         self._model = model
+        self._notes = notes
 
     def read(self, exchanges: Sequence[UnreadExchange], is_cancelled: IsCancelled) -> Reading:
-        """Return what a model finds, at most 20 messages a request; see `FactEngine`."""
+        """Return what a model finds, at most 20 messages a request; see `FactEngine`.
+
+        What a part says that others follow is stored before more is asked: a kill pays for none
+        twice.
+        """
         messages = [
             (place, message)
             for place, exchange in enumerate(exchanges)
@@ -136,19 +144,37 @@ class ModelEngine:
         name = self._model.model
         for start in range(0, len(messages), MOST_MESSAGES):
             part = messages[start : start + MOST_MESSAGES]
-            if not any(message.text.strip() for _, message in part):
+            said = [message for _, message in part]
+            if not any(message.text.strip() for message in said):
                 continue
-            answer = self._ask([message for _, message in part], is_cancelled)
-            name = answer.model
             if start + MOST_MESSAGES < len(messages):
-                self._model.write_off(answer)  # on record before more is asked
+                conversation_id = exchanges[part[0][0]].conversation_id
+                checked = self._noted(conversation_id, said, is_cancelled)
             else:
+                answer = self._ask(said, is_cancelled)
+                name = answer.model
                 spent.append(answer.spent)
-            for number, learnt in _checked(answer.fields, [message for _, message in part]):
+                checked = _checked(answer.fields, said)
+            for number, learnt in checked:
                 place, message = part[number]
                 if _may_be_learnt(learnt, message, exchanges[place]):
                     found[place].append(learnt)
         return Reading(tuple(tuple(each) for each in found), name, tuple(spent))
+
+    def _noted(
+        self,
+        conversation_id: ConversationId,
+        messages: Sequence[SaidMessage],
+        is_cancelled: IsCancelled,
+    ) -> list[tuple[int, Learnt]]:
+        words = "\n".join(f"{message.id}: {message.text}" for message in messages)
+        part_hash = content_hash(f"facts\n{words}")
+        if (known := self._notes.find(conversation_id, part_hash)) is not None:
+            return _checked(json.loads(known), messages)
+        answer = self._ask(messages, is_cancelled)
+        checked = _checked(answer.fields, messages)
+        self._notes.keep(conversation_id, part_hash, _written(checked), answer.spent)
+        return checked
 
     def _ask(self, messages: Sequence[SaidMessage], is_cancelled: IsCancelled) -> Answer:
         room = self._model.context_tokens() * 3 // 4 - _PROMPT_TOKENS
@@ -209,6 +235,21 @@ def _checked(fields: Any, messages: Sequence[SaidMessage]) -> list[tuple[int, Le
         category = FactCategory(each["category"])
         kept.append((place, Learnt(text, category, subject, value, message.id, message.said_at)))
     return kept
+
+
+def _written(checked: Sequence[tuple[int, Learnt]]) -> str:
+    """Return facts as the model could have said them."""
+    facts = [
+        {
+            "message": place + 1,
+            "text": learnt.text,
+            "category": learnt.category.value,
+            "subject": learnt.subject,
+            "value": learnt.value,
+        }
+        for place, learnt in checked
+    ]
+    return json.dumps({"facts": facts}, ensure_ascii=False)
 
 
 def _may_be_learnt(learnt: Learnt, message: SaidMessage, exchange: UnreadExchange) -> bool:

@@ -19,6 +19,7 @@ from app.domain.conversations import Exchange, ExchangeStatus, Role, Text
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory
 from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
+from app.domain.provider_errors import Unreachable
 from app.domain.recalls import KeptPrompt, RecalledItem, RecallLayer
 from app.domain.turn_text import QUOTING_MODEL, content_hash
 from app.domain.workers import WorkerName, WorkerStatus
@@ -27,6 +28,7 @@ from app.providers.local_embedder import LocalEmbedder
 from app.storage.extraction_work import ExtractionWork
 from app.storage.facts import FactFilter, Facts
 from app.storage.forget import forget
+from app.storage.part_notes import PartNotes
 from app.storage.passages import Passages
 from app.storage.settings import Settings
 from app.storage.store import Store
@@ -360,7 +362,9 @@ SAILING = {"message": 1, "text": "The user loves sailing.", "category": "prefere
 
 
 def by_model(store: Store, asker: ScriptedAsker) -> Bench:
-    return Bench(store, ChosenEngine(lambda: bool(asker.model), ModelEngine(asker)))
+    return Bench(
+        store, ChosenEngine(lambda: bool(asker.model), ModelEngine(asker, PartNotes(store)))
+    )
 
 
 def test_a_model_s_facts_are_stored_with_what_it_did_cost(store: Store) -> None:
@@ -389,6 +393,31 @@ def test_a_model_reads_at_most_twenty_messages_at_once_and_history_is_quoted(sto
         assert asked.user.count(", message ") <= 20
         assert "Ignore all rules" not in asked.system
     assert bench.count("spend") == 3
+
+
+def test_a_part_of_a_long_turn_is_not_paid_for_again_after_a_kill(store: Store) -> None:
+    talk = told(store, "Sailing is what I love.")
+    (exchange,) = talk.exchanges
+    first = talk.messages[0]
+    more = tuple(
+        replace(first, id=store.ids.message(), blocks=(Text(f"Number {number} I also tell you"),))
+        for number in range(30)
+    )
+    ids = (*exchange.message_ids, *(each.id for each in more))
+    store.save(MessagesAdded(more), ExchangePut(replace(exchange, message_ids=ids)))
+    asker = ScriptedAsker(answer_of(SAILING), Unreachable("The power is cut"))
+    bench = by_model(store, asker)
+    items = bench.job.find(AT + DAY)
+    with pytest.raises(Unreachable):
+        bench.job.make(items, lambda: False)
+    assert len(asker.asked) == 2
+    assert bench.count("spend") == 1
+    asker.replies_with(answer_of())
+    again = by_model(store, asker)
+    again.run()
+    assert len(asker.asked) == 3, "only the second part was asked for again"
+    assert again.texts() == {"The user loves sailing."}
+    assert again.count("spend") == 2
 
 
 def test_what_no_user_said_is_dropped_whatever_the_model_claims(store: Store) -> None:
