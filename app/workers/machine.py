@@ -5,7 +5,7 @@ What a worker does is its `Job`; which thread it runs in is its host's choice (`
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Generic
@@ -85,7 +85,6 @@ class Worker(Generic[Item, Result]):
         self._saved_at = 0.0
         self._tries: dict[int, int] = {}
         self._is_forgiven = False
-        self._spoilt: set[int] = set()  # items of which one spoilt its company's answer: made alone
         self._patience = Patience()
         self._is_spend_old = False
         self._settled = 0  # items that came to an end of some kind, for telling progress from none
@@ -212,12 +211,11 @@ class Worker(Generic[Item, Result]):
             self._begin()
         elif self._is_forgiven:
             self._tries = dict(self._attempts.tries())
-            self._spoilt.clear()
         self._is_forgiven = False
         self._drained = False
         before = self._settled
         self._saved_at = self._clock.monotonic()
-        for some in self._groups(items):
+        for some in self._patience.groups(items, self._job.item_id, self._job.pace.together):
             if self._stop.is_set():
                 break
             self._make(some)
@@ -253,21 +251,6 @@ class Worker(Generic[Item, Result]):
             self._patience.came_through()
             self._unsaved.append((items, result))
 
-    def _groups(self, items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-        """Yield what is made by one call each, in order; what spoilt an answer stands alone."""
-        together: list[Item] = []
-        for item in items:
-            is_alone = self._job.item_id(item) in self._spoilt
-            if together and (is_alone or len(together) == self._job.pace.together):
-                yield together
-                together = []
-            if is_alone:
-                yield [item]
-            else:
-                together.append(item)
-        if together:
-            yield together
-
     def _is_cancelled(self) -> bool:
         """Whether to stop; a job asks all the time, so meanwhile what was paid for is told."""
         if self._is_spend_old:
@@ -280,20 +263,15 @@ class Worker(Generic[Item, Result]):
         if self._stop.is_set():
             raise Cancelled("The worker was stopped") from error
         if isinstance(error, UnusableAnswer):
-            self._on_unusable(items, error)
+            for item in items:  # each try was paid for, so halves are not tried at once
+                self._note_failure(item, error)
+            self._patience.lose([self._job.item_id(item) for item in items], error)
         elif len(items) > 1:
             middle = len(items) // 2
             self._make(items[:middle])
             self._make(items[middle:])
         else:
             self._note_failure(items[0], error)
-
-    def _on_unusable(self, items: Sequence[Item], error: UnusableAnswer) -> None:
-        """Each try was paid for, so halves are not tried at once."""
-        for item in items:
-            self._spoilt.add(self._job.item_id(item))
-            self._note_failure(item, error)
-        self._patience.lose(error)
 
     def _note_failure(self, item: Item, error: Exception) -> None:
         item_id = self._job.item_id(item)

@@ -4,9 +4,10 @@ Each of them was paid for, and the next item would be too. Which failures these 
 """
 
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from app.domain.errors import KnownError
-from app.workers.job import Blocked
+from app.workers.job import Blocked, Item
 
 _MOST_IN_A_ROW = 3
 
@@ -14,13 +15,31 @@ _MOST_IN_A_ROW = 3
 class Patience:
     """Counts unusable answers with no success between; closed until the user has done something.
 
-    `check` and what counts are for the worker's thread, `renew` is for any.
+    `renew` is for any thread, all else for the worker's.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._in_a_row = 0
         self._block: Blocked | None = None
+        self._alone: set[int] = set()  # one of them spoilt the answer for all that were with it
+
+    def groups(
+        self, items: Sequence[Item], item_id: Callable[[Item], int], together: int
+    ) -> Iterator[Sequence[Item]]:
+        """Yield what is to be made by one call each, in order; what was in a spoilt one, alone."""
+        group: list[Item] = []
+        for item in items:
+            is_alone = item_id(item) in self._alone
+            if group and (is_alone or len(group) == together):
+                yield group
+                group = []
+            if is_alone:
+                yield [item]
+            else:
+                group.append(item)
+        if group:
+            yield group
 
     def check(self) -> None:
         """Raise Blocked if the model is not to be asked again before `renew`."""
@@ -31,8 +50,12 @@ class Patience:
         """Note a success."""
         self._in_a_row = 0
 
-    def lose(self, error: KnownError) -> None:
-        """Note an answer that nothing could be made of; raise Blocked if it is the third in a row."""
+    def lose(self, item_ids: Iterable[int], error: KnownError) -> None:
+        """Note that nothing could be made of the answer for some items.
+
+        Raises Blocked if it is the third in a row.
+        """
+        self._alone.update(item_ids)
         with self._lock:
             self._in_a_row += 1
             if self._in_a_row < _MOST_IN_A_ROW:
@@ -51,3 +74,4 @@ class Patience:
         with self._lock:
             self._in_a_row = 0
             self._block = None
+            self._alone = set()
