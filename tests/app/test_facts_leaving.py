@@ -169,3 +169,29 @@ def test_two_facts_that_contradict_each_other_are_found_and_the_later_one_kept(
     Integrity(store).mend(broken.rule)
     assert colours(store) == ["green"]
     assert Facts(store).get(blue.id).fact == blue
+
+
+def test_what_stands_in_comes_back_from_the_journal_alone(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    with opened(root) as store:
+        _, green = say(store, BLUE, GREEN)
+        say(store, "I love sailing.", "I love sailing!")
+        hide(store, green)
+        before = sorted(colours(store))
+        database = store.paths.database
+    database.unlink()
+    with opened(root) as store:
+        assert sorted(colours(store)) == before == ["blue", "sailing"]
+        bring_back(store, green)
+        assert sorted(colours(store)) == ["green", "sailing"]
+
+
+def test_a_fact_that_stands_in_is_pinned_and_ends_again_all_the_same(store: Store) -> None:
+    _, green = say(store, BLUE, GREEN)
+    hide(store, green)
+    (blue,) = holding(store)
+    stored = Facts(store).stored(blue.id)
+    store.save(FactPut(replace(stored, pinned=True)))
+    assert colours(store) == ["blue"]
+    bring_back(store, green)
+    assert colours(store) == ["green"]
