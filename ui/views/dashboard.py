@@ -24,6 +24,7 @@ from app.workers.wording import (
     spent_words,
 )
 from ui.views.worker_card import WorkerCard
+from ui.widgets.plain_label import breakable
 
 _LEAST_PX = 300
 
@@ -103,7 +104,7 @@ class Dashboard(QScrollArea):
 
     def show_warnings(self, warnings: Sequence[str]) -> None:
         """Show what wants the user's attention, in plain words."""
-        self._warnings.setText("\n".join(warnings))
+        self._warnings.setText(breakable("\n".join(warnings)))
         self._warnings.setVisible(bool(warnings))
 
     def card(self, name: WorkerName) -> WorkerCard:

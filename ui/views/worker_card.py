@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.workers.wording import CALLED, worker_words
+from ui.widgets.plain_label import breakable
 
 
 class WorkerCard(QFrame):
@@ -71,7 +72,7 @@ class WorkerCard(QFrame):
             (self.blocked, words.blocked),
             (self.error, words.error),
         ):
-            line.setText(said)
+            line.setText(breakable(said))
             line.setVisible(bool(said))
         self.failures.setVisible(bool(status.set_aside or status.waiting_retry))
         self.run_now.setVisible(status.enabled)

@@ -1,7 +1,12 @@
 """Labels for words of any origin: what a user, a model or a file wrote."""
 
+import re
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QWidget
+
+_LONG_WORD = re.compile(r"\S{30,}")
+_PIECE = re.compile(r"\S{12}")
 
 
 def plain_label(parent: QWidget, tone: str = "", *, selectable: bool = True) -> QLabel:
@@ -17,3 +22,11 @@ def plain_label(parent: QWidget, tone: str = "", *, selectable: bool = True) -> 
     if tone:
         label.setProperty("tone", tone)
     return label
+
+
+def breakable(words: str) -> str:
+    """Return words of which the longest, such as an address, may be broken where a line ends.
+
+    A label is never narrower than its longest word, nor is the card around it.
+    """
+    return _LONG_WORD.sub(lambda word: _PIECE.sub("\\g<0>\u200b", word[0]), words)
