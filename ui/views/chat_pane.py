@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QPushButton,
     QStackedWidget,
     QVBoxLayout,
@@ -20,15 +19,18 @@ from ui.errors import words_for
 from ui.views.notice import Deed, Notice
 from ui.widgets.banner import Banner
 from ui.widgets.composer import Composer
+from ui.widgets.elided_edit import ElidedEdit
 
 if TYPE_CHECKING:
     from ui.views.welcome import Welcome
     from ui.widgets.find_bar import FindBar
 
+_UNBOUND_PX = 16_777_215  # QWIDGETSIZE_MAX
 _DEFAULT = "Use this one for new conversations"
 _PANEL_GAP_PX = 8
 _OTHER = "Another model\u2026"
 _WIDE_PX = 480
+_MODEL_SHARE = 0.34  # of a narrow pane: the title is what tells one conversation from another
 
 
 class ChatPane(QWidget):
@@ -59,7 +61,7 @@ class ChatPane(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.banner = Banner(self)
-        self.title = QLineEdit(self)
+        self.title = ElidedEdit(self)
         self.title.setProperty("plain", True)
         self.title.setAccessibleName("Title of the conversation")
         self.title.setPlaceholderText("New conversation")
@@ -173,8 +175,10 @@ class ChatPane(QWidget):
         column.addLayout(foot)
 
     def _fit_head(self) -> None:
-        """Leave the room to the title where there is little; the menu has the action too."""
-        self._summaries.setVisible(self._has_summaries and self.width() >= _WIDE_PX)
+        """Leave the title room where there is little: the model's name is cut before it."""
+        is_wide = self.width() >= _WIDE_PX
+        self.model.setMaximumWidth(_UNBOUND_PX if is_wide else round(self.width() * _MODEL_SHARE))
+        self._summaries.setVisible(self._has_summaries)
 
     def _on_title_edited(self) -> None:
         if self.title.isModified():
