@@ -17,7 +17,7 @@ from app.domain.turn_text import content_hash, estimate_tokens
 from app.storage.database import Connection
 from app.storage.learned import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.rows import Row
-from app.storage.seen_facts import SEEN_FACTS
+from app.storage.seen_facts import SEEN_FACTS, seen_facts
 from app.storage.store import Store
 from app.storage.times import from_db
 
@@ -89,7 +89,7 @@ class Facts:
 
         def query(cursor: Connection) -> Sequence[KnownFact]:
             rows = cursor.execute(
-                f"SELECT {FACT_COLUMNS} FROM {_FACTS} WHERE {condition} {_NEWEST_FIRST} "
+                f"SELECT {FACT_COLUMNS} FROM {seen_facts(cursor)} f WHERE {condition} {_NEWEST_FIRST} "
                 "LIMIT ? OFFSET ?",
                 [*values, which.limit, which.offset],
             ).fetchall()
@@ -123,7 +123,8 @@ class Facts:
 
         def query(cursor: Connection) -> Mapping[PassageId, KnownFact]:
             rows = cursor.execute(
-                f"SELECT {FACT_COLUMNS} FROM {_FACTS} WHERE f.id IN (SELECT unnest(?))",
+                f"SELECT {FACT_COLUMNS} FROM {seen_facts(cursor)} f "
+                "WHERE f.id IN (SELECT unnest(?))",
                 [wanted],
             ).fetchall()
             return {each.fact.id: each for each in _known(cursor, [fact_of(row) for row in rows])}
@@ -270,7 +271,7 @@ def _known(cursor: Connection, facts: Sequence[Fact]) -> Sequence[KnownFact]:
     """Return facts with what belongs to them; each table is read by ids alone."""
     talks = _by_id(cursor, "conversation", "title, archived", [f.conversation_id for f in facts])
     turns = _by_id(cursor, "exchange", "turn_number", [f.exchange_id for f in facts])
-    successors = _by_id(cursor, SEEN_FACTS, "text", [f.superseded_by for f in facts])
+    successors = _by_id(cursor, seen_facts(cursor), "text", [f.superseded_by for f in facts])
     counts = dict(
         cursor.execute(
             "SELECT v.fact_id, count(*) FROM fact_version v WHERE v.fact_id IN (SELECT unnest(?)) "
