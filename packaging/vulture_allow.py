@@ -12,7 +12,8 @@ class _Used:
 
 _ = _Used()
 
-# argparse, httpx2 and markdown-it call what we override.
+# argparse, httpx2, logging and markdown-it call what we override.
+_.formatException
 _.print_help
 _.handle_async_request
 _.normalizeLink

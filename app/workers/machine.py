@@ -71,12 +71,9 @@ class Worker(Generic[Item, Result]):
         self._job = job
         self._attempts = attempts
         self._is_enabled = is_enabled
-        self._all_time = all_time
         self._clock = clock or SystemClock()
         self._jitter = jitter
-        self._spent_since = spent_since
-        self._built_at = self._clock.now()
-        self._progress = Progress(job.tally, self._clock)
+        self._progress = Progress(job.tally, self._clock, all_time, spent_since)
         self._state = WorkerState.STOPPED
         self._hosted = threading.Lock()
         self._woken = threading.Event()
@@ -398,9 +395,7 @@ class Worker(Generic[Item, Result]):
         """Take what was spent from the record: an item that failed may have been paid for too."""
         self._is_spend_old = False
         try:
-            self._progress.counts.all_time = self._all_time()
-            if self._spent_since is not None:
-                self._progress.counts.session = self._spent_since(self._built_at)
+            self._progress.read_spend()
         except StorageError as error:
             _log.warning("%s: what was spent could not be read: %s", self.name, error)
 

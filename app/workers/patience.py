@@ -4,7 +4,7 @@ Each of them was paid for, and the next item would be too. Which failures these 
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from app.domain.errors import KnownError
 from app.workers.job import Blocked, Item
@@ -20,7 +20,7 @@ class Patience:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._in_a_row = 0
+        self._lost: set[tuple[int, ...]] = set()  # in a row; one item tried again counts once
         self._block: Blocked | None = None
         self._alone: set[int] = set()  # one of them spoilt the answer for all that were with it
 
@@ -48,19 +48,20 @@ class Patience:
 
     def came_through(self) -> None:
         """Note a success."""
-        self._in_a_row = 0
+        self._lost = set()
 
-    def lose(self, item_ids: Iterable[int], error: KnownError) -> None:
+    def lose(self, item_ids: Sequence[int], error: KnownError) -> None:
         """Note that nothing could be made of the answer for some items.
 
-        Raises Blocked if it is the third in a row.
+        Raises Blocked if it is the third in a row. One item that spoils every answer to itself
+        counts once: it is set aside in the end, and nobody else waits for it.
         """
         self._alone.update(item_ids)
         with self._lock:
-            self._in_a_row += 1
-            if self._in_a_row < _MOST_IN_A_ROW:
+            self._lost.add(tuple(item_ids))
+            if len(self._lost) < _MOST_IN_A_ROW:
                 return
-            self._in_a_row = 0
+            self._lost = set()
             self._block = Blocked(
                 f"{_MOST_IN_A_ROW} answers in a row could not be used, the last time because "
                 f"{error.title}",
@@ -72,6 +73,6 @@ class Patience:
     def renew(self) -> None:
         """Begin anew: another model was chosen, settings have changed, or the user wants it so."""
         with self._lock:
-            self._in_a_row = 0
+            self._lost = set()
             self._block = None
             self._alone = set()

@@ -38,8 +38,17 @@ class Progress:
     true as long as nobody else writes, and exact at every change of state.
     """
 
-    def __init__(self, ask: Callable[[], Tally], clock: Clock) -> None:
+    def __init__(
+        self,
+        ask: Callable[[], Tally],
+        clock: Clock,
+        all_time: Callable[[], Ledger] = Ledger,
+        spent_since: Callable[[datetime], Ledger] | None = None,
+    ) -> None:
         self._ask = ask
+        self._all_time = all_time
+        self._spent_since = spent_since
+        self._built_at = clock.now()
         self._clock = clock
         self._asked_at = float("-inf")
         self._took_s = 0.0
@@ -59,6 +68,12 @@ class Progress:
         """Bring it up to date, unless that was done a moment ago."""
         if self._clock.monotonic() - self._asked_at > self._took_s * _ASK_AGAIN_FACTOR:
             self.ask()
+
+    def read_spend(self) -> None:
+        """Bring what was spent up to date from the record; raise StorageError."""
+        self.counts.all_time = self._all_time()
+        if self._spent_since is not None:
+            self.counts.session = self._spent_since(self._built_at)
 
     @property
     def runs(self) -> bool:

@@ -471,6 +471,13 @@ def test_a_success_between_unusable_answers_starts_the_count_anew(store: Store) 
     assert (job.saved, status.set_aside) == ([2, 5, 8], 6)
 
 
+def test_one_item_that_spoils_every_answer_is_set_aside_and_blocks_nobody(store: Store) -> None:
+    job = ListJob(store, [1], Pace(save_items=1))
+    job.poison = {1: UnusableAnswer("riddles")}
+    status = Watched(job, store, JumpingClock()).drain()
+    assert (status.set_aside, len(job.made), status.blocked_by) == (1, 7, "")
+
+
 def test_a_batch_with_an_unusable_answer_is_not_halved_but_tried_one_by_one_later(
     store: Store,
 ) -> None:
