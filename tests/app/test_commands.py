@@ -240,15 +240,14 @@ def test_summaries_of_others_are_made_again_after_a_yes(desk: Desk) -> None:
 
 def with_other_model(desk: Desk) -> None:
     """Let what was summarised so far have been summarised by a model that is chosen no more."""
-    store = desk.services.store
-    for kind, source in (("exchange", desk.services.exchanges.of(ConversationId(1))[0].id),
-                         ("conversation", ConversationId(1))):  # fmt: skip
-        ((text, stamp),) = store.read(
-            lambda cursor, kind=kind: cursor.execute(
-                "SELECT text, source_hash FROM summary WHERE kind = ? AND latest", [kind]
-            ).fetchall()
-        )
-        store.save(SummaryPut(kind, source, ConversationId(1), text, "local:other", stamp, now()))
+    store, here = desk.services.store, ConversationId(1)
+    rows = store.read(
+        lambda cursor: cursor.execute(
+            "SELECT kind, source_id, text, source_hash FROM summary WHERE latest"
+        ).fetchall()
+    )
+    for kind, source, text, stamp in rows:
+        store.save(SummaryPut(kind, source, here, text, "local:other", stamp, now()))
 
 
 def test_the_manual_is_switched_on_and_off(desk: Desk) -> None:

@@ -142,11 +142,11 @@ def test_what_others_summarised_is_made_again_when_asked_for_but_not_the_users(
     assert waiting(store) == ([], []), "nobody asked for that"
     assert work.made_by_others(1, 1) == (1, 1)
     make_again(settings)
-    exchange = theirs.exchanges[0].id
-    assert waiting(store) == ([exchange], [theirs.conversation.id])
+    again = theirs.exchanges[0].id
+    assert waiting(store) == ([again], [theirs.conversation.id])
     assert work.exchange_tally(1).done == 1
     assert work.made_by_others(1, 1) == (0, 0)
-    assert work.standing_exchanges([exchange]).ids == {exchange}
+    assert work.standing_exchanges([again]).ids == {again}
     assert work.standing_conversations([own.conversation.id]).ids == set()
 
 
