@@ -212,4 +212,4 @@ async def _outlasting(future: "Future[T]") -> T:
 
 def _log_failure(future: "asyncio.Future[Any]") -> None:
     if not future.cancelled() and (error := future.exception()) is not None:
-        _log.info("what nobody waited for any more has failed: %s", error)
+        _log.info("what nobody waited for any more has failed", exc_info=error)

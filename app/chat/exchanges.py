@@ -390,7 +390,7 @@ class ExchangeLoop:
 
 def _tell_failure(kept: "Future[Any]") -> None:
     if (error := kept.exception()) is not None:
-        _log.warning("what an answer was asked with could not be kept: %s", error)
+        _log.warning("what an answer was asked with could not be kept", exc_info=error)
 
 
 def _leaving() -> StorageError:

@@ -50,6 +50,14 @@ class _Unquoting(logging.Formatter):
 
     # Overrides of logging.Formatter
 
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line of the log, with the trace below it."""
+        others, record.exc_text = record.exc_text, None  # what another handler made of it quotes
+        try:
+            return super().format(record)
+        finally:
+            record.exc_text = others
+
     def formatException(  # noqa: N802 - logging's name
         self,
         ei: tuple[type[BaseException], BaseException, TracebackType | None]
