@@ -15,7 +15,7 @@ from app.workers.board import WorkerBoard
 from app.workers.wording import counted, estimate_words
 
 SUMMARISERS = (WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER)
-_EXTRACTIVE = "the extractive summariser, on this computer"
+_EXTRACTIVE = "the extractive summariser on this computer"
 
 
 @dataclass(frozen=True, slots=True)
