@@ -13,6 +13,7 @@ from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
 from app.storage.settings import ProviderRow
 from tests.fakes.loopback import Loopback
+from tests.fakes.stored import told
 from tests.fakes.user import User
 from ui.controllers.importing import SAMPLE
 from ui.views.embedder_page import EmbedderPage
@@ -20,6 +21,10 @@ from ui.views.embedder_page import EmbedderPage
 PIPELINE = WorkerName.EMBEDDING_PIPELINE
 PARAPHRASE = "money kept by the owner of the flat"
 FOUND = "Landlord keeps part of the deposit"
+VIOLINS = (
+    "What do you know about the care of old violins, and of their strings?",
+    "Wipe the rosin off after playing, and let no more than one string down at a time.",
+)
 BUILT_IN = "all-MiniLM-L6-v2, built in"
 LOCAL = "nomic-embed-text at local"
 OPENAI = "text-embedding-3-small at openai \N{MIDDLE DOT} sends your history away"
@@ -225,7 +230,6 @@ async def test_the_dashboard_counts_what_the_database_holds(user: User, server: 
     assert set(by_kind) == {
         PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.CONVERSATION_SUMMARY,
         PassageKind.FACT,
-        PassageKind.FACT,
     }  # fmt: skip
     total = sum(by_kind.values())
     card = user.window.dashboard.card(PIPELINE)
@@ -237,9 +241,9 @@ async def test_the_dashboard_counts_what_the_database_holds(user: User, server: 
     card.switch.setFocus()
     user.press("Space")
     await user.until(lambda: card.state.text() == "off")
-    await user.say("What do you know about the care of old violins, and of their strings?")
+    await user.ask(lambda services: told(services.store, VIOLINS))
     await user.sees("the embedding pipeline is off.")
-    await user.sees("99 %")
+    await user.until(lambda: user.screen().count("100 %") == 1, "a smaller share")
     assert await user.ask(embedded_share) < 1
 
     card.switch.setFocus()
