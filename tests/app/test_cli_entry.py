@@ -245,7 +245,9 @@ def test_a_bug_is_told_in_a_line_and_logged(
     assert ran.err == (
         "The program failed: ZeroDivisionError: division by zero. The log tells more.\n"
     )
-    assert "Traceback" in (data_dir / "logs" / "commonplace.log").read_text()
+    log = (data_dir / "logs" / "commonplace.log").read_text()
+    assert "ZeroDivisionError" in log
+    assert f'File "{__file__}"' in log
 
 
 def test_the_window_that_cannot_start_says_why(
