@@ -6,7 +6,7 @@ from datetime import datetime
 
 from app.chat.prompt_difference import PartDifference, difference
 from app.chat.sent import SentPrompt, sent_prompt
-from app.domain.conversations import Conversation, Exchange, Role
+from app.domain.conversations import Conversation, Exchange, Message, Role, ToolCall
 from app.domain.errors import NotFound
 from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
@@ -47,7 +47,7 @@ class Inspection:
 
     `runs` says when each was sent, newest first (UTC); empty where no prompt is kept, then `prompt`
     and `sent` are None. `compared` is how it differs from the newest prompt of the exchange before;
-    None where that has none.
+    None where that has none. `requests` counts those of the newest run, one more than tool rounds.
     """
 
     exchange: Exchange
@@ -59,6 +59,7 @@ class Inspection:
     sent: SentPrompt | None = None
     sources: tuple[Source, ...] = ()
     compared: tuple[PartDifference, ...] | None = None
+    requests: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ class Inspector:
         return Inspection(
             exchange, conversation, question, tuple(each.sent_at for each in history), run, prompt,
             sent, self._sources(exchange, places, self._feedback.verdicts()), compared,
+            1 + sum(map(_calls_tools, self._exchanges.messages_of(exchange))) if run == 0 else 1,
         )  # fmt: skip
 
     def stand_in(self, exchange_id: ExchangeId) -> StandIn | None:
@@ -180,6 +182,20 @@ class Inspector:
             verdict = verdicts.get(place.item.passage_id)
             sources.append(Source(place, rank, place.item in named, verdict))
         return tuple(sources)
+
+
+def request_words(inspection: Inspection) -> str:
+    """Return what was sent beside the prompt, where tools were called; "" for nothing."""
+    if inspection.requests == 1:
+        return ""
+    more = "the later ones also held the tool calls and results of this turn"
+    return f"{inspection.requests:,} requests: {more}"
+
+
+def _calls_tools(message: Message) -> bool:
+    return message.role is Role.ASSISTANT and any(
+        isinstance(block, ToolCall) for block in message.blocks
+    )
 
 
 def _message_ids(prompts: Iterable[KeptPrompt | None]) -> Iterable[MessageId]:

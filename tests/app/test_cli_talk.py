@@ -1,5 +1,6 @@
 """`ask`, as a user types it: Recall, and a scripted server behind a real client."""
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ import pytest
 
 from tests.fakes.command_line import CommandLine, typed
 from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_script import CutAfter, Http, text, usage
+from tests.fakes.loopback_script import CutAfter, Http, text, tool_call, usage
 from tests.fakes.stored import made, opened, told
 
 BASIL = "How do I keep basil alive on a windowsill in winter"
@@ -217,6 +218,22 @@ def test_what_memory_contributed_is_told_and_can_be_looked_at(
     assert served("prompt", "1:0").code == 1
     assert served("prompt", "4").code == 2
     assert served("prompt", "4:9").code == 1
+
+
+def test_tools_that_were_called_are_shown_and_counted(
+    served: CommandLine, server: Loopback
+) -> None:
+    served.done("config", "set", "rag_min_similarity", "0.1")
+    server.reply(tool_call("conversation_search", '{"query": "basil"}', "call_a"), usage(9, 2))
+    server.reply(text("It wants light."), usage(20, 4))
+    served.done("ask", "How do I keep basil alive on a windowsill?")
+    shown = served.done("show", "4").out
+    assert '\nconversation_search {"query": "basil"}\n' in shown
+    assert re.search(r"\nconversation_search: [\d,]+ characters\n", shown)
+    printed = served.done("prompt", "4:0")
+    assert "2 requests: the later ones also held the tool calls and results" in printed.err
+    assert " turn 0 of 'Herbs': " in printed.out
+    assert served.json("prompt", "4:0")["requests"] == 2
 
 
 def test_a_failing_server_is_told_in_a_line_and_the_question_kept(

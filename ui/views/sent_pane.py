@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.inspecting import Inspection
+from app.chat.inspecting import Inspection, request_words
 from app.chat.prompt_difference import PartDifference, PartState
 from app.chat.sent import SentPart, SentPrompt
 from app.domain.recalls import PlanPartKind
@@ -146,6 +146,8 @@ def summary_words(inspection: Inspection, sent: SentPrompt) -> str:
     used = sent.tokens / max(1, prompt.limit_tokens)
     size = f"about {sent.tokens:,} of {prompt.limit_tokens:,} tokens ({used:.0%})"
     lines = [f"{prompt.model}{_DOT}{size}{_DOT}{sent.cacheable_share:.0%} cacheable"]
+    if words := request_words(inspection):
+        lines.append(words)
     if inspection.run == 0 and inspection.exchange.usage is not None:
         lines.append(usage_words(inspection.exchange.usage))
     if prompt.notice:

@@ -1,19 +1,21 @@
 """`list`, `show`, `archive`, `delete`, `forget`, `tag` and their opposites."""
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from app.bootstrap import Services
 from app.chat.places import parse_page, parse_place
 from app.cli.terminal import NotAgreed, Terminal
-from app.domain.conversations import Conversation, Exchange, Message
+from app.domain.conversations import Conversation, Exchange, Message, ToolCall, ToolResult
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId
+from app.domain.text import one_line
 from app.memory.coverage import Searchable
 from app.storage.conversations import ListFilter
 
+_CALL_CHARS = 240
 _GONE = Searchable(words=False, meaning=False, why="It was deleted meanwhile.")
 
 
@@ -200,4 +202,15 @@ def _print(
         terminal.line(f"\n## Turn {exchange.turn_number}{status}")
         for message in messages[exchange.id]:
             stamp = f"{message.created_at.astimezone():%Y-%m-%d %H:%M}"
-            terminal.line(f"\n[{message.role.value}, {stamp}]\n{message.text}")
+            words = "\n".join(text for text in (message.text, *_tool_lines(message)) if text)
+            terminal.line(f"\n[{message.role.value}, {stamp}]\n{words}")
+
+
+def _tool_lines(message: Message) -> Iterator[str]:
+    """Yield a line for each call of a tool and each result."""
+    for block in message.blocks:
+        if isinstance(block, ToolCall):
+            yield one_line(f"{block.name} {block.arguments}", _CALL_CHARS)
+        elif isinstance(block, ToolResult):
+            size = "failed" if block.is_error else f"{len(block.text):,} characters"
+            yield f"{one_line(block.name, _CALL_CHARS)}: {size}"

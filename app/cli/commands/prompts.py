@@ -5,12 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 from app.bootstrap import Services
-from app.chat.inspecting import Source
+from app.chat.inspecting import Inspection, Source, request_words
 from app.chat.places import parse_place
 from app.chat.sent import SentPrompt
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import Terminal
 from app.domain.errors import NotFound
+from app.domain.passages import PassageKind
 
 
 def prompt(services: Services, given: Namespace, terminal: Terminal) -> int:
@@ -32,9 +33,10 @@ def prompt(services: Services, given: Namespace, terminal: Terminal) -> int:
             "It is kept of answers that a language model gave here.",
         )
     if terminal.as_json:
-        terminal.document(asdict(found.sent) | {"items": [_plain(each) for each in found.sources]})
+        items = [_plain(each) for each in found.sources]
+        terminal.document(asdict(found.sent) | {"items": items, "requests": found.requests})
     else:
-        _print(found.sent, found.sources, terminal)
+        _print(found, found.sent, terminal)
     return 0
 
 
@@ -43,19 +45,23 @@ def _plain(source: Source) -> dict[str, Any]:
     return asdict(source.place.item) | place | {"cited": source.cited}
 
 
-def _print(sent: SentPrompt, sources: tuple[Source, ...], terminal: Terminal) -> None:
+def _print(found: Inspection, sent: SentPrompt, terminal: Terminal) -> None:
     for part in sent.parts:
         cache = ", cacheable" if part.cacheable else ""
         terminal.line(f"## {part.kind.value}: {part.tokens:,} tokens ({part.share:.0%}{cache})\n")
         terminal.line(f"{part.text}\n")
-    for source in sources:
+    for source in found.sources:
         item = source.place.item
+        is_turn = item.kind is PassageKind.TURN and source.place.turn_number is not None
+        number = f" {source.place.turn_number}" if is_turn else ""
         became = "cited" if source.cited else "sent" if item.injected else item.dropped_by
         title = f" of '{source.place.title}'" if source.place.title else ""
         terminal.line(
-            f"{item.layer.value} {item.kind.value} {item.passage_id}{title}: "
+            f"{item.layer.value} {item.kind.value}{number}{title}: "
             f"{item.relevance:.0%}, {item.tokens:,} tokens, {became}"
         )
+    if words := request_words(found):
+        terminal.err(f"{words}.")
     terminal.err(
         f"About {sent.tokens:,} tokens, {sent.cacheable_share:.0%} of them before the cache's end."
     )
