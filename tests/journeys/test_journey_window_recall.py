@@ -117,6 +117,7 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     chips(user, 0)[0].click()
     await user.until(lambda: user.window.chat.title.text() == TITLE)
     await user.until(lambda: is_highlighted(user.transcript, 6), "the turn")
+    await user.sees("Answer of turn 6")
     await user.sees("This answer was asked before prompts were kept.")
 
     # Never again.

@@ -48,10 +48,12 @@ class ChatController(QObject):
 
     Signals:
         opened: The `Conversation` that is open now, or None for one not yet begun.
+        landed: The place on the path of the exchange that a conversation was opened at.
         left: The `Conversation` that was open before, when another takes its place.
     """
 
     opened = Signal(object)
+    landed = Signal(int)
     left = Signal(object)
 
     def __init__(
@@ -134,6 +136,7 @@ class ChatController(QObject):
         await self.show_draft()
         if exchange_id is not None and (turn := self.turn_of(exchange_id)) is not None:
             self._transcript.scroll_to_turn(turn)
+            self.landed.emit(turn)
 
     async def load(
         self,

@@ -51,6 +51,7 @@ class InspectController(QObject):
         transcript.inspect_requested.connect(self._on_inspect_requested)
         transcript.current_turn_changed.connect(self._select)
         chat.opened.connect(self._on_chat_opened)
+        chat.landed.connect(self._select)
         bridge.changed.connect(self._on_changed)
         window.inspector_dock.visibilityChanged.connect(self._on_visibility_changed)
         self._view.stepped.connect(self._on_stepped)
