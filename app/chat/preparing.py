@@ -13,7 +13,7 @@ from app.chat.plans import Plan
 from app.domain.chat import ChatRequest, ModelRef, ToolSchema
 from app.domain.conversations import Message, Role, Text
 from app.domain.ids import ExchangeId, MessageId
-from app.domain.recalls import KeptPrompt, Piece, PlanPart, PlanPartKind
+from app.domain.recalls import KeptPrompt, Piece, PlanPart, PlanPartKind, is_recall_on
 from app.domain.retrieved import RecallOptions, Retrieved
 from app.memory.context_plan import Budgets, ContextPlan, History, Limits, plan_context
 from app.memory.recall_choice import RecallSettings
@@ -153,7 +153,7 @@ class Preparing:
 
     def question(self, looked: Looked) -> Question | None:
         """Return what is to be recalled; None for nothing."""
-        if not self._plan.conversation.recalls:
+        if not is_recall_on(self._plan.conversation):
             return None
         alone = self.planned(replace(looked, found=Retrieved()))
         is_longer = len(alone.messages) < len(self._path)

@@ -23,6 +23,7 @@ from app.domain.recalls import (
     RecalledItem,
     RecalledPlace,
     RecallLayer,
+    is_recall_on,
 )
 from app.domain.retrieved import Retrieved
 from app.domain.settings_schema import SettingValue
@@ -157,7 +158,7 @@ class RecallPreviews:
         half_life = settings.real(_HALF_LIFE)
 
         def everything(_looked: Looked) -> Question | None:
-            if not plan.conversation.recalls:
+            if not is_recall_on(plan.conversation):
                 return None
             return Question(plan.path[-1].text, widest(half_life), frozenset())
 
@@ -236,7 +237,7 @@ class RecallPreviews:
 
     def _notice(self, asked: Asked, *, is_asked: bool) -> str:
         notices = [asked.looked.notice]
-        if not asked.plan.conversation.recalls:
+        if not is_recall_on(asked.plan.conversation):
             notices.append(_PRIVATE)
         elif not is_asked:
             notices.append(_NOTHING_ASKED)

@@ -14,6 +14,7 @@ CommonplaceError
     │   ├── ReadOnlyStorage    the data directory cannot be written
     │   └── DiskFull           nothing was saved of this change
     ├── ImportRefused          a file that is no export, or is broken as a whole
+    ├── MemoryOff              not used in this conversation
     ├── IndexUnavailable       search cannot answer now
     ├── ManualUnavailable      no `man`, or nothing that it lists (`app.domain.manual`)
     ├── PageUnreadable         a manual page that `man` does not show (there too)
@@ -100,6 +101,10 @@ class DiskFull(StorageError):
 
 class ImportRefused(KnownError):
     """The file is no export we know, or is broken as a whole."""
+
+
+class MemoryOff(KnownError):
+    """Memory is not used in this conversation."""
 
 
 class IndexUnavailable(KnownError):

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
+
+
+def is_recall_on(conversation: Conversation | None) -> bool:
+    """Return whether anything of the past may be used in a conversation; None is not stored yet."""
+    return conversation is None or conversation.recalls
 
 
 class PlanPartKind(StrEnum):

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from app.domain.errors import Cancelled, KnownError
+from app.domain.errors import Cancelled, KnownError, MemoryOff
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, passage_of
 from app.domain.passages import PassageKind, SearchQuery, SearchResult
-from app.domain.recalls import Verdict
+from app.domain.recalls import Verdict, is_recall_on
 from app.domain.retrieved import (
     FoundConversation,
     FoundExchange,
@@ -31,6 +31,7 @@ from app.memory.finding import Asking, Finder, by_passage, weighed
 from app.memory.found_turns import FoundTurns, match_of
 from app.memory.results import Results
 from app.memory.search import Scope, SearchService
+from app.storage.conversations import Conversations
 from app.storage.facts import Facts
 from app.storage.feedback import Feedback
 from app.storage.passages import Passages
@@ -47,6 +48,8 @@ _OF_FACTS = -1.0  # log odds: a fact is all words that questions are made of, an
 _SUMMARY_CHARS = 400  # two or three sentences; imported ones may be longer than all the budget
 _TOO_LONG = "Recall was cut short, because it took too long."
 _FAILED = "A part of recall failed; the log says more."
+_MEMORY_OFF = "Memory is switched off for this conversation, so nothing of the past is quoted"
+_SWITCH_ON = "Switch it on by 'Use memory here' in the menu Conversation (Ctrl+Shift+U)."
 _NOBODYS_QUESTION = "Which questions about work, home and travel were answered last year?"
 
 IsCancelled = Callable[[], bool]
@@ -63,6 +66,7 @@ class RecallService:
         self, store: Store, settings: Settings, search: SearchService, finder: Finder
     ) -> None:
         self._passages = Passages(store)
+        self._conversations = Conversations(store)
         self._reads = RecallReads(store)
         self._facts = Facts(store)
         self._feedback = Feedback(store)
@@ -107,8 +111,11 @@ class RecallService:
         """Return the best turns for a question asked in a conversation, for the Recall model.
 
         By the same rules as `retrieve`; `is_weak` marks those that no prompt would be given. Raises
-        KnownError, for whoever asks is told.
+        MemoryOff where memory is not used, and KnownError, for whoever asks is told.
         """
+        asked_in = self._conversations.by_ids([conversation_id]).get(conversation_id)
+        if not is_recall_on(asked_in):
+            raise MemoryOff(_MEMORY_OFF, _SWITCH_ON)
         asking = self._finder.asking(question)
         if asking is None:
             return ()

@@ -17,6 +17,7 @@ from app.domain.chat import (
     TextDelta,
 )
 from app.domain.conversations import Role
+from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId
 from app.domain.passages import PassageKind, SearchResult
 from app.domain.text import as_markdown, one_line
@@ -29,8 +30,7 @@ _LEAST = 0.035  # relevance: what is less has nothing to do with the question
 _QUESTION_LIMIT_CHARS = 160
 _ANSWERS_KEPT = 16
 _NO_MODEL = (
-    "*No language model is set up, so this is not an answer but what your own conversations say. "
-    "Choose a model in Settings to talk to one.*"
+    "*Recall answered, not a language model. Choose a model above or in Settings to talk to one.*"
 )
 
 FindPassages = Callable[[str, ConversationId, int], Sequence[SearchResult]]
@@ -39,7 +39,8 @@ FindPassages = Callable[[str, ConversationId, int], Sequence[SearchResult]]
 class RecallModel:
     """Answers from the book.
 
-    `find(question, conversation to leave out, limit)` returns results best first; it may block.
+    `find(question, conversation to leave out, limit)` returns results best first; it may block,
+    and raise MemoryOff.
     """
 
     name = RECALL
@@ -51,12 +52,18 @@ class RecallModel:
     async def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
         """Yield the answer in a few pieces; never fails for want of a result."""
         question = next(m for m in reversed(request.messages) if m.role is Role.USER)
-        found = await asyncio.to_thread(
-            self._find, question.text, question.conversation_id, _PASSAGES
-        )
-        quoted = _quoted(found)
+        quoted: Sequence[SearchResult] = ()
+        try:
+            found = await asyncio.to_thread(
+                self._find, question.text, question.conversation_id, _PASSAGES
+            )
+        except MemoryOff as off:
+            parts = [f"{off.screen_words}\n\n", _NO_MODEL]
+        else:
+            quoted = _quoted(found)
+            parts = _answer(quoted)
         self._remember(question.conversation_id, quoted)
-        for part in _answer(quoted):
+        for part in parts:
             yield TextDelta(part)
         yield Finished(FinishReason.STOP)
 

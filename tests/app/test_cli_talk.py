@@ -38,7 +38,7 @@ def test_recall_quotes_and_links_another_conversation(cli: CommandLine) -> None:
     assert "From your conversations" in ran.out
     assert f"[{BASIL}](commonplace://1/0)" in ran.out
     assert "> " in ran.out
-    assert "No language model is set up" in ran.out
+    assert "Recall answered, not a language model" in ran.out
     assert "nobody may know" not in ran.out
     assert ran.err == "[4:0]\n"
 

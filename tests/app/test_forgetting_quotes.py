@@ -210,7 +210,7 @@ def test_what_stood_beside_the_quotes_stays_to_the_letter(book: Book) -> None:
     (answer,) = [each.text for each in messages if each.model == QUOTING_MODEL]
     assert f"*{FORGOTTEN}*" in answer
     assert STAYS in answer
-    assert "No language model is set up" in answer
+    assert "Recall answered, not a language model" in answer
 
 
 def test_the_text_index_no_longer_finds_the_turn_by_the_quote(book: Book) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from app.domain.chat import ChatRequest, Finished, FinishReason, TextDelta
 from app.domain.conversations import Message, Role, Text
+from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind, SearchResult
 from app.providers.recall import RecallModel
@@ -50,9 +51,9 @@ def test_a_passage_is_quoted_dated_and_linked() -> None:
     assert "\n> Give it light.\n" in said
 
 
-def test_it_says_plainly_that_no_model_is_set_up() -> None:
+def test_it_says_plainly_that_no_language_model_answered() -> None:
     for said in (answer(RESULT), answer()):
-        assert "*No language model is set up, so this is not an answer" in said
+        assert "*Recall answered, not a language model. Choose a model above" in said
 
 
 def test_nothing_found_is_said_with_what_to_do() -> None:
@@ -60,6 +61,18 @@ def test_nothing_found_is_said_with_what_to_do() -> None:
     assert said.startswith("I found nothing about that in your conversations.")
     assert "Import your past chats, or ask with other words." in said
     assert "commonplace://" not in said
+
+
+def test_where_memory_is_off_that_is_all_it_says() -> None:
+    def find(*_: object) -> Sequence[SearchResult]:
+        raise MemoryOff("Memory is off here", "Switch it on.")
+
+    async def run() -> list[object]:
+        return [event async for event in RecallModel(find).stream(asking("basil?"))]
+
+    first, *_, last = asyncio.run(run())
+    assert first == TextDelta("Memory is off here. Switch it on.\n\n")
+    assert last == Finished(FinishReason.STOP)
 
 
 def test_what_hardly_fits_is_called_so() -> None:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.chat.library import Library as Chats
 from app.domain.changes import FactPut
-from app.domain.errors import IndexUnavailable, StorageError
+from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, PassageId, new_uid
 from app.domain.passages import PassageKind
@@ -418,6 +419,15 @@ def test_recall_quotes_what_answers_from_elsewhere(past: Past) -> None:
     assert quoted(past, question) == [CAT]
     assert quoted(past, question, past.talk.conversation.id) == []
     assert past.service.quotable("thanks", ConversationId(0), 3) == ()
+
+
+def test_nothing_is_quoted_where_memory_is_off(past: Past) -> None:
+    asking = told(past.store, "Something else").conversation.id
+    Chats(past.store).use_memory(asking, False)
+    with pytest.raises(MemoryOff, match="Memory is switched off for this conversation"):
+        quoted(past, "Who is the vet of my cat Minka?", asking)
+    Chats(past.store).use_memory(asking, True)
+    assert quoted(past, "Who is the vet of my cat Minka?", asking) == [CAT]
 
 
 def test_a_question_for_recall_is_words_whatever_it_looks_like(past: Past) -> None:
