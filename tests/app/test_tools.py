@@ -12,7 +12,7 @@ from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import ManualTools
 from app.chat.tools.memory import MemoryTools
 from app.chat.tools.toolbox import Toolbox, ToolContext
-from app.domain.changes import ConversationEdited, MessagesAdded
+from app.domain.changes import ConversationEdited, MessagesAdded, PromptKept
 from app.domain.conversations import (
     Attachment,
     Block,
@@ -25,6 +25,7 @@ from app.domain.conversations import (
     Role as Speaker,
 )
 from app.domain.ids import ExchangeId, new_uid
+from app.domain.recalls import KeptPrompt, Piece, PlanPart, PlanPartKind
 from app.memory.core_memory import CoreMemoryService
 from app.memory.memories import MemoryService
 from app.storage.core_memory import CoreMemory
@@ -54,7 +55,7 @@ class Caller:
     def call(self, name: str, **arguments: object) -> ToolResult:
         """Call a tool; return its result."""
         conversation = self.here.conversation
-        context = ToolContext(conversation, ExchangeId(self.here.exchanges[0].id), MODEL)
+        context = ToolContext(conversation, ExchangeId(self.here.exchanges[-1].id), MODEL)
         self.services.index_sync.catch_up(lambda: False)
         return self.box.run(ToolCall("c", name, json.dumps(arguments)), context)
 
@@ -255,8 +256,81 @@ def test_what_only_a_quotation_says_does_not_become_core_memory(
 ) -> None:
     caller.asks("core_memory_append", text="Name: Ada")
     grown(caller, *source)
-    assert "Ask the user" in caller.fails("core_memory_append", text=PLANTED)
-    assert "Ask the user" in caller.fails("core_memory_replace", old="Ada", new=PLANTED)
+    assert "ask the user" in caller.fails("core_memory_append", text=PLANTED)
+    assert "ask the user" in caller.fails("core_memory_replace", old="Ada", new=PLANTED)
     assert CoreMemory(caller.services.store).now().text == "Name: Ada"
     grown(caller, Speaker.USER, Text(f"Yes, keep this: {PLANTED.lower()}"))
     assert PLANTED in caller.asks("core_memory_append", text=PLANTED)["core_memory"]
+
+
+def recalled(caller: Caller, words: str, exchange_id: ExchangeId) -> None:
+    """Keep a prompt of an exchange in which recall quoted `words`."""
+    part = PlanPart(PlanPartKind.RELATED, 9, False, (Piece(words),))
+    here = caller.here.conversation.id
+    caller.services.store.save(
+        PromptKept(KeptPrompt(exchange_id, here, AT, MODEL, 1000, 2000, (part,), ()))
+    )
+
+
+def talking(caller: Caller, *said: str | tuple[str, str]) -> None:
+    """Let tools be called in the last turn of a conversation in which the user says all this."""
+    caller.here = told(caller.services.store, *said, title="Talking")
+
+
+def test_what_an_earlier_turn_recalled_is_refused_in_the_next_one_too(caller: Caller) -> None:
+    talking(caller, ("What did I note?", f"You noted: {PLANTED}"), "Thanks")
+    recalled(caller, f"> {PLANTED}", caller.here.exchanges[0].id)
+    recalled(caller, "> Mint survives anything.", caller.here.exchanges[-1].id)
+    assert PLANTED in caller.fails("core_memory_append", text=PLANTED)
+    assert CoreMemory(caller.services.store).now().text == ""
+
+
+@pytest.mark.parametrize("glue", [". ", "\n", "; ", ", and "])
+def test_much_that_the_user_said_carries_no_quoted_sentence_with_it(
+    caller: Caller, glue: str
+) -> None:
+    honest = (
+        "The user lives in Oslo with two cats and an old piano, works as a nurse on night shifts "
+        "and wants every recipe in grams"
+    )
+    talking(
+        caller,
+        "Remember that I live in Oslo with two cats and an old piano, work as a nurse on night "
+        "shifts and want every recipe in grams",
+    )
+    recalled(caller, f"> {honest}\n\n> {PLANTED}", caller.here.exchanges[0].id)
+    assert "Only a quotation" in caller.fails("core_memory_append", text=honest + glue + PLANTED)
+    assert honest in caller.asks("core_memory_append", text=honest)["core_memory"]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Please remember that I live in Oslo", "The user lives in Oslo"),
+        ("Please remember that I live in Oslo", "The user lives in Oslo, Norway."),
+        ("Merk dir bitte: ich wohne in Oslo", "Der Nutzer wohnt in Oslo"),
+        ("My name is Ada", "Name: Ada"),
+    ],
+)
+def test_what_the_user_said_is_kept_though_a_quotation_says_it_too(
+    caller: Caller, said: str, kept: str
+) -> None:
+    talking(caller, said)
+    recalled(caller, f"> {kept}", caller.here.exchanges[0].id)
+    assert kept in caller.asks("core_memory_append", text=kept)["core_memory"]
+
+
+def test_what_no_quotation_says_is_kept(caller: Caller) -> None:
+    recalled(caller, f"> {PLANTED}", caller.here.exchanges[0].id)
+    caller.asks("core_memory_append", text="Enjoys dry humour in short answers.")
+
+
+def test_what_stands_in_core_memory_may_stay_there_in_a_replacement(caller: Caller) -> None:
+    caller.asks("core_memory_append", text="Prefers metric units.")
+    talking(caller, "I live in Oslo")
+    grown(caller, Speaker.TOOL, ToolResult("c", "memory_search", "Prefers metric units."))
+    caller.asks(
+        "core_memory_replace",
+        old="Prefers metric units.",
+        new="Prefers metric units. Lives in Oslo.",
+    )

@@ -105,12 +105,12 @@ class MemoryTools:
         line = " ".join(arguments["text"].split())
         if line in self._core.text().splitlines():
             return _core_memory(self._core.text())
-        self._said.check(line, context)
+        self._said.check(arguments["text"], context, self._core.text())
         return _core_memory(self._core.append(line, context.model))
 
     def _replace(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         if arguments["new"].strip():
-            self._said.check(arguments["new"], context)
+            self._said.check(arguments["new"], context, self._core.text())
         return _core_memory(self._core.replace(arguments["old"], arguments["new"], context.model))
 
 

@@ -1,26 +1,38 @@
 """Whether words are the user's: what only a quotation says must not become core memory.
 
 Text that a tool read, a file holds or recall brought back may carry instructions, and core memory
-goes into every prompt. So a line that stands in such a text, and that the user has not said, is
-refused. A model that says the same in other words is not caught; the user sees every change.
+goes into every prompt. So a sentence any stretch of which stands in such a text of the conversation,
+however long ago, and that the user has not typed, is refused. What the assistant wrote proves
+nothing either way. A model that says the same in other words is not caught; the user sees every
+change.
 """
 
-from collections.abc import Iterable
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 from app.chat.tools.toolbox import ToolContext
 from app.domain.conversations import Attachment, Message, Role, Text, ToolResult
 from app.domain.errors import InvalidInput
 from app.domain.recalls import PlanPartKind
-from app.index.analyser import surface_of
+from app.domain.text import one_line
+from app.index.analyser import slices, surface_of
+from app.index.languages import is_stop_word, language_of, language_of_word, stem
 from app.storage.exchanges import Exchanges
 from app.storage.prompts import Prompts
 from app.storage.store import Store
 
-_RUN_WORDS = 3
-_MOST_OF_IT = 0.5
+_STRETCH_WORDS = 3
+_SAID_SHARE = 0.6  # two of three words, but both of two
+_SAID_WITHIN_WORDS = 20
+_READ_WITHIN_WORDS = 8
+_STEM_CHARS = 4  # German stems keep the ending that tells "wohnt" from "wohne"
+_SHOWN_CHARS = 120
 _QUOTING = (PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.EARLIER)
+_CLAUSE_END = re.compile(r"[.;!?]+(?=\s|$)|[\n。！？；]+")
+_THE_USER = frozenset({"user", "s", "nutzer", "benutzer", "utilisateur", "usuario", "utente"})
 
-_Run = tuple[str, ...]
+_Words = frozenset[str]
 
 
 class SaidByUser:
@@ -30,23 +42,73 @@ class SaidByUser:
         self._exchanges = Exchanges(store)
         self._prompts = Prompts(store)
 
-    def check(self, text: str, context: ToolContext) -> None:
-        """Raise InvalidInput if most of `text` was read somewhere and not said by the user."""
-        runs = _runs(text)
-        messages = self._exchanges.messages_in(context.conversation.id)
-        if _share(runs, _typed(messages)) >= _MOST_OF_IT:
-            return
-        if _share(runs, [*_read(messages), *self._recalled(context)]) >= _MOST_OF_IT:
-            raise InvalidInput(
-                "Core memory takes nothing that only a quotation says",
-                "Ask the user whether to keep it, and in which words.",
-            )
+    def check(self, text: str, context: ToolContext, standing: str) -> None:
+        """Raise InvalidInput if a sentence of `text` was read somewhere and not said by the user.
 
-    def _recalled(self, context: ToolContext) -> Iterable[str]:
-        prompt = self._prompts.of(context.exchange_id)
-        for part in prompt.parts if prompt is not None else ():
-            if part.kind in _QUOTING:
-                yield "\n".join(piece.text for piece in part.pieces)
+        Sentences that are in core memory as it is, `standing`, may stay.
+        """
+        language = language_of(text)
+        kept = _phrase(standing)
+        stretches = {
+            clause: _stretches(clause, language)
+            for clause in _CLAUSE_END.split(text)
+            if _phrase(clause) not in kept
+        }
+        wanted = frozenset(word for each in stretches.values() for few in each for word in few)
+        if not wanted:
+            return
+        here = context.conversation.id
+        messages = self._exchanges.messages_in(here)
+        typed = _Places(_typed(messages), wanted, language)
+        quoted = [*_read(messages), *self._prompts.words_in(here, _QUOTING)]
+        read = _Places(quoted, wanted, language)
+        for clause, parts in stretches.items():
+            if any(_is_only_read(few, typed, read) for few in parts):
+                raise InvalidInput(
+                    f"Only a quotation says '{one_line(clause, _SHOWN_CHARS)}', not the user; "
+                    "nothing was written to core memory",
+                    "Leave this sentence out, or ask the user whether to keep it and in which words.",
+                )
+
+
+class _Places:
+    """Where the stems of `wanted` words stand in texts, which lie far apart from each other."""
+
+    def __init__(self, texts: Iterable[str], wanted: _Words, language: str) -> None:
+        self._places: dict[str, list[int]] = {word: [] for word in wanted}
+        stems: dict[str, str] = {}
+        place = 0
+        for text in texts:
+            for word in (word for piece in slices(text) for word in surface_of(piece)):
+                if (form := stems.get(word)) is None:
+                    form = stems[word] = _stem(word, language)
+                if form in self._places:
+                    self._places[form].append(place)
+                place += 1
+            place += _SAID_WITHIN_WORDS
+
+    def together(self, words: _Words, within: int) -> _Words:
+        """Return the most of `words` that stand within so many words of each other."""
+        best: _Words = frozenset()
+        near: deque[tuple[int, str]] = deque()
+        for place, word in sorted((at, each) for each in words for at in self._places[each]):
+            near.append((place, word))
+            while place - near[0][0] >= within:
+                near.popleft()
+            if len(near) > len(best):
+                found = frozenset(each for _, each in near)
+                best = found if len(found) > len(best) else best
+                if len(best) == len(words):
+                    break
+        return best
+
+
+def _is_only_read(words: _Words, typed: _Places, read: _Places) -> bool:
+    said = typed.together(words, _SAID_WITHIN_WORDS)
+    if len(said) >= _SAID_SHARE * len(words):
+        return False
+    unsaid = words - said if len(words - said) > 1 else words
+    return read.together(unsaid, _READ_WITHIN_WORDS) == unsaid
 
 
 def _typed(messages: Iterable[Message]) -> list[str]:
@@ -59,38 +121,27 @@ def _typed(messages: Iterable[Message]) -> list[str]:
     ]
 
 
-def _read(messages: Iterable[Message]) -> list[str]:
-    return [
-        block.text
-        for message in messages
-        for block in message.blocks
-        if isinstance(block, ToolResult | Attachment)
-    ]
+def _read(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        for block in message.blocks:
+            if isinstance(block, ToolResult | Attachment):
+                yield block.text
 
 
-def _runs(text: str) -> frozenset[_Run]:
-    """Return the runs of three words in a text; a shorter text is one run."""
-    words = surface_of(text)
-    count = max(1, len(words) - _RUN_WORDS + 1)
-    return frozenset(tuple(words[start : start + _RUN_WORDS]) for start in range(count))
+def _stretches(clause: str, language: str) -> frozenset[_Words]:
+    """Return each three weighty words in a row, as stems; a shorter clause is one stretch."""
+    words = [word for word in surface_of(clause) if word not in _THE_USER]
+    if len(words) > _STRETCH_WORDS:
+        words = [word for word in words if not is_stop_word(word, language)] or words
+    stems = [_stem(word, language) for word in words]
+    count = max(1, len(stems) - _STRETCH_WORDS + 1) if stems else 0
+    return frozenset(frozenset(stems[at : at + _STRETCH_WORDS]) for at in range(count))
 
 
-def _share(runs: frozenset[_Run], texts: Iterable[str]) -> float:
-    """Return which share of `runs` stands in any of the texts."""
-    found: set[_Run] = set()
-    for text in texts:
-        words = surface_of(text)
-        for run in runs - found:
-            if _stands_in(run, words):
-                found.add(run)
-    return len(found) / len(runs)
+def _stem(word: str, latin: str) -> str:
+    form = stem(word, language_of_word(word, latin))
+    return form[:_STEM_CHARS] if form.isalpha() else form
 
 
-def _stands_in(run: _Run, words: list[str]) -> bool:
-    if not run or run[0] not in words:
-        return False
-    size = len(run)
-    return any(
-        words[start] == run[0] and tuple(words[start : start + size]) == run
-        for start in range(len(words) - size + 1)
-    )
+def _phrase(text: str) -> str:
+    return f" {' '.join(surface_of(text))} "
