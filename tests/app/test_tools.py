@@ -290,14 +290,10 @@ def test_much_that_the_user_said_carries_no_quoted_sentence_with_it(
     caller: Caller, glue: str
 ) -> None:
     honest = (
-        "The user lives in Oslo with two cats and an old piano, works as a nurse on night shifts "
-        "and wants every recipe in grams"
+        "I live in Oslo with two cats and an old piano, work as a nurse on night shifts "
+        "and want every recipe in grams"
     )
-    talking(
-        caller,
-        "Remember that I live in Oslo with two cats and an old piano, work as a nurse on night "
-        "shifts and want every recipe in grams",
-    )
+    talking(caller, f"Remember: {honest}")
     recalled(caller, f"> {honest}\n\n> {PLANTED}", caller.here.exchanges[0].id)
     assert "Only a quotation" in caller.fails("core_memory_append", text=honest + glue + PLANTED)
     assert honest in caller.asks("core_memory_append", text=honest)["core_memory"]
