@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from app.domain.errors import Cancelled, KnownError, MemoryOff
+from app.domain.facts import FactCategory, Memory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, passage_of
 from app.domain.passages import PassageKind, SearchQuery, SearchResult
 from app.domain.recalls import Verdict, is_recall_on
@@ -34,6 +35,7 @@ from app.memory.search import Scope, SearchService
 from app.storage.conversations import Conversations
 from app.storage.facts import Facts
 from app.storage.feedback import Feedback
+from app.storage.memories import ArchivalMemories
 from app.storage.passages import Passages
 from app.storage.recall_reads import Head, RecallReads, TalkHead
 from app.storage.settings import Settings
@@ -45,6 +47,7 @@ _CONSIDERED = 120  # passages: those after them never came into a prompt
 SPARE = 2  # more than will be taken, of each
 _FACTS_CONSIDERED = 20  # beyond those wanted: votes and age may bring them forward
 _OF_FACTS = -1.0  # log odds: a fact is all words that questions are made of, and fits too soon
+_KNOWN = (PassageKind.FACT, PassageKind.MEMORY)
 _SUMMARY_CHARS = 400  # two or three sentences; imported ones may be longer than all the budget
 _TOO_LONG = "Recall was cut short, because it took too long."
 _FAILED = "A part of recall failed; the log says more."
@@ -69,6 +72,7 @@ class RecallService:
         self._conversations = Conversations(store)
         self._reads = RecallReads(store)
         self._facts = Facts(store)
+        self._memories = ArchivalMemories(store)
         self._feedback = Feedback(store)
         self._results = Results(self._passages, settings)
         self._turns = FoundTurns(self._passages)
@@ -174,17 +178,23 @@ class RecallService:
         )
 
     def _known(self, asking: Asking, retrieval: "_Retrieval") -> None:
-        """Find facts; one that holds no more has no passage, but may lose it at this moment."""
+        """Find facts and saved texts, which compete for the same places.
+
+        A fact that holds no more has no passage, but may lose it at this moment.
+        """
         limit = retrieval.options.fact_limit
-        holding = self._search.standing().sides[PassageKind.FACT]
-        scope = Scope(holding.without(retrieval.refused), IdSet(), kind=PassageKind.FACT)
-        if not limit or not len(scope.allowed or ()):
+        if not limit:
             return
-        ranked = by_passage(
-            self._finder.ranked(asking, scope, _OF_FACTS), limit + _FACTS_CONSIDERED
-        )
+        sides = self._search.standing().sides
+        ranked: list[Ranked] = []
+        for kind in _KNOWN:
+            scope = Scope(sides[kind].without(retrieval.refused), IdSet(), kind=kind)
+            if len(scope.allowed or ()):
+                found_here = self._finder.ranked(asking, scope, _OF_FACTS)
+                ranked += by_passage(found_here, limit + _FACTS_CONSIDERED)
         heads = self._reads.heads(passage_of(each.part_id) for each in ranked)
         known = self._facts.by_ids(passage_of(each.part_id) for each in ranked)
+        saved = self._saved(heads)
         pinned = {each for each, there in known.items() if there.fact.pinned}
         best = retrieval.weighed(ranked, heads, pinned)[: limit + SPARE]
         found = []
@@ -199,7 +209,22 @@ class RecallService:
                         fact.message_id,
                     )
                 )  # fmt: skip
+            elif passage in saved and passage in heads:
+                memory = saved[passage]
+                found.append(
+                    FoundFact(
+                        match_of(each, heads[passage], retrieval.verdicts), memory.text,
+                        FactCategory.OTHER, memory.saved_at, memory.conversation_id,
+                        memory.exchange_id, None,
+                    )
+                )  # fmt: skip
         retrieval.found = replace(retrieval.found, facts=tuple(found))
+
+    def _saved(self, heads: Mapping[PassageId, Head]) -> Mapping[PassageId, Memory]:
+        """Return the saved texts among passages."""
+        if not any(head.kind is PassageKind.MEMORY for head in heads.values()):
+            return {}
+        return {each.id: each for each in self._memories.listed() if each.id in heads}
 
     def _earlier(self, asking: Asking, retrieval: "_Retrieval") -> None:
         """Find messages of the segment; all are considered, those that the prompt holds left out."""

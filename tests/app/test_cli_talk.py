@@ -220,6 +220,19 @@ def test_what_memory_contributed_is_told_and_can_be_looked_at(
     assert served("prompt", "4:9").code == 1
 
 
+def test_a_saved_text_goes_into_the_prompt_and_out_of_it_when_forgotten(
+    served: CommandLine, server: Loopback
+) -> None:
+    served.done("memory", "save", "The boat house key hangs behind the blue barometer.")
+    server.always(text("Behind it."))
+    served.done("ask", "Where does the boat house key hang?")
+    shown = served.json("prompt", "4:0")
+    assert "behind the blue barometer" in shown["recalled"]
+    (item,) = [each for each in shown["items"] if each["kind"] == "memory"]
+    served.done("memory", "forget", item["passage_id"], "--yes")
+    assert "barometer" not in served.done("prompt", "4:0").out
+
+
 def test_tools_that_were_called_are_shown_and_counted(
     served: CommandLine, server: Loopback
 ) -> None:

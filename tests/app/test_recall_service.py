@@ -18,6 +18,7 @@ from app.domain.passages import PassageKind
 from app.domain.recalls import Verdict
 from app.domain.retrieved import RecallOptions, Retrieved, Segment
 from app.memory.finding import Finder
+from app.memory.memories import MemoryService
 from app.memory.recall import RecallService
 from app.storage.facts import fact_changes
 from app.storage.feedback import Feedback
@@ -403,6 +404,21 @@ def test_more_comes_back_than_is_taken_but_not_much_and_nothing_twice(
 @given(question=st.text(max_size=60))
 def test_any_text_may_be_asked(crowd: Past, question: str) -> None:
     assert crowd.service.retrieve(question, None, Segment(), RecallOptions()).notice == ""
+
+
+def test_saved_texts_stand_beside_facts(past: Past) -> None:
+    memories = MemoryService(past.store)
+    saved = memories.save("The spare key of the boat house hangs behind the blue barometer.")
+    question = "Where does the spare key of the boat house hang?"
+    found = past.recall(question, fact_limit=3).facts[0]
+    assert (found.match.kind, found.match.passage_id) == (PassageKind.MEMORY, saved.id)
+    assert (found.text, found.said_at) == (saved.text, saved.saved_at)
+    assert found.match.relevance >= FLOOR
+    past.feedback.give(saved.id, Verdict.NEVER)
+    assert past.recall(question).facts == ()
+    past.feedback.give(saved.id, None)
+    memories.forget(saved.id)
+    assert past.recall(question).facts == ()
 
 
 # -- for the Recall model
