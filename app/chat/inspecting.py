@@ -174,6 +174,8 @@ class Inspector:
             for place in places
             if place.item.exchange_id is not None and place.turn_number is not None
         }
+        for each in self._exchanges.not_shown(numbers):
+            del numbers[each]  # a number names the turn of the shown path
         named = cited(answer, [place.item for place in places], numbers)
         ranks: dict[RecallLayer, int] = {}
         sources = []

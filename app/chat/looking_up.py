@@ -170,8 +170,10 @@ class LookUps:
         looking.note(found.notice)
         sources = {fact.exchange_id for fact in found.facts if fact.exchange_id is not None}
         numbers = self._exchanges.by_ids(sources) if sources else {}
+        beside = self._exchanges.not_shown(sources)
+        facts = tuple(replace(f, is_shown=f.exchange_id not in beside) for f in found.facts)
         looking.put(
-            found=found,
+            found=replace(found, facts=facts),
             turn_numbers={each: exchange.turn_number for each, exchange in numbers.items()},
         )
 

@@ -2,23 +2,28 @@
 
 from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId
+from app.domain.links import SCHEME, Link, link_of
 
-_SCHEME = "commonplace://"
 _MANUAL = "man:"
 
 
 def parse_place(text: str) -> tuple[ConversationId, int | None]:
     """Return (conversation, turn number or None); raise InvalidInput for anything else."""
-    words = text.strip().removeprefix(_SCHEME).replace("/", ":").strip(":")
+    link = parse_link(text)
+    if link.exchange_id is not None:
+        raise InvalidInput(f"'{text}' is on a branch that is not shown", "Open it in the window.")
+    return link.conversation_id, link.turn_number
+
+
+def parse_link(text: str) -> Link:
+    """Return what a link, ID or ID:TURN names; raise InvalidInput for anything else."""
+    if (link := link_of(text.strip())) is not None:
+        return link
+    words = text.strip().removeprefix(SCHEME).replace("/", ":").strip(":")
     number, _, turn = words.partition(":")
     if not number.isdecimal() or (turn and not turn.isdecimal()):
         raise InvalidInput(f"'{text}' names no turn", "Write ID or ID:TURN, such as 12:3.")
-    return ConversationId(int(number)), int(turn) if turn else None
-
-
-def link_to(conversation_id: int, turn_number: int) -> str:
-    """Return the link to a turn of the shown path."""
-    return f"{_SCHEME}{conversation_id}/{turn_number}"
+    return Link(ConversationId(int(number)), int(turn) if turn else None)
 
 
 def parse_page(text: str) -> str | None:

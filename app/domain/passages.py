@@ -156,8 +156,8 @@ class SearchResult:
 
     `relevance` is 0-1, `is_weak` when recall would not take it for an answer; `cosine` is None where
     no vector took part. `message_id` is the turn's message that was found. `marks` are (start, end) offsets
-    of matching words in `snippet`. `turn_number` is the place on the exchange's own path. Times
-    are UTC.
+    of matching words in `snippet`. `turn_number` is the place on the exchange's own path,
+    `is_shown` whether that is the one its conversation shows. Times are UTC.
     """
 
     kind: PassageKind
@@ -177,6 +177,7 @@ class SearchResult:
     marks: tuple[tuple[int, int], ...]
     created_at: datetime
     model: str | None
+    is_shown: bool = True
 
 
 @dataclass(frozen=True, slots=True)

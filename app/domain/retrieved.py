@@ -59,7 +59,7 @@ class RecallOptions:
 
 @dataclass(frozen=True, slots=True)
 class FoundFact:
-    """A fact that holds now."""
+    """A fact that holds now; `is_shown` when its turn is on the path that is shown."""
 
     match: Match
     text: str
@@ -68,11 +68,15 @@ class FoundFact:
     conversation_id: ConversationId | None
     exchange_id: ExchangeId | None
     message_id: MessageId | None
+    is_shown: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class FoundExchange:
-    """A past turn; `user` and `assistant` are cuts of what both sides said (200 characters)."""
+    """A past turn; `user` and `assistant` are cuts of what both sides said (200 characters).
+
+    `is_shown` is whether the path that its conversation shows holds it.
+    """
 
     match: Match
     conversation_id: ConversationId
@@ -82,6 +86,7 @@ class FoundExchange:
     started_at: datetime
     user: str
     assistant: str
+    is_shown: bool = True
 
 
 @dataclass(frozen=True, slots=True)

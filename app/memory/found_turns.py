@@ -112,6 +112,7 @@ def _exchange(
         started_at=place.created_at,
         user=cut(Role.USER),
         assistant=cut(Role.ASSISTANT),
+        is_shown=place.is_shown,
     )
 
 

@@ -9,6 +9,7 @@ import re
 from datetime import datetime
 
 from app.domain.ids import ConversationId
+from app.domain.links import link_to
 from app.domain.recalls import Piece
 from app.domain.retrieved import FoundConversation, FoundExchange, FoundFact, FoundMessage, Match
 from app.domain.text import clean, one_line
@@ -68,7 +69,10 @@ def of_fact(found: FoundFact, turn_number: int | None) -> Piece:
     """Return a fact, or a text that was saved on purpose."""
     place = ""
     if found.conversation_id is not None:
-        place = f" · {_link(found.conversation_id, turn_number)}"
+        link = link_to(
+            found.conversation_id, turn_number, found.exchange_id, is_shown=found.is_shown
+        )
+        place = f" · {link}"
     head = f"- {found.match.kind.value} {found.match.passage_id} · {_date(found.said_at)}{place}\n"
     return Piece(head + quoted(found.text, "  "), found.conversation_id)
 
@@ -88,11 +92,14 @@ def of_conversation(found: FoundConversation) -> Piece:
 def of_exchange(found: FoundExchange, title: str | None = None, indent: str = "") -> Piece:
     """Return both sides of a turn; with the `title` of its conversation where that is not above."""
     of = f" of conversation {found.conversation_id}"
+    link = link_to(
+        found.conversation_id, found.turn_number, found.exchange_id, is_shown=found.is_shown
+    )
     named = "" if title is None else f"{of} · {_title(title)}"
     text = (
         f"{indent}- exchange {found.exchange_id}{named} · {_date(found.started_at)} · "
         f"relevance {_percent(found.match)} · "
-        f"{_link(found.conversation_id, found.turn_number)}\n"
+        f"{link}\n"
     )
     for speaker, words in (("User", found.user), ("Assistant", found.assistant)):
         if words.strip():
@@ -105,7 +112,7 @@ def of_message(found: FoundMessage, conversation_id: ConversationId, words: str)
     speaker = "User" if found.is_user else "Assistant"
     head = (
         f"- {speaker} · message {found.message_id} · {_date(found.said_at)} · "
-        f"{_link(conversation_id, found.turn_number)}\n"
+        f"{link_to(conversation_id, found.turn_number)}\n"
     )
     return Piece(head + quoted(words, "  "), conversation_id)
 
@@ -156,11 +163,6 @@ def _size(text: str) -> int:
 
 def _title(title: str) -> str:
     return f'"{one_line(noted(title), _TITLE_CHARS)}"'
-
-
-def _link(conversation_id: ConversationId, turn_number: int | None) -> str:
-    turn = "" if turn_number is None else f"/{turn_number}"
-    return f"commonplace://{conversation_id}{turn}"
 
 
 def _date(moment: datetime) -> str:

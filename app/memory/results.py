@@ -168,4 +168,5 @@ def _result(query: SearchQuery, found: _Found, floor: float) -> SearchResult:
         marks=cut.marks,
         created_at=place.created_at,
         model=place.model,
+        is_shown=place.is_shown,
     )

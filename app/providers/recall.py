@@ -19,6 +19,7 @@ from app.domain.chat import (
 from app.domain.conversations import Role
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId
+from app.domain.links import link_to
 from app.domain.passages import PassageKind, SearchResult
 from app.domain.text import as_markdown, one_line
 
@@ -132,13 +133,20 @@ def _conversation(results: Sequence[SearchResult]) -> str:
     lines = [f"**{as_markdown(first.conversation_title)}** · {_date(first)}\n"]
     for result in results:
         question = one_line(result.user_question, _QUESTION_LIMIT_CHARS)
-        link = f"commonplace://{result.conversation_id}/{result.turn_number or 0}"
+        link = _link(result)
         other = "Summary of the conversation" if _is_summary(result) else "Open the turn"
         title = as_markdown(question) or other
         lines.append(f"[{title}]({link}) · {result.relevance:.0%}\n")
         quote = result.snippet.strip().replace("\n", "\n> ")
         lines.append(f"> {_quotable(quote)}\n")
     return "\n".join(lines) + "\n"
+
+
+def _link(result: SearchResult) -> str:
+    talk = result.conversation_id
+    assert talk is not None
+    number = result.turn_number or 0
+    return link_to(talk, number, result.exchange_id, is_shown=result.is_shown)
 
 
 def _date(result: SearchResult) -> str:

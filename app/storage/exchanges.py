@@ -1,10 +1,11 @@
 """Queries about exchanges and messages: the shown path, branches, the messages of a turn."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.domain.conversations import Conversation, Exchange, Message
 from app.domain.errors import NotFound
 from app.domain.ids import ExchangeId, MessageId
+from app.storage.conversations import conversation_with
 from app.storage.database import Connection
 from app.storage.rows import EXCHANGE_COLUMNS, MESSAGE_COLUMNS, exchange_of, message_of
 from app.storage.store import Store
@@ -30,6 +31,10 @@ class Exchanges:
             lambda cursor: exchanges_where(cursor, "id IN (SELECT unnest(?))", [wanted])
         )
         return {exchange.id: exchange for exchange in found}
+
+    def not_shown(self, ids: Collection[int]) -> set[ExchangeId]:
+        """Return those among `ids` that the shown path of their conversation does not hold."""
+        return self._store.read(lambda cursor: not_shown(cursor, ids)) if ids else set()
 
     def of(self, conversation_id: int) -> tuple[Exchange, ...]:
         """Return all exchanges of a conversation, of every branch, by id."""
@@ -101,6 +106,22 @@ def path_to(last: Exchange, exchanges: Iterable[Exchange]) -> tuple[Exchange, ..
         path.append(step)
         step = by_id.get(step.parent_id) if step.parent_id is not None else None
     return tuple(reversed(path))
+
+
+def not_shown(cursor: Connection, ids: Collection[int]) -> set[ExchangeId]:
+    """Return those of some exchanges that the shown path of their conversation does not hold."""
+    rows = cursor.execute(
+        "SELECT DISTINCT conversation_id FROM (SELECT conversation_id FROM exchange WHERE "
+        "conversation_id IN (SELECT conversation_id FROM exchange WHERE id IN (SELECT unnest(?))) "
+        "GROUP BY conversation_id, turn_number HAVING count(*) > 1)",
+        [list(ids)],
+    ).fetchall()
+    beside: set[ExchangeId] = set()
+    for (conversation_id,) in rows:  # those that have branches
+        every = exchanges_where(cursor, "conversation_id = ?", [conversation_id])
+        path = shown_path(conversation_with(cursor, conversation_id), every)
+        beside.update({each.id for each in every} - {each.id for each in path})
+    return beside.intersection(ids)
 
 
 def exchanges_where(cursor: Connection, condition: str, values: Sequence[object]) -> list[Exchange]:

@@ -12,6 +12,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, par
 from app.domain.passages import Part, PassageKind, PassageText
 from app.domain.turn_text import turn_parts
 from app.storage.database import Connection
+from app.storage.exchanges import not_shown
 from app.storage.passage_words import Words, words_of
 from app.storage.rows import blocks_of
 from app.storage.times import from_db
@@ -24,7 +25,8 @@ class PassagePlace:
     """Where a passage stands, for a result: its conversation and, of a turn, its exchange.
 
     Of a manual page, `conversation_title` is its own title and `source` what it is called: grep.1.
-    `first_message_id` is the message that began the turn; `turn_number` its place on its path.
+    `first_message_id` is the message that began the turn; `turn_number` its place on its path,
+    `is_shown` whether that is the one its conversation shows.
     """
 
     id: PassageId
@@ -38,6 +40,7 @@ class PassagePlace:
     first_message_id: MessageId | None
     model: str | None
     created_at: datetime
+    is_shown: bool = True
 
 
 def texts_of(cursor: Connection, ids: list[int]) -> list[PassageText]:
@@ -56,9 +59,16 @@ def shown_of(
         "SELECT id, turn_number, model FROM exchange WHERE id IN (SELECT unnest(?))", [wanted]
     ).fetchall()
     exchanges = {row[0]: (row[1], row[2]) for row in rows}
-    return {
-        head.id: (read.place(head, *exchanges.get(head.exchange_id, (None, None))), read.text(head))
+    beside = not_shown(cursor, wanted) if wanted else ()
+    places = (
+        replace(
+            read.place(head, *exchanges.get(head.exchange_id, (None, None))),
+            is_shown=head.exchange_id not in beside,
+        )
         for head in read.heads
+    )
+    return {
+        place.id: (place, read.text(head)) for place, head in zip(places, read.heads, strict=True)
     }
 
 

@@ -19,7 +19,7 @@ QUOTING_TOOLS = ("conversation_search", "memory_search", "fetch_conversation_det
 _LEARNED = ("fact", "memory")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"?')
 _NAME = re.compile(r"\*\*.*\*\* · ")
-_LINK = re.compile(r"\[.*\]\(commonplace://(\w+)/\d+\) · \d+%")
+_LINK = re.compile(r"\[.*\]\(commonplace://(\w+)/\d+(?:\?exchange=\d+)?\) · \d+%")
 _Json = Mapping[str, Any]
 
 

@@ -42,6 +42,8 @@ NUMBERS = {ExchangeId(each): number for each, number in ((500, 4), (600, 3), (70
         ("Message 12 tells.", [EARLIER]),
         ("See commonplace://1/2.", [EARLIER]),
         ("It was 871 or 700 in all; commonplace://80/0.", []),
+        ("As [you said](commonplace://60/3?exchange=600).", [TURN]),
+        ("As [you said](commonplace://60/3?exchange=601).", [TALK]),
         ("", []),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.links import Link
 from ui.rendering.links import LinkGate, LinkQuestion, Verdict, examine
 
 WEB = {
@@ -93,6 +94,7 @@ REFUSED = [
     "commonplace://",
     "commonplace://x/1",
     "commonplace://1/2/3",
+    "commonplace://1/2?exchange=x",
     "https://example.com/" + "a" * 9000,
     "",
 ]
@@ -105,7 +107,7 @@ class Outside:
     answer: bool | None = True
     asked: list[LinkQuestion] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
-    turns: list[tuple[int, int | None]] = field(default_factory=list)
+    turns: list[Link] = field(default_factory=list)
     refused: list[LinkQuestion] = field(default_factory=list)
 
     def gate(self) -> LinkGate:
@@ -116,8 +118,8 @@ class Outside:
         if self.answer is not None:
             answer(self.answer)
 
-    def _turn(self, conversation: int, turn: int | None) -> None:
-        self.turns.append((conversation, turn))
+    def _turn(self, link: Link) -> None:
+        self.turns.append(link)
 
 
 @pytest.mark.parametrize(("target", "address"), WEB.items())
@@ -199,7 +201,8 @@ def test_our_own_links_go_to_the_turn() -> None:
     gate = outside.gate()
     gate.follow("commonplace://12/3")
     gate.follow("commonplace://12")
-    assert outside.turns == [(12, 3), (12, None)]
+    gate.follow("commonplace://12/3?exchange=73")
+    assert outside.turns == [(12, 3, None), (12, None, None), (12, 3, 73)]
     assert outside.asked == []
 
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject, Qt, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QMessageBox
 
+from app.domain.links import Link
 from ui.rendering.links import LinkGate, LinkQuestion
 from ui.views.main_window import MainWindow
 
@@ -13,10 +14,10 @@ from ui.views.main_window import MainWindow
 class LinkController(QObject):
     """Gives the gate its dialogs.
 
-    `open_turn(conversation id, turn number or None)` shows a place of our own.
+    `open_turn(link)` shows a place of our own.
     """
 
-    def __init__(self, window: MainWindow, open_turn: Callable[[int, int | None], None]) -> None:
+    def __init__(self, window: MainWindow, open_turn: Callable[[Link], None]) -> None:
         super().__init__(window)
         self._window = window
         self.gate = LinkGate(self._ask, _open_url, open_turn, self._refuse)

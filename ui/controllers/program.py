@@ -9,10 +9,11 @@ from PySide6.QtWidgets import QInputDialog, QMessageBox
 
 from app.bootstrap import Services
 from app.chat.inspecting import Source
-from app.chat.places import parse_place
+from app.chat.places import parse_link
 from app.domain.conversations import Conversation
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId
+from app.domain.links import Link
 from app.domain.recalls import RecalledPlace
 from ui.bridge import Bridge
 from ui.controllers.background import BackgroundController
@@ -111,7 +112,7 @@ class Program(QObject):
         self.importing = ImportController(services, bridge, window, self.background)
         self.workers = WorkersController(services, bridge, window)
         self.privacy = PrivacyController(services, bridge, window, self.chat)
-        self.links = LinkController(window, self._open_numbered)
+        self.links = LinkController(window, self._open_link)
         self.commands = self._command_controller(appearance)
         self.chat.opened.connect(self.conversations.show_opened)
         self.chat.opened.connect(self._on_chat_opened)
@@ -219,15 +220,19 @@ class Program(QObject):
 
     def _on_place_entered(self, words: str) -> None:
         try:
-            conversation_id, turn = parse_place(words)
+            link = parse_link(words)
         except KnownError as error:
             self._window.chat.tell(error)
             return
-        self._open_numbered(conversation_id, turn)
+        self._open_link(link)
 
-    def _open_numbered(self, conversation_id: int, turn: int | None) -> None:
-        """Show a turn by its number on the shown path."""
-        self._bridge.start("open place", self._open_place(ConversationId(conversation_id), turn))
+    def _open_link(self, link: Link) -> None:
+        """Show a turn by its exchange, or by its number on the shown path."""
+        if link.exchange_id is not None:
+            self.open_turn(link.conversation_id, link.exchange_id)
+        else:
+            place = self._open_place(link.conversation_id, link.turn_number)
+            self._bridge.start("open place", place)
 
     async def _open_place(self, conversation_id: ConversationId, turn: int | None) -> None:
         try:

@@ -12,9 +12,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu
 
 from app.bootstrap import Services
-from app.chat.places import link_to
 from app.domain.errors import IndexUnavailable, KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_of
+from app.domain.links import link_to
 from app.domain.passages import PassageKind, SearchAnswer, SearchResult
 from app.index.query import parse_query
 from app.memory.overview import Embedded
@@ -225,9 +225,8 @@ class SearchController(QObject):
         conversation_id, exchange_id = result.conversation_id, result.exchange_id
         if conversation_id is not None and exchange_id is not None:
             turn = result.turn_number or 0
-            menu.addAction("Copy link to turn").triggered.connect(
-                lambda: self._copy_link(conversation_id, turn)
-            )
+            link = link_to(conversation_id, turn, exchange_id, is_shown=result.is_shown)
+            menu.addAction("Copy link to turn").triggered.connect(lambda: self._copy_link(link))
             called, query = f"{result.conversation_title}, turn {turn}", self._sidebar.query
             menu.addAction("Why does it stand here?\u2026").triggered.connect(
                 lambda: self._explain(exchange_id, called, query)
@@ -235,8 +234,7 @@ class SearchController(QObject):
         menu.popup(position)
         menu.aboutToHide.connect(menu.deleteLater)
 
-    def _copy_link(self, conversation_id: ConversationId, turn_number: int) -> None:
-        link = link_to(conversation_id, turn_number)
+    def _copy_link(self, link: str) -> None:
         QGuiApplication.clipboard().setText(link)
         self._window.chat.banner.tell(f"{link} was copied.", brief=True)
 

@@ -8,11 +8,11 @@ from PySide6.QtGui import QGuiApplication
 
 from app.bootstrap import Services
 from app.chat.library import ConversationView
-from app.chat.places import link_to
 from app.chat.reply import Reply
 from app.domain.conversations import Text
 from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId, MessageId
+from app.domain.links import link_to
 from ui.bridge import Bridge
 from ui.controllers.chatting import ChatController
 from ui.controllers.model_choice import ModelController

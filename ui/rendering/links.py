@@ -13,9 +13,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 from PySide6.QtCore import QUrl
 
+from app.domain.links import Link, link_of
+
 _MAX_CHARS = 8000
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_TURN = re.compile(r"commonplace://(\d{1,18})(?:/(\d{1,9}))?/?$", re.IGNORECASE)
 _WEB = re.compile(r"https?://(?P<authority>[^/?#]+)(?P<rest>.*)$", re.IGNORECASE)
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\\\u2028\u2029]")
 _HIDDEN = re.compile(
@@ -51,7 +52,7 @@ class LinkQuestion:
         site: `https://host:port`, or "mail"; what consent is remembered for.
         warnings: What may deceive about the target, in sentences; such a link is always asked for.
         reason: Why it is refused, a sentence; else empty.
-        turn: Conversation and turn of a link of our own; the turn may be None.
+        turn: What a link of our own names.
     """
 
     verdict: Verdict
@@ -59,7 +60,7 @@ class LinkQuestion:
     site: str = ""
     warnings: tuple[str, ...] = ()
     reason: str = ""
-    turn: tuple[int, int | None] | None = None
+    turn: Link | None = None
 
 
 def examine(target: str, label: str = "") -> LinkQuestion:
@@ -67,9 +68,8 @@ def examine(target: str, label: str = "") -> LinkQuestion:
     if len(target) > _MAX_CHARS:
         return _refused(target, "The link is absurdly long.")
     text = target.strip(" ")
-    if match := _TURN.match(text):
-        number = None if match[2] is None else int(match[2])
-        return LinkQuestion(Verdict.TURN, text, turn=(int(match[1]), number))
+    if link := link_of(text):
+        return LinkQuestion(Verdict.TURN, text, turn=link)
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _refused(target, "It is no complete address: it names no site.")
@@ -90,7 +90,7 @@ class LinkGate:
 
     Everything that leaves this class is injected, so it needs no dialog and no browser:
     `ask(question, answer)` shows the address and later calls `answer(True or False)`;
-    `open_url(address)` hands it to the system; `open_turn(conversation, turn)` goes to a turn;
+    `open_url(address)` hands it to the system; `open_turn(link)` goes to a turn;
     `refuse(question)` says why not.
     """
 
@@ -98,7 +98,7 @@ class LinkGate:
         self,
         ask: Callable[[LinkQuestion, Callable[[bool], None]], None],
         open_url: Callable[[str], None],
-        open_turn: Callable[[int, int | None], None],
+        open_turn: Callable[[Link], None],
         refuse: Callable[[LinkQuestion], None],
     ) -> None:
         self._ask = ask
@@ -113,7 +113,7 @@ class LinkGate:
         if question.verdict is Verdict.REFUSED:
             self._refuse(question)
         elif question.turn is not None:
-            self._open_turn(*question.turn)
+            self._open_turn(question.turn)
         elif question.site in self._allowed_sites and not question.warnings:
             self._open_url(question.address)
         else:

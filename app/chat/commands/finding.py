@@ -13,8 +13,9 @@ from app.chat.commands.values import (
     wrong_form,
 )
 from app.chat.library import Library
-from app.chat.places import link_to, name_of_page, parse_page, parse_place
+from app.chat.places import name_of_page, parse_link, parse_page
 from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
+from app.domain.links import link_to
 from app.domain.passages import PassageKind, SearchAnswer, SearchResult
 from app.domain.text import as_markdown, one_line
 from app.memory.index_sync import IndexSync
@@ -65,7 +66,10 @@ class Finding:
             return CommandOutput(action=self._action_for(self._results[int(given.rest) - 1]))
         if (page := parse_page(given.rest)) is not None:
             return CommandOutput(action=OpenPage(page, page))
-        conversation_id, turn = parse_place(given.rest)
+        conversation_id, turn, exchange_id = parse_link(given.rest)
+        if exchange_id is not None:
+            self._library.open(conversation_id, exchange_id)
+            return CommandOutput(action=OpenTurn(conversation_id, exchange_id))
         if turn is not None:
             exchange = self._library.exchange_at(conversation_id, turn)
             return CommandOutput(action=OpenTurn(conversation_id, exchange.id))
@@ -132,7 +136,9 @@ def _result_lines(number: int, result: SearchResult) -> str:
     """Return a result as an item of a numbered list, its title a link to its turn."""
     title = as_markdown(one_line(result.conversation_title, 100)) or "Untitled"
     if result.conversation_id is not None:
-        title = f"[{title}]({link_to(result.conversation_id, result.turn_number or 0)})"
+        turn, exchange = result.turn_number or 0, result.exchange_id
+        link = link_to(result.conversation_id, turn, exchange, is_shown=result.is_shown)
+        title = f"[{title}]({link})"
     weak = ", a weak match" if result.is_weak else ""
     day = f"{result.created_at.astimezone():%Y-%m-%d}"
     figures = (f"{result.relevance:.0%}{weak}", day, place_of(result))

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from app.chat.last_recall import LastRecall
-from app.chat.places import link_to
 from app.chat.previewing import Preview
+from app.domain.links import link_to
 from app.domain.passages import PassageKind
 from app.domain.recalls import RecalledPlace, RecallLayer
 from app.domain.text import as_markdown, one_line

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.chat.commands.values import Command, CommandOutput, Form, Given, wrong_form
-from app.chat.places import link_to
+from app.domain.links import link_to
 from app.domain.text import as_markdown
 from app.memory.facts import FactBook, fact_number
 from app.storage.facts import FactFilter, Facts, KnownFact
