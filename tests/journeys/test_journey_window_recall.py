@@ -120,6 +120,12 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     await user.sees("Answer of turn 6")
     await user.sees("This answer was asked before prompts were kept.")
 
+    # So does a link that names an exchange, whatever its number.
+    there = await user.ask(lambda services: services.exchanges.of(bicycle)[3].id)
+    user.program.links.follow(f"commonplace://{bicycle}/0?exchange={there}")
+    await user.until(lambda: is_highlighted(user.transcript, 3), "the turn of the exchange")
+    await user.sees("Answer of turn 3")
+
     # Never again.
     assert asking is not None
     user.program.open_conversation(asking)
