@@ -1,9 +1,12 @@
 """A database file as a whole: copied from one snapshot, read to its last value, recognised."""
 
 import logging
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 
@@ -12,7 +15,11 @@ from app.storage import migrations
 from app.storage.database import Connection, connect
 from app.storage.faults import of_duckdb
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
+_STILL_HELD = "Unique file handle conflict"  # DuckDB lets go of a file a moment after it is closed
+_LET_GO_TRIES = 40
+_LET_GO_S = 0.05
 # Stand-ins for columns that may not be NULL, so that only the keys are read.
 _CONSTANTS = {
     "BIGINT": "0",
@@ -52,7 +59,7 @@ def verify(path: Path, counts: dict[str, int] | None = None) -> Image:
     Raises StorageError when that fails or a table does not hold as many rows as `counts` says.
     """
     try:
-        connection = connect(path, path.parent, read_only=True)
+        connection = _once_let_go(lambda: connect(path, path.parent, read_only=True))
         try:
             found = read_everything(connection)
             image = recognised(connection)
@@ -132,7 +139,7 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
     quoted = str(target).replace("'", "''")
     try:
         source = _first(connection, "SELECT current_database()")
-        connection.execute(f"ATTACH '{quoted}' AS backup_target")
+        _once_let_go(lambda: connection.execute(f"ATTACH '{quoted}' AS backup_target"))
         try:
             connection.execute("BEGIN")
             position = int(str(_first(connection, "SELECT position FROM state")))
@@ -147,8 +154,7 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
             # After an error nothing may be open any more, nor attached.
             with suppress(duckdb.Error):
                 connection.execute("ROLLBACK")
-            with suppress(duckdb.Error):
-                connection.execute("DETACH backup_target")
+            _detach(connection)
     except duckdb.InterruptException as error:
         raise Cancelled("The copying was broken off") from error
     except duckdb.Error as error:
@@ -157,6 +163,31 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
         # Detaching folds in what is left of the log, and says nothing when there is no room for it.
         raise DiskFull("There is no room on the disk for a copy", "Free some space.")
     return position, counts
+
+
+def _detach(connection: Connection) -> None:
+    """Detach the copy, whoever interrupts that too."""
+    for _ in range(_LET_GO_TRIES):
+        try:
+            connection.execute("DETACH backup_target")
+        except duckdb.InterruptException:
+            time.sleep(0.001)
+        except duckdb.Error:
+            return
+        else:
+            return
+
+
+def _once_let_go(opens: Callable[[], T]) -> T:
+    """Return what `opens` does with a file, tried again while the last one to have it lets go."""
+    for _ in range(_LET_GO_TRIES):
+        try:
+            return opens()
+        except duckdb.Error as error:
+            if _STILL_HELD not in str(error):
+                raise
+        time.sleep(_LET_GO_S)
+    return opens()
 
 
 def remove(path: Path) -> None:
