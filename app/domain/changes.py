@@ -137,8 +137,36 @@ class DraftPut:
 
 
 @dataclass(frozen=True, slots=True)
+class SpendHeld:
+    """A request that is about to be sent, with the most it may take and cost; None is unknown.
+
+    `SpendAdded` with its uid, or `SpendFreed`, ends it. One that a start finds was cut off by the end
+    of a program: it may have been paid for, so it becomes spend.
+    """
+
+    uid: str
+    at: datetime
+    purpose: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpendFreed:
+    """A request that was held and cost nothing: nothing was sent, or the server refused it."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class SpendAdded:
-    """One paid request. `purpose` is "chat" or a worker's name; cost None is an unknown price."""
+    """One paid request. `purpose` is "chat" or a worker's name; cost None is an unknown price.
+
+    `held` is the uid of the `SpendHeld` that it ends, "" without one. `is_estimated` when the request
+    was interrupted, so that what it cost is not known but only bounded.
+    """
 
     at: datetime
     purpose: str
@@ -148,6 +176,8 @@ class SpendAdded:
     cached_tokens: int
     cost_usd: float | None
     exchange_id: ExchangeId | None = None
+    held: str = ""
+    is_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +304,8 @@ Change = (
     | ProviderPut
     | SummaryPut
     | DraftPut
+    | SpendHeld
+    | SpendFreed
     | SpendAdded
     | ReplyGrew
     | FactPut

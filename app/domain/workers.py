@@ -27,10 +27,14 @@ class WorkerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What was used: requests' tokens and their price. `cost_usd` is None if any price is unknown."""
+    """What was used: requests' tokens and their price. `cost_usd` is None if any price is unknown.
+
+    `estimated_usd` is the part of it that interrupted requests may have cost at most.
+    """
 
     tokens: int = 0
     cost_usd: float | None = 0.0
+    estimated_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

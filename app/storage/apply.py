@@ -28,8 +28,9 @@ _REPLACE = "INSERT OR REPLACE"
 _IGNORE = "INSERT OR IGNORE"
 _SPEND_COLUMNS = (
     "position, place, spent_at, purpose, model, input_tokens, output_tokens, cached_tokens, cost_usd, "
-    "exchange_id"
+    "estimated, exchange_id"
 )
+_HELD_COLUMNS = "uid, position, held_at, purpose, model, input_tokens, output_tokens, cost_usd"
 _HASH = PASSAGE_COLUMNS.split(", ").index("content_hash")
 _PROVIDER_COLUMNS = "name, kind, base_url, key_env, allow_plain_http"
 _SUMMARY_COLUMNS = "kind, source_id, made_at, conversation_id, text, model, source_hash, latest"
@@ -247,6 +248,7 @@ def _write_spend(connection: Connection, fold: Fold) -> None:
     present = _existing(connection, "exchange", fold.exchanges, named)
     rows = [row if row[-1] in present else (*row[:-1], None) for row in fold.spend]
     insert_rows(connection, "spend", _SPEND_COLUMNS, rows, _REPLACE)
+    _write_named(connection, "spend_held", _HELD_COLUMNS, "uid", fold.held)
 
 
 def _erase(connection: Connection, forgotten: dict[int, int]) -> None:

@@ -22,6 +22,8 @@ from app.domain.changes import (
     ReplyGrew,
     SettingPut,
     SpendAdded,
+    SpendFreed,
+    SpendHeld,
     SummaryPut,
     TagsChanged,
 )
@@ -64,6 +66,7 @@ class Fold:
     latest_summaries: dict[tuple[str, int], Any] = field(default_factory=dict)
     drafts: dict[int, Row] = field(default_factory=dict)
     spend: list[Row] = field(default_factory=list)
+    held: dict[str, Row | None] = field(default_factory=dict)
     learned: Learned = field(default_factory=Learned)
     forgotten: dict[int, int] = field(default_factory=dict)
     running_message: int = 0
@@ -181,9 +184,23 @@ def _spend(fold: Fold, change: SpendAdded, position: int, place: int) -> None:
     fold.spend.append(
         (
             position, place, to_db(change.at), change.purpose, change.model, change.input_tokens,
-            change.output_tokens, change.cached_tokens, change.cost_usd, change.exchange_id,
+            change.output_tokens, change.cached_tokens, change.cost_usd, change.is_estimated,
+            change.exchange_id,
         )
     )  # fmt: skip
+    if change.held:
+        fold.held[change.held] = None
+
+
+def _held(fold: Fold, change: SpendHeld, position: int, _place: int) -> None:
+    fold.held[change.uid] = (
+        change.uid, position, to_db(change.at), change.purpose, change.model, change.input_tokens,
+        change.output_tokens, change.cost_usd,
+    )  # fmt: skip
+
+
+def _freed(fold: Fold, change: SpendFreed, _position: int, _place: int) -> None:
+    fold.held[change.uid] = None
 
 
 def _reply(fold: Fold, change: ReplyGrew, _position: int, _place: int) -> None:
@@ -207,6 +224,8 @@ _FOLDERS: dict[type, Callable[[Fold, Any, int, int], None]] = {
     ProviderPut: _provider,
     SummaryPut: _summary,
     DraftPut: _draft,
+    SpendHeld: _held,
+    SpendFreed: _freed,
     SpendAdded: _spend,
     ReplyGrew: _reply,
     ConversationForgotten: _forgotten,

@@ -193,6 +193,14 @@ RULES: Sequence[Rule] = (
         "spend", "exchange_id", "exchange", "Money was spent on exchange {}, which does not exist.",
         "UPDATE spend SET exchange_id = NULL WHERE exchange_id IN (SELECT unnest($1))",
     ),
+    Rule(
+        "The spend of record {} is less than nothing.",
+        "SELECT position FROM spend WHERE cost_usd < 0 OR input_tokens < 0 OR output_tokens < 0",
+    ),
+    Rule(
+        "The request {} is on record as under way for over a day; the next start counts it as spend.",
+        "SELECT uid FROM spend_held WHERE epoch_ms(held_at) < epoch_ms(now()) - 86_400_000",
+    ),
     *LEARNED_RULES,
     # -- counters
     *(
@@ -206,7 +214,8 @@ RULES: Sequence[Rule] = (
     Rule(
         "The database's position is behind the record {}, which it holds.",
         "SELECT max(p) FROM (SELECT max(position) AS p FROM exchange UNION ALL "
-        "SELECT max(position) FROM passage UNION ALL SELECT max(position) FROM spend) "
+        "SELECT max(position) FROM passage UNION ALL SELECT max(position) FROM spend UNION ALL "
+        "SELECT max(position) FROM spend_held) "
         "HAVING max(p) > (SELECT max(position) FROM state)",
     ),
     Rule("The database has {} rows of state instead of one.",

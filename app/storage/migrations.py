@@ -128,7 +128,15 @@ _RECALLED = _script(
     "ALTER TABLE conversation ADD COLUMN recalls BOOLEAN DEFAULT true",
 )
 
-STEPS: Sequence[Step] = (_FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED)
+# Requests under way, each with the most it may cost; and spend that is only estimated so.
+_HELD_SPEND = _script(
+    """CREATE TABLE spend_held (uid VARCHAR PRIMARY KEY, position BIGINT NOT NULL,
+       held_at TIMESTAMP NOT NULL, purpose VARCHAR NOT NULL, model VARCHAR NOT NULL,
+       input_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL, cost_usd DOUBLE)""",
+    "ALTER TABLE spend ADD COLUMN estimated BOOLEAN DEFAULT false",
+)
+
+STEPS: Sequence[Step] = (_FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND)
 CURRENT_VERSION = len(STEPS)
 
 

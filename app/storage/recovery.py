@@ -6,7 +6,8 @@
 3. What cannot be used is set aside (never deleted) and the newest verified backup takes its place;
    without one, an empty database.
 4. Bring the schema up to date, with a backup first.
-5. Replay the journal past the image's position; end the replies that were running.
+5. Replay the journal past the image's position; end the replies that were running, and count what
+   requests under way may have cost.
 What was done is told in `Store.notices`.
 """
 
@@ -18,6 +19,7 @@ from app.storage.apply import read_state
 from app.storage.backup import backups_of, try_backup
 from app.storage.database import Database
 from app.storage.faults import of_system
+from app.storage.held_spend import end_held_spend
 from app.storage.ids import IdAllocator
 from app.storage.interrupted import end_running_replies
 from app.storage.journal import Journal, first_position
@@ -110,8 +112,9 @@ def _told(replayed: Replayed, restored: bool) -> list[str]:
 def _end_running(store: Store, opening: Opening) -> None:
     try:
         ended = end_running_replies(store)
+        end_held_spend(store)
     except KnownError as error:
-        _log.warning("the replies that were running cannot be ended now: %s", error)
+        _log.warning("what was under way cannot be ended now: %s", error)
         return
     if ended:
         words = "A reply was" if ended == 1 else f"{ended} replies were"

@@ -1,6 +1,6 @@
 """Queries about money and tokens spent: by purpose, model, local day and month."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -16,17 +16,27 @@ _BIN_S = 900  # every time zone is a multiple of this away from UTC
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What requests came to. `known_usd` leaves out `unknown` of them, whose price is not known."""
+    """What requests came to. `known_usd` leaves out `unknown` of them, whose price is not known.
+
+    Among them are `interrupted` ones, for `estimated_usd` at most.
+    """
 
     requests: int = 0
     tokens: int = 0
     known_usd: float = 0.0
     unknown: int = 0
+    interrupted: int = 0
+    estimated_usd: float = 0.0
 
     @property
     def cost_usd(self) -> float | None:
         """The sum, None when a price in it is unknown."""
         return None if self.unknown else self.known_usd
+
+    @property
+    def ledger(self) -> Ledger:
+        """The same as a worker's ledger."""
+        return Ledger(self.tokens, self.cost_usd, self.estimated_usd)
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(
@@ -34,6 +44,8 @@ class Spent:
             self.tokens + other.tokens,
             self.known_usd + other.known_usd,
             self.unknown + other.unknown,
+            self.interrupted + other.interrupted,
+            self.estimated_usd + other.estimated_usd,
         )
 
 
@@ -55,20 +67,11 @@ class Spending:
 
     def all_time(self, purpose: str) -> Ledger:
         """Return all that was spent on "chat" or for a worker; the cost is None if any is unknown."""
-        row = self._store.read(
-            lambda cursor: cursor.execute(
-                "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_usd), 0), "
-                "count(*) = count(cost_usd) FROM spend WHERE purpose = ?",
-                [purpose],
-            ).fetchone()
-        )
-        tokens, cost_usd, all_known = row or (0, 0.0, True)
-        return Ledger(int(tokens), float(cost_usd) if all_known else None)
+        return self._spent("purpose = ?", purpose).ledger
 
     def on(self, purpose: str, moment: datetime) -> Ledger:
         """Return what was spent on "chat" or for a worker since a moment."""
-        spent = self._spent("spent_at >= ? AND purpose = ?", to_db(moment), purpose)
-        return Ledger(spent.tokens, spent.cost_usd)
+        return self._spent("spent_at >= ? AND purpose = ?", to_db(moment), purpose).ledger
 
     def since(self, moment: datetime) -> Spent:
         """Return all that was spent since a moment, chats included."""
@@ -112,12 +115,13 @@ class Spending:
                 f"SELECT {_SUMS} FROM spend WHERE {condition}", [*values]
             ).fetchone()
         )
-        return _spent_of(row or (0, 0, 0.0, 0))
+        return _spent_of(row or (0, 0, 0.0, 0, 0, 0.0))
 
 
 _SUMS = (
     "count(*), coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_usd), 0), "
-    "count(*) - count(cost_usd)"
+    "count(*) - count(cost_usd), count(*) FILTER (estimated), "
+    "coalesce(sum(cost_usd) FILTER (estimated), 0)"
 )
 
 
@@ -139,6 +143,9 @@ def _binned(cursor: Connection, since: datetime) -> list[tuple[datetime, str, st
     return [(at, purpose, model, _spent_of(sums)) for at, purpose, model, *sums in rows]
 
 
-def _spent_of(sums: tuple[int, int, float, int] | list[float]) -> Spent:
-    requests, tokens, known_usd, unknown = sums
-    return Spent(int(requests), int(tokens), float(known_usd), int(unknown))
+def _spent_of(sums: Sequence[float]) -> Spent:
+    requests, tokens, known_usd, unknown, interrupted, estimated_usd = sums
+    return Spent(
+        int(requests), int(tokens), float(known_usd), int(unknown), int(interrupted),
+        float(estimated_usd),
+    )  # fmt: skip

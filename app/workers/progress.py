@@ -155,4 +155,5 @@ def plus(first: Ledger, second: Ledger) -> Ledger:
         if first.cost_usd is None or second.cost_usd is None
         else first.cost_usd + second.cost_usd
     )
-    return Ledger(first.tokens + second.tokens, cost)
+    estimated_usd = first.estimated_usd + second.estimated_usd
+    return Ledger(first.tokens + second.tokens, cost, estimated_usd)

@@ -66,4 +66,5 @@ def ledger_of(spent: Sequence[SpendAdded]) -> Ledger:
     """Return what requests did cost together; the price of one unknown makes it unknown."""
     prices = [each.cost_usd for each in spent]
     tokens = sum(each.input_tokens + each.output_tokens for each in spent)
-    return Ledger(tokens, None if None in prices else sum(filter(None, prices)))
+    estimated_usd = sum(each.cost_usd or 0.0 for each in spent if each.is_estimated)
+    return Ledger(tokens, None if None in prices else sum(filter(None, prices)), estimated_usd)

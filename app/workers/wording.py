@@ -160,10 +160,11 @@ def money_words(usd: float | None) -> str:
 
 
 def spent_words(spent: Spent) -> str:
-    """Return what was spent: the known part, and that there is an unknown one."""
-    if not spent.unknown:
-        return money_words(spent.known_usd)
-    return f"{money_words(spent.known_usd)} + unknown" if spent.known_usd else "unknown"
+    """Return what was spent: the known part, that there is an unknown one, what is estimated."""
+    words = money_words(spent.known_usd)
+    if spent.unknown:
+        words = f"{words} + unknown" if spent.known_usd else "unknown"
+    return words + _estimated_words(spent.estimated_usd)
 
 
 def counted(count: int, noun: str) -> str:
@@ -226,11 +227,20 @@ def _ledger_words(status: WorkerStatus) -> str:
 def _spend_words(ledger: Ledger) -> str:
     cost = ledger.cost_usd
     money = "cost unknown" if cost is None else f"${cost:.2f}"
-    return f"{ledger.tokens:,} tokens, {money}"
+    return f"{ledger.tokens:,} tokens, {money}{_estimated_words(ledger.estimated_usd)}"
+
+
+def _estimated_words(usd: float) -> str:
+    """Return what of an amount requests may have cost that a kill or a cut interrupted."""
+    if not usd:
+        return ""
+    most = f"${usd:.2f}" if usd >= _CENT_USD else "under $0.01"
+    return f" ({most} of it interrupted, estimated)"
 
 
 def _clock_words(at: datetime) -> str:
     return f"{at.astimezone():%H:%M:%S}"
 
 
+_CENT_USD = 0.01
 _DOT = " \N{MIDDLE DOT} "

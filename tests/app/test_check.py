@@ -82,6 +82,8 @@ WRONGS = [
     ("UPDATE origin SET local_id = 99 WHERE kind = 'conversation'", "An import names the conversation 99", True),
     ("UPDATE origin SET local_id = 99 WHERE kind = 'message'", "An import names the message 99", True),
     ("UPDATE spend SET exchange_id = 99", "Money was spent on exchange 99", True),
+    ("UPDATE spend SET cost_usd = -0.1", "is less than nothing", False),
+    ("INSERT INTO spend_held VALUES ('x', 1, '2026-01-01', 'w', 'm', 1, 1, NULL)", "The request x is on record as under way", False),
     ("INSERT INTO space VALUES ('lost', 3, 8, 'm', '2026-01-01', NULL, NULL)", "The embedding space lost has no table", True),
     ("UPDATE fact SET uid = 'same'", "The uid same is that of two facts", False),
     ("UPDATE fact SET conversation_id = 99 WHERE id = 4", "The fact 4 is from a conversation", True),

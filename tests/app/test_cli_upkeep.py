@@ -159,7 +159,7 @@ def test_status_as_json_has_the_documented_fields(cli: CommandLine) -> None:
     assert document["database_bytes"] > 0
     assert document["spend"] == {
         "today_usd": 0.0, "month_usd": 0.0, "today_known_usd": 0.0, "month_known_usd": 0.0,
-        "this_month": [], "by_month": [],
+        "today_estimated_usd": 0.0, "month_estimated_usd": 0.0, "this_month": [], "by_month": [],
     }  # fmt: skip
 
 

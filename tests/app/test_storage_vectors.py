@@ -475,6 +475,7 @@ def test_the_first_schema_is_brought_to_one_with_spaces_with_a_backup_first(data
         for table in later:
             file.execute(f"DROP TABLE {table}")
         file.execute("ALTER TABLE conversation DROP COLUMN recalls")
+        file.execute("ALTER TABLE spend DROP COLUMN estimated")
         file.execute("UPDATE meta SET value = '1' WHERE key = 'schema_version'")
     with opened(data_dir) as store:
         after = tables(store)

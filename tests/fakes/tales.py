@@ -20,6 +20,8 @@ from app.domain.changes import (
     ReplyGrew,
     SettingPut,
     SpendAdded,
+    SpendFreed,
+    SpendHeld,
     SummaryPut,
     TagsChanged,
 )
@@ -58,7 +60,7 @@ class Tale:
         always = [self.begin, self.setting, self.provider, self.draft]
         later = [
             self.turn, self.turn, self.edit, self.edit, self.put_again, self.retry, self.tag,
-            self.summary, self.spend, self.grow, self.origin, self.replace_passage, self.forget,
+            self.summary, self.spend, self.held, self.grow, self.origin, self.replace_passage, self.forget,
         ]  # fmt: skip
         kinds: list[Callable[[], tuple[Change, ...]]] = (
             [*always, *later] if self.conversations else [*always, self.spend]
@@ -158,6 +160,16 @@ class Tale:
         exchange = self.some_exchange()
         named = None if exchange is None else exchange.id
         return (SpendAdded(self.moment(), "chat", "m", 1, 2, 0, None, named),) * 2
+
+    def held(self) -> tuple[Change, ...]:
+        """Hold a request, and end one or two, which perhaps never was."""
+        uid, another = (self.draw(st.sampled_from("xyz")) for _ in range(2))
+        at = self.moment()
+        paid = SpendAdded(
+            at, "w", "m", 1, 2, 0, 0.1, held=another, is_estimated=self.draw(st.booleans())
+        )
+        ends = self.draw(st.sampled_from([(), (SpendFreed(another),), (paid,)]))
+        return (SpendHeld(uid, at, "w", "m", 1, 2, 0.1), *ends)
 
     def grow(self) -> tuple[Change, ...]:
         exchange = self.some_exchange()

@@ -234,6 +234,8 @@ def _spend(services: Services, overview: Overview) -> dict[str, Any]:
         "month_usd": overview.spent_month.cost_usd,
         "today_known_usd": overview.spent_today.known_usd,
         "month_known_usd": overview.spent_month.known_usd,
+        "today_estimated_usd": overview.spent_today.estimated_usd,
+        "month_estimated_usd": overview.spent_month.estimated_usd,
         "this_month": [
             {"day": row.day.isoformat(), **_spent_row(row.purpose, row.model, row.spent)}
             for row in rows
@@ -254,6 +256,8 @@ def _spent_row(purpose: str, model: str, spent: Spent) -> dict[str, Any]:
         "tokens": spent.tokens,
         "known_usd": spent.known_usd,
         "unknown_requests": spent.unknown,
+        "interrupted_requests": spent.interrupted,
+        "estimated_usd": spent.estimated_usd,
     }
 
 
