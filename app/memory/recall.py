@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
+from types import MappingProxyType
 
 from app.domain.errors import Cancelled, KnownError, MemoryOff
 from app.domain.facts import FactCategory, Memory
@@ -33,7 +35,7 @@ from app.memory.found_turns import FoundTurns, match_of
 from app.memory.results import Results
 from app.memory.search import Scope, SearchService
 from app.storage.conversations import Conversations
-from app.storage.facts import Facts
+from app.storage.facts import Facts, KnownFact
 from app.storage.feedback import Feedback
 from app.storage.memories import ArchivalMemories
 from app.storage.passages import Passages
@@ -112,10 +114,11 @@ class RecallService:
     def quotable(
         self, question: str, conversation_id: ConversationId, limit: int
     ) -> Sequence[SearchResult]:
-        """Return the best turns for a question asked in a conversation, for the Recall model.
+        """Return what answers a question asked in a conversation best, for the Recall model.
 
-        By the same rules as `retrieve`; `is_weak` marks those that no prompt would be given. Raises
-        MemoryOff where memory is not used, and KnownError, for whoever asks is told.
+        At most `limit` turns, and half as many facts and saved texts together, by the same rules as
+        `retrieve`; `is_weak` marks those that no prompt would be given. Raises MemoryOff where
+        memory is not used, and KnownError, for whoever asks is told.
         """
         asked_in = self._conversations.by_ids([conversation_id]).get(conversation_id)
         if not is_recall_on(asked_in):
@@ -126,8 +129,13 @@ class RecallService:
         verdicts = self._feedback.verdicts()
         scope = self._past(conversation_id, verdicts, with_archived=False)
         ranked = self._finder.ranked(asking, scope)
-        kept = weighed(ranked, verdicts, {}, 0.0, datetime.now(UTC))
-        return self._results.of(replace(asking.query, limit=limit), kept)
+        known = self._known_ranked(asking, _refused(verdicts), limit)
+        facts = self._facts.by_ids(passage_of(each.part_id) for each in known)
+        now = datetime.now(UTC)
+        said = weighed(ranked, verdicts, {}, 0.0, now), limit
+        kept = weighed(known, _with_pins(verdicts, facts), {}, 0.0, now), limit // 2
+        results = chain(*self._results.of_each(asking.query, [kept, said]))
+        return sorted(results, key=lambda each: -each.relevance)
 
     # -- the parts
 
@@ -185,18 +193,11 @@ class RecallService:
         limit = retrieval.options.fact_limit
         if not limit:
             return
-        sides = self._search.standing().sides
-        ranked: list[Ranked] = []
-        for kind in _KNOWN:
-            scope = Scope(sides[kind].without(retrieval.refused), IdSet(), kind=kind)
-            if len(scope.allowed or ()):
-                found_here = self._finder.ranked(asking, scope, _OF_FACTS)
-                ranked += by_passage(found_here, limit + _FACTS_CONSIDERED)
+        ranked = self._known_ranked(asking, retrieval.refused, limit)
         heads = self._reads.heads(passage_of(each.part_id) for each in ranked)
         known = self._facts.by_ids(passage_of(each.part_id) for each in ranked)
         saved = self._saved(heads)
-        pinned = {each for each, there in known.items() if there.fact.pinned}
-        best = retrieval.weighed(ranked, heads, pinned)[: limit + SPARE]
+        best = retrieval.weighed(ranked, heads, known)[: limit + SPARE]
         found = []
         for each in best:
             passage = passage_of(each.part_id)
@@ -219,6 +220,17 @@ class RecallService:
                     )
                 )  # fmt: skip
         retrieval.found = replace(retrieval.found, facts=tuple(found))
+
+    def _known_ranked(self, asking: Asking, refused: IdSet, limit: int) -> list[Ranked]:
+        """Return facts and saved texts, each kind best first, with more than the `limit` of either."""
+        sides = self._search.standing().sides
+        ranked: list[Ranked] = []
+        for kind in _KNOWN:
+            scope = Scope(sides[kind].without(refused), IdSet(), kind=kind)
+            if len(scope.allowed or ()):
+                found_here = self._finder.ranked(asking, scope, _OF_FACTS)
+                ranked += by_passage(found_here, limit + _FACTS_CONSIDERED)
+        return ranked
 
     def _saved(self, heads: Mapping[PassageId, Head]) -> Mapping[PassageId, Memory]:
         """Return the saved texts among passages."""
@@ -294,16 +306,24 @@ class _Retrieval:
         self,
         ranked: Sequence[Ranked],
         heads: Mapping[PassageId, Head],
-        pinned: Iterable[PassageId] = (),
+        facts: Mapping[PassageId, KnownFact] = MappingProxyType({}),
     ) -> list[Ranked]:
-        """Return a ranking after votes and age; a pin counts as a vote where none was given."""
+        """Return a ranking after votes and age."""
         said_at = {each: head.created_at for each, head in heads.items()}
-        verdicts = dict.fromkeys(pinned, Verdict.UP) | dict(self.verdicts)
+        verdicts = _with_pins(self.verdicts, facts)
         return weighed(ranked, verdicts, said_at, self.options.half_life_days, datetime.now(UTC))
 
 
 def _refused(verdicts: Mapping[PassageId, Verdict]) -> IdSet:
     return IdSet({each for each, verdict in verdicts.items() if verdict is Verdict.NEVER})
+
+
+def _with_pins(
+    verdicts: Mapping[PassageId, Verdict], facts: Mapping[PassageId, KnownFact]
+) -> Mapping[PassageId, Verdict]:
+    """Return the votes; a fact's pin counts as one where none was given."""
+    pinned = (each for each, known in facts.items() if known.fact.pinned)
+    return dict.fromkeys(pinned, Verdict.UP) | dict(verdicts)
 
 
 _Find = tuple[Ranked, Head]

@@ -1,11 +1,11 @@
 """Recall, the built-in model: no network, no language model, only what the book holds.
 
-It answers with the best passages, quoted, dated and linked, and says plainly what it is.
+It answers with the best passages, quoted, dated and linked, and says plainly what it is. The form is
+read again by `app.storage.quotes`, when something that was quoted is forgotten.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from itertools import groupby
 
 from app.domain.chat import (
     ChatRequest,
@@ -30,6 +30,12 @@ _MAYBE = 0.3  # relevance: below what recall takes, but right as often as not
 _LEAST = 0.035  # relevance: what is less has nothing to do with the question
 _QUESTION_LIMIT_CHARS = 160
 _ANSWERS_KEPT = 16
+_SAID = "conversations"
+_PLACES = {PassageKind.MEMORY: "saved memories"}
+_KNOWN = {
+    PassageKind.FACT: "**Facts** · learned from what was said",
+    PassageKind.MEMORY: "**Saved memories** · kept on purpose",
+}
 _NO_MODEL = (
     "*Recall answered, not a language model. Choose a model above or in Settings to talk to one.*"
 )
@@ -40,8 +46,8 @@ FindPassages = Callable[[str, ConversationId, int], Sequence[SearchResult]]
 class RecallModel:
     """Answers from the book.
 
-    `find(question, conversation to leave out, limit)` returns results best first; it may block,
-    and raise MemoryOff.
+    `find(question, conversation to leave out, limit)` returns results best first, turns, facts and
+    saved memories; it may block, and raise MemoryOff.
     """
 
     name = RECALL
@@ -97,7 +103,7 @@ def _quoted(found: Sequence[SearchResult]) -> Sequence[SearchResult]:
         or [each for each in found if each.relevance >= _MAYBE][:_NEAREST]
         or [each for each in found if each.relevance >= _LEAST][:_NEAREST]
     )
-    told = {each.conversation_id for each in fitting if not _is_summary(each)}
+    told = {each.conversation_id for each in fitting if each.kind is PassageKind.TURN}
     return [each for each in fitting if not (_is_summary(each) and each.conversation_id in told)]
 
 
@@ -105,12 +111,14 @@ def _is_summary(result: SearchResult) -> bool:
     return result.kind is PassageKind.CONVERSATION_SUMMARY
 
 
-def _opening(best: SearchResult) -> str:
+def _opening(quoted: Sequence[SearchResult]) -> str:
+    best = quoted[0]
+    where = " and ".join(dict.fromkeys(_PLACES.get(each.kind, _SAID) for each in quoted))
     if not best.is_weak:
-        return "From your conversations:\n\n"
+        return f"From your {where}:\n\n"
     if best.relevance >= _MAYBE:
-        return "This may be it, from your conversations:\n\n"
-    return "Nothing fits well. The nearest in your conversations:\n\n"
+        return f"This may be it, from your {where}:\n\n"
+    return f"Nothing fits well. The nearest in your {where}:\n\n"
 
 
 def _answer(quoted: Sequence[SearchResult]) -> list[str]:
@@ -120,26 +128,36 @@ def _answer(quoted: Sequence[SearchResult]) -> list[str]:
             "Import your past chats, or ask with other words.\n\n",
             _NO_MODEL,
         ]
-    parts = [_opening(quoted[0])]
-    order = {result.conversation_id: place for place, result in reversed(list(enumerate(quoted)))}
-    grouped = sorted(quoted, key=lambda result: order[result.conversation_id])
-    for _, group in groupby(grouped, key=lambda result: result.conversation_id):
-        parts.append(_conversation(list(group)))
-    return [*parts, _NO_MODEL]
+    sections: dict[object, list[SearchResult]] = {}
+    for each in quoted:
+        sections.setdefault(_section_of(each), []).append(each)
+    return [_opening(quoted), *map(_section, sections.values()), _NO_MODEL]
 
 
-def _conversation(results: Sequence[SearchResult]) -> str:
+def _section_of(result: SearchResult) -> object:
+    return result.kind if result.kind in _KNOWN else result.conversation_id
+
+
+def _section(results: Sequence[SearchResult]) -> str:
     first = results[0]
-    lines = [f"**{as_markdown(first.conversation_title)}** · {_date(first)}\n"]
+    title = as_markdown(first.conversation_title)
+    lines = [f"{_KNOWN.get(first.kind) or f'**{title}** · {_date(first)}'}\n"]
     for result in results:
-        question = one_line(result.user_question, _QUESTION_LIMIT_CHARS)
-        link = _link(result)
-        other = "Summary of the conversation" if _is_summary(result) else "Open the turn"
-        title = as_markdown(question) or other
-        lines.append(f"[{title}]({link}) · {result.relevance:.0%}\n")
+        lines.append(f"{_source(result)} · {result.relevance:.0%}\n")
         quote = result.snippet.strip().replace("\n", "\n> ")
         lines.append(f"> {_quotable(quote)}\n")
     return "\n".join(lines) + "\n"
+
+
+def _source(result: SearchResult) -> str:
+    """Return where a quote is from: linked, but for what was kept outside of any conversation."""
+    if result.kind in _KNOWN:
+        title = f"{result.kind.capitalize()} {result.passage_id} · {_date(result)}"
+    else:
+        question = one_line(result.user_question, _QUESTION_LIMIT_CHARS)
+        other = "Summary of the conversation" if _is_summary(result) else "Open the turn"
+        title = as_markdown(question) or other
+    return title if result.conversation_id is None else f"[{title}]({_link(result)})"
 
 
 def _link(result: SearchResult) -> str:

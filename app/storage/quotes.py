@@ -1,12 +1,13 @@
 """Quotes taken out of what tools and Recall answered, when what they quote is forgotten. Pure.
 
 Tools about memory answer in JSON with a line for each thing found (`app.chat.tools.quoting`), so
-lines are looked at one by one; Recall answers in Markdown with a link under each conversation's name.
+lines are looked at one by one; Recall answers in Markdown, in sections with a line above each quote:
+a link, or what was learned or saved by its id.
 """
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -19,7 +20,9 @@ QUOTING_TOOLS = ("conversation_search", "memory_search", "fetch_conversation_det
 _LEARNED = ("fact", "memory")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"?')
 _NAME = re.compile(r"\*\*.*\*\* · ")
-_LINK = re.compile(r"\[.*\]\(commonplace://(\w+)/\d+(?:\?exchange=\d+)?\) · \d+%")
+_KNOWN = r"(?:Fact|Memory) (\d+) · [^\[\]]+"
+_LINK = r"commonplace://(\w+)/\d+(?:\?exchange=\d+)?"
+_SOURCE = re.compile(rf"(?:\[(?:{_KNOWN}|.*)\]\({_LINK}\)|{_KNOWN}) · \d+%")
 _Json = Mapping[str, Any]
 
 
@@ -138,12 +141,12 @@ def answer_without(text: str, host: Host) -> str:
 
 
 def _in_section(line: str) -> bool:
-    return not line or line.startswith("> ") or line == ">" or _LINK.match(line) is not None
+    return not line or line.startswith("> ") or line == ">" or _SOURCE.match(line) is not None
 
 
 def _section_without(section: list[str], host: Host) -> list[str]:
-    """Return a conversation's name and quotes without those that leave, or a line in their place."""
-    starts = [place for place, line in enumerate(section) if _LINK.match(line)]
+    """Return a section's name and quotes without those that leave, or a line in their place."""
+    starts = [place for place, line in enumerate(section) if _SOURCE.match(line)]
     quotes = [
         section[start:end] for start, end in zip(starts, [*starts[1:], len(section)], strict=True)
     ]
@@ -161,11 +164,14 @@ def _section_without(section: list[str], host: Host) -> list[str]:
 
 
 def _leaves(quote: list[str], host: Host) -> bool:
-    link = _LINK.match(quote[0])
-    named = int(link[1]) if link is not None and link[1].isdecimal() else None
-    if host.knows_ids and named in host.leaving.conversations:
-        return True
-    if host.knows_ids and named is not None and not host.leaving.passages:
-        return False
-    said: Callable[[str], bool] = host.quotes
-    return any(said(line.removeprefix(">").strip()) for line in quote[1:])
+    source = _SOURCE.match(quote[0])
+    linked, *known = source.group(2, 1, 3) if source is not None else (None,)
+    named = int(linked) if linked is not None and linked.isdecimal() else None
+    learned = next((int(each) for each in known if each is not None), None)
+    if host.knows_ids:
+        if named in host.leaving.conversations or learned in host.leaving.passages:
+            return True
+        if learned is not None or (named is not None and not host.leaving.passages):
+            return False
+    words = [line.removeprefix(">").strip() for line in quote[1:]]
+    return any(map(host.quotes, [*words, " ".join(words)]))

@@ -35,12 +35,12 @@ def remove_quotes(connection: Connection, leaving: Leaving, position: int) -> No
     ).fetchall()
     if not candidates:
         return
-    imported = _imported(connection, {each for _, each in candidates})
+    imported = _imported(connection, candidates)
     in_doubt: set[int] = set()
     while True:
         changed: list[Message] = []
         for message, calls in _read(connection, [each for each, _ in candidates]):
-            host = Host(leaving, message.conversation_id not in imported, in_doubt)
+            host = Host(leaving, message.id not in imported, in_doubt)
             without = message_without(message, calls, host)
             if without != message:
                 changed.append(without)
@@ -80,14 +80,25 @@ def _answer(block: Block, host: Host) -> Block:
     return Text(answer_without(block.text, host)) if isinstance(block, Text) else block
 
 
-def _imported(connection: Connection, conversation_ids: set[int]) -> set[int]:
-    """Return which conversations came from elsewhere: the ids in their texts are not ours."""
+def _imported(connection: Connection, messages: list[tuple[int, int]]) -> set[int]:
+    """Return which messages, of (id, conversation), came from elsewhere: ids in them are not ours.
+
+    Alone, or with their conversation.
+    """
+    found: dict[str, set[int]] = {"message": set(), "conversation": set()}
     rows = connection.execute(
-        "SELECT DISTINCT local_id FROM origin WHERE kind = 'conversation' "
-        "AND local_id IN (SELECT unnest(?))",
-        [list(conversation_ids)],
+        "SELECT DISTINCT kind, local_id FROM origin "
+        "WHERE (kind = 'message' AND local_id IN (SELECT unnest($1))) "
+        "OR (kind = 'conversation' AND local_id IN (SELECT unnest($2)))",
+        [[each for each, _ in messages], list({each for _, each in messages})],
     ).fetchall()
-    return {each for (each,) in rows}
+    for kind, local_id in rows:
+        found[kind].add(local_id)
+    return {
+        each
+        for each, conversation in messages
+        if each in found["message"] or conversation in found["conversation"]
+    }
 
 
 def _read(connection: Connection, ids: list[int]) -> Iterator[tuple[Message, dict[str, str]]]:

@@ -106,6 +106,49 @@ def test_a_summary_is_called_so_and_says_nothing_again() -> None:
     )
 
 
+FACT = replace(
+    RESULT, kind=PassageKind.FACT, passage_id=PassageId(57), user_question="",
+    snippet="The user's basil is called Rex.", relevance=0.9,
+)  # fmt: skip
+MEMORY = replace(
+    FACT, kind=PassageKind.MEMORY, passage_id=PassageId(58), conversation_id=None,
+    conversation_title="", turn_number=None, exchange_id=None, message_id=None,
+    snippet="Water the basil on Monday.", relevance=0.85,
+)  # fmt: skip
+
+
+def test_facts_and_saved_memories_stand_in_sections_of_their_own_the_best_first() -> None:
+    said = answer(FACT, MEMORY, RESULT)
+    assert said.startswith(
+        "From your conversations and saved memories:\n\n"
+        "**Facts** · learned from what was said\n\n"
+        "[Fact 57 · 1 March 2026](commonplace://7/3) · 90%\n\n"
+        "> The user's basil is called Rex.\n\n"
+        "**Saved memories** · kept on purpose\n\n"
+        "Memory 58 · 1 March 2026 · 85%\n\n"
+        "> Water the basil on Monday.\n\n"
+        "**Herbs** · 1 March 2026\n"
+    )
+
+
+def test_a_fact_that_the_user_wrote_has_no_link_and_a_memory_saved_in_a_turn_has_one() -> None:
+    written = replace(FACT, conversation_id=None, turn_number=None, exchange_id=None)
+    assert "\nFact 57 · 1 March 2026 · 90%\n" in answer(written)
+    in_turn = replace(MEMORY, conversation_id=ConversationId(7), turn_number=2)
+    assert "\n[Memory 58 · 1 March 2026](commonplace://7/2) · 85%\n" in answer(in_turn)
+
+
+def test_where_only_saved_memories_are_quoted_it_says_so() -> None:
+    assert answer(MEMORY).startswith("From your saved memories:")
+
+
+def test_a_fact_takes_no_summary_away() -> None:
+    summary = replace(
+        RESULT, kind=PassageKind.CONVERSATION_SUMMARY, user_question="", snippet="About herbs."
+    )
+    assert "About herbs." in answer(FACT, summary)
+
+
 def test_what_hardly_fits_is_left_out_beside_what_does() -> None:
     weak = replace(RESULT, relevance=0.1, is_weak=True, conversation_title="Bicycles")
     assert "Bicycles" not in answer(RESULT, weak)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat.library import Library as Chats
-from app.domain.changes import FactPut
+from app.domain.changes import ConversationEdited, FactPut
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, PassageId, new_uid
@@ -435,6 +435,33 @@ def test_recall_quotes_what_answers_from_elsewhere(past: Past) -> None:
     assert quoted(past, question) == [CAT]
     assert quoted(past, question, past.talk.conversation.id) == []
     assert past.service.quotable("thanks", ConversationId(0), 3) == ()
+
+
+def test_recall_quotes_facts_and_saved_texts_with_where_they_are_from(past: Past) -> None:
+    source = told(past.store, "We went out with Biscuit all day", title="Walks")
+    fact = past.fact("The user's dog is called Biscuit.", source)
+    saved = MemoryService(past.store).save("The dog gets its tablet on Friday evening.")
+    past.library.sync.catch_up()
+    best, *_ = past.service.quotable("What is my dog called?", ConversationId(0), 6)
+    assert (best.kind, best.passage_id, best.snippet) == (PassageKind.FACT, fact.id, fact.text)
+    assert (best.conversation_id, best.turn_number) == (source.conversation.id, 0)
+    question = "Which evening does the dog get its tablet?"
+    best, *rest = past.service.quotable(question, ConversationId(0), 6)
+    assert (best.kind, best.passage_id, best.snippet) == (PassageKind.MEMORY, saved.id, saved.text)
+    assert best.conversation_id is None
+    assert [each.relevance for each in rest] == sorted((e.relevance for e in rest), reverse=True)
+    past.feedback.give(saved.id, Verdict.NEVER)
+    found = past.service.quotable(question, ConversationId(0), 6)
+    assert saved.id not in {each.passage_id for each in found}
+
+
+def test_recall_quotes_no_fact_of_a_conversation_in_the_trash(past: Past) -> None:
+    source = told(past.store, "We went out with Biscuit all day", title="Walks")
+    past.fact("The user's dog is called Biscuit.", source)
+    past.store.save(ConversationEdited(source.conversation.id, deleted_at=AT))
+    past.library.sync.catch_up()
+    found = past.service.quotable("What is my dog called?", ConversationId(0), 6)
+    assert PassageKind.FACT not in {each.kind for each in found}
 
 
 def test_nothing_is_quoted_where_memory_is_off(past: Past) -> None:

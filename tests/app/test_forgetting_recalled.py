@@ -1,0 +1,138 @@
+"""Facts and saved texts that Recall quoted leave its answers when they are forgotten, and nothing else does."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.bootstrap import Role as Front
+from app.bootstrap import build
+from app.chat.library import Library
+from app.check import check
+from app.domain.changes import Change, FactForgotten, MemoryForgotten, OriginsAdded, PassagesPut
+from app.domain.conversations import Message, Role, Text
+from app.domain.facts import Fact, Memory
+from app.domain.ids import ConversationId
+from app.domain.turn_text import QUOTING_MODEL
+from app.storage.facts import fact_changes
+from app.storage.forget import finish_forgetting, forget
+from app.system.paths import DataPaths
+from tests.app.test_forgetting_quotes import STAYS, Book
+from tests.fakes.canary import files_with, plain_databases
+
+
+@pytest.fixture
+def book(data_dir: Path) -> Iterator[Book]:
+    with plain_databases():
+        services = build(DataPaths(data_dir), Front.COMMAND_LINE)
+        yield Book(services)
+        services.close()
+
+
+def known_quoted(book: Book) -> tuple[Fact, Fact, Memory]:
+    """Let Recall quote a fact of what stays, one that the user wrote, and a saved text; return them."""
+    told_there = book.learn("The user keeps a mule beside the coal mine.", book.stays)
+    written = replace(
+        book.learn("The user keeps a lantern beside the coal mine."),
+        conversation_id=None, exchange_id=None, message_id=None,
+    )  # fmt: skip
+    book.store.save(*fact_changes(written))
+    memory = book.services.memories.save("Oil the pump\nbelow the shaft\nat noon.")
+    asked = ("Which mule does the user keep?", "Which lantern is kept?", "Which pump, oiled below?")
+    answer = "\n\n".join(map(book.recalled, asked))
+    for words in (told_there.text, written.text, "Oil the pump", "at noon."):
+        assert words in answer
+    book.says(book.asker, (Role.ASSISTANT, (Text(answer),), QUOTING_MODEL))
+    return told_there, written, memory
+
+
+def forgotten(book: Book, *changes: Change) -> str:
+    """Forget; return what is stored in messages then."""
+    book.store.save(*changes)
+    finish_forgetting(book.store)
+    return book.texts()
+
+
+def test_of_what_recall_quoted_only_the_fact_that_is_forgotten_leaves(book: Book) -> None:
+    told_there, written, _ = known_quoted(book)
+    texts = forgotten(book, FactForgotten(told_there.id, "h"), PassagesPut((), (told_there.id,)))
+    assert told_there.text not in texts
+    assert files_with(book.store.paths.root, told_there.text) == set()
+    assert written.text in texts
+    assert "Oil the pump" in texts
+    texts = forgotten(book, FactForgotten(written.id, "i"), PassagesPut((), (written.id,)))
+    assert written.text not in texts
+    assert f"Fact {written.id}" not in texts
+    assert "Oil the pump" in texts
+    assert check(book.store).problems == ()
+
+
+def test_a_saved_text_that_is_forgotten_leaves_recalls_answer_line_by_line(book: Book) -> None:
+    told_there, written, memory = known_quoted(book)
+    texts = forgotten(book, MemoryForgotten(memory.id), PassagesPut((), (memory.id,)))
+    for line in memory.text.split("\n"):
+        assert line not in texts
+        assert files_with(book.store.paths.root, line) == set()
+    assert told_there.text in texts
+    assert written.text in texts
+
+
+def test_a_forgotten_conversation_takes_its_facts_out_of_recalls_answers(book: Book) -> None:
+    told_there, written, _ = known_quoted(book)
+    assert forget(book.store, [book.stays.conversation.id])
+    texts = book.texts()
+    assert told_there.text not in texts
+    assert STAYS not in texts
+    assert written.text in texts
+    assert "Oil the pump" in texts
+
+
+def test_a_fork_loses_what_recall_quoted_as_well(book: Book) -> None:
+    told_there, _, memory = known_quoted(book)
+    fork = Library(book.store).fork(book.asker.exchanges[0].id)
+    assert any(told_there.text in each.text for each in said_in(book, fork))
+    forgotten(
+        book, FactForgotten(told_there.id, "h"), MemoryForgotten(memory.id),
+        PassagesPut((), (told_there.id, memory.id)),
+    )  # fmt: skip
+    (answer,) = (each.text for each in said_in(book, fork) if each.model == QUOTING_MODEL)
+    assert told_there.text not in answer
+    assert "Oil the pump" not in answer
+
+
+def test_in_an_imported_answer_words_tell_what_is_quoted(book: Book) -> None:
+    told_there, written, memory = known_quoted(book)
+    imported = (("x", book.asker.conversation.id),)
+    book.store.save(OriginsAdded("commonplace", "conversation", imported))
+    other = book.learn("The user cannot abide violins.", book.stays)
+    assert written.text in forgotten(book, FactForgotten(other.id, "h"))
+    texts = forgotten(book, FactForgotten(told_there.id, "i"), MemoryForgotten(memory.id))
+    assert told_there.text not in texts
+    assert "Oil the pump" not in texts
+    assert written.text in texts
+
+
+def test_an_answer_that_a_conversation_of_ours_got_elsewhere_is_known_by_its_words(
+    book: Book,
+) -> None:
+    told_there, _, memory = known_quoted(book)
+    answer = said_in(book, book.asker.conversation.id)[-1]
+    # Continued on another machine, where ids name other things, and merged from its export.
+    elsewhere = re.sub(r"(Fact |Memory |commonplace://)(\d+)", r"\g<1>99\2", answer.text)
+    book.says(book.asker, (Role.ASSISTANT, (Text(elsewhere),), QUOTING_MODEL))
+    added = said_in(book, book.asker.conversation.id)[-1]
+    book.store.save(OriginsAdded("commonplace", "message", (("y", added.id),)))
+    assert memory.text.split("\n")[0] in added.text
+    texts = forgotten(book, MemoryForgotten(memory.id))
+    assert "Oil the pump" not in texts
+    forget(book.store, [book.stays.conversation.id])
+    assert told_there.text not in book.texts()
+    assert STAYS not in book.texts()
+
+
+def said_in(book: Book, conversation: ConversationId) -> list[Message]:
+    """Return the messages of a conversation, in order."""
+    exchanges = book.services.exchanges
+    return [m for each in exchanges.of(conversation) for m in exchanges.messages_of(each)]
