@@ -15,6 +15,9 @@ _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/-]*")
 _NUMBER = re.compile(r"\d+|0x[0-9a-f]*")
+_PRIVATE = tuple(
+    map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
+)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _EXAMPLE = "A base URL looks like https://api.example.com/v1 or http://localhost:11434/v1"
 
@@ -24,13 +27,15 @@ class BaseUrl:
     """A base URL in its one spelling.
 
     `text` has no slash at its end; `origin` is scheme, host and port (the port left out when it
-    is the scheme's own), which is what saved keys are bound to.
+    is the scheme's own), which is what saved keys are bound to. `is_private` says that the host is
+    another machine of the same network, by its address (RFC 1918, RFC 4193) or name (RFC 6762).
     """
 
     text: str
     origin: str
     host: str
     is_loopback: bool
+    is_private: bool = False
 
 
 def check_base_url(text: str, *, allow_plain_http: bool = False) -> BaseUrl:
@@ -64,7 +69,8 @@ def check_base_url(text: str, *, allow_plain_http: bool = False) -> BaseUrl:
     shown = f"[{host}]" if isinstance(address, ipaddress.IPv6Address) else host
     is_default = port is None or port == _DEFAULT_PORTS[scheme]
     origin = f"{scheme}://{shown}" if is_default else f"{scheme}://{shown}:{port}"
-    return BaseUrl(origin + _checked_path(path, text), origin, host, is_loopback)
+    is_private = not is_loopback and _is_private(host, address)
+    return BaseUrl(origin + _checked_path(path, text), origin, host, is_loopback, is_private)
 
 
 def _split_port(authority: str, text: str) -> tuple[str, int | None]:
@@ -116,6 +122,13 @@ def _is_loopback(host: str, address: ipaddress.IPv4Address | ipaddress.IPv6Addre
         return host == "localhost" or host.endswith(".localhost")
     mapped = getattr(address, "ipv4_mapped", None)
     return bool((mapped or address).is_loopback)
+
+
+def _is_private(host: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
+    if address is None:
+        return host.endswith(".local")
+    known = getattr(address, "ipv4_mapped", None) or address
+    return any(known.version == each.version and known in each for each in _PRIVATE)
 
 
 def _checked_path(path: str, text: str) -> str:

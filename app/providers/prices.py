@@ -1,7 +1,8 @@
 """What a request costs: the user's own table first, then the prices bundled with genai-prices.
 
-Nothing is fetched. A price that is not known is None and said to be unknown, never 0. Loading the
-bundled table takes 0.25 s, on first use, so not on the GUI thread.
+Nothing is fetched. A price that is not known is None and said to be unknown, never 0; a model on this
+machine or in the user's own network costs nothing unless the user says otherwise. Loading the bundled
+table takes 0.25 s, on first use, so not on the GUI thread.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.chat import ModelRef
+from app.domain.errors import InvalidInput
 from app.providers.configuration import ProviderConfig, ProviderKind
 
 _PER_TOKENS = 1_000_000
@@ -65,6 +67,8 @@ class PriceBook:
         cached_tokens = min(cached_tokens, input_tokens)
         if (own := self._own().get(str(ref))) is not None:
             return _own_cost(own, input_tokens, output_tokens, cached_tokens)
+        if (place := self._own_place(ref.provider)) is not None:
+            return Cost(0.0, f"{ref} runs {place}, so it costs nothing unless you set a price")
         if (vendor := self._vendor(ref.provider)) is None:
             return _unknown(ref)
         import genai_prices
@@ -93,6 +97,22 @@ class PriceBook:
         except LookupError:
             return None
         return model.context_window
+
+    def _own_place(self, provider: str) -> str | None:
+        """Return in words where the user's own server is; None elsewhere, and for a vendor's kind.
+
+        Behind a vendor's protocol there is more likely a gateway to the vendor, who wants money.
+        """
+        config = self._find_config(provider)
+        if config is None or config.kind is not ProviderKind.COMPATIBLE:
+            return None
+        try:
+            base_url = config.url()
+        except InvalidInput:
+            return None
+        if base_url.is_loopback:
+            return "on this computer"
+        return "in your own network" if base_url.is_private else None
 
     def _vendor(self, provider: str) -> tuple[str | None, str | None] | None:
         """Return the id or the base URL by which genai-prices finds the vendor, None without."""

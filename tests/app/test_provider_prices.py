@@ -15,6 +15,10 @@ CONFIGS = {
     "openai": ProviderConfig("openai", ProviderKind.OPENAI),
     "anthropic": ProviderConfig("anthropic", ProviderKind.ANTHROPIC, "https://gate.example"),
     "deep": ProviderConfig("deep", ProviderKind.COMPATIBLE, "https://api.deepseek.com/v1"),
+    "gateway": ProviderConfig("gateway", ProviderKind.OPENAI, "http://localhost:4000/v1"),
+    "attic": ProviderConfig("attic", ProviderKind.COMPATIBLE, "https://192.168.1.7/v1"),
+    "mdns": ProviderConfig("mdns", ProviderKind.COMPATIBLE, "https://attic.local/v1"),
+    "near": ProviderConfig("near", ProviderKind.COMPATIBLE, "https://192.169.1.7/v1"),
     "local": ProviderConfig("local", ProviderKind.COMPATIBLE, "http://localhost:11434/v1"),
 }
 AT = datetime(2025, 11, 1, tzinfo=UTC)
@@ -52,8 +56,8 @@ def test_a_compatible_vendor_is_known_by_its_address() -> None:
     "ref",
     [
         ModelRef("openai", "brand-new-model"),
-        ModelRef("local", "llama3"),
-        ModelRef("local", "gpt-4o-mini"),
+        ModelRef("deep", "brand-new-model"),
+        ModelRef("gateway", "brand-new-model"),
         ModelRef("recall", ""),
         ModelRef("nobody", "gpt-4o"),
     ],
@@ -62,6 +66,20 @@ def test_an_unknown_price_is_unknown_and_not_0(ref: ModelRef) -> None:
     cost = book().cost(ref, 1000, 1000)
     assert cost.cost_usd is None
     assert "unknown" in cost.price
+
+
+@pytest.mark.parametrize("provider", ["local", "attic", "mdns"])
+@pytest.mark.parametrize("model", ["llama3", "gpt-4o-mini"])
+def test_a_model_on_a_machine_of_the_users_costs_nothing_until_a_price_is_set(
+    provider: str, model: str
+) -> None:
+    cost = book().cost(ModelRef(provider, model), 1000, 1000)
+    assert cost.cost_usd == 0
+    assert "costs nothing unless you set a price" in cost.price
+
+
+def test_an_address_that_only_looks_private_is_a_clouds() -> None:
+    assert book().cost(ModelRef("near", "llama3"), 1000, 1000).cost_usd is None
 
 
 def test_more_cached_tokens_than_there_are_do_no_harm() -> None:
