@@ -208,7 +208,7 @@ def build(paths: DataPaths, role: Role) -> Services:
         # A worker waits and tries again by itself, where the user can see it.
         registry = provider_registry(settings, keys, RetryPolicy(tries=1))
         prices = PriceBook(registry.find_config, own_prices.all)
-        guard = SpendGuard(settings, Spending(store))
+        guard = SpendGuard(store, settings)
         background_model = BackgroundModel(store, settings, registry, prices, guard=guard)
         undo.callback(background_model.close)
         workers = WorkerBoard(

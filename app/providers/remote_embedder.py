@@ -200,16 +200,15 @@ class RemoteEmbedder:
             tokens, self._tokens = self._tokens, 0
         return Ledger(tokens, self._cost_of(tokens)) if tokens else None
 
-    def most_usd(self, texts: Sequence[str]) -> float | None:
-        """Return the most that embedding texts may cost, in USD; None is a price that is unknown.
+    def most(self, texts: Sequence[str]) -> tuple[int, float | None]:
+        """Return the most tokens that embedding texts may take, and USD; None is an unknown price.
 
-        A server of this machine without a price costs nothing. May block, as `take_usage`.
+        May block, as `take_usage`.
         """
         longest = self._model.max_tokens
         tokens = sum(min(longest, estimated_tokens(text, self._model.name)) for text in texts)
-        cost_usd = self._cost_of(math.ceil(tokens * _MORE))
-        is_here = self._connection.base_url.is_loopback
-        return 0.0 if cost_usd is None and is_here else cost_usd
+        most = math.ceil(tokens * _MORE)
+        return most, self._cost_of(most)
 
     def _sendable(self, text: str) -> str:
         """The text as JSON can carry it and servers take it: never empty."""

@@ -38,12 +38,11 @@ from app.providers.prices import PriceBook
 from app.providers.registry import ProviderRegistry
 from app.providers.remote import RemoteProvider
 from app.storage.settings import Settings
-from app.storage.spending import Spending
 from app.storage.store import Store
 from app.storage.times import now
 from app.workers.job import Blocked, IsCancelled
 from app.workers.prompts import Prompt, asked_again, with_schema
-from app.workers.spend_guard import SpendGuard
+from app.workers.spend_guard import Hold, Most, SpendGuard, may_be_paid
 from app.workers.structured import Schema, object_in, without_thoughts
 
 _log = logging.getLogger(__name__)
@@ -159,7 +158,7 @@ class BackgroundModel:
         self._registry = registry
         self._prices = prices
         self._clock = clock
-        self._guard = guard or SpendGuard(settings, Spending(store), clock)
+        self._guard = guard or SpendGuard(store, settings, clock)
         self._loop = LoopThread("background model")
         self._loop.at_close(self._close_providers)
         self._lock = threading.Lock()
@@ -211,26 +210,30 @@ class BackgroundModel:
         provider = self._provider(ref)
         request = self._request(ref, asked)
         input_tokens = estimated_tokens(asked.system + asked.user, ref.model) + _ENVELOPE_TOKENS
-        most = self._prices.cost(ref, round(input_tokens * _SLACK), request.max_output_tokens or 0)
-        held = self._guard.hold(str(ref), most.cost_usd)
+        most = self._most(ref, round(input_tokens * _SLACK), request.max_output_tokens or 0)
+        held = self._guard.hold(purpose, str(ref), most)
         heard = _Heard()
         try:
             self._loop.call(partial(_listen, provider, request, heard), is_cancelled)
-        except BaseException:
-            if not heard.has_begun:
+        except BaseException as error:
+            if not heard.has_begun and not may_be_paid(error):
                 self._guard.release(held)
             else:  # the server has counted, whatever came of it
-                spent = self._spent(ref, purpose, heard, input_tokens)
+                spent = self._spent(held, ref, purpose, heard, input_tokens)
                 self._guard.settle(held, spent)
                 self._store_quietly(spent)
             raise
-        spent = self._spent(ref, purpose, heard, input_tokens)
+        spent = self._spent(held, ref, purpose, heard, input_tokens)
         self._guard.settle(held, spent)
         answer = Answer(heard.text, str(ref), spent)
         if (fault := _fault(answer, heard)) is not None:
             self.write_off(answer)
             raise fault
         return answer
+
+    def _most(self, ref: ModelRef, input_tokens: int, output_tokens: int) -> Most:
+        cost = self._prices.cost(ref, input_tokens, output_tokens)
+        return Most(input_tokens, output_tokens, cost.cost_usd)
 
     def _request(self, ref: ModelRef, asked: Prompt) -> ChatRequest:
         message = Message(
@@ -243,7 +246,7 @@ class BackgroundModel:
         )
 
     def _spent(
-        self, ref: ModelRef, purpose: WorkerName, heard: _Heard, input_tokens: int
+        self, held: Hold, ref: ModelRef, purpose: WorkerName, heard: _Heard, input_tokens: int
     ) -> SpendAdded:
         """What a request did cost: by the server's own count, or estimated as far as there is none.
 
@@ -257,7 +260,7 @@ class BackgroundModel:
         cost = self._prices.cost(ref, told.input_tokens, told.output_tokens, told.cached_tokens)
         return SpendAdded(
             self._clock(), purpose, str(ref), told.input_tokens, told.output_tokens,
-            told.cached_tokens, cost.cost_usd,
+            told.cached_tokens, cost.cost_usd, held=held.uid, is_estimated=heard.finished is None,
         )  # fmt: skip
 
     def _store_quietly(self, spent: SpendAdded) -> None:

@@ -1,26 +1,51 @@
-"""Keeps background work under its caps: what a request may cost is set aside before it is sent."""
+"""Keeps background work under its caps: what a request may cost is set aside before it is sent.
 
+It is put on record then, too, so that what is paid for when the program is killed is not forgotten.
+"""
+
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.changes import SpendAdded
+from app.domain.changes import SpendAdded, SpendFreed, SpendHeld
+from app.domain.errors import Cancelled, KnownError, StorageError
+from app.domain.ids import new_uid
 from app.domain.local_days import day_start, month_start, next_day, next_month
+from app.domain.provider_errors import ConnectionLost, TimedOut
 from app.storage.settings import Settings
 from app.storage.spending import Spending
+from app.storage.store import Store
 from app.storage.times import now
 from app.workers.job import Blocked
 
+_log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 900.0  # a machine that slept through midnight finds out by then
 _ROUNDING_USD = 1e-9
 _MANY = 64  # holds are looked through for what is on record, also where no cap asks for it
 
 
+_MAYBE_PAID = (Cancelled, TimedOut, ConnectionLost)  # the server may have worked on it
+
+
+@dataclass(frozen=True, slots=True)
+class Most:
+    """The most that a request may take and cost; `cost_usd` None is a price that is unknown."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+
 @dataclass(slots=True, eq=False)
 class Hold:
-    """A request that is to be sent, or was and is not on record yet; `most_usd` is the most it costs."""
+    """A request that is to be sent, or was and is not on record yet; `most_usd` is the most it costs.
 
+    `uid` names it on record.
+    """
+
+    uid: str
     model: str
     most_usd: float
     at: datetime
@@ -49,20 +74,22 @@ class SpendGuard:
     """
 
     def __init__(
-        self, settings: Settings, spending: Spending, clock: Callable[[], datetime] = now
+        self, store: Store, settings: Settings, clock: Callable[[], datetime] = now
     ) -> None:
+        self._store = store
         self._settings = settings
-        self._spending = spending
+        self._spending = Spending(store)
         self._clock = clock
         self._lock = threading.Lock()
         self._holds: list[Hold] = []
 
-    def hold(self, model: str, most_usd: float | None) -> Hold:
+    def hold(self, purpose: str, model: str, most: Most) -> Hold:
         """Set aside what a request may cost, until `release`, or what `settle` says is on record.
 
-        Raises Blocked, until the next day or month, when that would pass a cap; and for a price
-        that is not known (None) while there is a cap. What costs nothing passes. Blocking: asks the
-        database.
+        What is spent for it bears the hold's uid. Raises Blocked, until the next day or month, when
+        that would pass a cap; and for a price that is not known while there is a cap. What costs
+        nothing passes. Raises StorageError when it cannot be put on record: then nothing is to be
+        sent. Blocking: one small commit.
         """
         with self._lock:
             at = self._clock()
@@ -70,11 +97,19 @@ class SpendGuard:
                 self._forget_recorded()
             for cap in _CAPS:
                 limit_usd = self._settings.get(cap.key)
-                if isinstance(limit_usd, float) and most_usd != 0:
-                    self._check(cap, limit_usd, model, most_usd, at)
-            held = Hold(model, most_usd or 0.0, at)
+                if isinstance(limit_usd, float) and most.cost_usd != 0:
+                    self._check(cap, limit_usd, model, most.cost_usd, at)
+            held = Hold(new_uid(), model, most.cost_usd or 0.0, at)
             self._holds.append(held)
-            return held
+        record = SpendHeld(
+            held.uid, at, purpose, model, most.input_tokens, most.output_tokens, most.cost_usd
+        )
+        try:
+            self._store.save(record)
+        except BaseException:
+            self._drop(held)
+            raise
+        return held
 
     def settle(self, held: Hold, spent: SpendAdded) -> None:
         """Count what a request did cost from now on, and that only until it is on record."""
@@ -84,7 +119,14 @@ class SpendGuard:
             held.at = spent.at
 
     def release(self, held: Hold) -> None:
-        """Give back what was set aside for a request that cost nothing."""
+        """Give back what was set aside for a request that cost nothing. Blocking: a commit."""
+        self._drop(held)
+        try:
+            self._store.save(SpendFreed(held.uid))
+        except StorageError:  # the next start counts it, which is too much rather than too little
+            _log.warning("a request that cost nothing could not be taken off the record")
+
+    def _drop(self, held: Hold) -> None:
         with self._lock:
             if held in self._holds:
                 self._holds.remove(held)
@@ -125,3 +167,11 @@ class SpendGuard:
             for each in self._holds
             if each.spent is None or (each.spent.purpose, each.spent.at) not in recorded
         ]
+
+
+def may_be_paid(error: BaseException) -> bool:
+    """Return whether a request that ended so, with no answer, may have been worked on and counted.
+
+    Not so where the server has refused it or could not be reached. A bug tells nothing.
+    """
+    return isinstance(error, _MAYBE_PAID) or not isinstance(error, KnownError)

@@ -19,7 +19,7 @@ from app.storage.settings import Settings
 from app.storage.spending import Spending
 from app.storage.store import Store
 from app.system.keys import KeyStore
-from app.workers.background_model import BackgroundModel, UnusableAnswer, _Heard
+from app.workers.background_model import CONSENTS, BackgroundModel, UnusableAnswer, _Heard
 from app.workers.job import Blocked
 from app.workers.prompts import Prompt
 from tests.fakes.loopback import Loopback
@@ -87,7 +87,8 @@ def test_an_answer_comes_with_its_model_and_what_it_cost(bench: Bench) -> None:
     assert (answer.text, answer.model) == ("Leaves in water.", "here:test-model")
     assert (spent.purpose, spent.input_tokens, spent.output_tokens) == (WORKER, 100, 20)
     assert spent.cached_tokens == 10
-    assert spent.cost_usd is None
+    is_own = bench.configs[0].kind is ProviderKind.COMPATIBLE
+    assert spent.cost_usd == (0.0 if is_own else None)  # a vendor's protocol may lead to the vendor
 
 
 def test_json_is_found_in_what_was_said(bench: Bench) -> None:
@@ -223,14 +224,29 @@ def test_an_answer_that_is_not_stored_yet_counts_against_the_cap_once(bench: Ben
 
 def test_an_unknown_price_and_a_cap_say_how_to_give_a_price(bench: Bench) -> None:
     bench.settings.set("spend_cap_daily_usd", 5.0)
+    kind = bench.configs[0].kind
+    bench.configs[0] = ProviderConfig("here", kind, "https://models.example/v1")
+    bench.settings.set(CONSENTS, "here:test-model@https://models.example")
     with pytest.raises(Blocked) as blocked:
         bench.ask()
     assert "price of here:test-model is unknown" in blocked.value.title
     assert "commonplace price set here:test-model" in blocked.value.hint
     assert bench.server.posts == []
+
+
+def test_a_price_that_is_given_lets_it_go_on_under_a_cap(bench: Bench) -> None:
+    bench.settings.set("spend_cap_daily_usd", 5.0)
     bench.price(0.0, 0.0)
     bench.server.reply(text("tea"), usage(10, 5))
     assert bench.ask() == "tea"
+
+
+def test_a_model_of_this_machine_needs_no_price_under_a_cap(bench: Bench) -> None:
+    bench.settings.set("spend_cap_daily_usd", 0.0)
+    bench.configs[0] = ProviderConfig("here", ProviderKind.COMPATIBLE, bench.server.v1)
+    bench.server.reply(text("tea"), usage(10, 5))
+    assert bench.ask() == "tea"
+    assert bench.spending.all_time(WORKER).cost_usd == 0
 
 
 def test_nothing_is_sent_elsewhere_without_consent(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from app.storage.store import Store
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
 from app.workers.job import Blocked
-from app.workers.spend_guard import SpendGuard
+from app.workers.spend_guard import Most, SpendGuard
 from tests.fakes.jobs import JumpingClock
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_embeddings import TOKENS_OF_A_TEXT
@@ -39,7 +39,7 @@ class Desk:
         self.settings.put_provider(far)
         registry = provider_registry(self.settings, KeyStore())
         self.embedders = EmbedderDirectory(self.settings, registry)
-        self.guard = SpendGuard(self.settings, Spending(store))
+        self.guard = SpendGuard(store, self.settings)
         self.board = WorkerBoard(
             store, self.settings, (), JumpingClock(), embedder=self.embedders.active,
             guard=self.guard,
@@ -75,7 +75,7 @@ def desk(data_dir: Path, server: Loopback) -> Iterator[Desk]:
 def test_a_server_of_this_machine_needs_no_price_under_a_cap(desk: Desk) -> None:
     told(desk.store, long("tea"), long("coffee"))
     desk.embedders.choose(HERE)
-    assert (desk.run().done, desk.spent_usd) == (2, None)
+    assert (desk.run().done, desk.spent_usd) == (2, 0.0)
 
 
 def test_an_unpriced_embedder_elsewhere_is_blocked_under_a_cap_and_says_how_to_give_a_price(
@@ -114,7 +114,7 @@ def test_what_other_workers_have_on_the_way_counts_too(desk: Desk) -> None:
     told(desk.store, long("tea"))
     desk.embedders.choose(HERE)
     desk.price(HERE, 1.0)
-    held = desk.guard.hold("another:model", 1.0)
+    held = desk.guard.hold("w", "another:model", Most(1, 1, 1.0))
     assert "The cap of $1.00 a day is reached" in desk.run().last_error
     assert desk.server.posts == []
     desk.guard.release(held)
@@ -128,6 +128,6 @@ def test_a_request_that_came_to_nothing_gives_back_what_was_set_aside(desk: Desk
     desk.server.always(error(401, message="no such key"))
     assert desk.run().done == 0
     assert desk.server.posts
-    desk.guard.hold("another:model", 1.0)
+    desk.guard.hold("w", "another:model", Most(1, 1, 1.0))
     with pytest.raises(Blocked):
-        desk.guard.hold("another:model", 0.01)
+        desk.guard.hold("w", "another:model", Most(1, 1, 0.01))

@@ -5,12 +5,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
-import pytest
 
 from app.check import check
 from app.domain.changes import SpendAdded, SpendFreed, SpendHeld
 from app.storage import migrations
-from app.storage.recovery import open_store
 from app.storage.spending import Spending, Spent
 from app.storage.store import Store
 from app.system.paths import DataPaths
@@ -86,13 +84,3 @@ def test_the_check_tells_of_a_request_that_nobody_ended_for_a_day(data_dir: Path
         store.save(held("x"))
         (problem,) = check(store).problems
         assert "request x is on record as under way for over a day" in problem
-
-
-@pytest.mark.parametrize("cost_usd", [0.0, -1.0])
-def test_the_check_tells_of_spend_below_nothing(data_dir: Path, cost_usd: float) -> None:
-    store = open_store(DataPaths(data_dir))
-    try:
-        store.save(SpendAdded(AT, WORKER, "a:m", 10, 5, 0, cost_usd))
-        assert bool(check(store).problems) == (cost_usd < 0)
-    finally:
-        store.close()

@@ -338,7 +338,7 @@ def test_what_is_forgotten_is_not_brought_back_by_who_comes_late(store: Store) -
     found = tables(store)
     assert "secret" not in str(found)
     assert len(found["message"]) == 3
-    assert [row[-1] for row in found["spend"]] == [None]
+    assert [row[-2] for row in found["spend"]] == [None]
     assert found["appconfig"] == [("theme", '"dark"')]
     after = JournalReader(store.paths.journal, 3, store.uid)
     assert "secret" not in "".join(record.payload for record in after)

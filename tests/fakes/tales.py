@@ -168,7 +168,8 @@ class Tale:
         paid = SpendAdded(
             at, "w", "m", 1, 2, 0, 0.1, held=another, is_estimated=self.draw(st.booleans())
         )
-        ends = self.draw(st.sampled_from([(), (SpendFreed(another),), (paid,)]))
+        ways: list[tuple[Change, ...]] = [(), (SpendFreed(another),), (paid,)]
+        ends = self.draw(st.sampled_from(ways))
         return (SpendHeld(uid, at, "w", "m", 1, 2, 0.1), *ends)
 
     def grow(self) -> tuple[Change, ...]:
