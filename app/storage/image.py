@@ -149,7 +149,9 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
             }
             connection.execute(f'COPY FROM DATABASE "{source}" TO backup_target')
             connection.execute("COMMIT")
-            connection.execute("CHECKPOINT backup_target")  # detaching may leave it undone
+            # Detaching may leave it undone. Forced, it waits for whoever reads the list of tables, and
+            # so entered the copy too; others go on meanwhile (DuckDB 2.0).
+            connection.execute("FORCE CHECKPOINT backup_target")
         finally:
             # After an error nothing may be open any more, nor attached.
             with suppress(duckdb.Error):

@@ -104,6 +104,37 @@ def test_a_write_under_way_that_drops_passages_does_not_hinder_a_backup(
         go_on.set()
 
 
+def test_a_question_for_the_list_of_tables_is_waited_for_by_a_backup(store: Store) -> None:
+    told(store, "one")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def ask_slowly(cursor: Connection) -> object:
+        spaces.spaces_to_read(cursor)  # enters every attached database
+        begun.set()
+        go_on.wait(60)
+        return cursor.execute("SELECT sum(hash(range)) FROM range(30_000_000)").fetchall()
+
+    class Asked:
+        """A connection beside which somebody asks, until the copy is to be checkpointed."""
+
+        def __init__(self, connection: Connection) -> None:
+            self._connection = connection
+
+        def execute(self, statement: str) -> Connection:
+            if statement == "COMMIT":
+                reader.start()
+                assert begun.wait(60)
+            elif "CHECKPOINT" in statement:
+                go_on.set()
+            return self._connection.execute(statement)
+
+    reader = threading.Thread(target=store.read, args=(ask_slowly,))
+    with store.database.snapshot_cursor() as cursor:
+        copied = image.copy_into(Asked(cursor), store.paths.backups / "copy.duckdb")  # type: ignore[arg-type]
+    reader.join()
+    assert copied[0] == 1
+
+
 def test_two_backups_at_once_are_made_one_after_the_other(store: Store) -> None:
     told(store, "one")
     threads = [threading.Thread(target=make_backup, args=(store,)) for _ in range(3)]
