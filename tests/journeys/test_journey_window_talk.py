@@ -1,14 +1,18 @@
 """Talking: Recall, a provider added in the dialog, Stop, errors, branches, regenerate, fork."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 from PySide6.QtWidgets import QWidget
 
+from app.chat.library import ConversationView
+from app.domain.conversations import ExchangeStatus
 from app.providers.configuration import ProviderConfig, ProviderKind
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Stall, error, stall, text, thinking, usage
 from tests.fakes.user import User
+from ui.controllers.replies import RunningReplies
 from ui.widgets.transcript.frames import UserFrame
 from ui.widgets.transcript.panels import InterruptedMark, ProblemPanel
 
@@ -322,3 +326,40 @@ async def test_forgetting_a_conversation_stops_its_reply_and_leaves_nothing_of_i
     assert not await user.ask(lambda services: services.chat.busy)
     await user.until(lambda: not user.titles())
     assert await user.ask(lambda services: services.overview.read().conversations) == 0
+
+
+async def test_an_answer_that_is_there_before_its_turn_has_been_read_is_shown(
+    user: User, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.reply(text("Paris.")).reply(text("Rome."))
+    await started_with(user, server)
+    replies = user.program.findChild(RunningReplies)
+    assert replies is not None
+    ended: list[object] = []
+    replies.ended.connect(lambda *end: ended.append(end))
+
+    for turn, words in enumerate(("Paris.", "Rome.")):
+        let_go = hold_running_turns(user, monkeypatch)
+        await user.say("A capital?")
+        await user.until(lambda: ended, "the end of the reply")
+        ended.clear()
+        let_go.set()
+
+        await answered(user, turn, words)
+        assert not user.action("stop").isEnabled()
+
+
+def hold_running_turns(user: User, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Hold back what is read of a conversation whose reply runs, as a slow disk does."""
+    services, let_go = user.running.services, threading.Event()
+    assert services is not None
+    read = services.library.open
+
+    def slowly(conversation_id: int, show: int | None = None) -> ConversationView:
+        view = read(conversation_id, show)
+        if view.path[-1].status is ExchangeStatus.RUNNING:
+            assert let_go.wait(30)
+        return view
+
+    monkeypatch.setattr(services.library, "open", slowly)
+    return let_go

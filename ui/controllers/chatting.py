@@ -77,6 +77,8 @@ class ChatController(QObject):
         self.is_private = False
         self.uses_memory = True
         self._loads = 0
+        self._reading: ConversationId | None = None
+        self._is_behind = False  # what is being read has changed since
         self._drafts: dict[ConversationId | None, str] = {}
         self._ending: ExchangeId | None = None
         replies.grew.connect(self._on_reply_grew)
@@ -150,6 +152,7 @@ class ChatController(QObject):
         """
         self._loads += 1
         load = self._loads
+        self._reading, self._is_behind = conversation_id, False
         library, exchanges = self._services.library, self._services.exchanges
 
         def read() -> tuple[ConversationView, dict[MessageId, int]]:
@@ -160,6 +163,7 @@ class ChatController(QObject):
         view, lengths = await self._bridge.run(read)
         if load != self._loads:
             return False
+        self._reading = None
         self._leave(for_conversation=conversation_id)
         self.view, self.is_private = view, view.conversation.private
         self._transcript.show_conversation(heads_of(view.path, lengths), place)
@@ -171,6 +175,8 @@ class ChatController(QObject):
             await self._show_reply(reply)
         self._services.workers.conversation_opened(conversation_id)
         self.opened.emit(view.conversation)
+        if self._is_behind:  # a reply may have ended before its turn was on screen
+            self._bridge.start("follow", self._follow(conversation_id))
         return True
 
     def show_running(self, running: bool) -> None:
@@ -313,14 +319,22 @@ class ChatController(QObject):
         """Show a turn as it was stored."""
         view = self.view
         conversation_id = exchange.conversation_id
-        fresh, messages = await self._bridge.run(
-            lambda: (
-                self._services.library.open(conversation_id, exchange.id),
-                self._services.exchanges.messages_of(exchange),
+        try:
+            fresh, messages = await self._bridge.run(
+                lambda: (
+                    self._services.library.open(conversation_id, exchange.id),
+                    self._services.exchanges.messages_of(exchange),
+                )
             )
-        )
-        self._ending = None
-        if self.view is not view or view is None:
+        except NotFound:
+            return  # it was forgotten
+        finally:
+            if self._ending == exchange.id:
+                self._ending = None
+        if self.conversation_id != conversation_id:
+            return
+        if self.view is not view:  # it was read again meanwhile
+            self._bridge.start("follow", self._follow(conversation_id))
             return
         self.view = fresh
         if (turn := self.turn_of(exchange.id)) is not None:
@@ -339,10 +353,11 @@ class ChatController(QObject):
         self._bridge.carry_out(self._bridge.write(save))
 
     def _on_changed(self, changed: Changed) -> None:
+        concerned = changed.messages_in | changed.conversations
+        if self._reading in concerned:
+            self._is_behind = True
         conversation_id = self.conversation_id
-        if conversation_id is None:
-            return
-        if conversation_id in changed.messages_in or conversation_id in changed.conversations:
+        if conversation_id is not None and conversation_id in concerned:
             self._bridge.start("follow", self._follow(conversation_id))
 
     async def _follow(self, conversation_id: ConversationId) -> None:
