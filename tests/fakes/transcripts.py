@@ -69,6 +69,12 @@ class Shown:
         widget = self.view.turn_widget(index)
         return None if widget is None or widget.isHidden() else widget.y()
 
+    def drawn(self, index: int) -> str:
+        """Return the last words of a turn that are drawn, "" while there are none."""
+        widget = self.view.turn_widget(index)
+        texts = widget.texts() if widget is not None else []
+        return texts[-1].composer.document.toPlainText() if texts else ""
+
     def _on_requested(self, first: int, last: int) -> None:
         self.requested.append((first, last))
         if self._answers:

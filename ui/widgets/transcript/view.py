@@ -1,6 +1,7 @@
 """A conversation on screen: turns near the eye are drawn, all others are only known to be there."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
@@ -151,7 +152,7 @@ class TranscriptView(VirtualColumn):
         if self._memory.put_summary(turn_index, summary):
             for each in (before, turn_index):
                 if (widget := self.turn_widget(each)) is not None:
-                    self._memory.show_in(widget)
+                    self.grow_above(each, partial(self._memory.show_in, widget))
 
     def add_turn(self, head: TurnHead, content: TurnContent) -> int:
         """Add a turn at the end and go there; return its index."""

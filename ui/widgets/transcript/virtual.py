@@ -4,7 +4,7 @@ Heights are guessed first and corrected when an item is laid out; what the eye r
 `Anchor`) stays where it is while that happens.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
@@ -115,6 +115,15 @@ class VirtualColumn(QAbstractScrollArea):
         self.heights.append(height)
         self.arrange_soon()
 
+    def grow_above(self, index: int, change: Callable[[], None]) -> None:
+        """Have an item that exists grow by `change` at its top; who reads in it is not moved."""
+        before = self._height_of(index)
+        change()
+        if isinstance(self._anchor, AtItem) and self._anchor.index == index:
+            offset = self._anchor.offset + self._height_of(index) - before
+            self._anchor = AtItem(index, max(0, offset))
+        self.arrange_soon()
+
     def truncate_items(self, count: int) -> None:
         """Drop all items but the first `count`."""
         self.drop_items([index for index in self._items if index >= count])
@@ -186,11 +195,14 @@ class VirtualColumn(QAbstractScrollArea):
 
     def _measure(self, index: int) -> bool:
         """Make the item if need be, and correct its height; return whether it was wrong."""
-        height = int(self._realised(index).height_for(self.item_width()))  # type: ignore[attr-defined]
+        height = self._height_of(index)
         if height == self.heights[index]:
             return False
         self.heights[index] = height
         return True
+
+    def _height_of(self, index: int) -> int:
+        return int(self._realised(index).height_for(self.item_width()))  # type: ignore[attr-defined]
 
     def _realised(self, index: int) -> QWidget:
         widget = self._items.get(index)
