@@ -1,10 +1,12 @@
 """What a question asks for, besides its words: a time, somebody, and which of its words matter.
 
-The word lists are English; questions in other languages are taken as they are.
+The word lists here are English; in other languages only the words of a request are left out.
 """
 
 import re
 from dataclasses import dataclass
+
+from app.index.requests import without_request
 
 _TIME = re.compile(
     r"\b(?:when|how long|how recently|how often|what (?:date|day|time|month|year|season)"
@@ -26,6 +28,7 @@ _ABOUT_TALK = re.compile(
     r"|\b(?:did|have|had) (?:i|we|you) (?:ever |previously |already )?(?:say|said|mention|mentioned|"
     r"discuss|discussed|talk|talked|tell|told|ask|asked)(?: about| you)?\b"
     r"|\b(?:mentioned|discussed|talked about|told you|asked you|brought up)\b"
+    r"|\b(?:said|say|says|told|wrote|spoke)(?: (?:me|us|him|her|them))?(?= (?:about|regarding|concerning)\b)"
     r"|\b(?:provide|write|give|create)?\s?(?:a |an )?(?:comprehensive |brief |detailed |short |clear )*"
     r"(?:summary|overview|recap) of\b|\bsummari[sz]e\b|\baccording to\b|\bthroughout\b|\bacross\b",
     re.IGNORECASE,
@@ -36,8 +39,8 @@ _ABOUT_TALK = re.compile(
 class Question:
     """A query read as a question.
 
-    `asked` is what is to be found, without sentences that only say how to answer and without words
-    about the talk itself: what is embedded and searched. `names` are capitalised words, case folded.
+    `asked` is what is to be found, without sentences that only say how to answer, without the words of
+    a request and without those about the talk itself: what is embedded and searched. `names` are capitalised words, case folded.
     """
 
     asked: str
@@ -49,7 +52,7 @@ def read_question(text: str) -> Question:
     """Return what `text` asks for; `asked` is never empty unless `text` is blank."""
     sentences = [each[0] for each in _SENTENCE.finditer(text)]
     kept = [each for each in sentences if not _HOW_TO_ANSWER.match(each)] or sentences
-    whole = "".join(kept).strip()
+    whole = without_request("".join(kept).strip())
     bare = " ".join(_ABOUT_TALK.sub(" ", whole).split())
     asked = bare if len(bare.split()) > 1 else whole or text.strip()
     names = set()

@@ -16,7 +16,7 @@ _VERY_SHORT_WORDS = 3
 _COMMON_SHARE = 0.02  # of the messages hold a word that tells nothing
 _MANY_MESSAGES = 500  # only of many can be said what is common
 
-_COURTESIES = """
+COURTESIES = """
     ok okay okey k kk thanks thank thx ty cheers please pls yes yeah yep yup sure no nope nah hi hello hey
     hiya bye goodbye cya great good nice cool perfect awesome wonderful excellent amazing fine right
     exactly correct true indeed alright done continue go ahead proceed next more again sorry wow haha
@@ -78,7 +78,7 @@ def is_small_talk(text: str, frequencies: Mapping[str, int], messages: int) -> b
 @cache
 def _telling_nothing() -> frozenset[str]:
     """Words of courtesy and small words of every language, as `surface_of` cuts them."""
-    texts = [_COURTESIES, *(" ".join(words) for words in STOP_WORDS.values())]
+    texts = [COURTESIES, *(" ".join(words) for words in STOP_WORDS.values())]
     return frozenset(word for text in texts for word in surface_of(text.casefold()))
 
 
