@@ -22,7 +22,15 @@ import tantivy
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, passage_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery, TextHit
-from app.index.index_folder import Seal, Unsealed, check_files, clear, read_seal, write_seal
+from app.index.index_folder import (
+    HeldFiles,
+    Seal,
+    Unsealed,
+    check_files,
+    clear,
+    read_seal,
+    write_seal,
+)
 from app.index.text_ranking import Commit, Survey
 from app.index.text_schema import FORMAT, PASSAGE, DocumentMaker, schema
 
@@ -59,6 +67,7 @@ class TantivyTextIndex:
         self._index: tantivy.Index | None = None
         self._writer: tantivy.IndexWriter | None = None
         self._reader: Commit | None = None
+        self._held = HeldFiles()
         self._highest_put = 0
         self._dirty = False
         self._seal = self._new_seal()
@@ -220,6 +229,7 @@ class TantivyTextIndex:
         with self._lock:
             self._writer = None
             self._dirty = False
+            self._held.let_go()
 
     def _open(self) -> None:
         try:
@@ -256,6 +266,7 @@ class TantivyTextIndex:
             self._index.reload()
             likely = tuple(language for language, _ in self._languages.most_common(2))
             self._reader = Commit(self._index.searcher(), self._schema, likely)
+            self._held.follow(self._folder / self._seal.files)
 
     def _new_seal(self) -> Seal:
         made_with = f"{FORMAT}/{Stemmer.version()}/{unicodedata.unidata_version}"

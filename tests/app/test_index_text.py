@@ -1,7 +1,9 @@
 """The text index ranks, restricts, forgets and comes back, and its numbers mean what they say."""
 
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -343,6 +345,37 @@ def test_searches_go_on_while_another_thread_writes(index: TantivyTextIndex) -> 
         reader.join()
     assert wrong == []
     assert index.passage_count == 201
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="files are held on Linux alone")
+def test_the_last_to_let_go_of_a_merged_file_is_never_a_commit(index: TantivyTextIndex) -> None:
+    """Its end keeps the interpreter's lock, while the disk frees the file."""
+    missed = seen = 0
+    for number in range(1, 31):  # merges begin with the eighth
+        fill(index, turn(number, f"apple number {number}"))
+        mapped, held = mapped_segments(), held_segments()
+        seen += len(mapped)
+        missed += len(mapped - held)
+    assert seen > 30 * 6
+    assert missed < seen / 10  # a merge may end between a commit and the look at the folder
+    index.close()
+    assert not held_segments()
+
+
+def mapped_segments() -> set[str]:
+    """The files of segments that are mapped, by their inodes, which outlive their names."""
+    rows = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
+    return {row[4] for row in rows if len(row) == 6 and "/words-" in row[5]}
+
+
+def held_segments() -> set[str]:
+    """The files of segments that are open, in the same way."""
+    held = set()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            if "/words-" in str(each.readlink()):
+                held.add(str(each.stat().st_ino))
+    return held
 
 
 def test_when_the_disk_refuses_nothing_counts_since_the_last_commit(
