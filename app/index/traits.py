@@ -122,7 +122,7 @@ def traits_of(part: Part) -> Traits:
     own_side = part.role is Role.USER and label is None
     return Traits(
         words=min(words, _MAX_WORDS),
-        asking=_asking(said),
+        asking=asking_share(said),
         tells_time=words <= _TELLING_WORDS and _TIME.search(said) is not None,
         instructs=own_side and _INSTRUCTION.search(said) is not None,
         prefers=own_side and _PREFERENCE.search(said) is not None,
@@ -131,7 +131,7 @@ def traits_of(part: Part) -> Traits:
     )
 
 
-def _asking(said: str) -> float:
+def asking_share(said: str) -> float:
     """Return the share (0-1) of the words that stand in sentences with a question mark."""
     if "?" not in said and "？" not in said:
         return 0.0

@@ -32,6 +32,7 @@ from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.memory.finding import Asking, Finder, by_passage, weighed
 from app.memory.found_turns import FoundTurns, match_of
+from app.memory.repeats import Repeats
 from app.memory.results import Results
 from app.memory.search import Scope, SearchService
 from app.storage.conversations import Conversations
@@ -78,6 +79,7 @@ class RecallService:
         self._feedback = Feedback(store)
         self._results = Results(self._passages, settings)
         self._turns = FoundTurns(self._passages)
+        self._repeats = Repeats(self._passages)
         self._search = search
         self._finder = finder
 
@@ -128,7 +130,7 @@ class RecallService:
             return ()
         verdicts = self._feedback.verdicts()
         scope = self._past(conversation_id, verdicts, with_archived=False)
-        ranked = self._finder.ranked(asking, scope)
+        ranked = self._telling(asking, scope)
         known = self._known_ranked(asking, _refused(verdicts), limit)
         facts = self._facts.by_ids(passage_of(each.part_id) for each in known)
         now = datetime.now(UTC)
@@ -155,7 +157,7 @@ class RecallService:
     def _related(self, asking: Asking, retrieval: "_Retrieval") -> None:
         options, verdicts = retrieval.options, retrieval.verdicts
         scope = self._past(retrieval.conversation_id, verdicts, with_archived=options.with_archived)
-        ranked = by_passage(self._finder.ranked(asking, scope), _CONSIDERED)
+        ranked = by_passage(self._telling(asking, scope), _CONSIDERED)
         heads = self._reads.heads(passage_of(each.part_id) for each in ranked)
         best = [
             (each, head)
@@ -243,7 +245,7 @@ class RecallService:
         own = IdSet(self._reads.turns_of(retrieval.segment.exchange_ids))
         left_out = retrieval.refused | self._search.standing().unanswered
         scope = Scope(own.without(left_out), IdSet())
-        ranked = self._finder.ranked(asking, scope)
+        ranked = self._telling(asking, scope)
         kept = retrieval.weighed(ranked[:_CONSIDERED], {})
         found: list[FoundMessage] = []
         wanted = retrieval.options.earlier_limit + SPARE
@@ -251,6 +253,14 @@ class RecallService:
             if each.message_id not in retrieval.segment.held and len(found) < wanted:
                 found.append(each)
         retrieval.found = replace(retrieval.found, earlier=tuple(found))
+
+    def _telling(self, asking: Asking, scope: Scope) -> list[Ranked]:
+        """Return a ranking without turns that only ask what is asked, or say the same again."""
+        ranked = self._finder.ranked(asking, scope)
+        superfluous = self._repeats.among(ranked, asking.query.words)
+        if not len(superfluous):
+            return ranked
+        return self._finder.ranked(asking, replace(scope, left_out=scope.left_out | superfluous))
 
     def _past(
         self,
