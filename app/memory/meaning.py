@@ -7,6 +7,7 @@ that hangs.
 
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from app.index.calibration import Background, measured
 from app.memory.embedders import EmbedderDirectory
 from app.memory.overview import Embedded
 from app.memory.vector_sync import VectorSync
+from app.providers.remote_embedder import QuestionEmbedder, RemoteEmbedder
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.vector_rows import checked
@@ -33,6 +35,8 @@ _log = logging.getLogger(__name__)
 _KEPT_QUESTIONS = 64
 _LOOK_AGAIN_S = 5.0
 _BREATH_S = 0.1  # between two looks, while vectors are being written all the time
+_MEASURE_LIMIT_S = 30.0  # 180 short texts, at the 110 tokens a second of a slow machine
+_LONGEST_WAIT_S = 60.0  # between two tries at a server that does not answer
 _GOODBYE_S = 0.5  # a large model that is just being loaded cannot be interrupted
 _PROBE = "ready"
 _CONCERNED = frozenset(("embedder", "embedder_before", "embedder_consent", "proxy_url"))
@@ -68,14 +72,19 @@ class Meaning:
         sync: VectorSync,
         *,
         look_again_s: float = _LOOK_AGAIN_S,
+        measure_limit_s: float = _MEASURE_LIMIT_S,
     ) -> None:
-        """Know nothing yet; `look_again_s` is how long what failed is left alone."""
+        """Know nothing yet; `look_again_s` is how long what failed is left alone.
+
+        `measure_limit_s` is the most that a server is waited for while its space is measured.
+        """
         self._store = store
         self._settings = settings
         self._embedders = embedders
         self._vectors = vectors
         self._sync = sync
         self._look_again_s = look_again_s
+        self._measure_limit_s = measure_limit_s
         self._backgrounds: dict[tuple[Space, object], Background] = {}
         self._questions: OrderedDict[tuple[Space, str], npt.NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
@@ -89,6 +98,9 @@ class Meaning:
         self._considered: tuple[Space, ...] = ()  # what coverage was asked of, the chosen one first
         self._held: tuple[Space, ...] = ()
         self._problem = ""
+        self._filling_problem = ""
+        self._filling_tries = 0
+        self._fills_again_at = 0.0  # on the monotonic clock
 
     def start(self, once_settled: Callable[[], object] = lambda: None) -> None:
         """Settle what answers, now and after every change, in the background; safe to call twice.
@@ -215,15 +227,34 @@ class Meaning:
             self._held = wanted
 
     def _prepare_filling(self) -> None:
-        """Measure the space that is being filled, so that nobody waits when it begins to answer."""
+        """Measure the space that is being filled, so that nobody waits when it begins to answer.
+
+        A server that does not answer is left alone for longer each time: what answers now must stay
+        looked after.
+        """
         if self._thread is None or not self._filling():
+            self._filling_problem, self._filling_tries, self._fills_again_at = "", 0, 0.0
+            return
+        if time.monotonic() < self._fills_again_at:
             return
         try:
-            embedder = self._embedders.active()
+            embedder = self._with_limit(self._embedders.active())
             if self._kept(embedder.space) is not None:
                 self._background(embedder, embedder.space)
         except KnownError as error:
+            self._filling_failed(error)
+        else:
+            self._filling_problem, self._filling_tries = "", 0
+
+    def _filling_failed(self, error: KnownError) -> None:
+        if isinstance(error, Cancelled):
+            return
+        if self._filling_problem != error.title:
             _log.info("the space that is being filled waits: %s", error)
+        self._filling_problem = error.title
+        self._filling_tries += 1
+        wait_s = min(_LONGEST_WAIT_S, self._look_again_s * 2.0 ** (self._filling_tries - 1))
+        self._fills_again_at = time.monotonic() + wait_s
 
     def _background(self, embedder: Embedder, space: Space) -> Background | None:
         """The background of a space, measured where that was not done yet; None without vectors."""
@@ -235,7 +266,7 @@ class Meaning:
         if known is not None:
             return known
         if kept.background_mean is None or kept.background_deviation is None:
-            background = measured(self._patient(embedder, space), self._is_outdated)
+            background = measured(self._with_limit(embedder), self._is_outdated)
             self._vectors.set_background(space, background.mean, background.deviation)
         else:
             background = Background(kept.background_mean, kept.background_deviation)
@@ -243,12 +274,11 @@ class Meaning:
             self._backgrounds[key] = background
         return background
 
-    def _patient(self, embedder: Embedder, space: Space) -> Embedder:
-        """The embedder without the time limit of questions, where it is the chosen one."""
-        if self._settings.text("embedder_before") != self._chosen:
-            return embedder
-        active = self._embedders.active()
-        return active if active.space == space else embedder
+    def _with_limit(self, embedder: Embedder) -> Embedder:
+        """The embedder with the time limit of a measurement, where it is a server."""
+        if isinstance(embedder, RemoteEmbedder | QuestionEmbedder):
+            return embedder.within(self._measure_limit_s)
+        return embedder
 
     def _kept(self, space: Space) -> KeptSpace | None:
         """What the database has of a space; raises EmbedderUnavailable if that is another one."""
@@ -308,7 +338,13 @@ class Meaning:
         return (
             f"Search still answers with {self._embedders.describe(before)}: "
             f"{self._embedders.describe(chosen)} is reading your history."
+            f"{self._filling_words()}"
         )
+
+    def _filling_words(self) -> str:
+        if not (problem := self._filling_problem):
+            return ""
+        return f" It cannot be measured yet: {problem}. It is asked again within a minute."
 
     # -- in the background
 

@@ -150,7 +150,11 @@ class RemoteEmbedder:
 
     def for_questions(self) -> "QuestionEmbedder":
         """Return the same embedder with a short time limit, for what a person waits for."""
-        return QuestionEmbedder(self, self._question_limit_s)
+        return self.within(self._question_limit_s)
+
+    def within(self, limit_s: float) -> "QuestionEmbedder":
+        """Return the same embedder with another time limit for each request."""
+        return QuestionEmbedder(self, limit_s)
 
     def embed(self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None) -> Vectors:
         """Return float32, (n, dim), rows of unit length, in the order of `texts`. Blocks.
@@ -295,6 +299,10 @@ class QuestionEmbedder:
     def embed(self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None) -> Vectors:
         """Return vectors as `RemoteEmbedder.embed`, or raise `TimedOut` at the limit."""
         return self._embedder.embed_within(texts, cancelled, self._limit_s)
+
+    def within(self, limit_s: float) -> "QuestionEmbedder":
+        """Return the same embedder with another limit."""
+        return self._embedder.within(limit_s)
 
     def chunks(self, text: str, max_tokens: int, overlap_tokens: int) -> list[Span]:
         """Return the pieces of `text`, as `RemoteEmbedder.chunks`."""

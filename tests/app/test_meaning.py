@@ -254,6 +254,25 @@ def test_a_change_of_mind_while_the_new_server_hangs_takes_effect(
     assert desk.answers("all_minilm")
 
 
+def test_a_new_server_that_falls_silent_is_given_up_soon_and_said_so_while_the_old_one_answers(
+    desk: Desk, server: Loopback
+) -> None:
+    """Without a limit of its own the measurement held what answers for 300 s, a batch's limit."""
+    desk.meaning._measure_limit_s = 0.3
+    started(desk)
+    desk.settings.set("embedder", LOCAL)
+    desk.until(lambda: getattr(desk.embedders.active(), "knows_space", False))
+    server.always(stall(before_headers=True))
+    desk.stored.ensure(desk.embedders.active().space, LOCAL)  # as with the first batch
+    began = time.monotonic()
+    desk.until(lambda: "It cannot be measured yet" in desk.meaning.problem)
+    assert time.monotonic() - began < 5.0
+    assert "is asked again within a minute" in desk.meaning.problem
+    assert desk.answers("all_minilm")
+    server.always(vectors())
+    desk.until(lambda: "measured" not in desk.meaning.problem)
+
+
 def test_a_new_start_in_the_middle_of_a_switch_goes_on_with_the_old_space(desk: Desk) -> None:
     desk.embed()
     desk.settings.set("embedder", LOCAL)
