@@ -141,6 +141,13 @@ class Meaning:
         return self._problem or self._switching_words()
 
     @property
+    def filling_problem(self) -> str:
+        """Why the space that is being filled could not be measured, and what happens; "" for nothing."""
+        if not (problem := self._filling_problem):
+            return ""
+        return f"It cannot be measured yet: {problem}. It is asked again within a minute."
+
+    @property
     def answering_space(self) -> Space | None:
         """The space that answers, None while there is none. Blocks unless it was started."""
         if self._thread is not None or self._stopping.is_set():
@@ -338,13 +345,8 @@ class Meaning:
         return (
             f"Search still answers with {self._embedders.describe(before)}: "
             f"{self._embedders.describe(chosen)} is reading your history."
-            f"{self._filling_words()}"
+            f"{self.filling_problem and ' '}{self.filling_problem}"
         )
-
-    def _filling_words(self) -> str:
-        if not (problem := self._filling_problem):
-            return ""
-        return f" It cannot be measured yet: {problem}. It is asked again within a minute."
 
     # -- in the background
 

@@ -110,6 +110,8 @@ class Spaces:
             return self._meaning.problem
         if is_whole:
             return ""
+        if self._meaning.filling_problem:
+            return f"The new embedder is waited for. {self._meaning.filling_problem}"
         if not self._settings.flag("embedding_pipeline_enabled"):
             return (
                 "Nothing is being embedded: the embedding pipeline is off. "

@@ -238,10 +238,10 @@ def test_an_estimate_has_time_price_and_place(desk: Desk) -> None:
     assert desk.embedders.estimate(10_000, 5_000_000, OPENAI).minutes == pytest.approx(10.0)
 
 
-def test_what_stays_here_is_free_or_of_unknown_price_and_needs_no_yes(desk: Desk) -> None:
-    for choice, cost in ((BUILT_IN, 0.0), (LOCAL, None)):
+def test_what_stays_here_is_free_and_needs_no_yes(desk: Desk) -> None:
+    for choice in (BUILT_IN, LOCAL):
         estimate = desk.embedders.estimate(100, 15_000, choice)
-        assert (estimate.sent_to, estimate.cost_usd, estimate.is_agreed) == ("", cost, True)
+        assert (estimate.sent_to, estimate.cost_usd, estimate.is_agreed) == ("", 0.0, True)
         assert estimate.minutes > 0
     with pytest.raises(EmbedderUnavailable):
         desk.embedders.estimate(1, 1, "nowhere:model")
