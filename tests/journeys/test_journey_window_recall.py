@@ -9,6 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QMenu, QPlainTextEdit, QToolButton, QTreeView
 
 from app.bootstrap import Services
+from app.chat.inspecting import Source
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId
 from app.domain.recalls import Verdict
@@ -133,10 +134,11 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     user.window.inspector.tabs.setCurrentIndex(0)
     await user.until(lambda: used(user)[:2] == ["sent", "cited"])
     table = user.find(QTreeView, "What was recalled")
-    for row in range(len(used(user))):
-        table.setCurrentIndex(table.model().index(row, 1))
-        user.click("Don't use this again")
-        await user.sees("you asked never to use it again")
+    for row in user.window.inspector.recalled.model.rows(Source):
+        table.setCurrentIndex(row)
+        if not user.button("Don't use this again").isChecked():  # of a turn its summary is too
+            user.click("Don't use this again")
+        await user.sees("You asked never to use it again.", "Take back")
     server.always(text("I do not know."))
     user.press("Ctrl+N")
     await user.say(ASKED)
@@ -166,7 +168,7 @@ def used(user: User) -> list[str]:
     """Return what the inspector's table says became of each source."""
     model = user.window.inspector.recalled.model
     last = model.columnCount() - 1
-    return [str(model.index(row, last).data()) for row in range(model.rowCount())]
+    return [str(row.siblingAtColumn(last).data()) for row in model.rows(Source)]
 
 
 def take_back_all(services: Services) -> int:

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QToolButton, QWidget
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QToolButton, QTreeView, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.inspecting import Contribution, Inspection, Source
@@ -26,7 +27,8 @@ from app.domain.recalls import (
 from app.domain.usage import Usage
 from tests.fakes.stored import AT
 from ui.controllers.recalling import sources_of, state_words
-from ui.models.recalled import COLUMNS, RecalledModel, figures, tip_words
+from ui.models.recalled import COLUMNS, RecalledModel
+from ui.models.source_words import figures, opens_words, tip_words
 from ui.theme import DARK, Theme
 from ui.views.inspector import Inspector
 from ui.views.recalled_pane import RecalledPane
@@ -93,14 +95,20 @@ def test_the_table_says_what_was_measured_and_what_became_of_it(
     model = RecalledModel()
     left_out = source(2, injected=False, verdict=Verdict.DOWN)
     model.show_sources([left_out, source(1, cited=True)])
+    rows = model.rows(Source)
     cells = [
-        [model.index(row, column).data() for column in range(len(COLUMNS))] for row in range(2)
+        [each.siblingAtColumn(column).data() for column in range(len(COLUMNS))] for each in rows
     ]
-    assert [each[1][2:] for each in cells] == ["Tea, turn 1", "Tea, turn 2"]  # first what was sent
-    assert cells[0][2:] == ["87%", "0.61", "80%", "45", "cited"]
+    assert [each[0][2:] for each in cells] == ["Tea, turn 1", "Tea, turn 2"]  # first what was sent
+    assert cells[0][1:] == ["1", "87%", "0.61", "80%", "45", "cited"]
     assert cells[1][-1] == "\N{EN DASH} \N{BLACK DOWN-POINTING TRIANGLE}"
     assert "left out: rag_min_similarity is 0.7; you found it not useful" in figures(left_out)
-    spoken = model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole)
+    model.show_sources([source(3, RecallLayer.CONVERSATION), source(4, RecallLayer.EXCHANGE)])
+    inner = model.rows(Source)[1]
+    assert inner.data().strip()[2:] == "turn 4: Which tea is it?"
+    assert inner.siblingAtColumn(1).data() == ""
+    model.show_sources([left_out, source(1, cited=True)])
+    spoken = model.rows(Source)[0].data(Qt.ItemDataRole.AccessibleTextRole)
     assert spoken.startswith("Turn: Tea, turn 1, rank 1")
     qtmodeltester.check(model)  # type: ignore[attr-defined]
 
@@ -130,12 +138,70 @@ def test_the_chosen_source_is_opened_and_judged(qtbot: QtBot) -> None:
         with qtbot.waitSignal(pane.judged) as wished:
             button(pane, text).click()
         assert wished.args == [shown, verdict]
-    assert not button(pane, "Take back").isEnabled()
+        assert not button(pane, text).isChecked()  # until it is kept
+
+
+def test_what_the_user_thinks_is_seen_and_taken_back_where_it_was_said(qtbot: QtBot) -> None:
+    pane = RecalledPane()
+    qtbot.addWidget(pane)
+    pane.show_sources((source(1), source(2)), "")
+    assert button(pane, "Take back").isHidden()
     pane.show_sources((source(1, verdict=Verdict.NEVER), source(2)), "")
-    assert not button(pane, "Don't use this again").isEnabled()
-    with qtbot.waitSignal(pane.judged) as wished:
-        button(pane, "Take back").click()
-    assert wished.args[1] is None
+    assert "You asked never to use it again." in words(pane)
+    never = button(pane, "Don't use this again")
+    assert never.isChecked()
+    for taken_back in (button(pane, "Take back"), never):
+        with qtbot.waitSignal(pane.judged) as wished:
+            taken_back.click()
+        assert wished.args[1] is None
+    pane.show_sources((source(1), source(2)), "")
+    assert not never.isChecked()
+    assert "You asked" not in words(pane)
+
+
+def test_groups_stand_under_their_names_and_what_was_not_sent_is_folded(qtbot: QtBot) -> None:
+    pane = RecalledPane()
+    qtbot.addWidget(pane)
+    pane.show()
+    left_out = [source(each, RecallLayer.FACT, injected=False) for each in (2, 3)]
+    pane.show_sources(
+        (source(5), *left_out, source(4, RecallLayer.FACT), source(6, RecallLayer.EARLIER, injected=False)),
+        "",
+    )  # fmt: skip
+    assert lines(pane.table) == [
+        "Facts and saved memories \N{MIDDLE DOT} 1 of 3 sent",
+        "\N{BLACK FOUR POINTED STAR} Which tea is it?",
+        "2 more were looked at",
+        "Single turns of all history \N{MIDDLE DOT} 1 of 1 sent",
+        "\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT} Tea, turn 5",
+        "Earlier in this conversation \N{MIDDLE DOT} 0 of 1 sent",
+        "1 was looked at",
+    ]
+    assert "Fact: Which tea is it?" in words(pane)
+    for step in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Down):
+        QTest.keyClick(pane.table, step)
+    assert "left out: rag_min_similarity is 0.7" in words(pane)
+    assert len(lines(pane.table)) == 9
+    QTest.keyClick(pane.table, Qt.Key.Key_Up)
+    assert words(pane) == "Choose a row to see more of it."
+    QTest.keyClick(pane.table, Qt.Key.Key_Space)
+    assert len(lines(pane.table)) == 7
+
+
+def test_with_nothing_sent_the_first_fold_is_chosen(qtbot: QtBot) -> None:
+    pane = RecalledPane()
+    qtbot.addWidget(pane)
+    pane.show_sources((source(5, injected=False),), "")
+    assert pane.table.currentIndex().data() == "1 was looked at"
+
+
+def lines(tree: QTreeView) -> list[str]:
+    """Return the rows of a tree that are not folded away."""
+    found, index = [], tree.model().index(0, 0)
+    while index.isValid():
+        found.append(str(index.data()))
+        index = tree.indexBelow(index)
+    return found
 
 
 def test_a_narrow_table_leaves_out_what_the_details_say(qtbot: QtBot) -> None:
@@ -314,6 +380,23 @@ def test_a_fact_is_called_by_its_words() -> None:
     assert tip_words(fact).startswith(
         "Fact, 87% relevant, said in \N{LEFT DOUBLE QUOTATION MARK}Tea"
     )
+
+
+def test_a_chip_says_what_it_opens() -> None:
+    turn, fact = source(4), source(4, RecallLayer.FACT)
+    assert tip_words(turn).endswith("Which tea is it? Opens the turn.")
+    talk = replace(
+        source(4, RecallLayer.CONVERSATION, cited=True).place, exchange_id=None, turn_number=None
+    )
+    assert tip_words(Source(talk, 1, True)).endswith(
+        "Cited in the answer. It was found by its summary: opens the conversation."
+    )
+    nowhere = replace(fact.place.item, conversation_id=None)
+    assert opens_words(replace(fact.place, item=nowhere, exchange_id=None)) == "Opens the fact."
+    saved = replace(nowhere, kind=PassageKind.MEMORY)
+    assert opens_words(replace(fact.place, item=saved, exchange_id=None)) == "Opens the text."
+    gone = replace(turn.place, exchange_id=None)
+    assert opens_words(gone) == "Opens the conversation."
 
 
 def test_the_status_bar_says_whether_recall_is_on() -> None:

@@ -17,7 +17,7 @@ from app.domain.settings_schema import SettingPage
 from app.domain.text import one_line
 from ui.bridge import Bridge
 from ui.controllers.chatting import ChatController
-from ui.models.recalled import chip_words, kind_words, sign_of, tip_words
+from ui.models.source_words import chip_words, kind_words, sign_of, tip_words
 from ui.views.main_window import MainWindow
 from ui.widgets.transcript.values import SourceChip, Sources
 from ui.widgets.transcript.view import TranscriptView

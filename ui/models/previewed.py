@@ -9,7 +9,7 @@ from app.chat.previewing import Preview, is_changed
 from app.domain.recalls import RecalledPlace, RecallLayer
 from ui.models.conversations import GroupedListModel, Heading, ListRole
 
-_GROUPS = (
+GROUPS = (
     ("Facts and saved memories", (RecallLayer.FACT,)),
     ("Related conversations", (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE)),
     ("Single turns of all history", (RecallLayer.HISTORY,)),
@@ -64,7 +64,7 @@ class PreviewListModel(GroupedListModel):
 
 def _rows(preview: Preview) -> list[object]:
     rows: list[object] = []
-    for name, layers in _GROUPS:
+    for name, layers in GROUPS:
         group = [each for each in preview.places if each.item.layer in layers]
         if group:
             count = sum(each.item.injected for each in group)

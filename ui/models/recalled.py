@@ -1,83 +1,146 @@
-"""What was retrieved for an answer as a table, and how a source is called in words."""
+"""What was retrieved for an answer as a tree: by group, what was sent first, the rest folded."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QFont
 
 from app.chat.inspecting import Source
-from app.domain.passages import PassageKind
-from app.domain.recalls import RecalledPlace, RecallLayer, Verdict
-from app.domain.text import one_line
-from ui.models.conversations import day_words
+from app.domain.recalls import RecallLayer
+from ui.models.previewed import GROUPS
+from ui.models.source_words import (
+    VERDICT_WORDS,
+    figures,
+    inner_words,
+    kind_words,
+    sign_of,
+    source_words,
+    used_words,
+)
 from ui.rendering.inline import tip_of
 
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
 _DASH = "\N{EN DASH}"
 _DOT = " \N{MIDDLE DOT} "
-_TITLE_CHARS = 36
-_TEXT_CHARS = 44
-_SOURCE_CHARS = 90
 _TIP_CHARS = 300
-_LAYERS = {
-    RecallLayer.FACT: ("\N{BLACK FOUR POINTED STAR}", "Fact"),
-    RecallLayer.CONVERSATION: ("\N{IDENTICAL TO}", "Conversation"),
-    RecallLayer.EXCHANGE: ("\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT}", "Turn of it"),
-    RecallLayer.HISTORY: ("\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT}", "Turn"),
-    RecallLayer.EARLIER: ("\N{UPWARDS ARROW}", "Earlier in this conversation"),
-}
-_MEMORY = ("\N{LOWER RIGHT PENCIL}", "Memory")
-VERDICT_WORDS = {
-    Verdict.UP: ("\N{BLACK UP-POINTING TRIANGLE}", "you found it useful"),
-    Verdict.DOWN: ("\N{BLACK DOWN-POINTING TRIANGLE}", "you found it not useful"),
-    Verdict.NEVER: ("\N{MULTIPLICATION SIGN}", "you asked never to use it again"),
-}
-COLUMNS = ("#", "Source", "Rel.", "Cos.", "Words", "Tok.", "Used")
+COLUMNS = ("Source", "#", "Rel.", "Cos.", "Words", "Tok.", "Used")
 _COLUMN_TIPS = (
-    "Rank among those found in the same way",
     "What was retrieved",
+    "Rank among those found in the same way",
     "Relevance: means the same for every model",
     "Cosine of its vector and the question's",
     "Share of the question's words that it holds",
     "Tokens it takes, or would take",
     "Whether it was sent, and whether the answer cites it",
 )
-SOURCE_COLUMN = 1
 
 
-class RecalledModel(QAbstractTableModel):
-    """The sources of one answer: first what was sent, in the order of the prompt, then what was not."""
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The heading of a group: its name, and how many of those `found` were `sent`."""
+
+    name: str
+    sent: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The line that what was not sent folds behind; `beside` sources of its group that were."""
+
+    count: int
+    beside: int
+
+
+@dataclass(slots=True)
+class _Node:
+    """A row of the tree; its parent's and children's places in the list of all, -1 for the root."""
+
+    value: Group | Rest | Source
+    parent: int
+    row: int
+    children: list[int] = field(default_factory=list)
+
+
+class RecalledModel(QAbstractItemModel):
+    """The sources of one answer by group, as the prompt holds them: what was sent, then the rest.
+
+    Of each group the sources that were sent stand in the order of the prompt, below them one line
+    that has the others as its children.
+    """
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._sources: tuple[Source, ...] = ()
+        self._nodes: list[_Node] = []
+        self._tops: list[int] = []
 
     def show_sources(self, sources: Sequence[Source]) -> None:
         """Show others; verdicts alone change in place, so that what is selected stays so."""
-        new = tuple(sorted(sources, key=lambda each: not each.place.item.injected))
-        if [each.place.item for each in new] == [each.place.item for each in self._sources]:
-            self._sources = new
-            if new:
-                last = self.index(len(new) - 1, len(COLUMNS) - 1)
-                self.dataChanged.emit(self.index(0, 0), last)
+        before = [each.place.item for each in self._sources()]
+        nodes, tops = _tree(sources)
+        if before == [each.value.place.item for each in nodes if isinstance(each.value, Source)]:
+            self._nodes = nodes
+            for node in (None, *nodes):
+                self._tell_changed(tops if node is None else node.children)
             return
         self.beginResetModel()
-        self._sources = new
+        self._nodes, self._tops = nodes, tops
         self.endResetModel()
 
     def source_at(self, index: Index) -> Source | None:
-        """Return the source of a row; None for no row."""
-        return self._sources[index.row()] if index.isValid() else None
+        """Return the source of a row; None for a heading, a fold and no row."""
+        value = self.value_at(index)
+        return value if isinstance(value, Source) else None
+
+    def value_at(self, index: Index) -> Group | Rest | Source | None:
+        """Return what a row is; None for no row."""
+        return self._nodes[index.internalId()].value if index.isValid() else None
+
+    def rows(self, kind: type[Group | Rest | Source]) -> list[QModelIndex]:
+        """Return the rows of a kind, top to bottom, folded ones too."""
+        return [
+            self._index(at) for at, node in enumerate(self._nodes) if isinstance(node.value, kind)
+        ]
+
+    def _sources(self) -> list[Source]:
+        return [node.value for node in self._nodes if isinstance(node.value, Source)]
+
+    def _index(self, at: int, column: int = 0) -> QModelIndex:
+        return self.createIndex(self._nodes[at].row, column, at)
+
+    def _tell_changed(self, siblings: Sequence[int]) -> None:
+        if siblings:
+            last = self._index(siblings[-1], len(COLUMNS) - 1)
+            self.dataChanged.emit(self._index(siblings[0]), last)
+
+    def _children(self, parent: Index) -> list[int]:
+        if not parent.isValid():
+            return self._tops
+        return self._nodes[parent.internalId()].children if parent.column() == 0 else []
 
     # Qt overrides
 
-    def rowCount(self, parent: Index = _NOWHERE) -> int:
-        """Return how many sources there are."""
-        return 0 if parent.isValid() else len(self._sources)
+    def index(self, row: int, column: int, parent: Index = _NOWHERE) -> QModelIndex:
+        """Return the index of a cell; none beyond the ends."""
+        children = self._children(parent)
+        if not 0 <= row < len(children) or not 0 <= column < len(COLUMNS):
+            return QModelIndex()
+        return self._index(children[row], column)
 
-    def columnCount(self, parent: Index = _NOWHERE) -> int:
+    def parent(self, index: Index = _NOWHERE) -> QModelIndex:  # type: ignore[override]
+        """Return the row that a row stands below."""
+        above = self._nodes[index.internalId()].parent if index.isValid() else -1
+        return QModelIndex() if above < 0 else self._index(above)
+
+    def rowCount(self, parent: Index = _NOWHERE) -> int:
+        """Return how many rows stand directly below one."""
+        return len(self._children(parent))
+
+    def columnCount(self, _parent: Index = _NOWHERE) -> int:
         """Return the number of columns."""
-        return 0 if parent.isValid() else len(COLUMNS)
+        return len(COLUMNS)
 
     def headerData(
         self,
@@ -98,93 +161,63 @@ class RecalledModel(QAbstractTableModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Return a cell's words, its alignment, or the whole source for who hears it."""
-        source = self.source_at(index)
-        if source is None:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return _cells(source)[index.column()]
-        if role == Qt.ItemDataRole.TextAlignmentRole:
+        value = self.value_at(index)
+        if role == Qt.ItemDataRole.TextAlignmentRole and value is not None:
             return _alignment(index.column())
-        if role == Qt.ItemDataRole.ToolTipRole:
-            is_last = index.column() == len(COLUMNS) - 1
-            return tip_of(used_words(source) if is_last else source_words(source.place, _TIP_CHARS))
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{kind_words(source.place)}: {source_words(source.place)}, {figures(source)}"
+        if isinstance(value, Source):
+            return _of_source(value, index.column(), role)
+        if value is None or index.column():
+            return None
+        if role == Qt.ItemDataRole.FontRole and isinstance(value, Group):
+            font = QFont()
+            font.setWeight(QFont.Weight.DemiBold)
+            return font
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return _line(value)
         return None
 
 
-def sign_of(place: RecalledPlace) -> str:
-    """Return the kind of a source in one character."""
-    return _kind(place)[0]
+def _tree(sources: Sequence[Source]) -> tuple[list[_Node], list[int]]:
+    """Return all rows, top to bottom, and which of them stand at the top."""
+    nodes: list[_Node] = []
+    tops: list[int] = []
+
+    def add(value: Group | Rest | Source, parent: int) -> int:
+        siblings = tops if parent < 0 else nodes[parent].children
+        siblings.append(len(nodes))
+        nodes.append(_Node(value, parent, len(siblings) - 1))
+        return len(nodes) - 1
+
+    for name, layers in GROUPS:
+        group = [each for each in sources if each.place.item.layer in layers]
+        sent = [each for each in group if each.place.item.injected]
+        rest = [each for each in group if not each.place.item.injected]
+        heading = add(Group(name, len(sent), len(group)), -1) if group else -1
+        for each in sent:
+            add(each, heading)
+        fold = add(Rest(len(rest), len(sent)), heading) if rest else -1
+        for each in rest:
+            add(each, fold)
+    return nodes, tops
 
 
-def kind_words(place: RecalledPlace) -> str:
-    """Return the kind of a source."""
-    return _kind(place)[1]
+def _line(value: Group | Rest) -> str:
+    """Return what a heading or a fold says."""
+    if isinstance(value, Group):
+        return f"{value.name}{_DOT}{value.sent} of {value.found} sent"
+    more = " more" if value.beside else ""
+    return f"{value.count}{more} {'was' if value.count == 1 else 'were'} looked at"
 
 
-def source_words(place: RecalledPlace, most_chars: int = _SOURCE_CHARS) -> str:
-    """Return what a source is called: a fact by its text, a turn by its place."""
-    if _is_text(place):
-        return one_line(place.text or "a text that is gone", most_chars)
-    title = one_line(place.title or "a conversation that is gone", most_chars)
-    is_turn = place.item.layer is not RecallLayer.CONVERSATION and place.turn_number is not None
-    return f"{title}, turn {place.turn_number}" if is_turn else title
-
-
-def chip_words(place: RecalledPlace, *, with_turn: bool) -> str:
-    """Return what a chip says: a fact's text; a conversation's title and the day, or the turn."""
-    if _is_text(place):
-        return source_words(place, _TEXT_CHARS)
-    if place.item.layer is RecallLayer.EARLIER:
-        return "Earlier here" if place.turn_number is None else f"Turn {place.turn_number}"
-    title = one_line(place.title or "a conversation that is gone", _TITLE_CHARS)
-    if with_turn:
-        return source_words(place, _TITLE_CHARS)
-    return title if place.said_at is None else f"{title}{_DOT}{day_words(place.said_at)}"
-
-
-def tip_words(source: Source) -> str:
-    """Return what a chip says when asked: kind, place, relevance, and the question that began it."""
-    place = source.place
-    parts = [f"{kind_words(place)}, {place.item.relevance:.0%} relevant"]
-    if _is_text(place) and place.title:
-        parts.append(
-            f"said in \N{LEFT DOUBLE QUOTATION MARK}{place.title}\N{RIGHT DOUBLE QUOTATION MARK}"
-        )
-    elif not _is_text(place):
-        parts.append(source_words(place))
-    words = ", ".join(parts)
-    if not _is_text(place) and place.text:
-        words += f": {one_line(place.text, 160)}"
-    return f"{words}. Cited in the answer." if source.cited else words
-
-
-def figures(source: Source) -> str:
-    """Return all that was measured of a source, in a line."""
-    item = source.place.item
-    cosine = "no vector" if item.cosine is None else f"cosine {item.cosine:.3f}"
-    return _DOT.join(
-        (
-            f"rank {source.rank}",
-            f"relevance {item.relevance:.0%}",
-            cosine,
-            f"{item.coverage:.0%} of the question's words",
-            f"{item.tokens:,} tokens",
-            used_words(source),
-            f"passage {item.passage_id}",
-        )
-    )
-
-
-def used_words(source: Source) -> str:
-    """Return what became of a source, why not if it was not sent, and what the user thinks of it."""
-    item = source.place.item
-    if not item.injected:
-        words = f"left out: {item.dropped_by}" if item.dropped_by else "left out"
-    else:
-        words = "sent and cited" if source.cited else "sent, not cited"
-    return words if source.verdict is None else f"{words}; {VERDICT_WORDS[source.verdict][1]}"
+def _of_source(source: Source, column: int, role: int) -> object:
+    if role == Qt.ItemDataRole.DisplayRole:
+        return _cells(source)[column]
+    if role == Qt.ItemDataRole.ToolTipRole:
+        is_last = column == len(COLUMNS) - 1
+        return tip_of(used_words(source) if is_last else source_words(source.place, _TIP_CHARS))
+    if role == Qt.ItemDataRole.AccessibleTextRole:
+        return f"{kind_words(source.place)}: {source_words(source.place)}, {figures(source)}"
+    return None
 
 
 def _cells(source: Source) -> tuple[str, ...]:
@@ -192,9 +225,14 @@ def _cells(source: Source) -> tuple[str, ...]:
     used = "cited" if source.cited else "sent" if item.injected else _DASH
     if source.verdict is not None:
         used = f"{used} {VERDICT_WORDS[source.verdict][0]}"
+    # Turns of a conversation stand below it: how many there were before says nothing.
+    is_inner = item.layer is RecallLayer.EXCHANGE
+    name = f"{sign_of(source.place)} {source_words(source.place)}"
+    if is_inner and item.injected:
+        name = f"\N{EM SPACE}{sign_of(source.place)} {inner_words(source.place)}"
     return (
-        str(source.rank),
-        f"{sign_of(source.place)} {source_words(source.place)}",
+        name,
+        "" if is_inner else str(source.rank),
         f"{item.relevance:.0%}",
         _DASH if item.cosine is None else f"{item.cosine:.2f}",
         f"{item.coverage:.0%}",
@@ -203,16 +241,7 @@ def _cells(source: Source) -> tuple[str, ...]:
     )
 
 
-def _kind(place: RecalledPlace) -> tuple[str, str]:
-    return _MEMORY if place.item.kind is PassageKind.MEMORY else _LAYERS[place.item.layer]
-
-
-def _is_text(place: RecalledPlace) -> bool:
-    """Return whether it is known by its own words, not by where it was said."""
-    return place.item.kind in (PassageKind.FACT, PassageKind.MEMORY)
-
-
 def _alignment(column: int) -> Qt.AlignmentFlag:
-    is_words = column in (SOURCE_COLUMN, len(COLUMNS) - 1)
+    is_words = column in (0, len(COLUMNS) - 1)
     side = Qt.AlignmentFlag.AlignLeft if is_words else Qt.AlignmentFlag.AlignRight
     return side | Qt.AlignmentFlag.AlignVCenter

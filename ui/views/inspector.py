@@ -86,8 +86,8 @@ class Inspector(QWidget):
         note = absence or nothing_words(inspection, is_on=is_on)
         self.recalled.show_sources(inspection.sources, note)
         self.sent.show_inspection(inspection, absence)
-        found = len(inspection.sources)
-        self.tabs.setTabText(0, f"Recalled ({found})" if found else "Recalled")
+        sent = sum(each.place.item.injected for each in inspection.sources)
+        self.tabs.setTabText(0, f"Recalled ({sent})" if sent else "Recalled")
         self.tabs.show()
 
     def set_theme(self, theme: Theme) -> None:
@@ -125,7 +125,7 @@ class Inspector(QWidget):
     # Qt overrides
 
     def sizeHint(self) -> QSize:
-        """Return a width at which nothing is left out of the table."""
+        """Return a width at which names can be read; the details say what the tree leaves out."""
         return QSize(_USUAL_PX, super().sizeHint().height())
 
 

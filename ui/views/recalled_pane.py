@@ -1,7 +1,10 @@
-"""What was retrieved for an answer: a table, the chosen source in full, and what can be done with it."""
+"""What was retrieved for an answer: a tree, the chosen source in full, and what can be done with it."""
+
+from dataclasses import replace
+from functools import partial
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtGui import QAction, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -15,18 +18,14 @@ from PySide6.QtWidgets import (
 from app.chat.inspecting import Source
 from app.domain.recalls import Verdict
 from app.domain.text import one_line
-from ui.models.recalled import (
-    COLUMNS,
-    SOURCE_COLUMN,
-    RecalledModel,
-    figures,
-    kind_words,
-    source_words,
-)
+from ui.models.recalled import COLUMNS, Group, RecalledModel, Rest
+from ui.models.source_words import VERDICT_WORDS, figures, kind_words, opens_words, source_words
 from ui.widgets.plain_label import plain_label
 
 _TEXT_CHARS = 400
-_WANTED_EMS = {3: 66, 4: 60, 5: 52}  # by column, in widths of a letter
+_INDENT_PX = 14
+_VERDICTS = {"up": Verdict.UP, "down": Verdict.DOWN, "never": Verdict.NEVER}
+_WANTED_EMS = {3: 78, 4: 70, 5: 52}  # by column, in widths of a letter
 
 
 class RecalledPane(QWidget):
@@ -44,15 +43,17 @@ class RecalledPane(QWidget):
         super().__init__(parent)
         self.model = RecalledModel(self)
         self._note = plain_label(self, "muted")
-        self.table = _table(self, self.model)
+        self.table = SourceTree(self.model, self)
         self.table.selectionModel().currentRowChanged.connect(self._on_current_row_changed)
-        self.table.doubleClicked.connect(self._on_double_clicked)
+        self.table.activated.connect(self._on_activated)
         self.model.modelReset.connect(self._on_model_reset)
         self.model.dataChanged.connect(lambda *_: self._show_chosen())
         self._name, self._text, self._figures = (
             plain_label(self, tone) for tone in ("", "muted", "small")
         )
+        self._verdict = plain_label(self, "small")
         self._actions = self._make_actions()
+        self._buttons: list[QToolButton] = []
         self._details = self._make_details()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 8, 0, 0)
@@ -79,14 +80,17 @@ class RecalledPane(QWidget):
             ("up", f"{up} Useful", "Have it rank higher", Verdict.UP),
             ("down", f"{down} Not useful", "Have it rank lower", Verdict.DOWN),
             ("never", "Don't use this again", "Never send this to a model again", Verdict.NEVER),
-            ("back", "Take back", "Forget what you thought of it", None),
+            ("back", "Take back", "Forget what you thought of it", partial(self._judge, None)),
         )
         actions = {}
         for name, words, tip, act in rows:
             action = QAction(words, self)
             action.setToolTip(tip)
-            if act is None or isinstance(act, Verdict):
-                action.triggered.connect(lambda _checked=False, act=act: self._judge(act))
+            if isinstance(act, Verdict):
+                action.setCheckable(True)
+                action.triggered.connect(
+                    lambda checked, act=act: self._on_verdict_triggered(act, wanted=checked)
+                )
             else:
                 action.triggered.connect(act)
             self.table.addAction(action)
@@ -100,53 +104,76 @@ class RecalledPane(QWidget):
         column.setContentsMargins(12, 10, 12, 8)
         for label in (self._name, self._text, self._figures):
             column.addWidget(label)
-        for names in (("open", "up", "down"), ("never", "back")):
+        self._back = self._button("back", frame)
+        judged = QHBoxLayout()
+        judged.addWidget(self._verdict, 1)
+        judged.addWidget(self._back)
+        column.addLayout(judged)
+        for names in (("open", "up", "down"), ("never",)):
             row = QHBoxLayout()
             row.setSpacing(2)
             for name in names:
-                button = QToolButton(frame)
-                button.setDefaultAction(self._actions[name])
-                button.setAccessibleDescription(self._actions[name].toolTip())
-                row.addWidget(button)
+                self._buttons.append(self._button(name, frame))
+                row.addWidget(self._buttons[-1])
             row.addStretch(1)
             column.addLayout(row)
         return frame
 
+    def _button(self, name: str, parent: QWidget) -> QToolButton:
+        button = QToolButton(parent)
+        button.setDefaultAction(self._actions[name])
+        button.setAccessibleDescription(self._actions[name].toolTip())
+        return button
+
     def _show_chosen(self) -> None:
         source = self._chosen()
+        self._show_verdict(None if source is None else source.verdict)
         for action in self._actions.values():
             action.setEnabled(source is not None)
+        for button in self._buttons:
+            button.setVisible(source is not None)
+        self._figures.setVisible(source is not None)
         if source is None:
-            for label in (self._name, self._text, self._figures):
-                label.setText("")
             self._name.setText("Choose a row to see more of it.")
+            self._text.hide()
             return
         place = source.place
         self._name.setText(f"{kind_words(place)}: {source_words(place)}")
         text = one_line(place.text, _TEXT_CHARS)
         self._text.setText(text)
         self._text.setVisible(bool(text) and text not in self._name.text())
-        self._figures.setText(figures(source))
-        self._actions["open"].setEnabled(place.item.conversation_id is not None)
-        self._actions["back"].setEnabled(source.verdict is not None)
-        for name, verdict in (("up", Verdict.UP), ("down", Verdict.DOWN), ("never", Verdict.NEVER)):
-            self._actions[name].setEnabled(source.verdict is not verdict)
+        self._figures.setText(figures(replace(source, verdict=None)))
+        self._actions["open"].setEnabled(_can_open(source))
+        self._actions["open"].setToolTip(opens_words(place))
+
+    def _show_verdict(self, verdict: Verdict | None) -> None:
+        for name, each in _VERDICTS.items():
+            self._actions[name].setChecked(each is verdict)
+        self._actions["back"].setVisible(verdict is not None)
+        self._back.setVisible(verdict is not None)
+        self._verdict.setVisible(verdict is not None)
+        if verdict is not None:
+            sign, words = VERDICT_WORDS[verdict]
+            self._verdict.setText(f"{sign} {words[0].upper()}{words[1:]}.")
 
     def _on_model_reset(self) -> None:
-        if self.model.rowCount():
-            self.table.setCurrentIndex(self.model.index(0, SOURCE_COLUMN))
+        self.table.unfold_groups()
         self._show_chosen()
 
     def _on_current_row_changed(self, _now: QModelIndex, _before: QModelIndex) -> None:
         self._show_chosen()
 
-    def _on_double_clicked(self, _index: QModelIndex) -> None:
+    def _on_activated(self, _index: QModelIndex) -> None:
         self._on_open_triggered()
 
     def _on_open_triggered(self) -> None:
         source = self._chosen()
-        if source is not None and source.place.item.conversation_id is not None:
+        if source is not None and _can_open(source):
             self.open_requested.emit(source)
+
+    def _on_verdict_triggered(self, verdict: Verdict, *, wanted: bool) -> None:
+        self._judge(verdict if wanted else None)
+        self._show_chosen()  # checked once it is kept
 
     def _judge(self, verdict: Verdict | None) -> None:
         if (source := self._chosen()) is not None:
@@ -162,22 +189,65 @@ class RecalledPane(QWidget):
             self.table.setColumnHidden(column, ems < least_ems)
 
 
-def _table(parent: QWidget, model: RecalledModel) -> QTreeView:
-    table = QTreeView(parent)
-    table.setAccessibleName("What was recalled")
-    table.setModel(model)
-    table.setRootIsDecorated(False)
-    table.setUniformRowHeights(True)
-    table.setAllColumnsShowFocus(True)
-    table.setProperty("dense", True)
-    table.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-    table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    header = table.header()
-    header.setStretchLastSection(False)
-    header.setMinimumSectionSize(24)
-    for column in range(len(COLUMNS)):
-        mode = QHeaderView.ResizeMode.ResizeToContents
-        if column == SOURCE_COLUMN:
-            mode = QHeaderView.ResizeMode.Stretch
-        header.setSectionResizeMode(column, mode)
-    return table
+class SourceTree(QTreeView):
+    """The groups of a `RecalledModel`, open; what was not sent opens with a click, Enter or Right.
+
+    `activated` is for sources.
+    """
+
+    def __init__(self, model: RecalledModel, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._model = model
+        self.setAccessibleName("What was recalled")
+        self.setModel(model)
+        self.setRootIsDecorated(False)
+        self.setUniformRowHeights(True)
+        self.setAllColumnsShowFocus(True)
+        self.setIndentation(_INDENT_PX)
+        self.setExpandsOnDoubleClick(False)  # the first click does it
+        self.setProperty("dense", True)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.clicked.connect(self._on_clicked)
+        header = self.header()
+        header.setStretchLastSection(False)
+        header.setMinimumSectionSize(24)
+        for column in range(len(COLUMNS)):
+            mode = QHeaderView.ResizeMode.ResizeToContents
+            if column == 0:
+                mode = QHeaderView.ResizeMode.Stretch
+            header.setSectionResizeMode(column, mode)
+
+    def unfold_groups(self) -> None:
+        """Open the groups, not what was not sent, and choose the first source there is to see."""
+        folds = self._model.rows(Rest)
+        for index in (*self._model.rows(Group), *folds):
+            self.setFirstColumnSpanned(index.row(), index.parent(), True)
+            self.setExpanded(index, index not in folds)
+        sent = [each for each in self._model.rows(Source) if each.parent() not in folds]
+        if sent or folds:
+            self.setCurrentIndex((sent or folds)[0])
+
+    def _on_clicked(self, index: QModelIndex) -> None:
+        if isinstance(self._model.value_at(index), Rest):
+            self._turn_over(index)
+
+    def _turn_over(self, index: QModelIndex) -> None:
+        fold = index.siblingAtColumn(0)
+        self.setExpanded(fold, not self.isExpanded(fold))
+
+    # Qt overrides
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Open and close with Enter and Space too."""
+        keys = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
+        index = self.currentIndex()
+        if event.key() in keys and isinstance(self._model.value_at(index), Rest):
+            self._turn_over(index)
+            return
+        super().keyPressEvent(event)
+
+
+def _can_open(source: Source) -> bool:
+    """Return whether there is anything left of it to be shown."""
+    return source.place.item.conversation_id is not None or bool(source.place.text)
