@@ -1,6 +1,7 @@
 """Values to rows and back, for the tables whose rows are values of the domain."""
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from app.domain import codec
@@ -23,6 +24,8 @@ from app.storage.database import Connection
 from app.storage.times import from_db, to_db
 
 Row = tuple[Any, ...]
+
+_ROWS_AT_ONCE = 1_000
 
 CONVERSATION_COLUMNS = (
     "id, uid, title, title_origin, source, created_at, updated_at, visible_leaf_id, pinned, "
@@ -122,12 +125,14 @@ def passage_row(passage: Passage, position: int) -> Row:
 def insert_rows(
     connection: Connection, table: str, columns: str, rows: Iterable[Row], how: str = "INSERT"
 ) -> None:
-    """Insert rows in one statement, a list bound to each column.
+    """Insert rows, a list bound to each column: one statement for a thousand of them.
 
     `how` is the verb, such as "INSERT OR REPLACE". Measured: 0.017 ms a row this way, 0.9 with an
-    execute for each in one transaction.
+    execute for each in one transaction. DuckDB keeps the interpreter's lock while it reads the
+    lists: 78 ms for the 10,000 exchanges of a long conversation at once.
     """
-    lists = [list(column) for column in zip(*rows, strict=True)]
-    if lists:
+    left = iter(rows)
+    while some := list(islice(left, _ROWS_AT_ONCE)):
+        lists = [list(column) for column in zip(*some, strict=True)]
         values = ", ".join(f"unnest(${number})" for number in range(1, len(lists) + 1))
         connection.execute(f"{how} INTO {table} ({columns}) SELECT {values}", lists)
