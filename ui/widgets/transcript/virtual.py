@@ -10,7 +10,7 @@ from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
-from ui.widgets.transcript.anchor import Anchor, AtEnd, AtItem, anchor_at, top_for
+from ui.widgets.transcript.anchor import Anchor, AtEnd, AtItem, AtPlace, anchor_at, top_for
 from ui.widgets.transcript.heights import Heights
 
 _MAX_ROUNDS = 60
@@ -119,9 +119,11 @@ class VirtualColumn(QAbstractScrollArea):
         """Have an item that exists grow by `change` at its top; who reads in it is not moved."""
         before = self._height_of(index)
         change()
-        if isinstance(self._anchor, AtItem) and self._anchor.index == index:
-            offset = self._anchor.offset + self._height_of(index) - before
-            self._anchor = AtItem(index, max(0, offset))
+        grown, anchor = self._height_of(index) - before, self._anchor
+        if isinstance(anchor, AtItem) and anchor.index == index:
+            self._anchor = AtItem(index, max(0, anchor.offset + grown))
+        elif isinstance(anchor, AtPlace) and anchor.index == index:
+            self._anchor = AtPlace(index, max(0, anchor.y + grown))
         self.arrange_soon()
 
     def truncate_items(self, count: int) -> None:
