@@ -21,10 +21,12 @@ T = TypeVar("T")
 Connection = duckdb.DuckDBPyConnection
 
 # As a rule the pages of a few queries: what is read again comes from the system's file cache. With
-# 1 GB an import of 192 MB grew the process by 318 MB, with 128 MB by 182 MB, as fast. But a copy of
-# the whole database builds all its indexes at once: of 1,000,000 turns 256 MB did not suffice.
-_MEMORY_LIMIT = "128MB"
-_MEMORY_LIMIT_WIDE = "1GB"
+# 1 GB an import of 192 MB grew the process by 318 MB, with 128 MB by 182 MB, as fast. A library for
+# which that is too little gets half as much again, until it suffices. But a copy of the whole
+# database builds all its indexes at once: of 1,000,000 turns 256 MB did not suffice.
+_MEMORY_MB = 64
+_MORE_MEMORY = 1.5
+_MEMORY_WIDE_MB = 1_000
 _THREADS = 2
 # A reopening that failed leaves a closed connection, which is found out as the second of these.
 _INVALIDATED = (duckdb.FatalException, duckdb.ConnectionException)
@@ -53,8 +55,9 @@ class Database:
         self._snapshots = weakref.WeakValueDictionary[int, Connection]()
         self._widening = threading.Lock()
         self._wide_count = 0
+        self._memory_mb = _MEMORY_MB
         self._connection = connection or _opened(path, backups)
-        self._narrow()
+        self._limit_memory()
 
     def forbid_this_thread(self) -> None:
         """Make any query on the calling thread a bug that is raised, not a stall."""
@@ -126,7 +129,7 @@ class Database:
                 coming.replace(self._path)
             finally:
                 self._connection = _opened(self._path, self._backups)
-                self._narrow()
+                self._limit_memory()
                 self._generation += 1
 
     def close(self) -> None:
@@ -152,7 +155,7 @@ class Database:
     def _mending(self, work: Callable[[], T], tries: int = 2) -> T:
         """Return what `work` gives; reopen the database whenever it became invalid under it."""
         while True:
-            generation, was_wide = self._generation, self._wide_count > 0
+            generation, had_mb = self._generation, self._limit_mb
             try:
                 with self._gate.passing():
                     return work()
@@ -161,9 +164,9 @@ class Database:
             except OURS:
                 raise
             except duckdb.OutOfMemoryException as error:
-                if was_wide:
+                if had_mb == _MEMORY_WIDE_MB:
                     raise of_duckdb(error) from error
-                self._widen()  # for good: a library like this needs it
+                self._grow(had_mb)
                 continue
             except _INVALIDATED as error:
                 tries -= 1
@@ -186,33 +189,39 @@ class Database:
             if self._generation == seen_generation:
                 self._let_go()
                 self._connection = _opened(self._path, self._backups)
-                self._widen()  # for good: memory may have been what it failed for
+                self._memory_mb = _MEMORY_WIDE_MB  # that may have been what it failed for
+                self._limit_memory()
                 self._generation += 1
 
     @contextmanager
     def _wide(self) -> Iterator[None]:
         """Allow more memory for a block."""
-        self._widen()
+        self._count_wide(1)
         try:
             yield
         finally:
-            with self._widening:
-                self._wide_count -= 1
-                self._narrow()
+            self._count_wide(-1)
 
-    def _widen(self) -> None:
+    def _count_wide(self, more: int) -> None:
         with self._widening:
-            self._wide_count += 1
-            self._limit_memory(_MEMORY_LIMIT_WIDE)
+            self._wide_count += more
+            self._limit_memory()
 
-    def _narrow(self) -> None:
-        if not self._wide_count:
-            self._limit_memory(_MEMORY_LIMIT)
+    def _grow(self, seen_mb: int) -> None:
+        """Allow more memory for good, unless another thread has done so since `seen_mb`."""
+        with self._widening:
+            if self._limit_mb == seen_mb:
+                self._memory_mb = min(int(seen_mb * _MORE_MEMORY), _MEMORY_WIDE_MB)
+                self._limit_memory()
 
-    def _limit_memory(self, limit: str) -> None:
+    @property
+    def _limit_mb(self) -> int:
+        return _MEMORY_WIDE_MB if self._wide_count else self._memory_mb
+
+    def _limit_memory(self) -> None:
         """Set the limit and give back what is above it; what is in use now cannot be."""
         with suppress(duckdb.Error), self._connection.cursor() as cursor:
-            cursor.execute(f"SET memory_limit = '{limit}'")
+            cursor.execute(f"SET memory_limit = '{self._limit_mb}MB'")
 
     def _let_go(self) -> None:
         # An invalidated instance may refuse even that; dropping it is enough.
@@ -247,7 +256,7 @@ def connect(path: Path, backups: Path, *, read_only: bool = False) -> Connection
         for statement in (
             f"SET allowed_directories = ['{folder}/']",
             "SET enable_external_access = false",
-            f"SET memory_limit = '{_MEMORY_LIMIT_WIDE}'",
+            f"SET memory_limit = '{_MEMORY_WIDE_MB}MB'",
             "SET allowed_configs = ['memory_limit']",
             f"SET threads = {_THREADS}",
             "SET checkpoint_threshold = '1TB'",

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_vectors_are_unit_rows_in_the_order_of_the_texts(embedder: LocalEmbedder
     assert together.shape == (len(TEXTS), 384)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
     for text, row in zip(TEXTS, together, strict=True):
-        assert embedder.embed([text])[0] @ row > 0.99
+        assert embedder.embed([text])[0] @ row > 0.98
 
 
 def test_texts_of_one_meaning_are_nearer_than_others(embedder: LocalEmbedder) -> None:
@@ -94,17 +95,23 @@ def test_threads_change_the_time_and_not_the_result(embedder: LocalEmbedder) -> 
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_it_stops_between_batches_when_told(threads: int) -> None:
-    asked = []
+def test_it_stops_between_batches_when_told(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    asked, ran = [], []
+    run = LocalEmbedder._run
+
+    def counted(*given: Any) -> Any:
+        ran.append(True)
+        return run(*given)
 
     def cancelled() -> bool:
         asked.append(True)
         return len(asked) > 2
 
+    monkeypatch.setattr(LocalEmbedder, "_run", counted)
     embedder = LocalEmbedder(SHIPPED, threads=threads)
     with pytest.raises(Cancelled):
         embedder.embed(["many words of text " * 50] * 40, cancelled)
-    assert len(asked) < 10
+    assert len(ran) == 2
 
 
 def test_many_threads_at_once_load_it_once_and_agree() -> None:

@@ -279,28 +279,28 @@ def long_list(cursor: Connection) -> int:
 
 
 def test_a_long_read_may_take_more_memory_than_queries(database: Database) -> None:
-    assert database.read(limit) == "122.0 MiB"
+    assert database.read(limit) == "61.0 MiB"
     with database.snapshot_cursor() as cursor:
         assert limit(cursor) == "953.6 MiB"
-    assert database.read(limit) == "122.0 MiB"
+    assert database.read(limit) == "61.0 MiB"
 
 
 @pytest.mark.parametrize("way", ["read", "write"])
-def test_what_needs_more_memory_is_asked_again_with_more(
+def test_what_needs_more_memory_is_asked_again_with_as_much_as_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(database_module, "_MEMORY_LIMIT", "32MB")
+    monkeypatch.setattr(database_module, "_MEMORY_MB", 32)
     tight = Database(tmp_path / "b.duckdb", tmp_path)
     assert getattr(tight, way)(long_list) == 8_000_000
-    assert tight.read(limit) == "953.6 MiB"
+    assert tight.read(limit) == "154.4 MiB"  # 32, 48, 72, 108, 162 MB
     tight.close()
 
 
 def test_what_needs_more_memory_than_there_is_is_an_error_and_no_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("_MEMORY_LIMIT", "_MEMORY_LIMIT_WIDE"):
-        monkeypatch.setattr(database_module, name, "32MB")
+    for name in ("_MEMORY_MB", "_MEMORY_WIDE_MB"):
+        monkeypatch.setattr(database_module, name, 32)
     tight = Database(tmp_path / "b.duckdb", tmp_path)
     with pytest.raises(StorageError, match="Out of Memory"):
         tight.read(long_list)

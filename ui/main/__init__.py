@@ -13,6 +13,7 @@ from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.system.ending import wait_for_threads_at_exit
+from app.system.memory import give_back_freed_memory
 from app.system.paths import DataPaths
 from ui.theme import STYLE, Appearance
 from ui.views.main_window import MainWindow
@@ -24,6 +25,7 @@ _OPEN_UNSEEN_MS = 1_000
 def main() -> int:
     """Run the window; return the exit code."""
     given = _arguments()
+    give_back_freed_memory()
     wait_for_threads_at_exit()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.disable()  # the cyclic collector may destroy QObjects in a worker's thread: a timer collects
