@@ -21,6 +21,7 @@ from app.system.manual import Manual
 from app.workers.background_model import AsksModel
 from app.workers.clock import Clock, SystemClock
 from app.workers.conversation_summarizer import ConversationSummarizer
+from app.workers.courtesy import Courtesy
 from app.workers.embedding_pipeline import ActiveEmbedder, EmbeddingPipeline
 from app.workers.exchange_summarizer import ExchangeSummarizer
 from app.workers.fact_engines import ChosenEngine, FactEngine, ModelEngine, PatternEngine
@@ -85,6 +86,7 @@ class WorkerBoard:
         self._settings = settings
         self._opened = OpenConversation(SummaryWork(store), settings)
         self._clock = clock or SystemClock()
+        self._courtesy = Courtesy(self._clock)
         self.embedding = embedder and EmbeddingPipeline(store, settings, embedder, guard=guard)
         if jobs is None:
             jobs = (
@@ -187,6 +189,10 @@ class WorkerBoard:
         if left is not None and left != conversation_id:
             self.wake()
 
+    def give_way(self) -> None:
+        """Have workers rest for a moment: the user did something in the window; never waits."""
+        self._courtesy.serve()
+
     def wake(self, names: Collection[WorkerName] | None = None) -> None:
         """Make workers (None: all) look for work at once, blocked ones too; never waits."""
         self._last_wake = object()
@@ -260,6 +266,7 @@ class WorkerBoard:
             spent_since=partial(Spending(self._store).on, job.name),
         )
         worker.on_status = self._tell
+        worker.give_way = self._courtesy.give_way
         return worker
 
     def _worker(self, name: WorkerName) -> Worker[Any, Any]:

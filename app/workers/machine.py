@@ -56,6 +56,8 @@ class Worker(Generic[Item, Result]):
     Attributes:
         on_status: Told every change of state and, in between, at most ten times a second; on the
             worker's thread, so it must return at once.
+        give_way: Called on the worker's thread between two pieces of work, with what stops it; it
+            may rest.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Worker(Generic[Item, Result]):
         self._published_at = float("-inf")
         self._status = self._made_status()
         self.on_status: StatusListener = lambda _: None
+        self.give_way: Callable[[threading.Event], None] = lambda _: None
 
     @property
     def name(self) -> WorkerName:
@@ -213,6 +216,7 @@ class Worker(Generic[Item, Result]):
         before = self._settled
         self._saved_at = self._clock.monotonic()
         for some in self._patience.groups(items, self._job.item_id, self._job.pace.together):
+            self.give_way(self._stop)
             if self._stop.is_set():
                 break
             self._make(some)
@@ -252,6 +256,7 @@ class Worker(Generic[Item, Result]):
         """Whether to stop; a job asks all the time, so meanwhile what was paid for is told."""
         if self._is_spend_old:
             self._publish_sometimes()
+        self.give_way(self._stop)
         return self._stop.is_set()
 
     def _on_failure(self, items: Sequence[Item], error: Exception) -> None:

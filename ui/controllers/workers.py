@@ -12,13 +12,14 @@ from ui.bridge import Bridge
 from ui.views.dashboard import Totals
 from ui.views.failures_dialog import FailuresDialog
 from ui.views.main_window import MainWindow
+from ui.widgets.transcript.view import TranscriptView
 
 _TOTALS_EVERY_MS = 2000
 _CARDS_EVERY_MS = 100  # ten times a second is as often as anybody reads
 
 
 class WorkersController(QObject):
-    """Hosts the workers on the bridge's pool and shows what they do."""
+    """Hosts the workers on the bridge's pool and shows what they do; they give way to the user."""
 
     def __init__(self, services: Services, bridge: Bridge, window: MainWindow) -> None:
         super().__init__(window)
@@ -38,6 +39,11 @@ class WorkersController(QObject):
         window.dock.visibilityChanged.connect(self._on_dock_visibility_changed)
         bridge.worker_changed.connect(self._on_worker_changed)
         bridge.changed.connect(self._on_changed)
+        transcript = window.chat.transcript
+        assert isinstance(transcript, TranscriptView)
+        transcript.visible_changed.connect(self._on_window_used)
+        window.chat.composer.box.textChanged.connect(self._on_window_used)
+        window.sidebar.box.textChanged.connect(self._on_window_used)
         self._unsubscribe = services.workers.subscribe(bridge.take_status)
 
     def start(self) -> None:
@@ -53,6 +59,9 @@ class WorkersController(QObject):
             self._on_worker_changed(status)
         await self._bridge.run(lambda: workers.start(self._bridge.host_worker))
         self._on_totals_due()
+
+    def _on_window_used(self, *_what: object) -> None:
+        self._services.workers.give_way()
 
     def _on_dashboard_switched(self, name: WorkerName, on: bool) -> None:
         self._bridge.carry_out(self._switch(name, on))
