@@ -183,9 +183,11 @@ def test_groups_stand_under_their_names_and_what_was_not_sent_is_folded(qtbot: Q
     assert "left out: rag_min_similarity is 0.7" in words(pane)
     assert len(lines(pane.table)) == 9
     QTest.keyClick(pane.table, Qt.Key.Key_Up)
-    assert words(pane) == "Choose a row to see more of it."
+    assert words(pane).startswith("Press Enter, or click, to see what was looked at")
     QTest.keyClick(pane.table, Qt.Key.Key_Space)
     assert len(lines(pane.table)) == 7
+    pane.table.setCurrentIndex(pane.model.index(0, 0))
+    assert words(pane) == "Choose a row to see more of it."
 
 
 def test_with_nothing_sent_the_first_fold_is_chosen(qtbot: QtBot) -> None:
@@ -318,6 +320,7 @@ def test_an_answer_that_ran_again_offers_its_older_runs(qtbot: QtBot) -> None:
     ("what", "is_on", "said"),
     [
         (inspection(), True, "Nothing in your past answers this question."),
+        (inspection(source(1, injected=False)), True, "Nothing of what was found was sent"),
         (inspection(), False, "Recall is off."),
         (replace(inspection(), conversation=replace(HERE, recalls=False)), True,
          "Memory is off for this conversation."),

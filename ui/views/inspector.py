@@ -25,6 +25,7 @@ _QUESTION_CHARS = 160
 _EMPTY = "Nothing has been answered here yet."
 _OFF_HERE = "Memory is off for this conversation."
 _OFF = "Recall is off."
+_NONE_SENT = "Nothing of what was found was sent; each of them says why."
 
 
 class Inspector(QWidget):
@@ -155,7 +156,8 @@ def nothing_words(inspection: Inspection, *, is_on: bool) -> str:
     if notice:
         return f"Recall: {notice}"
     if inspection.sources:
-        return ""
+        is_any_sent = any(each.place.item.injected for each in inspection.sources)
+        return "" if is_any_sent else _NONE_SENT
     if not inspection.conversation.recalls:
         return _OFF_HERE
     return "Nothing in your past answers this question." if is_on else _OFF

@@ -24,6 +24,7 @@ from ui.widgets.plain_label import plain_label
 
 _TEXT_CHARS = 400
 _INDENT_PX = 14
+_FOLDED = "Press Enter, or click, to see what was looked at, and why it was not sent."
 _VERDICTS = {"up": Verdict.UP, "down": Verdict.DOWN, "never": Verdict.NEVER}
 _WANTED_EMS = {3: 78, 4: 70, 5: 52}  # by column, in widths of a letter
 
@@ -134,7 +135,8 @@ class RecalledPane(QWidget):
             button.setVisible(source is not None)
         self._figures.setVisible(source is not None)
         if source is None:
-            self._name.setText("Choose a row to see more of it.")
+            is_fold = isinstance(self.model.value_at(self.table.currentIndex()), Rest)
+            self._name.setText(_FOLDED if is_fold else "Choose a row to see more of it.")
             self._text.hide()
             return
         place = source.place
