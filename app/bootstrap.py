@@ -73,7 +73,7 @@ from app.workers.background_load import BackgroundLoad
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
 from app.workers.model_summariser import ModelSummariser
-from app.workers.redoing import SummaryRedo
+from app.workers.redoing import FactRedo, SummaryRedo
 from app.workers.spend_guard import SpendGuard
 from app.workers.summariser import ChosenSummariser
 
@@ -131,6 +131,7 @@ class Services:
     background_model: BackgroundModel
     background: BackgroundChoice
     redo: SummaryRedo
+    fact_redo: FactRedo
     own_prices: OwnPrices
     spending: Spending
     caretaker: Caretaker
@@ -250,6 +251,7 @@ def build(paths: DataPaths, role: Role) -> Services:
             [Attempts(store, name) for name in ASKING],
         )
         redo = SummaryRedo(settings, load, background, workers)
+        fact_redo = FactRedo(store, settings, load, background, workers)
         services = Services(
             paths=paths,
             store=store,
@@ -297,11 +299,13 @@ def build(paths: DataPaths, role: Role) -> Services:
                 overview=overview,
                 previews=previews,
                 redo=redo,
+                fact_redo=fact_redo,
             ),
             workers=workers,
             background_model=background_model,
             background=background,
             redo=redo,
+            fact_redo=fact_redo,
             own_prices=own_prices,
             spending=Spending(store),
             caretaker=Caretaker(store),

@@ -198,9 +198,9 @@ def _add_upkeep(command: _Adder) -> None:
     backup.add_argument("out", nargs="?", metavar="OUT", help="a copy of it at this place")
     command("restore", "put a backup in the database's place").add_argument("file", metavar="FILE")
     rebuild = command(
-        "rebuild", "make an index, all vectors of the embedder in force, or summaries anew"
+        "rebuild", "make an index, all vectors of the embedder in force, summaries or facts anew"
     )
-    rebuild.add_argument("what", choices=("index", "embeddings", "summaries"))
+    rebuild.add_argument("what", choices=("index", "embeddings", "summaries", "facts"))
     rebuild.add_argument("--yes", action="store_true", help="agree to what it deletes and costs")
     provider = command("provider", "list, add, test and remove providers")
     price = command("price", "list, set and remove your own prices, in USD for a million tokens")

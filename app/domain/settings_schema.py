@@ -204,6 +204,8 @@ _ALL = (
             "The exchanges after which the next message begins a new segment."),
     Setting("summaries_again", str, "", _P.INTERNAL, "Summaries to be made again",
             "The moment before which others made them than who is named beside it."),
+    Setting("facts_again", str, "", _P.INTERNAL, "Facts to be learned again",
+            "The moment before which others learned them than who is named beside it."),
     Setting("system_prompt", str, "", _P.MODELS, "System prompt",
             "What every conversation begins with, unless its preset says otherwise."),
     Setting("theme", str, "system", _P.GENERAL, "Appearance", "Light, dark, or as the system.",

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from app.domain.facts import Fact
+from app.domain.ids import MessageId
+from app.domain.turn_text import content_hash
 from app.index.languages import stem
 from app.providers.extractive_words import FUNCTION_WORDS
 from app.providers.fact_words import content_words
@@ -43,6 +45,14 @@ def likely_same(text: str, known: Iterable[Fact]) -> Sequence[Fact]:
 def may_be_same(text: str, other: str) -> bool:
     """Return False for texts about two, or that differ in a number, a name or a negation."""
     return text.split()[:1] == other.split()[:1] and _marks(text) == _marks(other)
+
+
+def silenced(message_id: MessageId) -> str:
+    """Return the hash that is refused when the user forgets a fact which a message taught.
+
+    Other words for it would get past the refusal of its wording, so nothing new is learned there.
+    """
+    return content_hash(f"message {message_id}")
 
 
 def says_value(text: str, value: str) -> bool:

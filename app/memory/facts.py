@@ -15,6 +15,7 @@ from app.domain.ids import PassageId, new_uid
 from app.domain.passages import PassageKind
 from app.domain.text import clean
 from app.domain.turn_text import content_hash
+from app.memory.fact_merging import silenced
 from app.memory.search import SearchService
 from app.storage.facts import FactFilter, Facts, KnownFact, fact_changes
 from app.storage.forget import finish_forgetting, remains_of_files
@@ -106,16 +107,15 @@ class FactBook:
     def forget(self, fact_id: int) -> tuple[str, ...]:
         """Erase a fact in all its wordings; return what remains elsewhere, in words.
 
-        None of the wordings is learned again. Raises NotFound, StorageError; then the fact is gone
+        None of the wordings is learned again, nor anything new from the messages that taught it: other
+        words might say it. Raises NotFound, StorageError; then the fact is gone
         from sight at least, and the caretaker does the rest later.
         """
         fact = self._facts.get(fact_id).fact
-        texts = {
-            fact.text,
-            self._facts.stored(fact_id).text,
-            *(each.text for each in self._facts.versions(fact_id)),
-        }
-        refused = (FactForgotten(fact.id, content_hash(text)) for text in sorted(texts))
+        wordings = (fact, self._facts.stored(fact_id), *self._facts.versions(fact_id))
+        hashes = {content_hash(each.text) for each in wordings}
+        hashes |= {silenced(each.message_id) for each in wordings if each.message_id is not None}
+        refused = (FactForgotten(fact.id, each) for each in sorted(hashes))
         self._store.save(*refused, PassagesPut((), (fact.id,)))
         finish_forgetting(self._store)
         source = () if fact.conversation_id is None else (_STILL_SAID,)

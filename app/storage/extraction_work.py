@@ -1,7 +1,7 @@
 """What the knowledge extractor has yet to read, and what is known that it may say again.
 
 Work is found by query: a completed exchange that was never read for facts, or had other messages
-then. Messages never change, so which ones it has tells that.
+then, or is to be read again (`remaking`). Messages never change, so which ones it has tells that.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.conversations import Role
-from app.domain.facts import Fact, FactVersion
+from app.domain.facts import BY_USER, Fact, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.turn_text import QUOTING_MODEL
 from app.storage.database import Connection
 from app.storage.facts import fact_of, version_of
 from app.storage.learned import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.passage_texts import texts_of
+from app.storage.remaking import FACTS, remaking
 from app.storage.store import Store
 from app.storage.summary_work import Found, Tally
 from app.storage.times import from_db, to_db
@@ -69,6 +70,8 @@ _EXCHANGES = (
     "JOIN (SELECT exchange_id, count(*) AS size, count(*) || ':' || max(message_id) AS stamp "
     "FROM exchange_message GROUP BY exchange_id) t ON t.exchange_id = i.id "
 )
+_BY_WHO_COUNTS = "(d.made_at >= $again OR list_contains($makers, d.model))"
+_IS_READ = f"d.source_hash = t.stamp AND {_BY_WHO_COUNTS}"
 _SHOULD = "WHERE i.status = 'completed' AND NOT c.private AND c.deleted_at IS NULL "
 
 
@@ -91,12 +94,13 @@ class ExtractionWork:
             lambda cursor: cursor.execute(
                 f"SELECT i.id, t.stamp {_EXCHANGES}{_SHOULD}"
                 "AND NOT EXISTS (SELECT 1 FROM extraction d WHERE d.exchange_id = i.id "
-                "AND d.source_hash = t.stamp) "
+                f"AND {_IS_READ}) "
                 "AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.worker = $worker "
                 "AND a.item_id = i.id AND (a.next_at IS NULL OR "
                 "(a.next_at > $at AND a.next_at <= $at + INTERVAL 1 DAY))) "
                 "AND i.conversation_id IS DISTINCT FROM $open ORDER BY i.id DESC LIMIT $limit",
-                {"worker": _WORKER, "at": to_db(at), "open": left_alone, "limit": limit},
+                {"worker": _WORKER, "at": to_db(at), "open": left_alone, "limit": limit}
+                | remaking(cursor, FACTS),
             ).fetchall()
         )
         return tuple(rows)
@@ -130,14 +134,33 @@ class ExtractionWork:
 
     def tally(self) -> Tally:
         """Return how many exchanges should be read, how many were, and what keeps the rest."""
+        return self._tally(of_all=False)
+
+    def read_by_others(self) -> int:
+        """Return how many exchanges were read, and not by who reads them now."""
+        return self._tally(of_all=False).done - self._tally(of_all=True).done
+
+    def learned_by_others(self) -> int:
+        """Return how many facts hold that were learned in those, and are not the user's own."""
+        row = self._store.read(
+            lambda cursor: cursor.execute(
+                "SELECT count(*) FROM fact f JOIN extraction d ON d.exchange_id = f.exchange_id "
+                "WHERE f.valid_until IS NULL AND NOT f.pinned AND f.model <> $user "
+                f"AND NOT {_BY_WHO_COUNTS}",
+                {"user": BY_USER} | remaking(cursor, FACTS, of_all=True),
+            ).fetchone()
+        )
+        return int(row[0]) if row else 0
+
+    def _tally(self, *, of_all: bool) -> Tally:
         row = self._store.read(
             lambda cursor: cursor.execute(
                 "SELECT count(d.exchange_id), count(*), count(a.next_at), "
                 f"count(a.item_id) - count(a.next_at), min(a.next_at) {_EXCHANGES}"
-                "LEFT JOIN extraction d ON d.exchange_id = i.id AND d.source_hash = t.stamp "
+                f"LEFT JOIN extraction d ON d.exchange_id = i.id AND {_IS_READ} "
                 "LEFT JOIN attempt a ON a.worker = $worker AND a.item_id = i.id "
                 f"AND d.exchange_id IS NULL {_SHOULD}",
-                {"worker": _WORKER},
+                {"worker": _WORKER} | remaking(cursor, FACTS, of_all=of_all),
             ).fetchone()
         )
         done, total, waiting, aside, next_at = row or (0, 0, 0, 0, None)

@@ -16,7 +16,7 @@ from app.domain.passages import PassageKind
 from app.domain.turn_text import QUOTING_MODEL, turn_text
 from app.storage.database import Connection
 from app.storage.exchanges import exchanges_where, shown_path
-from app.storage.remaking import remaking
+from app.storage.remaking import SUMMARIES, remaking
 from app.storage.rows import CONVERSATION_COLUMNS, blocks_of, conversation_of
 from app.storage.store import Store
 from app.storage.times import from_db, to_db
@@ -159,7 +159,7 @@ class SummaryWork:
             lambda cursor: cursor.execute(
                 f"SELECT i.id, t.stamp {_EXCHANGES}{_EXCHANGES_THAT_SHOULD}{_LACKS_IT}"
                 "AND i.conversation_id IS DISTINCT FROM $open ORDER BY i.id DESC LIMIT $limit",
-                values | {"open": left_alone} | remaking(cursor),
+                values | {"open": left_alone} | remaking(cursor, SUMMARIES),
             ).fetchall()
         )
         return tuple(rows)
@@ -203,7 +203,7 @@ class SummaryWork:
             rows = cursor.execute(
                 f"SELECT i.id, t.stamp {_CONVERSATIONS}{_CONVERSATIONS_THAT_SHOULD}{_LACKS_IT}"
                 "AND i.id IS DISTINCT FROM $open ORDER BY i.updated_at DESC, i.id DESC LIMIT $limit",
-                values | {"open": left_alone} | remaking(cursor),
+                values | {"open": left_alone} | remaking(cursor, SUMMARIES),
             ).fetchall()
             return _with_words(cursor, rows)
 
@@ -231,7 +231,7 @@ class SummaryWork:
                 "(SELECT 1 FROM summary s WHERE s.kind = 'exchange' AND s.source_id = e.id "
                 f"AND {_STANDS} AND s.source_hash = (SELECT count(*) || ':' || max(l.message_id) "
                 "FROM exchange_message l WHERE l.exchange_id = e.id))",
-                {"ids": wanted} | remaking(cursor),
+                {"ids": wanted} | remaking(cursor, SUMMARIES),
             ).fetchall()
             passages = _passages(cursor, PassageKind.EXCHANGE_SUMMARY, wanted)
             return Standing({each for (each,) in rows}, passages)
@@ -251,7 +251,7 @@ class SummaryWork:
                 f"AND {_STANDS} AND s.source_hash = (SELECT count(*) || ':' || "
                 "coalesce(epoch_us(max(e.completed_at)), 0) FROM exchange e "
                 "WHERE e.conversation_id = c.id AND e.status = 'completed'))",
-                {"ids": wanted} | remaking(cursor),
+                {"ids": wanted} | remaking(cursor, SUMMARIES),
             ).fetchall()
             passages = _passages(cursor, PassageKind.CONVERSATION_SUMMARY, wanted)
             tagged = {each for each, has_tags in rows if has_tags}
@@ -292,7 +292,7 @@ class SummaryWork:
     ) -> Tally:
         row = self._store.read(
             lambda cursor: cursor.execute(
-                f"{_COUNTS}{source}", dict(values) | remaking(cursor, of_all=but_others)
+                f"{_COUNTS}{source}", dict(values) | remaking(cursor, SUMMARIES, of_all=but_others)
             ).fetchone()
         )
         done, total, waiting, aside, next_at = row or (0, 0, 0, 0, None)

@@ -75,7 +75,13 @@ class BackgroundLoad:
         if not self._settings.flag("knowledge_extractor_enabled"):
             return _NOTHING
         tally = ExtractionWork(self._store).tally()
-        count = tally.total - tally.done
+        return self._of_facts(tally.total - tally.done)
+
+    def facts_again(self) -> Load:
+        """Return what learning the facts of others again takes."""
+        return self._of_facts(ExtractionWork(self._store).read_by_others())
+
+    def _of_facts(self, count: int) -> Load:
         messages = max(1.0, self._mean(_MESSAGES_MEAN))
         together = max(1.0, MOST_MESSAGES // messages)  # an exchange's messages stay together
         requests = math.ceil(count / together * max(1.0, messages / MOST_MESSAGES))

@@ -12,7 +12,7 @@ from app.domain.passages import Passage, PassageKind
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.providers.extractive import Turn
-from app.storage.remaking import KEY as REMAKING
+from app.storage.remaking import SUMMARIES
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summary_work import Standing, SummaryWork, Tally, WaitingConversation
@@ -24,7 +24,7 @@ from app.workers.summary_records import Summarised, records_of, saved_of
 
 _AT_ONCE = 25  # a title and tags are statements of their own: more would hold up the writer
 _MINIMUM = "min_exchanges_for_conversation_summary"
-_CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes", REMAKING)) | MODEL_KEYS
+_CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes", SUMMARIES.key)) | MODEL_KEYS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from app.domain.passages import Passage, PassageKind
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.providers.extractive import Turn
-from app.storage.remaking import KEY as REMAKING
+from app.storage.remaking import SUMMARIES
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summary_work import Found, SummaryWork, Tally, WaitingExchange
@@ -23,7 +23,7 @@ from app.workers.summary_records import Summarised, records_of, saved_of
 _AT_ONCE = 100
 _AHEAD = 1_000  # finding looks at every exchange there is: 10 ms of a library of 10,000
 _MINIMUM = "min_messages_for_exchange_summary"
-_CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes", REMAKING)) | MODEL_KEYS
+_CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes", SUMMARIES.key)) | MODEL_KEYS
 
 
 class ExchangeSummarizer:

@@ -168,7 +168,7 @@ class ModelEngine:
         is_cancelled: IsCancelled,
     ) -> list[tuple[int, Learnt]]:
         words = "\n".join(f"{message.id}: {message.text}" for message in messages)
-        part_hash = content_hash(f"facts\n{words}")
+        part_hash = content_hash(f"facts by {self._model.model}\n{words}")
         if (known := self._notes.find(conversation_id, part_hash)) is not None:
             return _checked(json.loads(known), messages)
         answer = self._ask(messages, is_cancelled)

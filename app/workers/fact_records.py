@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from app.domain.changes import Change, ExtractionDone, FactPut
 from app.domain.facts import BY_USER, Fact, FactVersion
-from app.domain.ids import PassageId, new_uid
+from app.domain.ids import MessageId, PassageId, new_uid
 from app.domain.turn_text import content_hash
-from app.memory.fact_merging import SAME_COSINE, may_be_same, says_value
+from app.memory.fact_merging import SAME_COSINE, likely_same, may_be_same, says_value, silenced
 from app.storage.extraction_work import ExtractionWork, ReadingState, UnreadExchange
 from app.storage.facts import Facts, fact_changes
 from app.storage.store import Store
@@ -63,16 +63,17 @@ class FactWriter:
         """Return what stores facts and that their exchanges were read, as far as they still may be."""
         state = self._work.state(each.exchange.id for each in read)
         kept = [each for each in read if each.exchange.id in state.may_be_read]
-        texts = [fact.learnt.text for each in kept for fact in each.facts]
-        refused = self._facts.refused(map(content_hash, texts))
+        refused = self._refused(kept)
         known = self._known(kept, state)
         done: list[Change] = []
         for each in sorted(kept, key=lambda one: one.exchange.id):
             said = () if each.exchange.id in state.outdated else each.facts
             told = [one for one in said if content_hash(one.learnt.text) not in refused]
-            touched = {known.take(one, each) for one in told}
+            silent = {m.id for m in each.exchange.messages if silenced(m.id) in refused}
+            taken = [known.take(one, each, silent) for one in told]
+            touched = {fact_id for fact_id in taken if fact_id is not None}
             sources = {each.exchange.id, *state.replaced.get(each.exchange.id, ())}
-            known.take_back(sources, touched)
+            known.take_back(sources, touched, silent)
             done.append(
                 ExtractionDone(
                     each.exchange.id, each.exchange.conversation_id, each.exchange.stamp,
@@ -80,6 +81,11 @@ class FactWriter:
                 )
             )  # fmt: skip
         return Records([*known.changes(), *done], len(kept))
+
+    def _refused(self, kept: Sequence[ReadExchange]) -> frozenset[str]:
+        texts = (fact.learnt.text for each in kept for fact in each.facts)
+        messages = (silenced(message.id) for each in kept for message in each.exchange.messages)
+        return self._facts.refused([*map(content_hash, texts), *messages])
 
     def _known(self, kept: Sequence[ReadExchange], state: ReadingState) -> "_Known":
         learnt = [fact for each in kept for fact in each.facts]
@@ -129,19 +135,31 @@ class _Known:
             made += fact_changes(self._facts[each])[1:]
         return made
 
-    def take(self, said: Compared, source: ReadExchange) -> PassageId:
-        """Take in a statement; return the fact that it became part of."""
+    def take(
+        self, said: Compared, source: ReadExchange, silent: Collection[MessageId]
+    ) -> PassageId | None:
+        """Take in a statement; return the fact that it became part of.
+
+        Nothing new is learned from `silent` messages: None.
+        """
         if (same := self._same(said)) is not None:
             self._again(same, said.learnt, source)
             return same.id
-        return self._new(said, source).id
+        if (kept := self._kept_of(said.learnt)) is not None:
+            return kept.id
+        return None if said.learnt.message_id in silent else self._new(said, source).id
 
-    def take_back(self, sources: Collection[int], touched: Collection[PassageId]) -> None:
+    def take_back(
+        self,
+        sources: Collection[int],
+        touched: Collection[PassageId],
+        silent: Collection[MessageId],
+    ) -> None:
         """End the facts that were learned from exchanges which do not say so any more."""
         for fact in tuple(self._facts.values()):
             if fact.valid_until is not None or fact.id in touched or _is_kept(fact):
                 continue
-            if fact.exchange_id in sources:
+            if fact.exchange_id in sources and fact.message_id not in silent:
                 self._take_back(fact, sources)
 
     # -- one statement
@@ -154,6 +172,15 @@ class _Known:
                         return fact
                     if fact.valid_until is not None and said.learnt.said_at < fact.valid_until:
                         return fact
+        return None
+
+    def _kept_of(self, learnt: Learnt) -> Fact | None:
+        """Return what the user made of a statement of the same message, which it must not undo."""
+        for fact in self._facts.values():
+            if fact.valid_until is None and _is_kept(fact):
+                versions = self._versions.get(fact.id, ())
+                if any(_was_said(fact, version, learnt) for version in versions):
+                    return fact
         return None
 
     def _says(self, fact: Fact, said: Compared) -> bool:
@@ -275,3 +302,12 @@ class _Known:
 def _is_kept(fact: Fact) -> bool:
     """Return whether the user has made a fact their own."""
     return fact.pinned or fact.model == BY_USER
+
+
+def _was_said(fact: Fact, version: FactVersion, learnt: Learnt) -> bool:
+    """Return whether a fact had a wording from a statement's message that is about the same."""
+    if version.message_id != learnt.message_id:
+        return False
+    if learnt.subject and learnt.subject == fact.subject:
+        return True
+    return bool(likely_same(learnt.text, [replace(fact, text=version.text)]))

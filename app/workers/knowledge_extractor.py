@@ -18,6 +18,7 @@ from app.memory.fact_merging import SAME_COSINE, likely_same
 from app.providers.fact_words import content_words
 from app.providers.local_embedder import LocalEmbedder
 from app.storage.extraction_work import ExtractionWork, UnreadExchange
+from app.storage.remaking import FACTS
 from app.storage.store import Store
 from app.storage.summary_work import Found, Tally
 from app.workers.background_model import MODEL_KEYS
@@ -30,7 +31,7 @@ from app.workers.summary_records import ledger_of
 
 _AHEAD = 1_000
 _POLL_S = 60.0
-_CONCERNED = frozenset(("summarizer_quiet_minutes",)) | MODEL_KEYS
+_CONCERNED = frozenset(("summarizer_quiet_minutes", FACTS.key)) | MODEL_KEYS
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from app.domain.facts import BY_PATTERNS, BY_USER, Fact, FactCategory
 from app.domain.ids import new_uid
 from app.domain.turn_text import content_hash
 from app.index.text_index import TantivyTextIndex
+from app.memory.fact_merging import silenced
 from app.memory.facts import FACT_LIMIT_CHARS, FactBook, fact_number
 from app.memory.index_sync import IndexSync
 from app.memory.search import SearchService
@@ -247,6 +248,7 @@ def test_a_forgotten_fact_is_gone_in_all_its_wordings_and_not_learned_again(
     assert {row[0] for row in held["fact_refused"]} == {
         content_hash("The user hates kumquats."),
         content_hash("The user detests kumquats."),
+        silenced(source.messages[0].id),
     }
     assert "kumquats" not in str(held)
     assert b"kumquats" not in store.paths.database.read_bytes()

@@ -12,7 +12,7 @@ from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import BY_USER
 from app.domain.turn_text import content_hash
 from app.memory.summaries import SUMMARY_LIMIT_CHARS, SummaryBook, SummaryOf
-from app.storage.remaking import make_again
+from app.storage.remaking import SUMMARIES, make_again
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summaries import Summaries
@@ -141,7 +141,7 @@ def test_what_others_summarised_is_made_again_when_asked_for_but_not_the_users(
     settings.set("background_model", "local:qwen")
     assert waiting(store) == ([], []), "nobody asked for that"
     assert work.made_by_others(1, 1) == (1, 1)
-    make_again(settings)
+    make_again(settings, SUMMARIES)
     again = theirs.exchanges[0].id
     assert waiting(store) == ([again], [theirs.conversation.id])
     assert work.exchange_tally(1).done == 1
@@ -153,7 +153,7 @@ def test_what_others_summarised_is_made_again_when_asked_for_but_not_the_users(
 def test_one_that_was_made_again_stands_also_when_the_clock_was_set_back(store: Store) -> None:
     settings, whole = Settings(store), told(store, "one")
     settings.set("background_model", "local:qwen")
-    make_again(settings)
+    make_again(settings, SUMMARIES)
     exchange, here = whole.exchanges[0], whole.conversation.id
     put = SummaryPut(
         "exchange", exchange.id, here, "Anew.", "local:qwen", exchange_stamp(exchange), AT

@@ -23,7 +23,7 @@ from app.storage.facts import Facts
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.workers.board import WorkerBoard
-from app.workers.redoing import SummaryRedo
+from app.workers.redoing import FactRedo, SummaryRedo
 from app.workers.wording import percent_words
 
 
@@ -40,6 +40,7 @@ def command_book(
     overview: OverviewService,
     previews: RecallPreviews,
     redo: SummaryRedo,
+    fact_redo: FactRedo,
 ) -> CommandBook:
     """Return the commands, in the order of the help."""
 
@@ -55,7 +56,7 @@ def command_book(
             *Finding(search, sync, library).commands(),
             *worker_commands(workers, embedders, found_by_meaning, redo),
             rag_command(settings, overview.read, previews, Inspector(store), LastRecall(store)),
-            facts_command(Facts(store), FactBook(store, search)),
+            facts_command(Facts(store), FactBook(store, search), fact_redo, workers),
             tag_command(library, Conversations(store)),
             *transfer_commands(store),
         )

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 from app.chat.commands.values import Command, CommandOutput, Form, Given, wrong_form
+from app.chat.commands.working import status_words
 from app.domain.links import link_to
 from app.domain.text import as_markdown
 from app.memory.facts import FactBook, fact_number
 from app.storage.facts import FactFilter, Facts, KnownFact
+from app.workers.board import WorkerBoard
+from app.workers.redoing import EXTRACTORS, FactRedo
 
 _LIMIT = 20
 _FORMS = (
@@ -14,10 +17,11 @@ _FORMS = (
     Form("/facts list", help="The same"),
     Form("/facts search", "QUERY", "Those that answer a query"),
     Form("/facts forget", "ID", "Erase one for ever, after a question"),
+    Form("/facts rebuild", help="Learn again what others learned, once you have agreed"),
 )
 
 
-def facts_command(facts: Facts, book: FactBook) -> Command:
+def facts_command(facts: Facts, book: FactBook, redo: FactRedo, workers: WorkerBoard) -> Command:
     """Return `/facts`; alone it lists."""
 
     def run(given: Given) -> CommandOutput:
@@ -29,6 +33,8 @@ def facts_command(facts: Facts, book: FactBook) -> Command:
             return CommandOutput(_lines(found) or "No fact answers that.")
         if deed == "forget" and len(given.words) == 2:
             return _forget(facts, book, given.words[1])
+        if given.words == ("rebuild",):
+            return _ask_to_redo(redo, workers)
         raise wrong_form(given, _FORMS)
 
     return Command("facts", "What was learned from conversations", _FORMS, run)
@@ -52,6 +58,15 @@ def _forget(facts: Facts, book: FactBook, number: str) -> CommandOutput:
 
     question = "would be gone for ever, out of the backups too, and not be learned again."
     return CommandOutput(f"{_line(known)}\n\n{question}", after_yes=after_yes)
+
+
+def _ask_to_redo(redo: FactRedo, workers: WorkerBoard) -> CommandOutput:
+    def after_yes() -> CommandOutput:
+        redo.begin()
+        return CommandOutput(status_words(workers, EXTRACTORS))
+
+    plan = redo.plan()
+    return CommandOutput(as_markdown(plan.words), after_yes=after_yes if plan.count else None)
 
 
 def _lines(found: Sequence[KnownFact]) -> str:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.bootstrap import Services, locked
-from app.cli.commands.redoing import redo_summaries
+from app.cli.commands.redoing import redo_facts, redo_summaries
 from app.cli.terminal import NotAgreed, Terminal
 from app.domain.errors import IndexUnavailable, NotFound
 from app.domain.local_days import month_start
@@ -160,9 +160,11 @@ def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
 
 
 def rebuild(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Make the text index, the vectors of the embedder in force, or summaries anew."""
+    """Make the text index, the vectors of the embedder in force, summaries or facts anew."""
     if given.what == "summaries":
         return redo_summaries(services, given, terminal)
+    if given.what == "facts":
+        return redo_facts(services, given, terminal)
     if given.what == "embeddings":
         return _rebuild_embeddings(services, given, terminal)
     services.index_sync.rebuild(terminal.cancelled)
