@@ -4,7 +4,9 @@ The month's own term cannot come from a text (an equals sign never stays in one)
 "Mai 2023", "May 2023" and "mayo de 2023" all find what was written then.
 """
 
-from datetime import datetime
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from types import MappingProxyType
 
 _NAMES = """
@@ -30,6 +32,20 @@ _MONTHS = MappingProxyType(
     }
 )
 
+_WORD = re.compile(r"[^\W_]+")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
+_OTHER_WORDS = frozenset({"may", "march", "mars", "mart"})
+_IN = frozenset(
+    ["in", "on", "by", "since", "until", "during", "before", "after", "of", "from", "early", "late"]
+)
+_OF = frozenset({"of", "de"})
+_MOST_CHARS = 2_000
+_MOST_DAYS = 31
+_NEAR_DAYS = 15
+_SOON_DAYS = 45
+_SOON_AFTER = 0.3
+
 
 def date_terms(when: datetime) -> str:
     """Return the terms of a date: day, month and year apart and together."""
@@ -41,3 +57,53 @@ def month_term(word: str) -> str | None:
     """Return the term of the month that a case-folded word names; None for any other word."""
     number = _MONTHS.get(word)
     return f"month={number}" if number else None
+
+
+def near_dates(text: str) -> Mapping[str, float]:
+    """Return the terms of the days or months that `text` names, and of those near them.
+
+    By term how near (0-1): what happened on a day is told on it or in the weeks after. A month is
+    known by its name, and a name that is another word too only beside a number or a preposition.
+    """
+    near: dict[str, float] = {}
+    for year, month, day in _named(text):
+        for term, nearness in _around(year, month, day):
+            near[term] = max(nearness, near.get(term, 0.0))
+    return near
+
+
+def _named(text: str) -> Iterator[tuple[int | None, int, int | None]]:
+    """Yield (year, month, day) of the dates that a text names; a year holds for all without one."""
+    words = [each.casefold() for each in _WORD.findall(text[:_MOST_CHARS])]
+    years = [int(each) for each in words if _YEAR.fullmatch(each)]
+    for at, word in enumerate(words):
+        if (month := _MONTHS.get(word)) is None:
+            continue
+        before, after = words[max(0, at - 2) : at], words[at + 1 : at + 3]
+        year = next((int(each) for each in after if _YEAR.fullmatch(each)), None)
+        day = _day(after[:1]) or _day(before[-1:])
+        if day is None and before[-1:] and before[-1] in _OF:
+            day = _day(before[:1])
+        is_told = day or year or (before and before[-1] in _IN)
+        if is_told or word not in _OTHER_WORDS:
+            yield year or next(iter(years), None), month, day
+
+
+def _day(words: Sequence[str]) -> int | None:
+    found = _DAY.fullmatch(words[0]) if words else None
+    return int(found[1]) if found and 1 <= int(found[1]) <= _MOST_DAYS else None
+
+
+def _around(year: int | None, month: int, day: int | None) -> Iterator[tuple[str, float]]:
+    """Yield the terms of a date and of those near it, each with how near it is."""
+    following = month % 12 + 1
+    if year is None:
+        yield from ((f"month={month}", 1.0), (f"month={following}", _SOON_AFTER))
+    elif day is None:
+        yield f"{year:04}-{month:02}", 1.0
+        yield f"{year + (following == 1):04}-{following:02}", _SOON_AFTER
+    else:
+        first = date(year, month, 1) + timedelta(days=day - 1)
+        for distance in range(-_NEAR_DAYS + 1, _SOON_DAYS):
+            nearness = max(1 - abs(distance) / _NEAR_DAYS, _SOON_AFTER if distance > 0 else 0.0)
+            yield (first + timedelta(days=distance)).isoformat(), nearness

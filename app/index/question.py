@@ -13,6 +13,16 @@ _TIME = re.compile(
     r"|which (?:date|day|month|year|week)|what is the date)\b",
     re.IGNORECASE,
 )
+_ADVICE = re.compile(
+    r"\b(?:suggest(?:ions?)?|recommend(?:ations?)?|advice|tips|should i|how (?:can|could|do) i"
+    r"|i['’]?m (?:looking|planning|trying|thinking|working|about)|help me|what options)\b",
+    re.IGNORECASE,
+)
+_LOOKING_BACK = re.compile(
+    r"\b(?:summary|summari[sz]e|overview|recap|(?:order|sequence) in which|in (?:what|which) order"
+    r"|in order(?! (?:to|for|that)\b))\b",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"\b[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
@@ -25,6 +35,12 @@ _HOW_TO_ANSWER = re.compile(
 _ABOUT_TALK = re.compile(
     r"\b(?:can|could|would) you\b|\bplease\b|\b(?:tell|remind|give|show|help) me\b"
     r"|\b(?:our|my|your|the|previous|earlier|past|prior) (?:conversation|chat|discussion|message)s?\b"
+    r"|\b(?:across|in|throughout) (?:all )?(?:our|my) (?:session|request|question)s\b"
+    r"|\bwalk me through\b|\b(?:the )?(?:order|sequence) in which\b|\bin (?:what|which) order\b"
+    r"|\bin order\b(?! (?:to|for|that)\b)|\b(?:different|various) (?:aspects|parts) of\b"
+    r"|\b(?:has|have) (?:developed|progressed|evolved)(?=,| (?:over|so|through\w*|across|including)\b)"
+    r"|\b(?:over time|so far|along the way)\b"
+    r"|\bincluding (?:the |any )?(?:key|main|most important)\b"
     r"|\b(?:did|have|had) (?:i|we|you) (?:ever |previously |already )?(?:say|said|mention|mentioned|"
     r"discuss|discussed|talk|talked|tell|told|ask|asked)(?: about| you)?\b"
     r"|\b(?:mentioned|discussed|talked about|told you|asked you|brought up)\b"
@@ -45,6 +61,8 @@ class Question:
 
     asked: str
     wants_time: bool
+    wants_advice: bool
+    looks_back: bool
     names: frozenset[str]
 
 
@@ -60,4 +78,10 @@ def read_question(text: str) -> Question:
         words = [_POSSESSIVE.sub("", word).casefold() for word in match[0].split()]
         names.update(words)
         names.add(" ".join(words))
-    return Question(asked, _TIME.search(text) is not None, frozenset(names))
+    return Question(
+        asked,
+        wants_time=_TIME.search(text) is not None,
+        wants_advice=_ADVICE.search(text) is not None,
+        looks_back=_LOOKING_BACK.search(text) is not None,
+        names=frozenset(names),
+    )

@@ -20,10 +20,10 @@ from app.index.traits import Traits
 
 FEATURES = (
     "words", "context_words", "coverage", "cosine", "context_cosine", "answers_words",
-    "answers_cosine", "speaker_named", "time_told", "asking", "length", "own_side", "instruction",
-    "preference",
+    "answers_cosine", "speaker_named", "time_told", "dated", "asking", "length", "own_side",
+    "instruction", "preference",
 )  # fmt: skip
-WEIGHTS = np.array([0.15, 0.7, 0.35, 0.6, 0.15, 0.1, 0.5, 0.9, 2.4, -0.5, 0.8, 0.8, 5.0, 0.8])
+WEIGHTS = np.array([0.15, 0.7, 0.35, 0.6, 0.15, 0.1, 0.5, 0.9, 2.4, 2.0, -0.5, 0.8, 0.8, 5.0, 0.8])
 
 _SHORT_WORDS = 60  # a message is short to the degree that it has fewer
 _LENGTH_WORDS = 40
@@ -104,7 +104,7 @@ def _with_company(parts: Ids, scores: Numbers) -> Numbers:
 
 
 def features(question: Question, survey: Survey, cosines: Cosines | None) -> Numbers:
-    """Return the features of the candidates, (n, 14), columns as in FEATURES."""
+    """Return the features of the candidates, (n, 15), columns as in FEATURES."""
     traits, before = Traits.table(survey.traits), Traits.table(survey.asked_traits)
     short = np.clip(1 - traits.words / _SHORT_WORDS, 0, 1)
     answers = before.asking > _ANSWERS_SHARE
@@ -122,11 +122,12 @@ def features(question: Question, survey: Survey, cosines: Cosines | None) -> Num
         answers * _standardised(asked, like=own),
         _speaker_named(question, survey),
         short * question.wants_time * traits.tells_time,
+        survey.dated,
         short * traits.asking,
         np.log1p(np.minimum(traits.words, _LENGTH_WORDS)),
         traits.own_side,
-        traits.instructs * np.clip(near_in_meaning / _NEAR, 0, 1),
-        traits.prefers,
+        traits.instructs * (not question.looks_back) * np.clip(near_in_meaning / _NEAR, 0, 1),
+        traits.prefers * (1 + question.wants_advice),
     ]
     return np.stack(columns, axis=1)
 

@@ -4,7 +4,7 @@ Needs one searcher for its counts and answers, so that both are of the same comm
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import tantivy
@@ -105,6 +105,13 @@ class QueryMaker:
         """Return a query whose score is the weight of the words that each part holds."""
         clauses = [(Occur.Should, self._found(need)) for need in needs if need.weight]
         return Query.boolean_query([(Occur.Must, self._ids(PART, part_ids)), *clauses])
+
+    def near_dates(self, dates: Mapping[str, float], part_ids: Collection[int]) -> Query:
+        """Return a query whose score is how near each part's date is; `dates` is by date term."""
+        terms = {each: near for each, near in dates.items() if self._searcher.doc_freq(BODY, each)}
+        ways = [Query.const_score_query(self._term(BODY, each), terms[each]) for each in terms]
+        nearest = Query.disjunction_max_query(ways) if ways else Query.empty_query()
+        return self.among(PART, part_ids, nearest, must=False)
 
     def _need(self, word: Wanted) -> Need:
         if word.is_character:

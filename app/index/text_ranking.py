@@ -1,6 +1,6 @@
 """One commit of the text index as searches see it: what a query means to it, and what it finds."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ from tantivy import Query
 from app.domain.ids import PartId, PassageId, passage_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.index.analyser import query_languages, surface_of, wanted_words
+from app.index.dates import near_dates
 from app.index.id_set import IdSet
 from app.index.text_query import Need, QueryMaker
 from app.index.text_schema import AFTER, BEFORE, KIND, LEADS, PART, PASSAGE, SPEAKER, TRAITS
@@ -27,13 +28,15 @@ Numbers = npt.NDArray[np.float64]
 class Ask:
     """A query against one commit.
 
-    Phrases and exclusions are rows of surface words; `weight` is that of all words together.
+    Phrases and exclusions are rows of surface words; `weight` is that of all words together. `dates`
+    are terms of the dates it names and those near them, with how near they are.
     """
 
     needs: tuple[Need, ...]
     phrases: tuple[tuple[str, ...], ...]
     excluded: tuple[tuple[str, ...], ...]
     weight: float
+    dates: Mapping[str, float]
 
     @property
     def is_list(self) -> bool:
@@ -53,7 +56,8 @@ class Survey:
     idf-weighted share (0-1) of the query's words in the message, `traits` packed `Traits`,
     `speakers` speakers' numbers (0 without). `before` and `after` (n, NEAR) are the parts of the
     context, nearest first, 0 where there is none. `asked_words` and `asked_traits` are those of the
-    message just before, if it is part of the context. `weight` is the summed idf of the query.
+    message just before, if it is part of the context. `dated` is how near (0-1) its date is to one that the
+    query names. `weight` is the summed idf of the query.
     """
 
     parts: Ids
@@ -66,6 +70,7 @@ class Survey:
     after: Ids
     asked_words: Numbers
     asked_traits: Ids
+    dated: Numbers
     weight: float
 
 
@@ -126,7 +131,8 @@ class Commit:
         words = wanted_words(asked.words, query_languages(asked.words, self._likely))
         needs = tuple(self._queries.needs(words))
         weight = sum(need.weight for need in needs)
-        ask = Ask(needs, _surfaces(asked.phrases), _surfaces(asked.excluded), weight)
+        phrases, excluded = _surfaces(asked.phrases), _surfaces(asked.excluded)
+        ask = Ask(needs, phrases, excluded, weight, near_dates(asked.words))
         self._last = (asked, ask)
         return ask
 
@@ -210,6 +216,7 @@ class Commit:
             after=_columns([near.column(name, rows) for name in AFTER]),
             asked_words=_numbers(own.scores, asked),
             asked_traits=np.array(own.column(TRAITS, asked), np.int64),
+            dated=_numbers(self._near_dates(ask, rows), rows),
             weight=ask.weight,
         )
 
@@ -220,6 +227,13 @@ class Commit:
             for few in _slices(parts):
                 held.update(self._fetch(self._queries.coverage(ask.needs, few), len(few)))
         return held
+
+    def _near_dates(self, ask: Ask, parts: Collection[PartId]) -> dict[int, float]:
+        """Return by part how near its date is to one that the query names."""
+        near: dict[int, float] = {}
+        for few in _slices(parts) if ask.dates else ():
+            near.update(self._fetch(self._queries.near_dates(ask.dates, few), len(few)))
+        return near
 
     def _count_of(self, kind: PassageKind | None) -> int:
         """How many passages there are of a kind, or in all: parts of a kind that has several."""

@@ -37,6 +37,7 @@ _FEATURE_WORDS = {
     "answers_cosine": "It answers a message near in meaning",
     "speaker_named": "Its speaker is named in the question",
     "time_told": "It tells a time, and the question asks for one",
+    "dated": "It was said about when the question names",
     "asking": "It asks more than it tells",
     "length": "It is long enough to say something",
     "own_side": "The user said it to an assistant",

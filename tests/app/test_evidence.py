@@ -24,7 +24,7 @@ def survey(shares: list[float]) -> Survey:
     return Survey(
         parts=np.arange(1, count + 1), words=nothing, context=np.array(shares) * 10, coverage=nothing,
         traits=np.zeros(count, np.int64), speakers=np.zeros(count, np.int64), before=none, after=none,
-        asked_words=nothing, asked_traits=np.zeros(count, np.int64), weight=10.0,
+        asked_words=nothing, asked_traits=np.zeros(count, np.int64), dated=nothing, weight=10.0,
     )  # fmt: skip
 
 

@@ -32,6 +32,10 @@ def test_sentences_that_only_say_how_to_answer_are_dropped(text: str, asked: str
         ("What did we discuss about the leaking roof", "discuss", "leaking roof"),
         ("Give me a summary of the budget plans", "summary", "budget plans"),
         ("In our previous conversation, which lens was it?", "conversation", "which lens"),
+        ("Walk me through the order in which I planted trees", "order", "I planted trees"),
+        ("Which stairs did we measure across my sessions", "sessions", "Which stairs"),
+        ("how my plans have developed over time", "developed", "plans"),
+        ("List different aspects of roofing in order", "aspects", "roofing"),
     ],
 )
 def test_words_about_the_talk_are_dropped(text: str, gone: str, kept: str) -> None:
@@ -72,6 +76,50 @@ def test_a_question_for_a_time_is_known(text: str) -> None:
 )
 def test_other_questions_want_no_time(text: str) -> None:
     assert not read_question(text).wants_time
+
+
+def test_order_and_developments_that_are_asked_about_are_kept() -> None:
+    for text in ("what is needed in order to sell", "which film did she have developed"):
+        assert read_question(text).asked == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Give me a summary of the plans",
+        "In what order did it rain?",
+        "an overview",
+        "List them in order",
+    ],
+)
+def test_a_question_that_looks_back_is_known(text: str) -> None:
+    assert read_question(text).looks_back
+
+
+@pytest.mark.parametrize(
+    "text", ["What is needed in order to sell?", "Which film?", "out of order"]
+)
+def test_other_questions_do_not_look_back(text: str) -> None:
+    assert not read_question(text).looks_back
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What would you suggest?",
+        "I'm looking for shoes",
+        "Should I sell",
+        "any recommendations",
+        "How do I sew",
+    ],
+)
+def test_a_question_for_advice_is_known(text: str) -> None:
+    assert read_question(text).wants_advice
+
+
+@pytest.mark.parametrize("text", ["What did Ana suggested", "She looks", "How did I sew", "tipsy"])
+def test_other_questions_want_no_advice(text: str) -> None:
+    assert not read_question(text).wants_advice
 
 
 def test_whom_it_names_is_known_in_parts_and_whole() -> None:

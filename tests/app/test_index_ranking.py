@@ -44,6 +44,7 @@ def surveyed(*rows: Mapping[str, Any]) -> Survey:
         after=near("after"),
         asked_words=np.array(column("asked_words", 0.0), float),
         asked_traits=np.array([each.packed() for each in column("asked", Traits(0))], np.int64),
+        dated=np.array(column("dated", 0.0), float),
         weight=4.0,
     )
 
@@ -70,8 +71,19 @@ def test_each_weight_has_its_feature() -> None:
         ({"traits": Traits(39)}, {"traits": Traits(3)}),
         ({"traits": Traits(20, own_side=True)}, {}),
         ({"traits": Traits(20, prefers=True)}, {}),
+        ({"dated": 1.0}, {"dated": 0.3}),
     ],
-    ids=["words", "context", "coverage", "answers", "asking", "length", "own side", "preference"],
+    ids=[
+        "words",
+        "context",
+        "coverage",
+        "answers",
+        "asking",
+        "length",
+        "own side",
+        "preference",
+        "date",
+    ],
 )
 def test_what_speaks_for_a_message_lifts_it(
     better: Mapping[str, Any], worse: Mapping[str, Any]
@@ -144,6 +156,21 @@ def test_a_standing_order_counts_when_it_is_about_the_matter() -> None:
     assert near > 0.9
     assert far == 0.0
     assert column("instruction", survey, QUESTION) == [0.0] * 3, "without vectors nobody can tell"
+
+
+def test_standing_orders_are_for_new_work_and_not_for_looking_back() -> None:
+    survey = surveyed({"part": OLD, "traits": Traits(20, instructs=True)}, {"part": NEW})
+    cosines = {OLD: 0.9, NEW: 0.1}
+    back = read_question("a summary of the shed plans")
+    assert column("instruction", survey, QUESTION, cosines)[0] > 0.6
+    assert column("instruction", survey, back, cosines) == [0.0, 0.0]
+
+
+def test_what_the_user_likes_counts_twice_where_advice_is_asked_for() -> None:
+    survey = surveyed({"part": OLD, "traits": Traits(20, prefers=True)}, {"part": NEW})
+    assert column("preference", survey, QUESTION) == [1.0, 0.0]
+    advice = read_question("which rake would you recommend")
+    assert column("preference", survey, advice) == [2.0, 0.0]
 
 
 def test_one_that_holds_a_word_by_chance_stays_behind_what_is_meant() -> None:

@@ -97,6 +97,23 @@ def test_neighbours_come_from_the_turns_beside(index: TantivyTextIndex) -> None:
     assert survey.words[0] == 0
 
 
+def test_how_near_a_date_is_that_the_question_names_is_known(index: TantivyTextIndex) -> None:
+    index.put([turn(month, "rake", month=month) for month in (4, 5, 6, 8)])
+    index.commit(1)
+    ids = [part_id(month, 0) for month in (4, 5, 6, 8)]
+
+    def dated(text: str) -> list[float]:
+        survey = index.survey(parse_query(text), ids)
+        near = [survey.dated[row(survey, each)] for each in ids]
+        return pytest.approx(near)  # type: ignore[return-value]
+
+    assert dated("rake in May 2024") == [0.0, 1.0, 0.3, 0.0]
+    assert dated("rake in May") == [0.0, 1.0, 0.3, 0.0]
+    assert dated("rake on 3 May 2024") == [0.0, 0.8, 0.3, 0.0]
+    assert dated("rake in May 2023") == [0.0] * 4
+    assert dated("rake") == [0.0] * 4
+
+
 def test_speakers_are_told_apart_by_number(index: TantivyTextIndex) -> None:
     index.put([talk(1, "Ana: the rake", "Ben: the rake", "the rake")])
     index.commit(1)
