@@ -77,7 +77,7 @@ class RecallService:
         self._facts = Facts(store)
         self._memories = ArchivalMemories(store)
         self._feedback = Feedback(store)
-        self._results = Results(self._passages, settings)
+        self._results = Results(self._passages, settings, quotes_answers=True)
         self._turns = FoundTurns(self._passages)
         self._repeats = Repeats(self._passages)
         self._search = search

@@ -16,15 +16,20 @@ from app.storage.settings import Settings
 
 _CLEARLY = 0.5  # so much more of the question: at .15 every tenth landing was worse
 _QUESTION_LIMIT_CHARS = 200
+_TELLING_CHARS = 40  # "Thank you, I have noted that." is shorter
 _ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
 
 
 class Results:
     """Makes results of rankings. Thread-safe; blocking."""
 
-    def __init__(self, passages: Passages, settings: Settings) -> None:
+    def __init__(
+        self, passages: Passages, settings: Settings, *, quotes_answers: bool = False
+    ) -> None:
+        """Cut snippets that show why; with `quotes_answers` never a question that is shown anyway."""
         self._passages = passages
         self._settings = settings
+        self._quotes_answers = quotes_answers
 
     def of(self, query: SearchQuery, ranked: Sequence[Ranked]) -> list[SearchResult]:
         """Return the first results of a ranking: each turn once, at its best message."""
@@ -45,7 +50,13 @@ class Results:
                     for r in step
                     if (p := passage_of(r.part_id)) in passages
                 )
-        return [[_result(query, found, floor) for found in each.found] for each in lists]
+        return [
+            [
+                _result(found, floor, found.snippet(query, self._quotes_answers))
+                for found in each.found
+            ]
+            for each in lists
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +99,21 @@ class _Found:
             return ()
         return (("message", self.message_id),)
 
-    def snippet(self, query: SearchQuery) -> Snippet:
+    def snippet(self, query: SearchQuery, quotes_answers: bool) -> Snippet:
         """Return the cut that shows why it was found.
 
-        A question that the result shows anyway is no news: then the rest of the turn is cut. So is
-        the rest of a manual page, whose title ends with its first part.
+        A question that the result shows anyway is no news: then the rest of the turn is cut, if it
+        has the words or `quotes_answers` and says more than "Noted". So is the rest of a manual page, whose title ends with its
+        first part.
         """
         if self.place.kind is PassageKind.MAN_PAGE and self.text.parts:
             return snippet(self.text.parts[-1].shown, query)
         best = self.part
         rest = [each for each in self.text.parts if each is not best]
         order = rest if best is None else [*rest, best] if _is_shown(best) else [best, *rest]
+        told = sum(len(each.text) for each in rest if each.role is not Role.USER)
+        if quotes_answers and best is not None and _is_shown(best) and told >= _TELLING_CHARS:
+            order = rest
         for part in order:
             if (cut := matching_snippet(part.shown, query)) is not None and cut.marks:
                 return cut
@@ -148,8 +163,8 @@ def _is_shown(part: Part) -> bool:
     return part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
 
 
-def _result(query: SearchQuery, found: _Found, floor: float) -> SearchResult:
-    cut, place, ranked = found.snippet(query), found.place, found.ranked
+def _result(found: _Found, floor: float, cut: Snippet) -> SearchResult:
+    place, ranked = found.place, found.ranked
     return SearchResult(
         kind=place.kind,
         passage_id=place.id,

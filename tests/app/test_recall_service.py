@@ -455,6 +455,20 @@ def test_recall_quotes_facts_and_saved_texts_with_where_they_are_from(past: Past
     assert saved.id not in {each.passage_id for each in found}
 
 
+def test_recall_quotes_the_answer_where_only_the_question_holds_the_words(past: Past) -> None:
+    asked = "Which hose fits the washing machine in the cellar of the old school?"
+    told(past.store, (asked, "One with a three-quarter thread. Mind the seal."), title="Laundry")
+    past.library.sync.catch_up()
+    best, *_ = past.service.quotable("washing machine hose", ConversationId(0), 6)
+    assert best.user_question == asked
+    assert best.snippet == "One with a three-quarter thread. Mind the seal."
+    said = "The washing machine of the new school has a hose that is much too short."
+    told(past.store, (said, "Noted."), title="Another laundry")
+    past.library.sync.catch_up()
+    best, *_ = past.service.quotable("hose too short", ConversationId(0), 6)
+    assert best.snippet == said
+
+
 def test_recall_quotes_no_fact_of_a_conversation_in_the_trash(past: Past) -> None:
     source = told(past.store, "We went out with Biscuit all day", title="Walks")
     past.fact("The user's dog is called Biscuit.", source)
