@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QTextCursor
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QToolButton, QTreeView, QWidget
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QToolButton, QTreeView, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.inspecting import Contribution, Inspection, Source
@@ -279,6 +279,32 @@ def test_what_changed_is_marked_line_by_line(qtbot: QtBot) -> None:
     block = changed.text.document().findBlockByNumber(1)
     assert block.blockFormat().background().color().name() == DARK.accent_soft
     assert pane.compare.isChecked()
+
+
+def test_a_part_is_as_high_as_its_lines_are_where_they_wrap(qtbot: QtBot) -> None:
+    pane = SentPane(Theme())
+    qtbot.addWidget(pane)
+    pane.resize(400, 900)
+    pane.show()
+    long = "\n".join(
+        "words that wrap more than once in a narrow pane " * count for count in (9, 1, 1, 1, 4)
+    )
+    marked = tuple((LineMark.ADDED, line) for line in long.split("\n"))
+    changed = PartDifference(PlanPartKind.FACTS, PartState.CHANGED, marked)
+    pane.show_inspection(inspection(sent=prompt_of(facts=long), compared=(changed,)), "")
+    for width in (400, 340):
+        pane.resize(width, 900)
+        qtbot.waitUntil(lambda: any(each.text.isVisible() for each in pane.findChildren(PartPanel)))
+        text = next(each.text for each in pane.findChildren(PartPanel) if each.text.isVisible())
+        qtbot.waitUntil(lambda text=text: is_all_shown(text))  # type: ignore[misc]
+        pane.compare.click()
+
+
+def is_all_shown(text: QPlainTextEdit) -> bool:
+    """Return whether a text is as high as its words, and no higher."""
+    end = QTextCursor(text.document())
+    end.movePosition(QTextCursor.MoveOperation.End)
+    return 0.6 < text.cursorRect(end).bottom() / text.viewport().height() <= 1
 
 
 def test_a_long_part_begins_folded_and_a_very_long_one_is_cut(qtbot: QtBot) -> None:

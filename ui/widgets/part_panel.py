@@ -94,12 +94,15 @@ class PartPanel(QFrame):
         """Give lines that came and went a ground of their own; the signs before them say it too."""
         colours = self._theme.colours
         grounds = {LineMark.ADDED: colours.accent_soft, LineMark.GONE: colours.error_soft}
+        whole = QTextCursor(self.text.document())
+        whole.beginEditBlock()
         for number, (mark, _) in enumerate(self._lines or ()):
             block = self.text.document().findBlockByNumber(number)
             if mark in grounds and block.isValid():
                 look = QTextBlockFormat()
                 look.setBackground(QColor(grounds[mark]))
                 QTextCursor(block).mergeBlockFormat(look)
+        whole.endEditBlock()
 
 
 class _FittedText(QPlainTextEdit):
@@ -117,10 +120,10 @@ class _FittedText(QPlainTextEdit):
         font = QFont(self.font())
         font.setFamily(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family())
         self.setFont(font)
-        self.document().documentLayout().documentSizeChanged.connect(self._fit)
+        self.document().contentsChanged.connect(self._fit)
 
     def _fit(self) -> None:
-        lines = max(1, round(self.document().size().height()))
+        lines = self._line_count()
         policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         if lines > _MOST_LINES:
             policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded
@@ -128,6 +131,18 @@ class _FittedText(QPlainTextEdit):
         self.setFixedHeight(
             min(lines, _MOST_LINES) * self.fontMetrics().lineSpacing() + _PADDING_PX
         )
+
+    def _line_count(self) -> int:
+        """Count the lines as they wrap, no further than needed.
+
+        The document itself takes a block that was not drawn yet for one line.
+        """
+        layout, block, lines = self.document().documentLayout(), self.document().firstBlock(), 0
+        while block.isValid() and lines <= _MOST_LINES:
+            layout.blockBoundingRect(block)  # sets its lines
+            lines += max(1, block.layout().lineCount())
+            block = block.next()
+        return max(1, lines)
 
     # Qt overrides
 
