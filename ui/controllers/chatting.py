@@ -31,11 +31,14 @@ from ui.controllers.replies import RunningReplies
 from ui.controllers.turns import content_of, heads_of
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
-from ui.widgets.transcript.values import Footer
+from ui.widgets.transcript.values import Footer, TurnHead
 from ui.widgets.transcript.view import TranscriptView
 
 Place = tuple[int, int]
+_Line = tuple[ExchangeId, object, tuple[MessageId, ...]]
+
 _ANSWERING = (Role.ASSISTANT, Role.TOOL)
+_BREATH_S = 0.005  # for keys, the mouse and what is just beyond the screen
 
 
 class ChatController(QObject):
@@ -155,18 +158,17 @@ class ChatController(QObject):
         self._reading, self._is_behind = conversation_id, False
         library, exchanges = self._services.library, self._services.exchanges
 
-        def read() -> tuple[ConversationView, dict[MessageId, int]]:
-            return library.open(conversation_id, show), dict(
-                exchanges.text_lengths(conversation_id)
-            )
+        def read() -> tuple[ConversationView, tuple[TurnHead, ...]]:
+            view = library.open(conversation_id, show)
+            return view, heads_of(view.path, exchanges.text_lengths(conversation_id))
 
-        view, lengths = await self._bridge.run(read)
+        view, heads = await self._bridge.run(read)
         if load != self._loads:
             return False
         self._reading = None
         self._leave(for_conversation=conversation_id)
         self.view, self.is_private = view, view.conversation.private
-        self._transcript.show_conversation(heads_of(view.path, lengths), place)
+        self._transcript.show_conversation(heads, place)
         self._pane.show_transcript()
         self._show_head(view.conversation)
         reply = self._replies.of(conversation_id)
@@ -249,7 +251,7 @@ class ChatController(QObject):
         for turn, exchange in zip(turns, exchanges, strict=True):
             if self._shows(turn, exchange) and not self._is_growing(exchange):
                 self._provide_turn(turn, exchange, messages[exchange.id])
-                await asyncio.sleep(0)  # drawing one takes 5 to 20 ms
+                await asyncio.sleep(_BREATH_S)  # drawing one takes 5 to 20 ms
 
     def _shows(self, turn: int, exchange: Exchange) -> bool:
         """Return whether an exchange still is what it was, and where."""
@@ -367,11 +369,13 @@ class ChatController(QObject):
         """
         library, exchanges = self._services.library, self._services.exchanges
 
-        def read() -> tuple[ConversationView, dict[MessageId, int]]:
-            return library.open(conversation_id), dict(exchanges.text_lengths(conversation_id))
+        def read() -> tuple[ConversationView, Sequence[TurnHead], Sequence[_Line]]:
+            view = library.open(conversation_id)
+            lengths = exchanges.text_lengths(conversation_id)
+            return view, heads_of(view.path, lengths), _outline(view)
 
         try:
-            fresh, lengths = await self._bridge.run(read)
+            fresh, heads, now = await self._bridge.run(read)
         except KnownError:
             if self.conversation_id == conversation_id:
                 self.begin_new()
@@ -379,18 +383,18 @@ class ChatController(QObject):
         if self.conversation_id != conversation_id or self.view is None:
             return
         self._show_head(fresh.conversation)
-        shown, now = _outline(self.view), _outline(fresh)
+        shown = _outline(self.view)
         is_same_branch = [each[0] for each in now[: len(shown)]] == [each[0] for each in shown]
         is_ours = self._replies.of(conversation_id) is not None or self._ending is not None
         if now == shown or not is_same_branch or is_ours:
             return
         self.view = fresh
-        self._transcript.extend(heads_of(fresh.path, lengths)[len(shown) :])
+        self._transcript.extend(heads[len(shown) :])
         self.show_running(False)
         changed = [turn for turn, before in enumerate(shown) if now[turn] != before]
         await self._provide(fresh, changed)
 
 
-def _outline(view: ConversationView) -> list[tuple[ExchangeId, object, tuple[MessageId, ...]]]:
+def _outline(view: ConversationView) -> list[_Line]:
     """Return what decides whether a path must be drawn anew."""
     return [(each.id, each.status, each.message_ids) for each in view.path]

@@ -39,15 +39,13 @@ class RowDelegate(QStyledItemDelegate):
     # Qt overrides
 
     def sizeHint(self, _option: QStyleOptionViewItem, index: Index) -> QSize:
-        """Return a row's size: a result is as high as its lines."""
+        """Return a row's size: a result is as high as its lines, everything else is of one height."""
         line = QFontMetricsF(self._theme.ui_font()).height()
         value = index.data(ListRole.VALUE)
         if isinstance(value, SearchResult):
             lines = 1 + bool(value.user_question) + _SNIPPET_LINES
             return QSize(0, round(lines * line + 2 * _PAD_PX))
-        if index.data(ListRole.HEADING):
-            return QSize(0, round(line + 1.6 * _PAD_PX))
-        return QSize(0, round(line + 1.4 * _PAD_PX))
+        return QSize(0, round(line + 1.5 * _PAD_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw a row: its ground, then its words."""

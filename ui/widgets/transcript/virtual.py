@@ -16,6 +16,7 @@ from ui.widgets.transcript.heights import Heights
 _MAX_ROUNDS = 60
 _MOST_ITEMS = 40
 _PREFETCH_SHARE = 1.0
+_BREATH_MS = 8  # between two items: else two of them and a repaint come without a pause, 76 ms
 
 
 class VirtualColumn(QAbstractScrollArea):
@@ -49,7 +50,7 @@ class VirtualColumn(QAbstractScrollArea):
         self._soon.timeout.connect(self.arrange)
         self._prefetch = QTimer(self)
         self._prefetch.setSingleShot(True)
-        self._prefetch.setInterval(0)
+        self._prefetch.setInterval(_BREATH_MS)
         self._prefetch.timeout.connect(self._on_prefetch)
 
     # what subclasses say
