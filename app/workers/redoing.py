@@ -18,8 +18,8 @@ from app.workers.wording import counted, estimate_words
 
 SUMMARISERS = (WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER)
 EXTRACTORS = (WorkerName.KNOWLEDGE_EXTRACTOR,)
-_PATTERNS = "the patterns on this computer"
-_EXTRACTIVE = "the extractive summariser on this computer"
+_PATTERNS = "The patterns on this computer"
+_EXTRACTIVE = "The extractive summariser on this computer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class RedoPlan:
         """What would be done again, by whom, at what price, and what stays."""
         maker = _EXTRACTIVE if self.plan is None else self.plan.model
         if not self.count:
-            return f"Every summary was made by {maker}, or by you: there is nothing to make again."
+            return f"Every summary was made by {_inside(maker)}, or by you: there is nothing to make again."
         return (
-            f"{maker[:1].upper()}{maker[1:]} would make {_summaries(self.exchanges, 'exchange')} and "
+            f"{maker} would make {_summaries(self.exchanges, 'exchange')} and "
             f"{_summaries(self.conversations, 'conversation')} again: {_price(self.plan)}. Earlier versions "
             "stay, and what you wrote yourself is left alone."
         )
@@ -100,13 +100,13 @@ class FactRedoPlan:
         """What would be read again, by whom, at what price, what goes and what stays."""
         maker = _PATTERNS if self.plan is None else self.plan.model
         if not self.count:
-            return f"Every exchange was read for facts by {maker}: there is nothing to read again."
+            return f"Every exchange was read for facts by {_inside(maker)}: there is nothing to read again."
         one = self.facts == 1
         off = (
             "" if self.is_on else " The knowledge extractor is off: nothing happens until it is on."
         )
         return (
-            f"{maker[:1].upper()}{maker[1:]} would read {counted(self.exchanges, 'exchange')} again: "
+            f"{maker} would read {counted(self.exchanges, 'exchange')} again: "
             f"{_price(self.plan)}. {counted(self.facts, 'fact')} learned there {'holds' if one else 'hold'} "
             f"until then; what is not found again ends, and is kept among the ended ones with its "
             f"earlier wordings. What you wrote, edited, pinned or forgot stays as it is.{off}"
@@ -152,6 +152,11 @@ def _agreed(choice: BackgroundChoice, *loads: Load) -> BackgroundPlan | None:
             "Allow it first, under Background work in the settings.",
         )
     return plan
+
+
+def _inside(maker: str) -> str:
+    """Return who makes it as it stands within a sentence; the name of a model is as it is."""
+    return maker[:1].lower() + maker[1:] if maker in (_PATTERNS, _EXTRACTIVE) else maker
 
 
 def _price(plan: BackgroundPlan | None) -> str:

@@ -469,6 +469,25 @@ def test_a_key_is_named_by_its_place_and_never_shown(
     assert "canary" not in ran.out + ran.err
 
 
+def test_facts_are_learned_again_only_where_others_learned_them_and_after_a_yes(
+    cli: CommandLine, data_dir: Path
+) -> None:
+    cli.done("work", "--until-idle", "--only", "knowledge_extractor")
+    ran = cli("rebuild", "facts")
+    assert (ran.code, ran.out) == (0, "")
+    assert "nothing to read again" in ran.err
+    with opened(data_dir) as store:
+        changed = "UPDATE extraction SET model = 'local:other'"
+        store.write_derived(lambda connection: connection.execute(changed) and None).result()
+    ran = cli("rebuild", "facts")
+    assert (ran.code, ran.out) == (1, "")
+    assert "would read 6 exchanges again: at no cost" in ran.err
+    assert "Nothing was changed" in ran.err
+    assert cli.json("rebuild", "facts", "--yes") == {
+        "rebuilt": "facts", "asked_for": 6, "waiting": 0,
+    }  # fmt: skip
+
+
 def test_summaries_are_made_again_only_where_others_made_them(cli: CommandLine) -> None:
     ran = cli("rebuild", "summaries")
     assert (ran.code, ran.out) == (0, "")

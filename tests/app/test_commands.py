@@ -26,6 +26,7 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recalls import KeptPrompt, RecalledItem, RecallLayer, Verdict
 from app.domain.workers import WorkerName
+from app.storage.facts import FactFilter
 from app.storage.feedback import Feedback
 from app.storage.times import now
 from app.system.paths import DataPaths
@@ -33,6 +34,7 @@ from app.workers.wording import worker_words
 from tests.fakes.stored import Told, made, told
 
 CONVERSATION = WorkerName.CONVERSATION_SUMMARIZER
+EXTRACTOR = WorkerName.KNOWLEDGE_EXTRACTOR
 EXCHANGE = WorkerName.EXCHANGE_SUMMARIZER
 PIPELINE = WorkerName.EMBEDDING_PIPELINE
 KEYS = {
@@ -248,6 +250,26 @@ def with_other_model(desk: Desk) -> None:
     )
     for kind, source, text, stamp in rows:
         store.save(SummaryPut(kind, source, here, text, "local:other", stamp, now()))
+
+
+def test_facts_of_others_are_learned_again_after_a_yes(desk: Desk) -> None:
+    desk.tell("I live in Oslo and I love sailing.")
+    workers, store = desk.services.workers, desk.services.store
+    workers.run_until_idle([EXTRACTOR])
+    assert "nothing to read again" in desk.says("/facts rebuild")
+    changed = "UPDATE extraction SET model = 'local:other'"
+    store.write_derived(lambda connection: connection.execute(changed) and None).result()
+    words = desk.says("/facts rebuild")
+    assert "The patterns on this computer would read 1 exchange again: at no cost" in words
+    assert "2 facts learned there hold until then" in words
+    assert "What you wrote, edited, pinned or forgot stays as it is." in words
+    assert "extractor is off" not in words
+    assert "Nothing was changed" in desk.says("no")
+    desk.says("/facts rebuild")
+    assert "0 of 1" in desk.says("yes")
+    workers.run_until_idle([EXTRACTOR])
+    assert "nothing to read again" in desk.says("/facts rebuild")
+    assert len(desk.services.facts.ids(FactFilter())) == 2
 
 
 def test_the_manual_is_switched_on_and_off(desk: Desk) -> None:

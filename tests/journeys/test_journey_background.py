@@ -9,6 +9,8 @@ import pytest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app.bootstrap import Services
+from app.domain.workers import WorkerName
+from app.storage.facts import FactFilter
 from app.storage.settings import ProviderRow
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text, usage
@@ -173,4 +175,38 @@ async def test_a_model_elsewhere_waits_for_the_one_question(user: User) -> None:
     pressed(question, "Allow")
     await user.until(lambda: not dashboard.allow.isVisible(), "allowed")
     await user.until_so(lambda services: not waits_to_be_allowed(services))
+    await user.leave()
+
+
+def all_read(services: Services) -> bool:
+    status = {each.name: each for each in services.workers.refresh()}
+    extractor = status[WorkerName.KNOWLEDGE_EXTRACTOR]
+    return extractor.done == extractor.total > 0
+
+
+async def test_facts_are_learned_again_from_their_card_after_a_question(
+    user: User, server: Loopback
+) -> None:
+    await user.start()
+    row = ProviderRow("local", "compatible", server.v1, None)
+    await user.ask(lambda services: services.settings.put_provider(row))
+    await user.bring(SAMPLE)
+    await user.until_so(all_read)
+    server.always(text('{"facts": []}'), usage(200, 30))
+    await user.ask(lambda services: services.background.choose(LOCAL))
+    user.window.dock.show()
+    card = user.window.dashboard.card(WorkerName.KNOWLEDGE_EXTRACTOR)
+    await user.until(card.redo.isVisible, "the button on the card of facts")
+    assert not user.window.dashboard.card(WorkerName.EMBEDDING_PIPELINE).redo.isVisible()
+    card.redo.click()
+    await user.until(lambda: box(user) is not None, "the question")
+    question = box(user)
+    assert question is not None
+    assert f"{LOCAL} would read 56 exchanges again" in question.informativeText()
+    assert "What you wrote, edited, pinned or forgot stays as it is." in question.informativeText()
+    shown("facts-again")
+    pressed(question, "Learn again")
+    await user.until_so(lambda services: services.facts.count(FactFilter()) == 0)
+    await user.until_so(lambda services: services.fact_redo.plan().count == 0)
+    assert await user.ask(lambda services: services.facts.count(FactFilter(ended=True))) > 0
     await user.leave()

@@ -45,6 +45,7 @@ class BackgroundController(QObject):
         self._due = QTimer(self, singleShot=True, interval=_SHOW_EVERY_MS)
         self._due.timeout.connect(self._on_due_timeout)
         window.dashboard.allow_requested.connect(self.ask_to_allow)
+        window.dashboard.redo_requested.connect(self._on_dashboard_redo_requested)
         bridge.changed.connect(self._on_changed)
 
     def attach(self, page: BackgroundPage) -> None:
@@ -167,6 +168,23 @@ class BackgroundController(QObject):
     async def _redo(self) -> None:
         await self._bridge.write(self._services.redo.begin)
         await self._show()
+
+    def _on_dashboard_redo_requested(self) -> None:
+        self._bridge.start("facts again", self._told(self._ask_to_learn_again()))
+
+    async def _ask_to_learn_again(self) -> None:
+        redo = self._services.fact_redo
+        plan = await self._bridge.run(redo.plan)
+        if not plan.count:
+            self._window.chat.banner.tell(plan.words, brief=False)
+            return
+        question = Question(
+            "Learn facts again", "Learn again what others learned?", plan.words, "Learn again"
+        )
+        ask(self._window, question, lambda: self._bridge.carry_out(self._told(self._learn_again())))
+
+    async def _learn_again(self) -> None:
+        await self._bridge.write(self._services.fact_redo.begin)
 
     # -- prices
 

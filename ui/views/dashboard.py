@@ -54,12 +54,14 @@ class Dashboard(QScrollArea):
         run_requested: The WorkerName that should look for work now.
         failures_requested: The WorkerName whose retry queue is to be shown.
         allow_requested: The user wants to be asked whether history may be sent to a model.
+        redo_requested: What others learned should be learned again.
     """
 
     switched = Signal(object, bool)
     run_requested = Signal(object)
     failures_requested = Signal(object)
     allow_requested = Signal()
+    redo_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -94,6 +96,7 @@ class Dashboard(QScrollArea):
             card.switched.connect(self.switched)
             card.run_requested.connect(self.run_requested)
             card.failures_requested.connect(self.failures_requested)
+            card.redo_requested.connect(self.redo_requested)
             self._cards[status.name] = card
             self._column.insertWidget(len(self._cards) + 1, card)
         card.show_status(status)

@@ -23,11 +23,13 @@ class WorkerCard(QFrame):
     Signals:
         switched: (WorkerName, bool). run_requested: The WorkerName that should look for work now.
         failures_requested: The WorkerName whose retry queue is to be shown.
+        redo_requested: What others learned should be learned again; from the card of facts alone.
     """
 
     switched = Signal(object, bool)
     run_requested = Signal(object)
     failures_requested = Signal(object)
+    redo_requested = Signal()
 
     def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,6 +56,12 @@ class WorkerCard(QFrame):
         self.failures.setAccessibleName(f"{title}: failures")
         self.run_now.clicked.connect(self._on_run_clicked)
         self.failures.clicked.connect(self._on_failures_clicked)
+        self.redo = self._button(
+            "Learn again\u2026", "Read again what others read for facts; asks first, with the price"
+        )
+        self.redo.setAccessibleName(f"{title}: learn again")
+        self.redo.clicked.connect(self.redo_requested)
+        self.redo.setVisible(name is WorkerName.KNOWLEDGE_EXTRACTOR)
         self._arrange()
 
     def show_status(self, status: WorkerStatus) -> None:
@@ -106,6 +114,7 @@ class WorkerCard(QFrame):
         for part in (self.bar, *lines, self.blocked, self.error):
             column.addWidget(part)
         column.addLayout(foot)
+        column.addWidget(self.redo, alignment=Qt.AlignmentFlag.AlignLeft)
 
     def _on_run_clicked(self) -> None:
         self.run_requested.emit(self._name)
