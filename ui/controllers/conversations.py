@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QPoint, QTimer
+from PySide6.QtCore import QObject, QPoint, Qt, QTimer
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu, QMessageBox
 
 from app.bootstrap import Services
@@ -105,7 +105,7 @@ class ConversationsController(QObject):
 
     def _wire_actions(self) -> None:
         wishes: dict[str, Callable[[Conversation], None]] = {
-            "rename": lambda _: self._window.chat.title.setFocus(),
+            "rename": lambda _: self._window.chat.title.setFocus(Qt.FocusReason.ShortcutFocusReason),
             "pin": lambda each: self._set_pinned(each, not each.pinned),
             "archive": lambda each: self._set_archived(each, not each.archived),
             "tag": self._ask_tags,

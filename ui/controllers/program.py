@@ -177,7 +177,6 @@ class Program(QObject):
         window, file = self._window, self._services.paths.window
         window.conversation_id = conversation.id if conversation else None
         window.place = None
-        window.setWindowTitle(conversation.title if conversation else "Commonplace")
         state = window.state_to_keep()
         self._bridge.start("window state", self._bridge.run(lambda: keep_state(file, state)))
 

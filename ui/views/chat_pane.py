@@ -40,6 +40,7 @@ class ChatPane(QWidget):
         transcript, welcome, find_bar: Once furnished.
 
     Signals:
+        titled: The title of what is shown now, "" for a new conversation.
         renamed: The new title. model_chosen: PROVIDER:MODEL. models_requested: The list of
             models is wanted, because the chooser is about to open. other_model_requested: A
             model that is not in the list is wanted. default_model_requested: The chosen model
@@ -47,6 +48,7 @@ class ChatPane(QWidget):
         are summarised as is wanted.
     """
 
+    titled = Signal(str)
     renamed = Signal(str)
     model_chosen = Signal(str)
     models_requested = Signal()
@@ -66,6 +68,7 @@ class ChatPane(QWidget):
         self.title.setAccessibleName("Title of the conversation")
         self.title.setPlaceholderText("New conversation")
         self.title.editingFinished.connect(self._on_title_edited)
+        self.title.done.connect(self._on_title_done)
         self.private = QLabel("Private", self)
         self.private.setToolTip("Never indexed, summarised or recalled")
         self.private.setProperty("tone", "warning")
@@ -127,9 +130,8 @@ class ChatPane(QWidget):
         self._fit_head()
         self.title.setReadOnly(not editable)
         if not (self.title.hasFocus() and self.title.isModified()):
-            self.title.setText(title)
-            self.title.setCursorPosition(0)
-            self.title.setModified(False)
+            self.title.show_text(title)
+        self.titled.emit(title)
 
     def show_models(self, models: Mapping[str, str], chosen: str, default: str) -> None:
         """Fill the chooser with models (PROVIDER:MODEL) by their words; `chosen` is among them."""
@@ -181,9 +183,14 @@ class ChatPane(QWidget):
         self._summaries.setVisible(self._has_summaries)
 
     def _on_title_edited(self) -> None:
+        if not self.title.text().strip():
+            self.title.take_back()
         if self.title.isModified():
             self.title.setModified(False)
             self.renamed.emit(self.title.text())
+
+    def _on_title_done(self) -> None:
+        self.composer.box.setFocus()
 
     def _on_model_activated(self, number: int) -> None:
         model = self.model.itemData(number)

@@ -63,6 +63,7 @@ class MainWindow(QMainWindow):
         self.resize(1180, 780)
         self.setMinimumSize(560, 420)
         self.chat = ChatPane(self)
+        self.chat.titled.connect(self._on_chat_titled)
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
         self._left = QWidget(self)  # the sidebar's place, then the sidebar
         self.split.addWidget(self._left)
@@ -181,6 +182,9 @@ class MainWindow(QMainWindow):
         closing.toggled.connect(inspector.setChecked)
         self.actions_by_name["focus_composer"].triggered.connect(self._on_focus_composer_triggered)
         self.actions_by_name["quit"].triggered.connect(self._on_quit_triggered)
+
+    def _on_chat_titled(self, title: str) -> None:
+        self.setWindowTitle(title or "Commonplace")
 
     def _on_sidebar_toggled(self, on: bool) -> None:
         self._left.setVisible(on)

@@ -10,6 +10,8 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QWidget
 
+_ESCAPE = "Esc"  # no line editing key: an editor that claims it has something to leave
+
 
 class ShortcutGuard(QObject):
     """Keeps the shortcuts of `actions` from the text widgets it watches."""
@@ -18,7 +20,7 @@ class ShortcutGuard(QObject):
         super().__init__(parent)
         self._claimed = {
             sequence.toString() for action in actions for sequence in action.shortcuts()
-        } - {""}
+        } - {"", _ESCAPE}
 
     def watch(self, widget: QWidget) -> None:
         """Guard a widget from now on."""
