@@ -41,11 +41,11 @@ class Program:
         plain: dict[str, Any] = json.loads(self("status", "--json").partition("\n}")[0] + "\n}")
         return dict(plain["spend"])
 
-    def killed_while_asking(self, worker: str) -> None:
-        """Work until the server has a request more, and die of SIGKILL."""
+    def killed_while_asking(self, *words: str) -> None:
+        """Do something until the server has a request more, and die of SIGKILL."""
         asked = len(self._server.posts)
         process = subprocess.Popen(
-            [*self._command, "work", "--until-idle", "--only", worker],
+            [*self._command, *words],
             cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ),
         )  # fmt: skip
         try:
@@ -70,7 +70,7 @@ def test_a_request_under_way_at_a_kill_counts_against_the_cap(
     program("config", "set", "background_model", MODEL)
     program("price", "set", MODEL, "100", "100")
     server.always(*((text("Tea"), stall()) if begins else (stall(before_headers=True),)))
-    program.killed_while_asking("exchange_summarizer")
+    program.killed_while_asking("work", "--until-idle", "--only", "exchange_summarizer")
     spend = program.spend()
     (row,) = spend["this_month"]
     assert (row["purpose"], row["requests"], row["interrupted_requests"]) == (
@@ -90,7 +90,7 @@ def test_work_goes_on_after_the_kill_and_real_answers_are_no_estimates(
     program("config", "set", "background_model", MODEL)
     program("price", "set", MODEL, "1", "2")
     server.reply(stall(before_headers=True)).always(text("Tea was spoken of."), usage(100, 10))
-    program.killed_while_asking("exchange_summarizer")
+    program.killed_while_asking("work", "--until-idle", "--only", "exchange_summarizer")
     program("work", "--until-idle", "--only", "exchange_summarizer")
     (row,) = program.spend()["this_month"]
     assert (row["requests"], row["interrupted_requests"]) == (2, 1)
@@ -105,7 +105,28 @@ def test_texts_that_were_being_embedded_at_a_kill_count_too(
     program("config", "set", "embedder", EMBEDDER)
     program("price", "set", EMBEDDER, "1000", "0")
     server.always(stall(before_headers=True))
-    program.killed_while_asking("embedding_pipeline")
+    program.killed_while_asking("work", "--until-idle", "--only", "embedding_pipeline")
     (row,) = program.spend()["this_month"]
     assert (row["purpose"], row["interrupted_requests"]) == ("embedding_pipeline", 1)
     assert row["estimated_usd"] > 0
+
+
+def test_facts_that_are_being_learned_again_at_a_kill_answer_until_the_new_ones_are_there(
+    data_dir: Path, server: Loopback
+) -> None:
+    program = Program(data_dir, server)
+    with opened(data_dir) as store:
+        told(store, "I live in Oslo.")
+    program("work", "--until-idle", "--only", "knowledge_extractor")
+    program("config", "set", "background_model", MODEL)
+    server.always(stall(before_headers=True))
+    program.killed_while_asking("rebuild", "facts", "--yes")
+    assert "The user lives in Oslo." in program("facts", "list")
+    learned = {"message": 1, "text": "The user's home is in Oslo.", "category": "identity"}
+    server.always(text(json.dumps({"facts": [learned]})), usage(100, 10))
+    program("work", "--until-idle", "--only", "knowledge_extractor")
+    told_now = program("facts", "list")
+    assert "The user's home is in Oslo." in told_now
+    assert "The user lives in Oslo." not in told_now
+    assert "The user lives in Oslo." in program("facts", "list", "--all")
+    assert "Everything is in order" in program("check")

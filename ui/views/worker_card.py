@@ -103,7 +103,9 @@ class WorkerCard(QFrame):
         head.addWidget(self.switch)
         head.addWidget(self.state, 1)
         foot.setContentsMargins(0, 0, 0, 0)
-        for button in (self.run_now, self.failures):
+        may_redo = self._name is WorkerName.KNOWLEDGE_EXTRACTOR
+        beside, below = (self.redo, self.failures) if may_redo else (self.failures, self.redo)
+        for button in (self.run_now, beside):  # three are wider than the narrowest card
             foot.addWidget(button)
         foot.addStretch(1)
         column = QVBoxLayout(self)
@@ -114,7 +116,7 @@ class WorkerCard(QFrame):
         for part in (self.bar, *lines, self.blocked, self.error):
             column.addWidget(part)
         column.addLayout(foot)
-        column.addWidget(self.redo, alignment=Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(below, alignment=Qt.AlignmentFlag.AlignLeft)
 
     def _on_run_clicked(self) -> None:
         self.run_requested.emit(self._name)
