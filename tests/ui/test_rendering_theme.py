@@ -5,7 +5,8 @@ from dataclasses import fields
 
 import pytest
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPlainTextEdit, QWidget
+from pytestqt.qtbot import QtBot
 
 from ui.theme import DARK, LIGHT, THEMES_DIR, Appearance, Choice, Colours, style_sheet, theme_for
 
@@ -61,6 +62,19 @@ def test_edges_of_controls_and_the_focus_can_be_seen(colours: Colours) -> None:
     for ground in GROUNDS:
         assert contrast(colours.control_border, getattr(colours, ground)) >= 3
         assert contrast(colours.accent, getattr(colours, ground)) >= 3
+
+
+@pytest.mark.parametrize("kind", [QLineEdit, QPlainTextEdit, QComboBox])
+def test_what_an_empty_field_hints_at_can_be_read(
+    appearance: Appearance, qtbot: QtBot, kind: type[QWidget]
+) -> None:
+    field = kind()
+    qtbot.addWidget(field)
+    field.ensurePolished()
+    for choice, colours in ((Choice.LIGHT, LIGHT), (Choice.DARK, DARK)):
+        appearance.choose(choice, 100)
+        hint = field.palette().color(QPalette.ColorRole.PlaceholderText)
+        assert hint == QColor(colours.muted), choice
 
 
 def test_the_style_sheet_is_filled_in_and_its_pictures_exist(qapp: QApplication) -> None:
