@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from app.domain.chat import StreamEvent, TextDelta
-from app.domain.errors import Cancelled
-from app.domain.provider_errors import KeyMissing, RateLimited, ServerFailed
+from app.domain.errors import Cancelled, DiskFull
+from app.domain.provider_errors import (
+    ConnectionLost,
+    KeyMissing,
+    RateLimited,
+    ServerFailed,
+    Unreachable,
+)
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig, ProviderKind
 from app.providers.prices import OwnPrice, PriceBook
@@ -22,8 +28,8 @@ from app.system.keys import KeyStore
 from app.workers.background_model import CONSENTS, BackgroundModel, UnusableAnswer, _Heard
 from app.workers.job import Blocked
 from app.workers.prompts import Prompt
-from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_script import error, stall, text, thinking, usage
+from tests.fakes.loopback import Loopback, Seen
+from tests.fakes.loopback_script import Step, error, hang_up, stall, text, thinking, usage
 from tests.fakes.stored import opened
 
 WORKER = WorkerName.EXCHANGE_SUMMARIZER
@@ -267,3 +273,81 @@ def test_without_a_model_it_says_so(bench: Bench) -> None:
     bench.settings.reset("background_model")
     with pytest.raises(Blocked, match="No model is chosen"):
         bench.ask()
+
+
+# -- on record before it is sent
+
+
+def under_way(bench: Bench) -> list[tuple[object, ...]]:
+    return bench.store.read(
+        lambda cursor: cursor.execute(
+            "SELECT purpose, model, input_tokens > 0, output_tokens, cost_usd FROM spend_held"
+        ).fetchall()
+    )
+
+
+def test_a_request_is_on_record_before_the_server_sees_it_and_its_answer_ends_that(
+    bench: Bench,
+) -> None:
+    bench.price(0.0, 1000.0)
+    seen: list[list[tuple[object, ...]]] = []
+
+    def answer(_seen: Seen) -> list[Step]:
+        seen.append(under_way(bench))
+        return [text("tea"), usage(10, 5)]
+
+    bench.server.by(answer)
+    assert bench.ask() == "tea"
+    ((held,),) = seen
+    assert held[:3] == (WORKER, "here:test-model", True)
+    assert isinstance(held[3], int)
+    assert held[4] == pytest.approx(held[3] / 1000)
+    assert under_way(bench) == []
+    assert bench.spending.all_time(WORKER).estimated_usd == 0
+
+
+def test_an_answer_that_is_not_stored_yet_is_still_on_record_as_under_way(bench: Bench) -> None:
+    bench.server.reply(text("tea"), usage(10, 5))
+    answer = bench.model.ask(ASKED, WORKER, lambda: False)
+    assert len(under_way(bench)) == 1
+    bench.model.write_off(answer)
+    assert under_way(bench) == []
+
+
+def test_what_the_server_refuses_is_taken_off_the_record(bench: Bench) -> None:
+    bench.server.reply(error(429, "rate_limit_error"))
+    with pytest.raises(RateLimited):
+        bench.ask()
+    bench.server.stop()
+    with pytest.raises(Unreachable):
+        bench.ask()
+    assert under_way(bench) == []
+    assert bench.spending.all_time(WORKER).tokens == 0
+
+
+def test_a_connection_lost_before_the_answer_may_have_been_paid_for(bench: Bench) -> None:
+    bench.price(1000.0, 0.0)
+    bench.server.reply(hang_up())
+    with pytest.raises(ConnectionLost):
+        bench.ask()
+    spent = bench.spending.all_time(WORKER)
+    assert spent.estimated_usd == spent.cost_usd != 0
+    assert under_way(bench) == []
+
+
+def test_nothing_is_sent_that_cannot_be_put_on_record(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.price(1000.0, 0.0)
+    bench.settings.set("spend_cap_daily_usd", 0.5)
+    with monkeypatch.context() as broken:
+        broken.setattr(Store, "save", full)
+        with pytest.raises(DiskFull):
+            bench.ask()
+    assert bench.server.posts == []
+    bench.server.reply(text("tea"), usage(10, 5))
+    assert bench.ask() == "tea", "what was not sent holds nothing back"
+
+
+def full(*_: object) -> None:
+    raise DiskFull("The disk is full")
