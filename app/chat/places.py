@@ -3,6 +3,7 @@
 from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId
 from app.domain.links import SCHEME, Link, link_of
+from app.domain.text import whole_number
 
 _MANUAL = "man:"
 
@@ -21,9 +22,10 @@ def parse_link(text: str) -> Link:
         return link
     words = text.strip().removeprefix(SCHEME).replace("/", ":").strip(":")
     number, _, turn = words.partition(":")
-    if not number.isdecimal() or (turn and not turn.isdecimal()):
+    conversation_id, turn_number = whole_number(number), whole_number(turn)
+    if conversation_id is None or (turn and turn_number is None):
         raise InvalidInput(f"'{text}' names no turn", "Write ID or ID:TURN, such as 12:3.")
-    return Link(ConversationId(int(number)), int(turn) if turn else None)
+    return Link(ConversationId(conversation_id), turn_number)
 
 
 def parse_page(text: str) -> str | None:

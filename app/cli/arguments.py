@@ -7,9 +7,11 @@ from typing import Any, NoReturn
 from app.domain.errors import InvalidInput
 from app.domain.facts import FactCategory
 from app.domain.passages import PassageKind
+from app.domain.text import clean, whole_number
 from app.domain.workers import WorkerName
 
 _Adder = Callable[[str, str], argparse.ArgumentParser]
+_PATHS = frozenset(("data_dir", "paths", "out", "file"))  # a file's name need be no text
 
 
 class WrongUsage(InvalidInput):
@@ -49,8 +51,28 @@ class _Version(argparse.Action):
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """Return the parsed words; raise WrongUsage or HelpAsked. `command` is None for the window."""
-    return _parser().parse_args(argv)
+    """Return the parsed words, clean but for paths; raise WrongUsage or HelpAsked.
+
+    `command` is None for the window.
+    """
+    given = _parser().parse_args(argv)
+    for name, value in vars(given).items():
+        if name not in _PATHS:
+            setattr(given, name, _cleaned(value))
+    return given
+
+
+def _cleaned(value: object) -> object:
+    if isinstance(value, list):
+        return [_cleaned(each) for each in value]
+    return clean(value) if isinstance(value, str) else value
+
+
+def _number(text: str) -> int:
+    number = whole_number(text.removeprefix("-"))
+    if number is None:
+        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}")
+    return -number if text.startswith("-") else number
 
 
 def _parser() -> _Parser:
@@ -82,12 +104,12 @@ def _parser() -> _Parser:
 def _add_talk(command: _Adder) -> None:
     ask = command("ask", "ask a model; without --conversation in a new conversation")
     ask.add_argument("text", metavar="TEXT", help="what to ask; - reads standard input")
-    ask.add_argument("--conversation", type=int, metavar="ID")
+    ask.add_argument("--conversation", type=_number, metavar="ID")
     ask.add_argument("--model", metavar="PROVIDER:MODEL")
     ask.add_argument("--private", action="store_true", help="never index or recall it")
     search = command("search", "search everything that was said")
     search.add_argument("query", metavar="QUERY")
-    search.add_argument("--limit", type=int, default=10, metavar="N", help="1 to 50 (10)")
+    search.add_argument("--limit", type=_number, default=10, metavar="N", help="1 to 50 (10)")
     search.add_argument(
         "--kind",
         choices=[kind.value for kind in PassageKind],
@@ -109,7 +131,7 @@ def _add_conversations(command: _Adder) -> None:
     listed.add_argument("--trash", action="store_true", help="those in the trash")
     show = command("show", "print a conversation")
     show.add_argument("id", metavar="ID", help="a conversation, ID:TURN, or man:PAGE.SECTION")
-    show.add_argument("--turn", type=int, metavar="N", help="only this turn")
+    show.add_argument("--turn", type=_number, metavar="N", help="only this turn")
     show.add_argument("--branches", action="store_true", help="all branches, not only the shown")
     for name, help_text in (
         ("archive", "take conversations out of list and search"),
@@ -119,11 +141,11 @@ def _add_conversations(command: _Adder) -> None:
         ("forget", "erase conversations, really"),
     ):
         each = command(name, help_text)
-        each.add_argument("ids", type=int, nargs="+", metavar="ID")
+        each.add_argument("ids", type=_number, nargs="+", metavar="ID")
         if name == "forget":
             each.add_argument("--yes", action="store_true", help="agree to what would be gone")
     tag = command("tag", "tag a conversation")
-    tag.add_argument("id", type=int, metavar="ID")
+    tag.add_argument("id", type=_number, metavar="ID")
     tag.add_argument("names", nargs="*", metavar="TAG", help="tags to add; none lists them")
     tag.add_argument("--remove", action="append", default=[], metavar="TAG")
 
@@ -144,10 +166,10 @@ def _add_facts(command: _Adder) -> None:
         choices=[category.value for category in FactCategory],
         help="only this category; of add and edit, the one to give",
     )
-    facts.add_argument("--conversation", type=int, metavar="ID", help="only what it taught")
+    facts.add_argument("--conversation", type=_number, metavar="ID", help="only what it taught")
     facts.add_argument("--all", action="store_true", help="those too that hold no more")
-    facts.add_argument("--limit", type=int, default=20, metavar="N", help="1 to 50 (20)")
-    facts.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first")
+    facts.add_argument("--limit", type=_number, default=20, metavar="N", help="1 to 50 (20)")
+    facts.add_argument("--offset", type=_number, default=0, metavar="N", help="leave out the first")
     facts.add_argument("--yes", action="store_true", help="agree to what would be gone")
 
 
@@ -156,7 +178,7 @@ def _add_memory(command: _Adder) -> None:
     prompt.add_argument("place", metavar="ID:TURN")
     recall = command("recall", "what would be recalled for a question, and why the rest would not")
     recall.add_argument("question", metavar="QUESTION")
-    recall.add_argument("--conversation", type=int, metavar="ID", help="asked there next")
+    recall.add_argument("--conversation", type=_number, metavar="ID", help="asked there next")
     recall.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
                         help="try another value of a setting, saving nothing; may be repeated")  # fmt: skip
     memory = command("memory", "the text that goes into every prompt, and texts saved on purpose")
@@ -175,7 +197,7 @@ def _add_transfer(command: _Adder) -> None:
     coming.add_argument("paths", nargs="+", metavar="PATH")
     coming.add_argument("--dry-run", action="store_true", help="read everything, store nothing")
     export = command("export", "write conversations to a file")
-    export.add_argument("--conversation", type=int, metavar="ID", help="only this one")
+    export.add_argument("--conversation", type=_number, metavar="ID", help="only this one")
     export.add_argument("--format", choices=("md", "json", "jsonl"), default="json")
     export.add_argument("out", metavar="OUT", help="a file; - is standard output")
 

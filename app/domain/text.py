@@ -10,6 +10,7 @@ _UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
 _TAG_RUN = re.compile("(\U0001f3f4)?([\U000e0001-\U000e007f]+)")
 _OVERRIDES = re.compile("[\u202d\u202e]")
 _TAG_BASE = 0xE0000
+_DIGITS_MAX = 38  # what the database can compare, a HUGEINT
 _CANCEL_TAG = "\U000e007f"
 
 
@@ -36,6 +37,12 @@ def one_line(text: str, limit_chars: int) -> str:
     cut = folded[: limit_chars - 1]
     at_word = cut.rfind(" ")
     return (cut[:at_word] if at_word > limit_chars // 2 else cut).rstrip(" ,;:.") + "…"
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that `text` is, from 0 on; None for all else, more than 38 digits too."""
+    text = text.strip()
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
 
 
 def as_markdown(text: str) -> str:

@@ -13,7 +13,7 @@ from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
 from app.domain.facts import BY_USER, Fact, FactCategory, FactVersion
 from app.domain.ids import PassageId, new_uid
 from app.domain.passages import PassageKind
-from app.domain.text import clean
+from app.domain.text import clean, whole_number
 from app.domain.turn_text import content_hash
 from app.memory.fact_merging import silenced
 from app.memory.search import SearchService
@@ -201,6 +201,7 @@ def _version(versions: Sequence[FactVersion], made_at: datetime) -> FactVersion:
 
 def fact_number(text: str) -> PassageId:
     """Return the id of a fact as it was typed; raise InvalidInput."""
-    if not text.strip().isdecimal():
+    number = whole_number(text)
+    if number is None:
         raise InvalidInput(f"'{text}' is no fact's number", "'facts list' shows them.")
-    return PassageId(int(text))
+    return PassageId(number)

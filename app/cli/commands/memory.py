@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from app.bootstrap import Services
 from app.cli.arguments import WrongUsage
 from app.cli.terminal import NotAgreed, Terminal
+from app.domain.text import whole_number
 from app.domain.turn_text import estimate_tokens
 
 _Deed = Callable[[Services, Namespace, Terminal], None]
@@ -68,16 +69,17 @@ def _list(services: Services, _given: Namespace, terminal: Terminal) -> None:
 
 def _forget(services: Services, given: Namespace, terminal: Terminal) -> None:
     (word,) = given.words
-    if not word.isdecimal():
+    number = whole_number(word)
+    if number is None:
         raise _wrong(given, "ID, a number that 'memory list' shows")
     if not given.yes:
         terminal.err(f"Memory {word} would be gone for ever, out of the backups too.")
         if not terminal.says_yes():
             raise NotAgreed("Nothing was forgotten: nobody agreed to it", "Add --yes to agree.")
-    left = services.memories.forget(int(word))
+    left = services.memories.forget(number)
     services.index_sync.catch_up_soon()
     if terminal.as_json:
-        terminal.document({"forgotten": [int(word)], "remains": list(left)})
+        terminal.document({"forgotten": [number], "remains": list(left)})
     for remark in left:
         terminal.err(remark)
 

@@ -14,6 +14,7 @@ from app.domain.explanations import Explanation
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind, SearchResult
 from app.domain.probes import ProbePlace
+from app.domain.text import whole_number
 
 _WORDS_OF_ACTION = {"list": (), "run": (), "add": ("QUERY", "ID:TURN"), "remove": ("N",)}
 
@@ -133,9 +134,10 @@ def explanation_lines(explained: Explanation) -> Sequence[str]:
 
 
 def _number(text: str) -> int:
-    if not text.isdecimal():
+    number = whole_number(text)
+    if number is None:
         raise InvalidInput(f"'{text}' is no number", "'probes list' shows the numbers.")
-    return int(text)
+    return number
 
 
 def _place_of(place: ProbePlace) -> str:
