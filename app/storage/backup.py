@@ -9,19 +9,19 @@ import logging
 import os
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from app.domain.errors import KnownError
+from app.domain.errors import KnownError, StorageError
 from app.storage import image
 from app.storage.apply import read_state
 from app.storage.database import Connection
-from app.storage.faults import of_system
 from app.storage.store import Store
 from app.storage.thinning import KEEP_ALWAYS, SIZE_CAP_BYTES, to_keep
 from app.storage.times import now
-from app.system.paths import fsync_file, fsync_folder
+from app.system.paths import fsync_file, fsync_folder, refuse_own
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"commonplace-(\d{8}T\d{6}Z)-p(\d+)-([0-9a-f]{12})\.duckdb")
@@ -125,15 +125,22 @@ def name_backup(verified: Path, position: int, database_uid: str) -> Backup:
 
 
 def copy_backup(backup: Backup, target: Path) -> None:
-    """Copy a finished backup to where the user wants it; raises StorageError."""
+    """Copy a finished backup to where the user wants it; raises StorageError, InvalidInput.
+
+    Nothing else in the data directory is written over.
+    """
+    refuse_own(backup.path.parent.parent, target)
     coming = target.with_name(target.name + ".part")
     try:
         shutil.copyfile(backup.path, coming)
         fsync_path(coming)
         coming.replace(target)
     except OSError as error:
-        coming.unlink(missing_ok=True)
-        raise of_system(error, f"The backup '{target}'") from error
+        with suppress(OSError):
+            coming.unlink(missing_ok=True)
+        raise StorageError(
+            f"'{target}' cannot be written: {error.strerror or error}", "Choose another place."
+        ) from error
 
 
 def thin(folder: Path, database_uid: str, cap_bytes: int = SIZE_CAP_BYTES) -> None:

@@ -17,6 +17,7 @@ from app.storage.faults import of_duckdb
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
+_OTHER = "Choose another backup."
 _STILL_HELD = "Unique file handle conflict"  # DuckDB lets go of a file a moment after it is closed
 _LET_GO_TRIES = 40
 _LET_GO_S = 0.05
@@ -67,9 +68,9 @@ def verify(path: Path, counts: dict[str, int] | None = None) -> Image:
             connection.close()
     except duckdb.Error as error:
         _log.warning("%s does not verify: %s", path.name, error)
-        raise StorageError(f"The file '{path.name}' is damaged") from error
+        raise StorageError(f"The file '{path.name}' is damaged", _OTHER) from error
     if image.version == 0:
-        raise StorageError(f"The file '{path.name}' is no database of this program")
+        raise StorageError(f"The file '{path.name}' is no database of this program", _OTHER)
     if counts is not None and found != counts:
         raise StorageError(f"The copy '{path.name}' is not complete", "It was not kept.")
     return image

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from app.domain.errors import ReadOnlyStorage
+from app.domain.errors import InvalidInput, ReadOnlyStorage
 
 ENVIRONMENT_VARIABLE = "COMMONPLACE_DATA_DIR"
 
@@ -100,6 +100,15 @@ class DataPaths:
                 f"The data directory '{self.root}' cannot be written: {reason}",
                 "Choose another with --data-dir, or make it writable.",
             ) from error
+
+
+def refuse_own(root: Path, target: Path) -> None:
+    """Raise InvalidInput for a file that the user would write into the data directory at `root`."""
+    if target.resolve().is_relative_to(root.resolve()):
+        raise InvalidInput(
+            f"'{target}' lies in the data directory, which is the program's own",
+            "Choose another place.",
+        )
 
 
 def fsync_file(descriptor: int) -> None:

@@ -17,6 +17,7 @@ from app.storage.exchanges import Exchanges
 from app.storage.store import Store
 from app.storage.summaries import Summaries, Summary
 from app.storage.times import now
+from app.system.paths import refuse_own
 from app.transfer.carrying_facts import carried_out
 from app.transfer.markdown import write_markdown
 from app.transfer.own_format import Exported, write_json, write_jsonl
@@ -36,10 +37,11 @@ def export(
     """Write one conversation, or all but those in the trash, to `path`; return how many.
 
     The file appears whole or not at all; only a device or a pipe is written as it goes. Blocking;
-    raises NotFound, StorageError.
+    raises NotFound, StorageError, and InvalidInput for a place in the data directory.
     """
     try:
         path = path.resolve()  # what a link points to is written, not the link
+        refuse_own(store.paths.root, path)
         if path.exists() and not path.is_file():
             with path.open("w", encoding="utf-8", newline="\n") as out:
                 return write_export(store, out, chosen, conversation_id)

@@ -68,9 +68,9 @@ def import_files(
                     if cancelled():
                         raise Cancelled("The import was stopped")
                     run.take(batch)
-            except ImportRefused as refusal:
-                refusals.append(_naming(path, refusal))
-                run.tally.skipped.append(Skipped(str(path), str(refusal)))
+            except (ImportRefused, OSError) as error:
+                refusals.append(_naming(path, error))
+                run.tally.skipped.append(Skipped(str(path), _why(error)))
     except Cancelled:
         is_cancelled = True
     finally:
@@ -86,7 +86,7 @@ def import_files(
 
 
 def _look_for(path: Path) -> None:
-    with suppress(PermissionError):  # it is there, then; reading it says the rest
+    with suppress(OSError):  # reading it says the rest
         try:
             path.stat()
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -95,7 +95,15 @@ def _look_for(path: Path) -> None:
             ) from error
 
 
-def _naming(path: Path, refusal: ImportRefused) -> ImportRefused:
+def _why(error: ImportRefused | OSError) -> str:
+    return str(error) if isinstance(error, ImportRefused) else error.strerror or str(error)
+
+
+def _naming(path: Path, refusal: ImportRefused | OSError) -> ImportRefused:
+    if isinstance(refusal, OSError):
+        return ImportRefused(
+            f"'{path}' cannot be read: {_why(refusal)}", "Check the disk, or export it once more."
+        )
     if str(path) in refusal.title:
         return refusal
     return ImportRefused(f"'{path}' cannot be imported: {refusal.title}", refusal.hint)

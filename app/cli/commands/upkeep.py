@@ -18,6 +18,7 @@ from app.storage.backup import copy_backup
 from app.storage.restore import restore_backup
 from app.storage.spending import Spent, by_month
 from app.storage.times import now
+from app.system.logs import start_log
 from app.system.paths import DataPaths
 from app.workers.background_choice import ASKING
 from app.workers.wording import estimate_words, redo_words, spent_words, worker_words
@@ -151,6 +152,7 @@ def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
     if not chosen.is_file():
         raise NotFound(f"There is no file '{chosen}'", "Name a backup to restore.")
     with locked(paths):
+        start_log(paths)
         aside = restore_backup(paths, chosen)
     if terminal.as_json:
         terminal.document({"restored": str(chosen), "replaced": str(aside) if aside else None})
