@@ -14,9 +14,10 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from app.cli.arguments import HelpAsked, WrongUsage, parse
-from app.cli.terminal import Terminal, own_terminal
+from app.cli.terminal import Terminal, hold_standard_streams, own_terminal
 from app.domain.errors import AlreadyOpen, InvalidInput, KnownError
 from app.system.ending import wait_for_threads_at_exit
+from app.system.memory import give_back_freed_memory
 from app.system.paths import DataPaths
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ DONE, KNOWN_ERROR, WRONG_USAGE, BY_SIGNAL = 0, 1, 2, 128
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _PATIENCE_S = 3.0
 _LOOK_AGAIN_S = 0.05
+_ERROR_CHARS, _ERROR_END_CHARS = 900, 300
+
+
+class _BrokenOff(KeyboardInterrupt):
+    """A signal came. CPython dies of a bare KeyboardInterrupt that left an `exec`, even if caught."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,6 +42,8 @@ def main(argv: list[str] | None = None) -> int:
     what it does, any other is broken off, and so is every command by a second signal.
     """
     words = sys.argv[1:] if argv is None else argv
+    hold_standard_streams()
+    give_back_freed_memory()
     wait_for_threads_at_exit()
     with _Signals() as signals:
         terminal = own_terminal(signals.came)
@@ -66,17 +74,26 @@ def _told(run: Callable[[], int], terminal: Terminal) -> int:
     try:
         return _helped(run, terminal)
     except WrongUsage as error:
-        terminal.err(str(error))
+        terminal.err(_in_a_line(str(error)))
         return WRONG_USAGE
     except KnownError as error:
-        terminal.err(str(error))
+        terminal.err(_in_a_line(str(error)))
         return KNOWN_ERROR
     except ConnectionError:
         raise  # nobody reads on
     except Exception as error:  # noqa: BLE001 - the edge of the program
         _log.exception("the command failed")
-        terminal.err(f"The program failed: {type(error).__name__}: {error}. The log tells more.")
+        words = f"The program failed: {type(error).__name__}: {error}. The log tells more."
+        terminal.err(_in_a_line(words))
         return KNOWN_ERROR
+
+
+def _in_a_line(words: str) -> str:
+    """Return an error in a line; of one that quotes very much, its beginning and what to do next."""
+    folded = " ".join(words.splitlines())
+    if len(folded) <= _ERROR_CHARS + _ERROR_END_CHARS:
+        return folded
+    return f"{folded[:_ERROR_CHARS]}… {folded[-_ERROR_END_CHARS:]}"
 
 
 def _helped(run: Callable[[], int], terminal: Terminal) -> int:
@@ -112,10 +129,13 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
 def _paths(given: Namespace) -> DataPaths:
     folder = getattr(given, "data_dir", None)
     try:
+        if folder == "":
+            raise InvalidInput("--data-dir '' names no folder", "Name one, or leave it out.")
         return DataPaths.choose(folder)
     except (RuntimeError, OSError) as error:
+        why = str(error).removesuffix(".")
         raise InvalidInput(
-            f"The data directory cannot be found: {error}", "Name one with --data-dir."
+            f"The data directory cannot be found: {why}", "Name one with --data-dir."
         ) from error
 
 
@@ -147,7 +167,10 @@ def _opened(
 def _ask_window(paths: DataPaths, words: list[str], given: Namespace, terminal: Terminal) -> int:
     from app.cli.remote import ask_window
 
-    return ask_window(paths, words, terminal, getattr(given, "text", None) == "-")
+    reads_input = (given.command == "ask" and given.text == "-") or (
+        given.command == "memory" and given.words == ["-"]
+    )
+    return ask_window(paths, words, terminal, reads_input)
 
 
 def _built(paths: DataPaths, signals: "_Signals") -> "Services":
@@ -213,7 +236,7 @@ class _Signals:
         finally:
             self._is_asked = was_asked
         if self.number != before:
-            raise KeyboardInterrupt
+            raise _BrokenOff
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -231,4 +254,4 @@ class _Signals:
     def _take(self, number: int, _frame: FrameType | None) -> None:
         is_first, self.number = self.number is None, number
         if not (is_first and self._is_asked):
-            raise KeyboardInterrupt
+            raise _BrokenOff

@@ -147,6 +147,7 @@ class CommandServer:
             cwd=Path(request.cwd),
             cancelled=lambda: self._closing.is_set() or _has_cancelled(connection),
             is_watched=request.is_watched,
+            is_far=True,
         )
 
 

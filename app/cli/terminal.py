@@ -1,8 +1,10 @@
 """Where a command's words go: this process's own streams, or the far end of a socket."""
 
+import errno
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.domain.errors import KnownError
+from app.domain.errors import InvalidInput, KnownError
 
 _PIECE_CHARS = 65_536
+# What a terminal obeys: C0 but tab and line feed, DEL, C1 (ECMA-48, section 5).
+_COMMANDING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 
 class OutputRefused(KnownError):
@@ -37,6 +41,7 @@ class Terminal:
             end by itself.
         as_json: Whether standard output carries one JSON document.
         is_watched: Whether a person looks on, who may be told of progress.
+        is_far: Whether that person sits at the other end of a socket, where nothing can be asked.
     """
 
     out: Callable[[str], None]
@@ -46,6 +51,7 @@ class Terminal:
     cancelled: Callable[[], bool]
     as_json: bool = False
     is_watched: bool = False
+    is_far: bool = False
 
     def document(self, document: Any) -> None:
         """Print the one JSON document."""
@@ -57,17 +63,28 @@ class Terminal:
 
     def says_yes(self) -> bool:
         """Ask whoever looks on to agree by typing yes; nobody does in a script, which says --yes."""
-        if not self.is_watched:
+        if not self.is_watched or self.is_far:
             return False
         self.err("Type yes and end the input (Ctrl-D) to agree:")
         return self.read_input().strip().casefold() == "yes"
 
     def path(self, given: str) -> Path:
-        """Return a path as the user meant it, absolute."""
+        """Return a path as the user meant it, absolute; raise InvalidInput for what cannot be one.
+
+        An empty one would be the folder they are in: a script's variable that was not set.
+        """
+        if not given:
+            raise InvalidInput("'' is the name of no file", "Name one.")
         path = Path(given)
         with suppress(RuntimeError):  # there is no such user
             path = path.expanduser()
-        return self.cwd / path
+        whole = self.cwd / path
+        try:
+            whole.exists()
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise InvalidInput(f"'{given}' is too long for a name", "Name another.") from error
+        return whole
 
 
 class OutputFile(io.TextIOBase):
@@ -95,20 +112,30 @@ class OutputFile(io.TextIOBase):
             self._out(words)
 
 
+def hold_standard_streams() -> None:
+    """Let no file of ours get the number of a closed stream, which native code writes to."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
 def own_terminal(cancelled: Callable[[], bool]) -> Terminal:
     """Return the terminal of this process."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What a terminal's encoding lacks becomes "?"; a file or pipe gets all of it.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
-    return Terminal(
-        _print, _tell, _standard_input, _here(), cancelled, is_watched=sys.stderr.isatty()
-    )
+    is_watched = sys.stderr is not None and sys.stderr.isatty()
+    return Terminal(_print, _tell, _standard_input, _here(), cancelled, is_watched=is_watched)
 
 
 def _print(text: str) -> None:
+    if sys.stdout is None:
+        raise OutputRefused("Standard output is closed", "Send it to another place.")
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_harmless(text, sys.stdout))
         sys.stdout.flush()
     except OSError as error:
         _silence(sys.stdout)
@@ -121,11 +148,23 @@ def _print(text: str) -> None:
 
 
 def _tell(text: str) -> None:
+    if sys.stderr is None:
+        return
     try:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(_harmless(text, sys.stderr) + "\n")
         sys.stderr.flush()
     except OSError:
         _silence(sys.stderr)
+
+
+def _harmless(text: str, stream: TextIO) -> str:
+    """Return what a terminal can show without doing as it says; for anything else all of it."""
+    return _COMMANDING.sub(_picture, text) if stream.isatty() else text
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return chr(0x2400 + code) if code < 0x20 else "\ufffd"
 
 
 def _silence(stream: TextIO) -> None:

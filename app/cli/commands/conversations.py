@@ -8,7 +8,15 @@ from typing import Any
 from app.bootstrap import Services
 from app.chat.places import parse_page, parse_place
 from app.cli.terminal import NotAgreed, Terminal
-from app.domain.conversations import Conversation, Exchange, Message, ToolCall, ToolResult
+from app.domain.conversations import (
+    Attachment,
+    Conversation,
+    Exchange,
+    Image,
+    Message,
+    ToolCall,
+    ToolResult,
+)
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.text import one_line
@@ -202,14 +210,20 @@ def _print(
         terminal.line(f"\n## Turn {exchange.turn_number}{status}")
         for message in messages[exchange.id]:
             stamp = f"{message.created_at.astimezone():%Y-%m-%d %H:%M}"
-            words = "\n".join(text for text in (message.text, *_tool_lines(message)) if text)
+            words = "\n".join(text for text in (message.text, *_block_lines(message)) if text)
             terminal.line(f"\n[{message.role.value}, {stamp}]\n{words}")
 
 
-def _tool_lines(message: Message) -> Iterator[str]:
-    """Yield a line for each call of a tool and each result."""
+def _block_lines(message: Message) -> Iterator[str]:
+    """Yield a line for each call of a tool, result and picture, and what an attachment says."""
     for block in message.blocks:
-        if isinstance(block, ToolCall):
+        if isinstance(block, Attachment):
+            yield f"{one_line(block.name, _CALL_CHARS) or 'attachment'}:\n{block.text}".rstrip(
+                ":\n"
+            )
+        elif isinstance(block, Image):
+            yield f"picture: {one_line(block.name, _CALL_CHARS)}"
+        elif isinstance(block, ToolCall):
             yield one_line(f"{block.name} {block.arguments}", _CALL_CHARS)
         elif isinstance(block, ToolResult):
             size = "failed" if block.is_error else f"{len(block.text):,} characters"

@@ -42,9 +42,11 @@ def facts(services: Services, given: Namespace, terminal: Terminal) -> int:
 
 
 def _list(services: Services, given: Namespace, terminal: Terminal) -> int:
+    if given.conversation is not None:
+        services.conversations.get(given.conversation)
     which = FactFilter(
         category=FactCategory(given.category) if given.category else None,
-        conversation_id=ConversationId(given.conversation) if given.conversation else None,
+        conversation_id=None if given.conversation is None else ConversationId(given.conversation),
         ended=given.all,
         limit=given.limit,
         offset=given.offset,
