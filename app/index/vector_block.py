@@ -33,13 +33,11 @@ _GATHERED_SHARE = 8  # fewer rows than 1 in 8: copying them together is faster t
 class Rows:
     """Chunks on their way into blocks, and what is known of chunks in a block; all by row.
 
-    `codes` is (n, dim), `signs` (n, dim / 8) their signs as bits; `scales` turns a product of codes
-    into a cosine; `parts` and `passages` are ids; `spans` (n, 2) is the chunk's start and end in its
-    part.
+    `codes` is (n, dim); `scales` turns a product of codes into a cosine; `parts` and `passages` are
+    ids; `spans` (n, 2) is the chunk's start and end in its part.
     """
 
     codes: Int8
-    signs: Bits
     scales: Float
     parts: Int64
     passages: Int64
@@ -52,12 +50,27 @@ class Rows:
         """Return some of the rows: views for a slice, copies else."""
         return Rows(
             self.codes[chosen],
-            self.signs[chosen],
             self.scales[chosen],
             self.parts[chosen],
             self.passages[chosen],
             self.spans[chosen],
         )
+
+
+class _Signs:
+    """The signs of a block's codes, a bit each; filled in when first asked for, from any thread."""
+
+    def __init__(self, room: int, dimension: int) -> None:
+        self._bits = np.empty((room, -(-dimension // 8)), np.uint8)
+        self._filled = 0
+
+    def of(self, codes: Int8) -> Bits:
+        """Return those of the block's first codes, (n, dim): (n, dim / 8)."""
+        start, end = self._filled, len(codes)
+        if start < end:
+            self._bits[start:end] = _signs_of(codes[start:])  # two threads write the same
+            self._filled = end
+        return self._bits[:end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,7 @@ class Block:
 
     rows: Rows
     living: Mask
+    _signs: _Signs
     count: int = 0
     living_count: int = 0
     low: int = 0
@@ -85,8 +99,8 @@ class Block:
 
     @property
     def signs(self) -> Bits:
-        """The signs of each row, (count, dim / 8), dropped ones too."""
-        return self.rows.signs[: self.count]
+        """The signs of each row, (count, dim / 8), dropped ones too. They take memory once asked for."""
+        return self._signs.of(self.rows.codes[: self.count])
 
     @property
     def passages(self) -> Int64:
@@ -166,13 +180,12 @@ def new_block(dimension: int) -> Block:
     room = max(1, BLOCK_BYTES // dimension)
     rows = Rows(
         np.empty((room, dimension), np.int8),
-        np.empty((room, -(-dimension // 8)), np.uint8),
         np.empty(room, np.float32),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty((room, 2), np.int32),
     )
-    return Block(rows, np.zeros(room, np.bool_))
+    return Block(rows, np.zeros(room, np.bool_), _Signs(room, dimension))
 
 
 def quantised(parts: Int64, spans: Int32, vectors: Float) -> Rows:
@@ -180,7 +193,7 @@ def quantised(parts: Int64, spans: Int32, vectors: Float) -> Rows:
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     codes = np.rint(vectors * (127 / largest)).astype(np.int8)
     lengths = np.sqrt(np.einsum("ij,ij->i", codes, codes, dtype=np.float32))
-    return Rows(codes, _signs_of(codes), 1 / lengths, parts, parts // PARTS_OF_A_PASSAGE, spans)
+    return Rows(codes, 1 / lengths, parts, parts // PARTS_OF_A_PASSAGE, spans)
 
 
 def _signs_of(codes: Int8) -> Bits:
