@@ -185,7 +185,7 @@ def take_back_all(services: Services) -> int:
 
 def is_highlighted(transcript: TranscriptView, turn: int) -> bool:
     widget = transcript.turn_widget(turn)
-    return widget is not None and widget.is_highlighted and transcript.is_settled
+    return widget is not None and widget.is_highlighted and widget.content is not None
 
 
 async def test_a_conversation_can_begin_without_memory(

@@ -124,6 +124,25 @@ def test_the_mark_of_a_jump_goes_away(qtbot: QtBot, shown: Shown) -> None:
     qtbot.waitUntil(lambda: not widget.is_highlighted, timeout=4000)
 
 
+def test_the_mark_of_a_jump_waits_for_the_words(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.widgets.transcript.turn.HIGHLIGHT_MS", 20)
+    made = Shown(uneven(2), answers=False)
+    qtbot.addWidget(made.view)
+    made.view.provide(1, made.contents[1])
+    made.view.scroll_to_turn(0)
+    made.view.scroll_to_turn(1)
+    awaited, known = made.view.turn_widget(0), made.view.turn_widget(1)
+    assert awaited is not None
+    assert known is not None
+    qtbot.waitUntil(lambda: not known.is_highlighted)
+    assert awaited.is_highlighted
+    made.view.provide(0, made.contents[0])
+    assert awaited.is_highlighted
+    qtbot.waitUntil(lambda: not awaited.is_highlighted)
+
+
 def test_what_is_read_does_not_move_when_heights_above_are_corrected(qtbot: QtBot) -> None:
     made = Shown(uneven(300), lie=0.1)
     qtbot.addWidget(made.view)

@@ -49,6 +49,7 @@ class TurnWidget(QWidget):
         self._answer: AnswerFrame | None = None
         self._sources = Sources()
         self._is_last = False
+        self._is_marked = False  # jumped to before its words are there
         self._slate: Divider | None = None
         self._stand_in: Fold | None = None
         self._summary = ""
@@ -73,7 +74,7 @@ class TurnWidget(QWidget):
     @property
     def is_highlighted(self) -> bool:
         """Whether it is still marked as jumped to."""
-        return self._fade.state() is QVariantAnimation.State.Running
+        return self._is_marked or self._fade.state() is QVariantAnimation.State.Running
 
     @property
     def answer(self) -> AnswerFrame | None:
@@ -97,6 +98,8 @@ class TurnWidget(QWidget):
             self._rebuild(content)
         self._show_end(content)
         self._show_branches(content)
+        if self._is_marked:
+            self.highlight()
 
     def show_sources(self, sources: Sources) -> None:
         """Show what memory contributed to the answer."""
@@ -146,9 +149,12 @@ class TurnWidget(QWidget):
             self._answer.keep_actions(self._is_last and not is_running)
 
     def highlight(self) -> None:
-        """Mark the turn for two seconds."""
+        """Mark the turn for two seconds, counted from when its words are there."""
+        self._is_marked = self._content is None
         self._fade.stop()
-        self._fade.start()
+        if not self._is_marked:
+            self._fade.start()
+        self.update()
 
     def height_for(self, width: int) -> int:
         """Return the height at `width`; only what has changed is laid out."""
@@ -353,7 +359,8 @@ class TurnWidget(QWidget):
 
     def _paint_highlight(self, painter: QPainter) -> None:
         """Paint a tinted ground, and a bar at its edge that also says where a tall turn begins."""
-        colours, strength = self._look.theme.colours, float(self._fade.currentValue())
+        colours = self._look.theme.colours
+        strength = 1.0 if self._is_marked else float(self._fade.currentValue())
         ground, bar = QColor(colours.highlight), QColor(colours.accent)
         ground.setAlphaF(0.7 * strength)
         bar.setAlphaF(strength)
