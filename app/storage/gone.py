@@ -4,6 +4,7 @@ A worker that summarises a conversation, or a reply under way, may hand in its c
 conversation was forgotten; they are dropped before they reach the journal.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -26,12 +27,14 @@ from app.domain.changes import (
     ToolSummaryPut,
 )
 from app.domain.conversations import Message, Role
-from app.domain.recalls import KeptPrompt
+from app.domain.recalls import KeptPrompt, Piece
 from app.domain.turn_text import is_quoting
 from app.storage.leaving import Leaving
 from app.storage.mentions import PROBES, probes_without
 from app.storage.quotes import Host, answer_without
 from app.storage.unquote import calls_of, message_without
+
+_KNOWN = re.compile(r"- (?:fact|memory) (\d+) · ")  # as `app.memory.recalled_text` begins it
 
 
 class Gone:
@@ -90,7 +93,7 @@ class Gone:
         return replace(part, text=text)
 
     def _without_quotes(self, prompt: KeptPrompt) -> KeptPrompt:
-        """Return a prompt without what it quotes of conversations that were forgotten."""
+        """Return a prompt without what it quotes of what was forgotten."""
         parts = (
             replace(
                 part,
@@ -98,12 +101,18 @@ class Gone:
                     piece
                     for piece in part.pieces
                     if piece.conversation_id not in self._conversations
+                    and not self._is_learned(piece)
                 ),
             )
             for part in prompt.parts
         )
         items = (each for each in prompt.items if each.conversation_id not in self._conversations)
         return replace(prompt, parts=tuple(parts), items=tuple(items))
+
+    def _is_learned(self, piece: Piece) -> bool:
+        """Return whether a prompt quotes a fact or saved text that was forgotten, named by its id."""
+        known = _KNOWN.match(piece.text)
+        return known is not None and any(int(known[1]) in each.passages for each in self._leaving)
 
 
 def _conversation_of(change: Change) -> int | None:

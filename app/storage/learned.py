@@ -221,7 +221,7 @@ def _erase_rows(
     connection: Connection, table: str, erased: Mapping[int, int], unsaid: Iterable[str]
 ) -> None:
     ids = list(erased)
-    leaving = learned_leaving(ids, [*_wordings(connection, table, ids), *unsaid])
+    leaving = learned_leaving(connection, table, ids, unsaid)
     remove_quotes(connection, leaving, max(erased.values()))
     _unquote(connection, table, ids, unsaid)
     if table == "fact":
@@ -232,14 +232,6 @@ def _erase_rows(
     # The bytes are still there until `app.storage.forget` has rewritten the file.
     last = str(max(erased.values()))
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", [last])
-
-
-def _wordings(connection: Connection, table: str, ids: list[int]) -> list[str]:
-    """Return every text that facts or memories had."""
-    statement = f"SELECT text FROM {table} WHERE id IN (SELECT unnest($1))"
-    if table == "fact":
-        statement += " UNION SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1))"
-    return [text for (text,) in connection.execute(statement, [ids]).fetchall()]
 
 
 def _unquote(connection: Connection, table: str, ids: list[int], unsaid: Iterable[str]) -> None:

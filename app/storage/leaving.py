@@ -5,7 +5,7 @@ another machine) its words tell, by runs of them that stand in what leaves.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -107,8 +107,18 @@ def conversations_leaving(cursor: Connection, conversation_ids: Sequence[int]) -
     )
 
 
-def learned_leaving(passage_ids: Iterable[int], texts: Iterable[str]) -> Leaving:
-    """Return facts or memories that leave, with every wording they had."""
+def learned_leaving(
+    cursor: Connection, table: str, passage_ids: Collection[int], unsaid: Iterable[str] = ()
+) -> Leaving:
+    """Return facts or memories that leave, with every wording they had, also those `unsaid` in rows.
+
+    `table` is "fact" or "memory"; read while their rows are still there.
+    """
+    statement = f"SELECT text FROM {table} WHERE id IN (SELECT unnest($1))"
+    if table == "fact":
+        statement += " UNION SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1))"
+    rows = cursor.execute(statement, [list(passage_ids)]).fetchall()
+    texts = [*(text for (text,) in rows), *unsaid]
     return Leaving(frozenset(), frozenset(), frozenset(passage_ids), Wordings(texts))
 
 

@@ -49,8 +49,13 @@ class Host:
         )
 
     def vouches_for(self, entry: _Json) -> bool:
-        """Return whether an entry names another conversation, one that does not quote what leaves."""
+        """Return whether an entry names what stays: by its own id, or a conversation by which it was said.
+
+        Not one that quotes what leaves.
+        """
         named = entry.get("conversation_id")
+        if named is None and entry.get("kind") in _LEARNED:
+            return self.knows_ids and isinstance(entry.get("id"), int)
         return self.knows_ids and isinstance(named, int) and named not in self.in_doubt
 
     def quotes(self, text: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from app.domain import codec
-from app.domain.changes import Change, ConversationForgotten
+from app.domain.changes import Change, ConversationForgotten, FactForgotten, MemoryForgotten
 from app.domain.errors import StorageError
 from app.domain.events import Changed, ChangeListener
 from app.storage.apply import apply_records, read_state
@@ -22,7 +22,7 @@ from app.storage.database import Connection, Database
 from app.storage.gone import Gone
 from app.storage.ids import IdAllocator
 from app.storage.journal import Journal
-from app.storage.leaving import Leaving, conversations_leaving
+from app.storage.leaving import Leaving, conversations_leaving, learned_leaving
 from app.system.paths import DataPaths, fsync_folder
 
 T = TypeVar("T")
@@ -273,9 +273,17 @@ class Store:
     def _leaving(self, changes: list[Change]) -> list[Leaving]:
         """Return what the changes forget, read while it is there."""
         conversations = [c.conversation_id for c in changes if isinstance(c, ConversationForgotten)]
-        if not conversations:
-            return []
-        return [self.read(lambda cursor: conversations_leaving(cursor, conversations))]
+        learned = {
+            "fact": [c.fact_id for c in changes if isinstance(c, FactForgotten)],
+            "memory": [c.memory_id for c in changes if isinstance(c, MemoryForgotten)],
+        }
+
+        def read(cursor: Connection) -> list[Leaving]:
+            said = [conversations_leaving(cursor, conversations)] if conversations else []
+            known = (learned_leaving(cursor, name, ids) for name, ids in learned.items() if ids)
+            return [*said, *known]
+
+        return self.read(read) if conversations or any(learned.values()) else []
 
     def _is_applied(self, position: int) -> bool:
         try:

@@ -11,16 +11,25 @@ from app.bootstrap import Role as Front
 from app.bootstrap import build
 from app.chat.library import Library
 from app.check import check
-from app.domain.changes import Change, FactForgotten, MemoryForgotten, OriginsAdded, PassagesPut
+from app.domain.changes import (
+    Change,
+    FactForgotten,
+    MemoryForgotten,
+    OriginsAdded,
+    PassagesPut,
+    PromptKept,
+)
 from app.domain.conversations import Message, Role, Text
 from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId
+from app.domain.recalls import KeptPrompt, Piece, PlanPart, PlanPartKind
 from app.domain.turn_text import QUOTING_MODEL
 from app.storage.facts import fact_changes
 from app.storage.forget import finish_forgetting, forget
 from app.system.paths import DataPaths
 from tests.app.test_forgetting_quotes import STAYS, Book
 from tests.fakes.canary import files_with, plain_databases
+from tests.fakes.stored import AT
 
 
 @pytest.fixture
@@ -130,6 +139,56 @@ def test_an_answer_that_a_conversation_of_ours_got_elsewhere_is_known_by_its_wor
     forget(book.store, [book.stays.conversation.id])
     assert told_there.text not in book.texts()
     assert STAYS not in book.texts()
+
+
+def test_what_a_reply_under_way_quotes_of_a_memory_is_taken_out_as_it_is_stored(book: Book) -> None:
+    memory = book.services.memories.save("Oil the pump below the shaft at noon.")
+    fact = book.learn("The user keeps a mule beside the coal mine.", book.stays)
+    result, call = book.answer("memory_search", book.asker, query="the pump and the mule")
+    answer = "\n\n".join(map(book.recalled, ("oil the pump below the shaft", "which mule?")))
+    kept = prompt_with(book, (memory.id, memory.text), (fact.id, fact.text), (99, STAYS))
+    for text in (memory.text, fact.text):
+        assert text in result.text
+        assert text in answer
+    forgotten(book, MemoryForgotten(memory.id), FactForgotten(fact.id, "h"))
+    book.says(
+        book.asker, (Role.ASSISTANT, (call,), "openai:m"), (Role.TOOL, (result,), None),
+        (Role.ASSISTANT, (Text(answer),), QUOTING_MODEL),
+    )  # fmt: skip
+    book.store.save(PromptKept(kept))
+    prompt = book.services.prompts.of(kept.exchange_id)
+    assert prompt is not None
+    (part,) = prompt.parts
+    assert [piece.text for piece in part.pieces] == [
+        "\nFacts:\n",
+        f"- fact 99 · today\n  > {STAYS}\n",
+    ]
+    for text in (memory.text, fact.text):
+        assert text not in book.texts()
+        assert files_with(book.store.paths.root, text) == set()
+
+
+def test_what_is_saved_again_after_it_was_forgotten_may_be_quoted(book: Book) -> None:
+    first = book.services.memories.save("Oil the pump below the shaft at noon.")
+    forgotten(book, MemoryForgotten(first.id), PassagesPut((), (first.id,)))
+    again = book.services.memories.save(first.text)
+    result = book.called("memory_search", query="oil the pump below the shaft")
+    answer = book.recalled("oil the pump below the shaft")
+    book.says(book.asker, (Role.ASSISTANT, (Text(answer),), QUOTING_MODEL))
+    assert again.text in result.text
+    assert (
+        sum(again.text in str(each.blocks) for each in said_in(book, book.asker.conversation.id))
+        == 2
+    )
+
+
+def prompt_with(book: Book, *known: tuple[int, str]) -> KeptPrompt:
+    """Return a prompt of the asker's turn that quotes facts, by their ids in a line before each."""
+    exchange = book.asker.exchanges[0]
+    facts = (Piece(f"- fact {each} · today\n  > {text}\n") for each, text in known)
+    pieces = (Piece("\nFacts:\n"), *facts)
+    part = PlanPart(PlanPartKind.FACTS, 9, False, pieces)
+    return KeptPrompt(exchange.id, exchange.conversation_id, AT, "openai:m", 99, 99, (part,), ())
 
 
 def said_in(book: Book, conversation: ConversationId) -> list[Message]:
