@@ -1,4 +1,4 @@
-"""What keeps a store in order while nobody asks: checkpoints, backups, an empty trash.
+"""What keeps a store in order while nobody asks: checkpoints, backups, an empty trash, memory.
 
 One background thread that waits for quiet moments: no write for some seconds. What is overdue for
 minutes is done in any case. No Qt; how each duty is done stands in its own module.
@@ -25,6 +25,7 @@ QUIET_S = 5.0
 OVERDUE_S = 600.0
 RETRY_S = 300.0
 BACKUP_EVERY_S = 1800.0
+REST_EVERY_S = 30.0
 STOP_WITHIN_S = 3.0
 TRASH_KEPT_FOR = timedelta(days=30)
 _FULL_READ_EVERY_S = 24 * 3600.0
@@ -73,6 +74,7 @@ class Caretaker:
             _Duty(self._back_up, BACKUP_EVERY_S, at + self._until_backup_s()),
             _Duty(self._purge, _LOOK_EVERY_S, at + 30),
             _Duty(self._read_all, _LOOK_EVERY_S, at + 60),
+            _Duty(store.database.rest, REST_EVERY_S, at + REST_EVERY_S),
         )
 
     @property

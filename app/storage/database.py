@@ -27,6 +27,8 @@ Connection = duckdb.DuckDBPyConnection
 _MEMORY_MB = 64
 _MORE_MEMORY = 1.5
 _MEMORY_WIDE_MB = 1_000
+_MEMORY_RESTING_MB = 8
+_SELDOM = 30  # reads from one `rest` to the next: what workers that look for work ask
 _THREADS = 2
 # A reopening that failed leaves a closed connection, which is found out as the second of these.
 _INVALIDATED = (duckdb.FatalException, duckdb.ConnectionException)
@@ -56,6 +58,7 @@ class Database:
         self._widening = threading.Lock()
         self._wide_count = 0
         self._memory_mb = _MEMORY_MB
+        self._reads = 0
         self._connection = connection or _opened(path, backups)
         self._limit_memory()
 
@@ -74,6 +77,7 @@ class Database:
             raise RuntimeError("a query on a thread that must never wait")
         if self._gate.is_inside:
             return query(self._cursor())
+        self._reads += 1
         return self._mending(lambda: self._snapshot(query))
 
     def write(self, work: Callable[[Connection], T]) -> T:
@@ -108,6 +112,17 @@ class Database:
                 yield cursor
             finally:
                 cursor.close()
+
+    def rest(self) -> None:
+        """Give back the memory of pages when hardly anything was read since the last call.
+
+        Whoever reads next finds them in the system's file cache.
+        """
+        reads, self._reads = self._reads, 0
+        with self._widening:
+            if reads <= _SELDOM and not self._wide_count:
+                self._limit_memory(_MEMORY_RESTING_MB)
+                self._limit_memory()
 
     def interrupt(self, thread_id: int) -> None:
         """Break off what the thread with that ident is reading; its `read` raises Cancelled."""
@@ -218,10 +233,10 @@ class Database:
     def _limit_mb(self) -> int:
         return _MEMORY_WIDE_MB if self._wide_count else self._memory_mb
 
-    def _limit_memory(self) -> None:
+    def _limit_memory(self, limit_mb: int | None = None) -> None:
         """Set the limit and give back what is above it; what is in use now cannot be."""
         with suppress(duckdb.Error), self._connection.cursor() as cursor:
-            cursor.execute(f"SET memory_limit = '{self._limit_mb}MB'")
+            cursor.execute(f"SET memory_limit = '{limit_mb or self._limit_mb}MB'")
 
     def _let_go(self) -> None:
         # An invalidated instance may refuse even that; dropping it is enough.

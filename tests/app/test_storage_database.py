@@ -285,6 +285,26 @@ def test_a_long_read_may_take_more_memory_than_queries(database: Database) -> No
     assert database.read(limit) == "61.0 MiB"
 
 
+def test_pages_are_given_back_when_hardly_anything_is_read(database: Database) -> None:
+    def held_mb(cursor: Connection) -> float:
+        held = cursor.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchall()
+        return float(held[0][0]) / 1e6
+
+    def work(connection: Connection) -> None:
+        connection.execute("CREATE TABLE pages AS SELECT hash(i) AS h FROM range(4000000) r(i)")
+
+    database.write(work)
+    database.checkpoint()
+    for _ in range(40):
+        database.read(lambda cursor: cursor.execute("SELECT max(h) FROM pages").fetchall())
+    held = database.read(held_mb)
+    database.rest()
+    assert database.read(held_mb) >= held > 25
+    database.rest()
+    assert database.read(held_mb) < 10
+    assert database.read(limit) == "61.0 MiB"
+
+
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_what_needs_more_memory_is_asked_again_with_as_much_as_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
