@@ -170,8 +170,13 @@ class ConversationListModel(GroupedListModel):
             marks = [", pinned"] * row.pinned + [", private"] * row.private
             return f"{row.title}, {day_words(row.updated_at)}{''.join(marks)}"
         if role == ListRole.ASIDE:
-            return "\N{LOCK}" if row.private else ""
+            return aside_of(row)
         return None
+
+
+def aside_of(conversation: Conversation) -> str:
+    """Return the marks at the right end of a conversation's row."""
+    return "\N{LOCK}" if conversation.private else ""
 
 
 def day_words(moment: datetime) -> str:
