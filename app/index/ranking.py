@@ -29,6 +29,9 @@ _SHORT_WORDS = 60  # a message is short to the degree that it has fewer
 _LENGTH_WORDS = 40
 _ANSWERS_SHARE = 0.3  # of the words before it stand in questions
 _COMPANY = 0.25  # of the score of the best other message in the turn, above the least of all
+_LONG_COMPANY = 0.45  # of the same in long turns besides, above or below a good score
+_GOOD = 0.9  # of the candidates score less
+_LONG_TURN = (100, 400)  # words: from none of it to all
 _LEAST_SPREAD = 0.14  # of the query's weight: BM25 scores of candidates seldom deviate by less
 _ROUNDING = 1e-6  # of the largest score: equal scores may deviate from their mean by so little
 _NEAR = 1.5  # deviations above the mean cosine: a standing order counts when it is about the matter
@@ -68,8 +71,7 @@ def rank(question: Question, survey: Survey, cosines: Cosines | None = None) -> 
     """
     if not len(survey.parts):
         return []
-    table = features(question, survey, cosines)
-    scores = _with_company(survey.parts, table @ WEIGHTS)
+    scores = _with_company(survey, features(question, survey, cosines) @ WEIGHTS)
     order = np.lexsort((-survey.parts, -scores))
     return [
         Ranked(
@@ -83,24 +85,45 @@ def rank(question: Question, survey: Survey, cosines: Cosines | None = None) -> 
     ]
 
 
-def _with_company(parts: Ids, scores: Numbers) -> Numbers:
+def _with_company(survey: Survey, scores: Numbers) -> Numbers:
     """Return scores with a share of the best other candidate's of the same passage.
 
-    So a turn both of whose sides fit comes before one that fits by one side alone.
+    So a turn both of whose sides fit comes before one that fits by one side alone. In a long turn that
+    tells more: much of a long message has nothing to do with what it is found for.
     """
-    passages = parts // PARTS_OF_A_PASSAGE
-    least = scores.min()
+    least, good = scores.min(), np.quantile(scores, _GOOD)
+    other = _best_others(survey.parts // PARTS_OF_A_PASSAGE, scores, least)
+    company: Numbers = _COMPANY * (other - least) + _LONG_COMPANY * _long(survey) * (other - good)
+    return scores + company
+
+
+def _best_others(passages: Ids, scores: Numbers, least: float) -> Numbers:
+    """Return for each candidate the best score of others of its passage, `least` without any."""
     order = np.lexsort((-scores, passages))
     ranked, starts = passages[order], np.flatnonzero(np.diff(passages[order], prepend=-1))
     sizes = np.diff(starts, append=len(order))
     best, second = scores[order[starts]], np.full(len(starts), least)
     second[sizes > 1] = scores[order[starts[sizes > 1] + 1]]
     group = np.searchsorted(ranked[starts], passages)
-    is_best = np.zeros(len(parts), bool)
+    is_best = np.zeros(len(passages), bool)
     is_best[order[starts]] = True
-    other = np.where(is_best, second[group], best[group])
-    with_company: Numbers = scores + _COMPANY * (other - least)
-    return with_company
+    others: Numbers = np.where(is_best, second[group], best[group])
+    return others
+
+
+def _long(survey: Survey) -> Numbers:
+    """Return how long (0-1) the turns are by those of their messages that are candidates.
+
+    0 where what is no turn stands alone: a lone first message that is not the user's.
+    """
+    traits, passages = Traits.table(survey.traits), survey.parts // PARTS_OF_A_PASSAGE
+    _, group, sizes = np.unique(passages, return_inverse=True, return_counts=True)
+    words = np.bincount(group, traits.words)[group]
+    from_words, to_words = _LONG_TURN
+    long: Numbers = np.clip((words - from_words) / (to_words - from_words), 0, 1)
+    is_first = survey.parts == passages * PARTS_OF_A_PASSAGE
+    long[(sizes[group] == 1) & is_first & (traits.own_side == 0)] = 0
+    return long
 
 
 def features(question: Question, survey: Survey, cosines: Cosines | None) -> Numbers:

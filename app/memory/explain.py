@@ -43,7 +43,7 @@ _FEATURE_WORDS = {
     "own_side": "The user said it to an assistant",
     "instruction": "It says what should always or never be done",
     "preference": "It tells what the user likes",
-    _COMPANY: "Other messages of the turn fit as well",
+    _COMPANY: "How well other messages of the turn fit",
 }
 _LEAST = 0.005  # points that count
 

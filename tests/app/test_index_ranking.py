@@ -219,6 +219,37 @@ def test_a_turn_both_of_whose_sides_fit_comes_before_one_that_fits_by_one() -> N
     assert order(one)[0] == alone["part"], "the newer of equals"
 
 
+def test_in_long_turns_the_other_side_tells_more() -> None:
+    def lead(words: int) -> float:
+        """By how much a turn of which both sides fit is ahead of one that fits better by one."""
+        side = {"traits": Traits(words, own_side=True), "coverage": 0.8}
+        other = {"traits": Traits(words), "coverage": 0.7}
+        survey = surveyed(
+            {"part": part_id(1, 0), **side},
+            {"part": part_id(1, 1), **other},
+            {"part": part_id(2, 0), **side, "coverage": 1.0},
+            {"part": part_id(2, 1), **other, "coverage": 0.0},
+        )
+        scores = {each.part_id: each.score for each in rank(QUESTION, survey)}
+        return scores[part_id(1, 0)] - scores[part_id(2, 0)]
+
+    assert lead(300) > lead(120) > lead(45) == pytest.approx(lead(41))
+
+
+def test_what_has_one_side_only_does_not_pay_for_it() -> None:
+    def behind(words: int) -> float:
+        """By how much a summary is behind a short message that fits as well."""
+        survey = surveyed(
+            {"part": OLD, "traits": Traits(words)},
+            {"part": NEW, "traits": Traits(40)},
+            {"part": OTHER, "coverage": 0.0},
+        )
+        scores = {each.part_id: each.score for each in rank(QUESTION, survey)}
+        return scores[NEW] - scores[OLD]
+
+    assert behind(500) == pytest.approx(behind(50)) == pytest.approx(0.0)
+
+
 def test_a_cosine_is_the_messages_own_and_none_without_vectors() -> None:
     beside = part_id(7, 0)
     survey = surveyed({"part": OLD, "after": (beside,)}, {"part": NEW})
