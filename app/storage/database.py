@@ -26,7 +26,8 @@ Connection = duckdb.DuckDBPyConnection
 # database builds all its indexes at once: of 1,000,000 turns 256 MB did not suffice.
 _MEMORY_MB = 64
 _MORE_MEMORY = 1.5
-_MEMORY_WIDE_MB = 1_000
+_MEMORY_MOST_MB = 1_000
+_MEMORY_TO_COPY_MB, _MEMORY_TO_COPY_SHARE = 150, 0.35
 _MEMORY_RESTING_MB = 8
 _SELDOM = 30  # reads from one `rest` to the next: what workers that look for work ask
 _THREADS = 2
@@ -179,7 +180,7 @@ class Database:
             except OURS:
                 raise
             except duckdb.OutOfMemoryException as error:
-                if had_mb == _MEMORY_WIDE_MB:
+                if had_mb == _MEMORY_MOST_MB:
                     raise of_duckdb(error) from error
                 self._grow(had_mb)
                 continue
@@ -204,7 +205,7 @@ class Database:
             if self._generation == seen_generation:
                 self._let_go()
                 self._connection = _opened(self._path, self._backups)
-                self._memory_mb = _MEMORY_WIDE_MB  # that may have been what it failed for
+                self._memory_mb = _MEMORY_MOST_MB  # that may have been what it failed for
                 self._limit_memory()
                 self._generation += 1
 
@@ -226,12 +227,15 @@ class Database:
         """Allow more memory for good, unless another thread has done so since `seen_mb`."""
         with self._widening:
             if self._limit_mb == seen_mb:
-                self._memory_mb = min(int(seen_mb * _MORE_MEMORY), _MEMORY_WIDE_MB)
+                self._memory_mb = min(int(seen_mb * _MORE_MEMORY), _MEMORY_MOST_MB)
                 self._limit_memory()
 
     @property
     def _limit_mb(self) -> int:
-        return _MEMORY_WIDE_MB if self._wide_count else self._memory_mb
+        if not self._wide_count:
+            return self._memory_mb
+        to_copy = _MEMORY_TO_COPY_MB + int(_MEMORY_TO_COPY_SHARE * _size(self._path) / 1e6)
+        return max(self._memory_mb, min(to_copy, _MEMORY_MOST_MB))
 
     def _limit_memory(self, limit_mb: int | None = None) -> None:
         """Set the limit and give back what is above it; what is in use now cannot be."""
@@ -271,7 +275,7 @@ def connect(path: Path, backups: Path, *, read_only: bool = False) -> Connection
         for statement in (
             f"SET allowed_directories = ['{folder}/']",
             "SET enable_external_access = false",
-            f"SET memory_limit = '{_MEMORY_WIDE_MB}MB'",
+            f"SET memory_limit = '{_MEMORY_MOST_MB}MB'",
             "SET allowed_configs = ['memory_limit']",
             f"SET threads = {_THREADS}",
             "SET checkpoint_threshold = '1TB'",
@@ -290,6 +294,12 @@ def _opened(path: Path, backups: Path) -> Connection:
         return connect(path, backups)
     except duckdb.Error as error:
         raise of_duckdb(error) from error
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def _transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
