@@ -20,6 +20,7 @@ from ui.views.notice import Deed, Notice
 from ui.widgets.banner import Banner
 from ui.widgets.composer import Composer
 from ui.widgets.elided_edit import ElidedEdit
+from ui.widgets.tab_order import stops_in
 
 if TYPE_CHECKING:
     from ui.views.welcome import Welcome
@@ -104,6 +105,13 @@ class ChatPane(QWidget):
         for page in (self.welcome, transcript):
             self._stack.addWidget(page)
         self._column.insertWidget(self._column.indexOf(self._stack), self.find_bar)
+
+    @property
+    def stops(self) -> list[QWidget]:
+        """What Tab goes through, in order, once furnished."""
+        head = [self.title, self._summaries, self.model]
+        shown = [*stops_in(self.find_bar), *stops_in(self.welcome), self.transcript]
+        return [*head, *shown, *self.composer.stops]
 
     def add_panel(self, panel: QWidget) -> None:
         """Put a panel between the conversation and the composer."""

@@ -102,6 +102,7 @@ class MainWindow(QMainWindow):
         from ui.views.inspector import Inspector
         from ui.views.sidebar import Sidebar
         from ui.widgets.shortcut_guard import ShortcutGuard
+        from ui.widgets.tab_order import tab_through
 
         self.sidebar = Sidebar(theme, self)
         self.sidebar.setEnabled(self._left.isEnabled())
@@ -116,6 +117,7 @@ class MainWindow(QMainWindow):
         self.dock.setWidget(self.dashboard)
         self.inspector = Inspector(theme, self)
         self.inspector_dock.setWidget(self.inspector)
+        tab_through((*self.sidebar.stops, *self.chat.stops, self.recall_status))
         guard = ShortcutGuard(self.actions_by_name, self)
         for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
             guard.watch(editor)

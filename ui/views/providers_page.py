@@ -16,6 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ui.widgets.tab_order import stop_before, tab_through
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderCardContent:
@@ -82,6 +84,7 @@ class ProvidersPage(QWidget):
                 card.test_requested.connect(self.test_requested)
                 card.removal_requested.connect(self.removal_requested)
                 self.cards[content.name] = card
+                tab_through((stop_before(self.form.name), *card.stops, self.form.name))
                 self._cards.insertWidget(place, card)
             card.show_content(content)
 
@@ -132,6 +135,8 @@ class ProviderCard(QFrame):
         self.remove.clicked.connect(lambda: self.removal_requested.emit(self._name))
         self.outcome = QLabel(self, wordWrap=True)
         self.outcome.hide()
+        for button in (self.save, self.forget, self.test, self.remove):
+            button.setAccessibleDescription(name)
         entry = QHBoxLayout()
         entry.addWidget(self.key, 1)
         entry.addWidget(self.save)
@@ -147,6 +152,11 @@ class ProviderCard(QFrame):
         column.addLayout(entry)
         column.addLayout(actions)
         column.addWidget(self.outcome)
+
+    @property
+    def stops(self) -> tuple[QWidget, ...]:
+        """What Tab goes through, in order."""
+        return (self.key, self.save, self.forget, self.test, self.remove)
 
     def show_content(self, content: ProviderCardContent) -> None:
         """Show a provider; a key field is there only where a key can be entered."""

@@ -40,13 +40,14 @@ class SettingsDialog(QDialog):
         self.setWindowTitle("Settings")
         self.resize(1040, 680)
         self.editors: dict[str, SettingEditor] = {}
+        self._names = QListWidget(self)  # the first to be made: Tab begins here
+        self._names.setAccessibleName("Pages of settings")
+        self._names.setFixedWidth(150)
+        self._names.setFocus()
         self.providers = ProvidersPage(self)
         self.embedder = EmbedderPage(self)
         self.background = BackgroundPage(self)
         self.memory = MemoryPage(self)
-        self._names = QListWidget(self)
-        self._names.setAccessibleName("Pages of settings")
-        self._names.setFixedWidth(150)
         self._pages = QStackedWidget(self)
         self._add_page(_PROVIDERS, self.providers)
         self._add_page(_EMBEDDER, self.embedder)

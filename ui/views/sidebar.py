@@ -52,6 +52,9 @@ class Sidebar(QWidget):
         shelf_chosen: The `Shelf` to list.
         menu_requested: (Conversation, global position) for a menu about a conversation.
         result_menu_requested: (SearchResult, global position) for a menu about a result.
+
+    Attributes:
+        stops: What Tab goes through, in order.
     """
 
     query_changed = Signal(str)
@@ -200,6 +203,7 @@ class Sidebar(QWidget):
         column.addLayout(head)
         column.addWidget(self._note)
         column.addWidget(self._stack, 1)
+        self.stops = (self.box, self.shelves, new, self.conversation_list, self.result_list)
 
     def _list(self, model: GroupedListModel, name: str) -> QListView:
         view = QListView(self)

@@ -90,6 +90,7 @@ class Composer(QWidget):
         column.addWidget(self._editing)
         column.addLayout(row)
         self._running = False
+        self.stops = (self.box, self._send, self._stop)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(self._on_draft_timeout)
         self.box.textChanged.connect(self._on_box_text_changed)
