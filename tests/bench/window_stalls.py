@@ -51,7 +51,7 @@ _GOAL_MS = 50.0
 _LATE_S = 0.03
 _PATIENCE_S = 600.0
 _TURNS, _WORDS, _MESSAGES_A_CONVERSATION = 12, 60, 26.96
-_SWITCH_INTERVAL_S = 0.0005
+SWITCH_INTERVAL_S = 0.0005
 _LONG = 10_000  # turns of the conversation that is read
 
 Figures = dict[str, object]
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of typing, and of scrolling")
     parser.add_argument("--blame", action="store_true", help="say what the late beats waited for")
     options = parser.parse_args()
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.disable()
     with tempfile.TemporaryDirectory() as folder:
         export = Path(folder, "conversations.json")
@@ -152,7 +152,7 @@ async def _measured(user: User, exports: list[Path], seconds: float, blame: bool
 
     async with phase("idle"):
         await asyncio.sleep(1)
-    with _model_server() as base_url:
+    with model_server() as base_url:
         await user.ask(lambda services: _choose(services, base_url, "bench:embed", "bench:chat"))
         user.press("Ctrl+Shift+W")
         async with phase("with_a_model_importing"):
@@ -183,9 +183,9 @@ async def _measured(user: User, exports: list[Path], seconds: float, blame: bool
 
 
 @contextmanager
-def _model_server() -> Iterator[str]:
+def model_server(*options: str) -> Iterator[str]:
     """A model server in a process of its own, for a block; its base URL."""
-    command = [sys.executable, "-m", "tests.bench.model_server"]
+    command = [sys.executable, "-m", "tests.bench.model_server", *options]
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
