@@ -41,6 +41,8 @@ KIND_TITLES: Mapping[PassageKind, str] = {
     PassageKind.DOCUMENT: "Documents",
 }
 
+ESTIMATED = "interrupted, estimated"  # what a request may have cost that was cut off
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerWords:
@@ -160,11 +162,15 @@ def money_words(usd: float | None) -> str:
 
 
 def spent_words(spent: Spent) -> str:
-    """Return what was spent: the known part, that there is an unknown one, what is estimated."""
-    words = money_words(spent.known_usd)
-    if spent.unknown:
-        words = f"{words} + unknown" if spent.known_usd else "unknown"
-    return words + _estimated_words(spent.estimated_usd)
+    """Return what was spent: the known part, and that there is an unknown one."""
+    if not spent.unknown:
+        return money_words(spent.known_usd)
+    return f"{money_words(spent.known_usd)} + unknown" if spent.known_usd else "unknown"
+
+
+def most_words(usd: float) -> str:
+    """Return the most that interrupted requests may have cost: an amount above nothing is never $0.00."""
+    return f"${usd:.2f}" if usd >= _CENT_USD or not usd else "under $0.01"
 
 
 def counted(count: int, noun: str) -> str:
@@ -227,15 +233,10 @@ def _ledger_words(status: WorkerStatus) -> str:
 def _spend_words(ledger: Ledger) -> str:
     cost = ledger.cost_usd
     money = "cost unknown" if cost is None else f"${cost:.2f}"
-    return f"{ledger.tokens:,} tokens, {money}{_estimated_words(ledger.estimated_usd)}"
-
-
-def _estimated_words(usd: float) -> str:
-    """Return what of an amount requests may have cost that a kill or a cut interrupted."""
-    if not usd:
-        return ""
-    most = f"${usd:.2f}" if usd >= _CENT_USD else "under $0.01"
-    return f" ({most} of it interrupted, estimated)"
+    words = f"{ledger.tokens:,} tokens, {money}"
+    if most_usd := ledger.estimated_usd:
+        words += f" ({most_words(most_usd)} of it {ESTIMATED})"
+    return words
 
 
 def _clock_words(at: datetime) -> str:

@@ -11,6 +11,7 @@ from app.workers.wording import (
     duration_words,
     estimate_words,
     failed_item_words,
+    most_words,
     percent_words,
     size_words,
     wait_words,
@@ -106,6 +107,18 @@ def test_a_switch_counts_before_the_thread_behind_it_has_followed(
     state: WorkerState, enabled: bool, words: str
 ) -> None:
     assert worker_words(replace(WORKING, state=state, enabled=enabled)).state == words
+
+
+@pytest.mark.parametrize(
+    ("usd", "words"), [(0.0, "$0.00"), (0.25, "$0.25"), (0.001, "under $0.01")]
+)
+def test_what_interrupted_requests_may_have_cost_is_never_nothing(usd: float, words: str) -> None:
+    assert most_words(usd) == words
+
+
+def test_a_card_tells_apart_what_was_interrupted() -> None:
+    status = replace(WORKING, all_time=Ledger(90, 1.5, 0.25))
+    assert "in all: 90 tokens, $1.50 ($0.25 of it interrupted" in worker_words(status).spent
 
 
 def test_all_that_wait_for_the_same_thing_are_named_in_one_sentence() -> None:

@@ -1,9 +1,12 @@
 """The dashboard without the program behind it: nothing of it is cut, whatever workers say."""
 
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
-from ui.views.dashboard import Dashboard
+from app.storage.spending import Spent
+from app.workers.wording import ESTIMATED
+from ui.views.dashboard import Dashboard, Totals
 from ui.widgets.plain_label import breakable
 
 
@@ -30,6 +33,17 @@ def test_cards_with_failures_fit_the_narrowest_dashboard(qtbot: QtBot) -> None:
     body = dashboard.widget()
     assert body is not None
     assert body.width() <= dashboard.viewport().width()
+
+
+def test_what_interrupted_requests_may_have_cost_stands_below_what_was_spent(qtbot: QtBot) -> None:
+    dashboard = Dashboard()
+    qtbot.addWidget(dashboard)
+    for estimated_usd, shown in ((0.25, ["$0.25", "$0.25"]), (0.0, [])):
+        spent = Spent(3, 90, 1.5, 0, 1, estimated_usd)
+        dashboard.show_totals(Totals({}, 1.0, None, "", 4096, spent, spent))
+        names = [each for each in dashboard.findChildren(QLabel) if not each.isHidden()]
+        amounts = [each.accessibleName() for each in names if ESTIMATED in each.accessibleName()]
+        assert amounts == [f"of it {ESTIMATED}: {each}" for each in shown]
 
 
 def test_only_words_of_which_no_line_has_room_are_broken() -> None:

@@ -18,7 +18,7 @@ from app.storage.times import now
 from app.workers.background_choice import BackgroundPlan
 from app.workers.background_model import MODEL_KEYS
 from app.workers.background_words import plan_words, sending_words
-from app.workers.wording import CALLED, spent_words
+from app.workers.wording import CALLED, ESTIMATED, most_words, spent_words
 from ui.bridge import Bridge
 from ui.controllers.asking import Question, ask
 from ui.views.background_page import CAPS, BackgroundPage
@@ -244,17 +244,20 @@ def _usd(words: str) -> float:
         ) from error
 
 
-def _spent_rows(rows: Sequence[SpentOn], today: date) -> list[tuple[str, str, str, str]]:
+def _spent_rows(rows: Sequence[SpentOn], day: date) -> list[tuple[str, str, str, str]]:
     """Return (worker, model, today, this month) in words, chats among them."""
     sums: dict[tuple[str, str], tuple[Spent, Spent]] = {}
     for row in rows:
         of_day, of_month = sums.get((row.purpose, row.model), (Spent(), Spent()))
-        of_day = of_day + row.spent if row.day == today else of_day
+        of_day = of_day + row.spent if row.day == day else of_day
         sums[row.purpose, row.model] = (of_day, of_month + row.spent)
-    return [
-        (_purpose(purpose), model, spent_words(of_day), spent_words(of_month))
-        for (purpose, model), (of_day, of_month) in sorted(sums.items())
-    ]
+    told: list[tuple[str, str, str, str]] = []
+    for (purpose, model), (of_day, of_month) in sorted(sums.items()):
+        told.append((_purpose(purpose), model, spent_words(of_day), spent_words(of_month)))
+        if of_month.estimated_usd:
+            today, month = (most_words(each.estimated_usd) for each in (of_day, of_month))
+            told.append((f"of it {ESTIMATED}", "", today, month))
+    return told
 
 
 def _purpose(purpose: str) -> str:

@@ -18,7 +18,9 @@ from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.spending import Spent
 from app.workers.wording import (
+    ESTIMATED,
     KIND_TITLES,
+    most_words,
     percent_words,
     size_words,
     spent_words,
@@ -132,7 +134,10 @@ class _TotalsCard(QFrame):
         rows = _total_rows(totals)
         while len(self._rows) < len(rows):
             self._add_row()
-        for (label, number), (name, value) in zip(self._rows, rows, strict=True):
+        for place, cells in enumerate(self._rows):
+            for cell in cells:
+                cell.setVisible(place < len(rows))
+        for (label, number), (name, value) in zip(self._rows, rows, strict=False):
             label.setText(name)
             number.setText(value)
             number.setAccessibleName(f"{name}: {value}")
@@ -154,6 +159,8 @@ def _total_rows(totals: Totals) -> list[tuple[str, str]]:
         name = f"Found by meaning ({totals.embedder})"
         rows.append((name, percent_words(totals.meaning_share)))
     rows.append(("Database", size_words(totals.database_bytes)))
-    rows.append(("Spent today", spent_words(totals.spent_today)))
-    rows.append(("Spent this month", spent_words(totals.spent_month)))
+    for name, spent in (("today", totals.spent_today), ("this month", totals.spent_month)):
+        rows.append((f"Spent {name}", spent_words(spent)))
+        if spent.estimated_usd:
+            rows.append((f"of it {ESTIMATED}", most_words(spent.estimated_usd)))
     return rows

@@ -21,7 +21,14 @@ from app.storage.times import now
 from app.system.logs import start_log
 from app.system.paths import DataPaths
 from app.workers.background_choice import ASKING
-from app.workers.wording import estimate_words, redo_words, spent_words, worker_words
+from app.workers.wording import (
+    ESTIMATED,
+    estimate_words,
+    most_words,
+    redo_words,
+    spent_words,
+    worker_words,
+)
 
 _LOOK_EVERY_S = 5.0
 _NAP_S = 0.1
@@ -226,6 +233,9 @@ def _print(overview: Overview, statuses: Sequence[WorkerStatus], terminal: Termi
     terminal.line(f"database: {overview.database_bytes:,} bytes")
     today, month = spent_words(overview.spent_today), spent_words(overview.spent_month)
     terminal.line(f"spent: {today} today, {month} this month")
+    if most_usd := overview.spent_month.estimated_usd:
+        today = most_words(overview.spent_today.estimated_usd)
+        terminal.line(f"of it {ESTIMATED}: {today} today, {most_words(most_usd)} this month")
 
 
 def _spend(services: Services, overview: Overview) -> dict[str, Any]:
