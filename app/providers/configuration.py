@@ -7,6 +7,7 @@ from enum import StrEnum
 from app.domain.errors import InvalidInput
 from app.providers.base_url import BaseUrl, check_base_url
 
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 _RESERVED = ("recall",)
 
@@ -44,9 +45,11 @@ class ProviderConfig:
     url_env: str | None = None
 
     def checked(self) -> "ProviderConfig":
-        """Return it if name and base URL will do; raise InvalidInput that says what will not."""
+        """Return it if all of it will do; raise InvalidInput that says what will not."""
         check_provider_name(self.name)
         self.url()
+        if self.key_env is not None:
+            check_variable_name(self.key_env)
         return self
 
     def url(self) -> BaseUrl:
@@ -63,6 +66,19 @@ class ProviderConfig:
             if self.url_env is None:
                 raise
             raise InvalidInput(f"{self.url_env}: {error.title}", error.hint) from error
+
+
+def check_variable_name(name: str) -> str:
+    """Return the name of an environment variable; raise InvalidInput for what may be a key itself.
+
+    It is not quoted then: a key stands on no screen and in no database.
+    """
+    if not _VARIABLE.fullmatch(name):
+        raise InvalidInput(
+            "That is not the name of an environment variable for a key",
+            "Write the name, such as MY_SERVER_KEY (capitals, digits and _), never the key itself.",
+        )
+    return name
 
 
 def check_provider_name(name: str) -> str:

@@ -16,6 +16,7 @@ from app.cli.terminal import own_terminal
 from app.domain.errors import ImportRefused
 from app.system.paths import DataPaths
 from app.transfer.importing import import_files
+from tests.fakes.canary import files_with
 from tests.fakes.command_line import CommandLine
 from tests.fakes.stored import made, opened, told
 
@@ -259,6 +260,29 @@ def test_what_a_window_is_to_remember_is_read_from_the_callers_input(
     finally:
         services.close()
     assert asked == [True, True, False]
+
+
+# -- keys
+
+
+@pytest.mark.parametrize("key", ["sk-CANARY-1234567890", "gsk_CANARY1234567890"])
+def test_a_key_in_the_place_of_its_variable_is_kept_nowhere(cli: CommandLine, key: str) -> None:
+    url = ("--base-url", "http://localhost:1/v1")
+    ran = cli("provider", "add", "x", "--kind", "compatible", *url, "--key-env", key)
+    assert ran.code == 1
+    assert "never the key itself" in ran.err
+    assert key not in ran.out + ran.err
+    assert files_with(cli.data_dir, key) == set()
+    cli.done("provider", "add", "x", "--kind", "compatible", *url, "--key-env", "X_KEY")
+
+
+def test_what_failed_and_where_it_is_kept_are_sentences(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    ran = cli("ask", "Hello", "--model", "openai:gpt-5")
+    assert ran.code == 1
+    assert ran.err.endswith("or set OPENAI_API_KEY. What was said is kept in [2:0].\n")
 
 
 # -- signals

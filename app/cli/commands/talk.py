@@ -116,8 +116,8 @@ def _outcome(exchange: Exchange) -> str:
     place = f"{exchange.conversation_id}:{exchange.turn_number}"
     if exchange.problem is None:
         return f"[{place}]"
-    words = f"{exchange.problem.title}. {exchange.problem.hint}".strip()
-    return f"{words} What was said is kept in [{place}]."
+    words = f"{exchange.problem.title}. {exchange.problem.hint}".strip().removesuffix(".")
+    return f"{words}. What was said is kept in [{place}]."
 
 
 def _recalled(services: Services, exchange: Exchange) -> list[_Recalled]:
