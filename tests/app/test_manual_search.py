@@ -82,7 +82,9 @@ def test_filters_of_conversations_leave_pages_out(services: Services) -> None:
 
 
 def test_recall_never_brings_pages(services: Services) -> None:
-    talk = told(services.store, "How do I put files into an archive?")
+    talk = told(
+        services.store, ("How do I put files into an archive?", "By packing them with tar.")
+    )
     indexed(services)
     found = services.recall.quotable("files in an archive", ConversationId(99), 10)
     assert [each.conversation_id for each in found] == [talk.conversation.id]
