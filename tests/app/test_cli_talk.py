@@ -179,7 +179,7 @@ def test_what_a_model_used_is_in_the_document(served: CommandLine, server: Loopb
     document = served.json("ask", "What does basil want?")
     assert (document["answer"], document["model"]) == ("Light.", "local:test-model")
     assert document["usage"] == {
-        "input_tokens": 21, "output_tokens": 7, "cached_tokens": 5, "cost_usd": None,
+        "input_tokens": 21, "output_tokens": 7, "cached_tokens": 5, "cost_usd": 0.0,
     }  # fmt: skip
 
 
