@@ -24,6 +24,7 @@ from ui.models.facts import CATEGORY_WORDS, FactListModel
 from ui.theme import Theme
 from ui.views.fact_pane import FactPane
 from ui.views.fact_rows import FactDelegate
+from ui.widgets.on_screen import resize_on_screen
 
 _DEBOUNCE_MS = 120
 _LIST_PX, _PANE_PX = 400, 440
@@ -56,7 +57,7 @@ class FactsDialog(QDialog):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Facts")
-        self.resize(900, 600)
+        resize_on_screen(self, 900, 600)
         self.box = QLineEdit(self)
         self.box.setPlaceholderText("Search facts")
         self.box.setAccessibleName("Search facts")

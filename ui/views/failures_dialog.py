@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.workers import FailedItem, WorkerName
 from app.workers.wording import CALLED, failed_item_words
+from ui.widgets.on_screen import resize_on_screen
 
 _COLUMNS = ("What", "Tries", "Error")
 _ITEM = Qt.ItemDataRole.UserRole + 1
@@ -41,7 +42,7 @@ class FailuresDialog(QDialog):
         self.worker = name
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"{CALLED[name].title}: failures")
-        self.resize(760, 380)
+        resize_on_screen(self, 760, 380)
         self.words = QLabel(self, wordWrap=True)
         self.words.setTextFormat(Qt.TextFormat.PlainText)
         self.table = self._made_table()

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from ui.theme import Theme
 from ui.views.actions import Actions
 from ui.views.chat_pane import ChatPane
+from ui.widgets.on_screen import resize_on_screen
 
 if TYPE_CHECKING:
     from ui.views.dashboard import Dashboard
@@ -60,7 +61,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Commonplace")
         self.setObjectName("window")
         self.setAcceptDrops(True)
-        self.resize(1180, 780)
+        resize_on_screen(self, 1180, 780)
         self.setMinimumSize(560, 420)
         self.chat = ChatPane(self)
         self.chat.titled.connect(self._on_chat_titled)

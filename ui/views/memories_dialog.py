@@ -20,6 +20,7 @@ from ui.models.memories import MemoryListModel, source_words
 from ui.theme import Theme
 from ui.views.core_memory_pane import CoreMemoryPane
 from ui.views.fact_rows import FactDelegate
+from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 120
@@ -32,7 +33,7 @@ class MemoriesDialog(QDialog):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Core memory and saved memories")
-        self.resize(680, 620)
+        resize_on_screen(self, 680, 620)
         self.core = CoreMemoryPane(theme, self)
         self.saved = SavedPane(theme, self)
         self._pages = QTabWidget(self)

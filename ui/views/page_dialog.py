@@ -11,6 +11,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ui.widgets.on_screen import resize_on_screen
+
 _COLUMNS = 84
 _LINES = 30
 
@@ -51,7 +53,8 @@ class PageDialog(QDialog):
         column.addWidget(self.text, 1)
         column.addWidget(buttons)
         metrics = QFontMetrics(font)
-        self.resize(metrics.averageCharWidth() * _COLUMNS + 48, metrics.lineSpacing() * _LINES)
+        width = metrics.averageCharWidth() * _COLUMNS + 48
+        resize_on_screen(self, width, metrics.lineSpacing() * _LINES)
         self.text.setFocus()
 
     def show_text(self, text: str) -> None:

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.probes import ProbePlace
+from ui.widgets.on_screen import resize_on_screen
 
 _COLUMNS = ("Question", "Should find", "Now", "Before")
 _PLACE = Qt.ItemDataRole.UserRole + 1
@@ -37,7 +38,7 @@ class ProbesDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Probe questions")
-        self.resize(720, 420)
+        resize_on_screen(self, 720, 420)
         self._words = QLabel(self, wordWrap=True)
         self._words.setTextFormat(Qt.TextFormat.PlainText)
         self._table = QTreeWidget(self)

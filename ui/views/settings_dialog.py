@@ -17,6 +17,7 @@ from ui.views.background_page import CAPS, BackgroundPage
 from ui.views.embedder_page import EmbedderPage
 from ui.views.memory_page import MemoryPage
 from ui.views.providers_page import ProvidersPage
+from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.setting_editor import SettingEditor
 
 _PROVIDERS = "Providers"
@@ -38,7 +39,7 @@ class SettingsDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Settings")
-        self.resize(1040, 680)
+        resize_on_screen(self, 1040, 680)
         self.editors: dict[str, SettingEditor] = {}
         self._names = QListWidget(self)  # the first to be made: Tab begins here
         self._names.setAccessibleName("Pages of settings")

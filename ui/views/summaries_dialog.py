@@ -18,6 +18,7 @@ from app.memory.summaries import SummaryOf
 from app.storage.summaries import Summary
 from ui.models.facts import version_words
 from ui.theme import Theme
+from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.versions import ShownVersion, VersionsView
 
 _TEXT_PX = 120
@@ -47,7 +48,7 @@ class SummariesDialog(QDialog):
     def __init__(self, title: str, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Summaries")
-        self.resize(640, 520)
+        resize_on_screen(self, 640, 520)
         self._places: Sequence[SummaryPlace] = ()
         self._newest = ""
         heading = QLabel(title, self, wordWrap=True)

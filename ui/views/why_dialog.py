@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.explanations import Explanation
+from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
 _COLUMNS = ("What counts", "This turn", "First result")
@@ -36,7 +37,7 @@ class WhyDialog(QDialog):
     def __init__(self, turn_words: str, question: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Why wasn't this recalled?")
-        self.resize(600, 560)
+        resize_on_screen(self, 600, 560)
         self._turn = plain_label(self, "muted")
         self._turn.setText(turn_words)
         self.box = QLineEdit(question, self)
