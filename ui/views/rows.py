@@ -80,7 +80,7 @@ class RowDelegate(QStyledItemDelegate):
         if value is None:
             self._heading(painter, area, str(index.data()))
             return
-        self._ground(painter, area, option.state)
+        self._ground(painter, area, option)
         if isinstance(value, SearchResult):
             painter.save()
             self._result(painter, area, value)
@@ -93,7 +93,8 @@ class RowDelegate(QStyledItemDelegate):
         painter.setPen(self._look.muted)
         painter.drawText(area.adjusted(_PAD_PX, 0, -_PAD_PX, -_GAP_PX), _AT_FOOT, words)
 
-    def _ground(self, painter: QPainter, area: QRectF, state: QStyle.StateFlag) -> None:
+    def _ground(self, painter: QPainter, area: QRectF, option: QStyleOptionViewItem) -> None:
+        state = option.state
         selected = bool(state & QStyle.StateFlag.State_Selected)
         if not (selected or state & QStyle.StateFlag.State_MouseOver):
             return
@@ -167,9 +168,11 @@ class RowDelegate(QStyledItemDelegate):
         painter: QPainter,
         area: QRectF,
         text: str,
-        metrics: QFontMetricsF,
+        metrics: QFontMetricsF | None = None,
         where: Qt.AlignmentFlag = _AT_TOP_LEFT,
     ) -> None:
+        """Draw a line, elided; `metrics` are those of the painter's font, for who has them."""
+        metrics = metrics or QFontMetricsF(painter.font())
         line = text.replace("\n", " ")
         words = metrics.elidedText(line, Qt.TextElideMode.ElideRight, area.width())
         painter.drawText(area, where, words)
