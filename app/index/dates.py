@@ -42,9 +42,9 @@ _IN = frozenset(
 _OF = frozenset({"of", "de"})
 _MOST_CHARS = 2_000
 _MOST_DAYS = 31
-_NEAR_DAYS = 15
-_SOON_DAYS = 45
-_SOON_AFTER = 0.3
+_NEAR_DAYS = 8
+_SAME_MONTH = 0.4
+_NEXT_MONTH = 0.3
 
 
 def date_terms(when: datetime) -> str:
@@ -63,7 +63,7 @@ def near_dates(text: str) -> Mapping[str, float]:
     """Return the terms of the days or months that `text` names, and of those near them.
 
     By term how near (0-1): what happened on a day is told on it or in the weeks after. A month is
-    known by its name, and a name that is another word too only beside a number or a preposition.
+    known by its name; a name that is another word too counts beside a number or a preposition only.
     """
     near: dict[str, float] = {}
     for year, month, day in _named(text):
@@ -98,12 +98,12 @@ def _around(year: int | None, month: int, day: int | None) -> Iterator[tuple[str
     """Yield the terms of a date and of those near it, each with how near it is."""
     following = month % 12 + 1
     if year is None:
-        yield from ((f"month={month}", 1.0), (f"month={following}", _SOON_AFTER))
-    elif day is None:
-        yield f"{year:04}-{month:02}", 1.0
-        yield f"{year + (following == 1):04}-{following:02}", _SOON_AFTER
-    else:
+        yield from ((f"month={month}", 1.0), (f"month={following}", _NEXT_MONTH))
+        return
+    yield f"{year:04}-{month:02}", 1.0 if day is None else _SAME_MONTH
+    yield f"{year + (following == 1):04}-{following:02}", _NEXT_MONTH
+    if day is not None:
         first = date(year, month, 1) + timedelta(days=day - 1)
-        for distance in range(-_NEAR_DAYS + 1, _SOON_DAYS):
-            nearness = max(1 - abs(distance) / _NEAR_DAYS, _SOON_AFTER if distance > 0 else 0.0)
+        for distance in range(-_NEAR_DAYS + 1, _NEAR_DAYS):
+            nearness = 1 - (1 - _SAME_MONTH) * abs(distance) / _NEAR_DAYS
             yield (first + timedelta(days=distance)).isoformat(), nearness

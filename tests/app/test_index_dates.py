@@ -42,10 +42,10 @@ def test_other_words_and_numbers_are_no_dates(text: str) -> None:
 def test_nearness_falls_by_the_day_and_stays_for_the_weeks_after() -> None:
     near = near_dates("on 20 December 2023")
     assert near["2023-12-20"] == 1.0
-    assert near["2023-12-17"] == near["2023-12-23"] == pytest.approx(0.8)
-    assert "2023-12-05" not in near
-    assert near["2024-01-20"] == pytest.approx(0.3)
-    assert "2024-02-03" not in near
+    assert near["2023-12-16"] == near["2023-12-24"] == pytest.approx(0.7)
+    assert "2023-12-28" not in near, "it is near as its month is"
+    assert (near["2023-12"], near["2024-01"]) == (0.4, 0.3)
+    assert near_dates("on 30 December 2023")["2024-01-03"] == pytest.approx(0.7)
 
 
 def test_after_a_month_comes_the_next() -> None:

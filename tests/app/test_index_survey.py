@@ -109,7 +109,8 @@ def test_how_near_a_date_is_that_the_question_names_is_known(index: TantivyTextI
 
     assert dated("rake in May 2024") == [0.0, 1.0, 0.3, 0.0]
     assert dated("rake in May") == [0.0, 1.0, 0.3, 0.0]
-    assert dated("rake on 3 May 2024") == [0.0, 0.8, 0.3, 0.0]
+    assert dated("rake on 2 May 2024") == [0.0, 0.7, 0.3, 0.0]
+    assert dated("rake on 30 May 2024") == [0.0, 0.4, 0.475, 0.0]
     assert dated("rake in May 2023") == [0.0] * 4
     assert dated("rake") == [0.0] * 4
 
