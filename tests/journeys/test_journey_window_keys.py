@@ -85,3 +85,12 @@ def name_of(widget: QWidget) -> str:
     """Return what a screen reader calls it."""
     words = widget.text() if isinstance(widget, QAbstractButton) else ""
     return widget.accessibleName() or words
+
+
+async def test_dashboard_and_inspector_share_the_height_when_both_are_open(user: User) -> None:
+    await user.start()
+    user.press("Ctrl+Shift+W")
+    user.press("Ctrl+Shift+I")
+    docks = user.window.dock, user.window.inspector_dock
+    await user.until(lambda: all(each.isVisible() for each in docks))
+    await user.until(lambda: min(each.height() for each in docks) > user.window.height() / 3)

@@ -78,7 +78,6 @@ class CoreMemoryPane(QWidget):
             if each.made_at is not None
         ]
         self._author.setText(f"Last changed on {shown[0].called}." if shown else "")
-        self._author.setVisible(bool(shown))
         self.versions.setVisible(bool(shown))
         self.versions.show_versions(shown)
         self._on_text_changed()

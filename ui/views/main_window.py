@@ -181,7 +181,7 @@ class MainWindow(QMainWindow):
             self.actions_by_name["inspector"],
             self.inspector_dock.toggleViewAction(),
         )
-        inspector.toggled.connect(self.inspector_dock.setVisible)
+        inspector.toggled.connect(self._on_inspector_toggled)
         closing.toggled.connect(inspector.setChecked)
         self.actions_by_name["focus_composer"].triggered.connect(self._on_focus_composer_triggered)
         self.actions_by_name["quit"].triggered.connect(self._on_quit_triggered)
@@ -194,6 +194,17 @@ class MainWindow(QMainWindow):
 
     def _on_dashboard_toggled(self, on: bool) -> None:
         self.dock.setVisible(on)
+        self._share_height()
+
+    def _on_inspector_toggled(self, on: bool) -> None:
+        self.inspector_dock.setVisible(on)
+        self._share_height()
+
+    def _share_height(self) -> None:
+        """Give both docks the same height: Qt leaves a strip to the one that came later."""
+        docks = [self.dock, self.inspector_dock]
+        if not any(each.isHidden() or each.isFloating() for each in docks):
+            self.resizeDocks(docks, [1, 1], Qt.Orientation.Vertical)
 
     def _on_dock_visibility_changed(self, visible: bool) -> None:
         self.actions_by_name["dashboard"].setChecked(visible)
