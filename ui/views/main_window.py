@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _SIDEBAR_PX = 320
+_LEAST_CHAT_PX = 320
 _STATUS_GAP_PX = 6
 
 
@@ -62,8 +63,9 @@ class MainWindow(QMainWindow):
         self.setObjectName("window")
         self.setAcceptDrops(True)
         resize_on_screen(self, 1180, 780)
-        self.setMinimumSize(560, 420)
+        self.setMinimumHeight(420)
         self.chat = ChatPane(self)
+        self.chat.setMinimumWidth(_LEAST_CHAT_PX)  # beside sidebar and docks, else none can write
         self.chat.titled.connect(self._on_chat_titled)
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
         self._left = QWidget(self)  # the sidebar's place, then the sidebar
