@@ -182,7 +182,12 @@ def _add_memory(command: _Adder) -> None:
     recall.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
                         help="try another value of a setting, saving nothing; may be repeated")  # fmt: skip
     memory = command("memory", "the text that goes into every prompt, and texts saved on purpose")
-    memory.add_argument("action", choices=("show", "set", "append", "save", "list", "forget"))
+    memory.add_argument(
+        "action",
+        nargs="?",
+        default="show",
+        choices=("show", "set", "append", "save", "list", "forget"),
+    )
     memory.add_argument(
         "words",
         nargs="*",

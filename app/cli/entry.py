@@ -1,6 +1,7 @@
 """The command `commonplace`: without a command the window, else a command, here or in the window."""
 
 import logging
+import os
 import runpy
 import signal
 import sys
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 DONE, KNOWN_ERROR, WRONG_USAGE, BY_SIGNAL = 0, 1, 2, 128
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _PATIENCE_S = 3.0
 _LOOK_AGAIN_S = 0.05
@@ -195,6 +197,11 @@ def _dispatch(services: "Services", given: Namespace, terminal: Terminal) -> int
 
 def _open_window(words: list[str], terminal: Terminal) -> int:
     """Start the window in this process, by name: this layer knows nothing of it."""
+    if sys.platform == "linux" and not any(os.environ.get(each) for each in _SCREENS):
+        raise KnownError(  # Qt would abort the process
+            "There is no screen to open the window on",
+            "Set DISPLAY, or use the commands: see 'commonplace --help'.",
+        )
     sys.argv = ["commonplace", *words]
     try:
         runpy.run_module("ui.main", run_name="__main__", alter_sys=True)

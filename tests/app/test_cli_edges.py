@@ -197,6 +197,17 @@ def test_a_closed_standard_error_stops_nothing(cli: CommandLine) -> None:
     assert "Herbs" in ran.stdout
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is always a screen")
+def test_without_a_screen_the_window_is_refused_in_a_line(cli: CommandLine) -> None:
+    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    command = [sys.executable, "-m", "app", "--data-dir", str(cli.data_dir)]
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("There is no screen to open the window on.")
+    assert ran.stderr.count("\n") == 1
+
+
 class _Screen:
     """A terminal that keeps what it is sent."""
 
@@ -327,3 +338,50 @@ def test_a_turn_shows_its_attachments_and_pictures(cli: CommandLine, tmp_path: P
 def test_facts_of_a_conversation_that_is_not_there_are_not_all_facts(cli: CommandLine) -> None:
     for number in (0, 99):
         assert cli("facts", "list", "--conversation", number).code == 1
+
+
+# -- documents
+
+
+def _keys(document: object) -> set[str]:
+    if isinstance(document, list):
+        return set().union(*map(_keys, document))
+    if not isinstance(document, dict):
+        return set()
+    return {str(key) for key in document}.union(*map(_keys, document.values()))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ask", "Hello"),
+        ("search", "basil"),
+        ("search", "basil", "--why", "1:0"),
+        ("probes", "add", "what basil", "1:0"),
+        ("list",),
+        ("show", "1"),
+        ("archive", "1"),
+        ("delete", "1"),
+        ("undelete", "1"),
+        ("forget", "1", "--yes"),
+        ("tag", "1", "x"),
+        ("memory",),
+        ("memory", "save", "Basil"),
+        ("facts", "add", "Basil is green"),
+        ("facts", "list"),
+        ("recall", "basil"),
+        ("config", "get", "theme"),
+        ("provider", "list"),
+        ("price", "set", "openai:x", "1", "2"),
+        ("price", "list"),
+        ("backup",),
+        ("rebuild", "index"),
+        ("rebuild", "embeddings", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_the_readme_documents_every_field_that_json_prints(
+    cli: CommandLine, words: tuple[str, ...]
+) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [key for key in sorted(_keys(cli.json(*words))) if f'"{key}"' not in readme] == []
