@@ -37,6 +37,7 @@ _LOOK_AGAIN_S = 5.0
 _BREATH_S = 0.1  # between two looks, while vectors are being written all the time
 _MEASURE_LIMIT_S = 30.0  # 180 short texts, at the 110 tokens a second of a slow machine
 _LONGEST_WAIT_S = 60.0  # between two tries at a server that does not answer
+_MOST_DOUBLINGS = 10
 _GOODBYE_S = 0.5  # a large model that is just being loaded cannot be interrupted
 _PROBE = "ready"
 _CONCERNED = frozenset(("embedder", "embedder_before", "embedder_consent", "proxy_url"))
@@ -260,7 +261,8 @@ class Meaning:
             _log.info("the space that is being filled waits: %s", error)
         self._filling_problem = error.title
         self._filling_tries += 1
-        wait_s = min(_LONGEST_WAIT_S, self._look_again_s * 2.0 ** (self._filling_tries - 1))
+        doublings = min(self._filling_tries - 1, _MOST_DOUBLINGS)
+        wait_s = min(_LONGEST_WAIT_S, self._look_again_s * 2.0**doublings)
         self._fills_again_at = time.monotonic() + wait_s
 
     def _background(self, embedder: Embedder, space: Space) -> Background | None:

@@ -25,6 +25,7 @@ Jitter = Callable[[float], float]
 
 _LONGEST_ITEM_WAIT_S = 32.0
 _LONGEST_WORLD_WAIT_S = 60.0  # at most one probe a minute
+_MOST_DOUBLINGS = 10
 _USER_MUST_ACT = (
     ConsentMissing,
     KeyMissing,
@@ -78,7 +79,8 @@ def world_wait_s(blocks_in_a_row: int, block: Blocked, jitter: Jitter) -> float 
     """Return how long to wait before probing again; None for as long as it takes the user."""
     if block.retry_after_s is None:
         return None
-    limit_s = min(_LONGEST_WORLD_WAIT_S, 2.0 ** (blocks_in_a_row - 1))
+    doublings = min(blocks_in_a_row - 1, _MOST_DOUBLINGS)  # an outage of 17 hours overflows a float
+    limit_s = min(_LONGEST_WORLD_WAIT_S, 2.0**doublings)
     return max(limit_s / 2 + jitter(limit_s / 2), block.retry_after_s)
 
 

@@ -22,6 +22,7 @@ from app.storage.store import Store
 from app.workers.background_model import UnusableAnswer
 from app.workers.job import IsCancelled, Pace
 from app.workers.machine import Worker
+from app.workers.verdicts import world_wait_s
 from tests.fakes.jobs import JumpingClock, ListJob, blocks_until_cancelled, until
 from tests.fakes.stored import opened
 
@@ -534,3 +535,14 @@ def test_a_card_s_spend_is_current_while_an_item_is_still_being_made(store: Stor
     watched.drain()
     unsubscribe()
     assert watched.said[-1].all_time == Ledger(15, 0.25)
+
+
+def test_after_days_of_outage_it_still_probes_once_a_minute() -> None:
+    waits = {
+        world_wait_s(probes, Blocked("Down", retry_after_s=0.0), max_of) for probes in (7, 9_999)
+    }
+    assert waits == {60.0}
+
+
+def max_of(limit_s: float) -> float:
+    return limit_s
