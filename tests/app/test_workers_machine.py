@@ -20,7 +20,7 @@ from app.storage.attempts import Attempts
 from app.storage.spending import Spending
 from app.storage.store import Store
 from app.workers.background_model import UnusableAnswer
-from app.workers.job import IsCancelled, Pace
+from app.workers.job import Blocked, IsCancelled, Pace
 from app.workers.machine import Worker
 from app.workers.verdicts import world_wait_s
 from tests.fakes.jobs import JumpingClock, ListJob, blocks_until_cancelled, until
