@@ -44,12 +44,22 @@ def user(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a story written as a coroutine inside the window's loop."""
+    """Run a story written as a coroutine inside the window's loop, and have its user leave there.
+
+    After it qasync and pytest-qt let events pass: a task would go on without a running loop.
+    """
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     wanted = inspect.signature(pyfuncitem.obj).parameters
     given = {name: value for name, value in pyfuncitem.funcargs.items() if name in wanted}
     loop = pyfuncitem.funcargs["gui_loop"]
     assert isinstance(loop, asyncio.AbstractEventLoop)
-    loop.run_until_complete(pyfuncitem.obj(**given))
+
+    async def story() -> None:
+        await pyfuncitem.obj(**given)
+        someone = given.get("user")
+        if isinstance(someone, User) and someone.is_there:
+            await someone.leave()
+
+    loop.run_until_complete(story())
     return True
