@@ -16,3 +16,12 @@ def test_a_title_that_is_cut_is_whole_in_its_tip(qtbot: QtBot) -> None:
     edit.resize(900, 30)
     qtbot.waitUntil(lambda: not edit.toolTip())
     assert edit.grab().toImage().copy(0, 0, 90, 30) != short, "the ellipsis"
+
+
+def test_what_is_selected_stays_so_when_the_same_text_is_shown_again(qtbot: QtBot) -> None:
+    edit = ElidedEdit()
+    qtbot.addWidget(edit)
+    edit.show_text("Bees")
+    edit.selectAll()
+    edit.show_text("Bees")
+    assert edit.selectedText() == "Bees"

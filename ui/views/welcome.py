@@ -3,18 +3,28 @@
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 _FIRST_WORDS = (
     "All you say to a model is kept here, on your own disk, and can be found again by what it was "
     "about. Start by bringing what you already have."
 )
 _LATER_WORDS = "Write below, or press Ctrl+K to find what was said before."
+_ROW_PX = 480  # narrower than that the buttons stand below each other
 
 
-class Welcome(QWidget):
-    """The first screen.
+class Welcome(QScrollArea):
+    """The first screen; it scrolls where there is no room for all of it.
 
     Signals:
         import_requested: The user wants to choose a file.
@@ -44,7 +54,7 @@ class Welcome(QWidget):
         self.more.clicked.connect(self.import_requested)
         self.model = QPushButton("Set up a model", self)
         self.model.clicked.connect(self.model_requested)
-        others = QHBoxLayout()
+        self._others = others = QHBoxLayout()
         others.addWidget(self.more)
         others.addWidget(self.sample)
         others.addWidget(self.model)
@@ -65,7 +75,8 @@ class Welcome(QWidget):
         holder = QWidget(self)
         holder.setLayout(card)
         holder.setMaximumWidth(620)
-        outer = QVBoxLayout(self)
+        page = QWidget(self)
+        outer = QVBoxLayout(page)
         outer.addStretch(1)
         row = QHBoxLayout()
         row.addStretch(1)
@@ -73,6 +84,11 @@ class Welcome(QWidget):
         row.addStretch(1)
         outer.addLayout(row)
         outer.addStretch(2)
+        self.setWidget(page)
+        page.setAutoFillBackground(False)  # it stands on the window's ground
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.greet(is_newcomer=True)
 
     def greet(self, *, is_newcomer: bool) -> None:
@@ -82,6 +98,15 @@ class Welcome(QWidget):
         for part in (self.drop_zone, self.sample, self._hint):
             part.setVisible(is_newcomer)
         self.more.setVisible(not is_newcomer)
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the buttons where all of their words can be read."""
+        super().resizeEvent(event)
+        way = QBoxLayout.Direction
+        is_wide = event.size().width() >= _ROW_PX
+        self._others.setDirection(way.LeftToRight if is_wide else way.TopToBottom)
 
 
 class DropZone(QFrame):

@@ -24,10 +24,11 @@ class ElidedEdit(QLineEdit):
         self.returnPressed.connect(self.done)
 
     def show_text(self, text: str) -> None:
-        """Show a text from its beginning, as what Escape comes back to."""
+        """Show a text from its beginning, as what Escape comes back to; the same stays selected."""
         self._kept = text
-        self.setText(text)
-        self.setCursorPosition(0)
+        if text != self.text():
+            self.setText(text)
+            self.setCursorPosition(0)
         self.setModified(False)
 
     def take_back(self) -> None:
