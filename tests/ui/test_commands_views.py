@@ -197,6 +197,11 @@ def test_an_error_says_what_why_and_what_next(panel: CommandPanel) -> None:
     assert not panel.problem.isVisible()
 
 
+def test_an_error_shows_no_marks_of_markdown(panel: CommandPanel) -> None:
+    panel.show_error("/rag upvote 9", "There is no passage 9", "`/rag try QUESTION` shows them.")
+    assert panel.problem.text() == "There is no passage 9. /rag try QUESTION shows them."
+
+
 def test_put_away_it_says_so_once(panel: CommandPanel, qtbot: QtBot) -> None:
     panel.show_output("/rag on", "Recall is **on**.")
     with qtbot.waitSignal(panel.dismissed):

@@ -97,7 +97,8 @@ class CommandPanel(QFrame):
     def show_error(self, command: str, title: str, hint: str) -> None:
         """Show why nothing came of a command, and what to do next."""
         self._show(command, "")
-        self.problem.setText(f"{title}. {hint}".strip())
+        words = f"{title}. {hint}".strip()
+        self.problem.setText(words.replace("`", ""))  # written for Markdown, which this is not
         self.problem.show()
         self._say(self.problem.text())
 

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 
 from app.chat.commands.recalled_words import NOTHING_FOUND, summary_words
 from app.chat.previewing import Preview, Spent
+from app.domain.text import one_line
 from ui.models.previewed import PreviewListModel, PreviewRow
 from ui.theme import Theme
 from ui.views.preview_rows import PreviewDelegate
@@ -23,6 +24,7 @@ from ui.widgets.plain_label import plain_label
 _DEBOUNCE_MS = 150
 _METERS = {"rag_max_tokens": "Related past", "auto_rag_max_tokens": "Earlier here"}
 _LIST_PX = 180
+_TITLE_CHARS = 40
 _INVITATION = (
     "Type a question, or choose a recent one, to see what would be recalled for it and why the "
     "rest would not. Then move a slider: nothing is sent to a model."
@@ -105,7 +107,7 @@ class PreviewPane(QWidget):
         self.here.setVisible(title is not None)
         self.here.setChecked(title is not None)
         if title is not None:
-            called = title.replace("&", "&&")
+            called = one_line(title, _TITLE_CHARS).replace("&", "&&")
             self.here.setText(
                 f"As the next message of \N{LEFT DOUBLE QUOTATION MARK}{called}\N{RIGHT DOUBLE QUOTATION MARK}"
             )

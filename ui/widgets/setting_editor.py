@@ -22,6 +22,7 @@ from app.domain.settings_schema import Setting, SettingValue
 
 _LONG_TEXTS = ("system_prompt",)
 _TYPING_PAUSE_MS = 500
+_GAP_PX = 14  # between a label and its slider, which have no edge between them
 _SLIDER_STEPS = 100
 _TOKEN_STEP = 50
 _MOST = 100_000
@@ -143,6 +144,7 @@ class SettingEditor(QWidget):
     def _lay_out(self) -> None:
         self._number = QLabel(self)
         row, field = QHBoxLayout(), QWidget(self)  # a field of its own: all begin at one edge
+        row.setSpacing(_GAP_PX)
         inside = QHBoxLayout(field)
         inside.setContentsMargins(0, 0, 0, 0)
         if not isinstance(self.control, QCheckBox):
