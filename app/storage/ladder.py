@@ -117,6 +117,8 @@ def _rungs(opening: Opening, failure: list[Exception]) -> Iterator[bool]:
     if known:
         opening.restored = True
         opening.notices.append("There was no backup to restore; the journal was read instead.")
+    elif opening.notices:
+        opening.notices.append("Nothing was left to restore it from: the book begins empty.")
     yield False
 
 

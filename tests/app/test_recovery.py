@@ -247,6 +247,15 @@ def test_without_a_backup_the_journal_tells_it_all(library: Library) -> None:
     assert "There was no backup to restore; the journal was read instead." in notices
 
 
+def test_where_nothing_is_left_to_restore_from_an_empty_book_says_so(data_dir: Path) -> None:
+    paths = DataPaths(data_dir)
+    paths.make()
+    paths.database.write_bytes(b"garbage" * 1000)
+    store = open_store(paths)
+    assert store.notices[-1] == "Nothing was left to restore it from: the book begins empty."
+    store.close()
+
+
 def test_without_file_and_backup_the_journal_tells_it_all(library: Library) -> None:
     shutil.rmtree(library.paths.backups)
     library.paths.database.unlink()
