@@ -30,6 +30,7 @@ from app.workers.verdicts import (
     world_wait_s,
 )
 
+_NOTHING = Changed()
 StatusListener = Callable[[WorkerStatus], None]
 _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.1
@@ -126,6 +127,8 @@ class Worker(Generic[Item, Result]):
         """Return whether a write may have made work for it."""
         if changed.spend:
             self._is_spend_old = True
+        if replace(changed, spend=False) == _NOTHING:
+            return False  # such as its own note on a request: one that failed must not wake it
         if changed.settings & MODEL_KEYS or changed.providers:
             self._patience.renew()
             self._is_forgiven = True  # what one model failed at another may do
