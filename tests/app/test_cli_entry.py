@@ -199,7 +199,9 @@ def test_a_directory_that_is_held_for_a_moment_is_waited_for(
     assert cli("list").code == 0
 
 
-@pytest.mark.parametrize("part", ["app.bootstrap.ExchangeLoop", "app.bootstrap.Settings"])
+@pytest.mark.parametrize(
+    "part", ["app.bootstrap.chat.ExchangeLoop", "app.bootstrap.storage.Settings"]
+)
 def test_an_opening_that_fails_half_way_lets_go_of_everything(
     data_dir: Path, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
