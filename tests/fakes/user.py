@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListView,
     QPlainTextEdit,
+    QScrollArea,
     QTextEdit,
     QWidget,
 )
@@ -206,8 +207,16 @@ class User:
         QTest.keyClicks(self._focus(), words)
 
     def click(self, words: str, inside: QWidget | None = None) -> None:
-        """Click the button that says this, or is named so to screen readers."""
-        QTest.mouseClick(self.button(words, inside), _LEFT)
+        """Click the button that says this, or is named so to screen readers; scroll there first."""
+        button = self.button(words, inside)
+        above = button.parentWidget()
+        while above is not None:
+            if isinstance(above, QScrollArea):
+                above.ensureWidgetVisible(button)
+            above = above.parentWidget()
+        # A check box may be wider than its words, and be clicked on these alone.
+        said = min(button.width(), button.sizeHint().width())
+        QTest.mouseClick(button, _LEFT, pos=QPoint(said // 2, button.height() // 2))
 
     async def dismiss(self, words: str = "Close") -> None:
         """Click the button that closes a dialog, and wait for the window to be in front again."""
