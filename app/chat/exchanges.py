@@ -7,7 +7,7 @@ the user's words are safe; the reply then grows by itself.
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,19 +17,11 @@ from typing import Any, TypeVar
 from app.chat.deferred import Deferred
 from app.chat.looking_up import LookUps
 from app.chat.outcomes import PriceOf
-from app.chat.plans import (
-    Allocator,
-    Plan,
-    new_conversation,
-    plan_edit,
-    plan_regenerate,
-    plan_retry,
-    plan_send,
-)
+from app.chat.planning import Beginning, Planner
+from app.chat.plans import Plan
 from app.chat.preparing import ContextPrepare, Prepare, Prepared
 from app.chat.reply import Reply
 from app.chat.running import Answering, RunningExchange
-from app.chat.slates import CleanSlates, in_segment
 from app.chat.tool_rounds import ToolLimits, ToolRounds
 from app.chat.tools.cutting import with_cut_results
 from app.chat.tools.toolbox import Toolbox, ToolContext
@@ -37,25 +29,15 @@ from app.domain.changes import PromptKept
 from app.domain.chat import MemoryRecalled, ModelRef
 from app.domain.conversations import (
     Block,
-    Conversation,
     Exchange,
-    Message,
-    Role,
-    Text,
 )
 from app.domain.errors import InvalidInput, StorageError
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.passages import PassageKind
+from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.ports import ChatModel
-from app.domain.text import clean
 from app.memory.core_memory import CoreMemoryService
 from app.providers.recall import RECALL
-from app.storage.conversations import Conversations
-from app.storage.exchanges import Exchanges, path_to, shown_path
-from app.storage.passages import Passages
 from app.storage.settings import Settings
 from app.storage.store import Store
-from app.storage.times import now
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -70,15 +52,6 @@ class Models:
     context_tokens: Callable[[ModelRef], int | None]
     price_of: PriceOf
     aclose: Callable[[], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class _New:
-    """What a conversation begins with; of one that exists already only the model counts."""
-
-    model: str | None
-    private: bool
-    recalls: bool
 
 
 class ExchangeLoop:
@@ -103,12 +76,8 @@ class ExchangeLoop:
             settings, models.context_tokens, LookUps(store, CoreMemoryService(store, settings))
         )
         self._toolbox = toolbox or Toolbox(())
-        self._conversations = Conversations(store)
-        self._exchanges = Exchanges(store)
-        self._passages = Passages(store)
-        self._slates = CleanSlates(settings)
-        self._allocate = Allocator(store.ids.message, store.ids.exchange, now)
         self._running: dict[ConversationId, Reply] = {}
+        self._planner = Planner(store, settings, lambda each: each in self._running)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._planning = asyncio.Lock()
         self._closing = False
@@ -132,51 +101,22 @@ class ExchangeLoop:
         `model` (PROVIDER:MODEL) is kept for the conversation from now on. Fails with InvalidInput
         when there is nothing to say or a reply is running there, NotFound, StorageError.
         """
-        new = _New(model, private, recalls)
-        return self._wish(lambda: self._plan_send(conversation_id, blocks, new))
+        beginning = Beginning(model, private, recalls)
+        return self._wish(lambda: self._planner.send(conversation_id, blocks, beginning))
 
     def edit(
         self, exchange_id: ExchangeId, message_id: MessageId, blocks: tuple[Block, ...]
     ) -> "Future[Reply]":
         """Say it differently: another user message in that place, on a new branch."""
-        return self._wish(
-            lambda: self._plan_again(
-                exchange_id,
-                lambda conversation, exchange, path, model: plan_edit(
-                    conversation, exchange, path, message_id, _checked(blocks), model,
-                    self._allocate,
-                ),
-            )
-        )  # fmt: skip
+        return self._wish(lambda: self._planner.edit(exchange_id, message_id, blocks))
 
     def regenerate(self, exchange_id: ExchangeId) -> "Future[Reply]":
         """Ask for another answer to the same question, on a new branch."""
-        return self._wish(
-            lambda: self._plan_again(
-                exchange_id,
-                lambda conversation, exchange, path, model: plan_regenerate(
-                    conversation, exchange, path, model, self._allocate
-                ),
-            )
-        )
+        return self._wish(lambda: self._planner.regenerate(exchange_id))
 
     def retry(self, exchange_id: ExchangeId) -> "Future[Reply]":
         """Run a failed exchange again; one that has words already is continued."""
-
-        def plan(
-            conversation: Conversation, exchange: Exchange, path: Sequence[Message], model: str
-        ) -> Plan:
-            continues = path[-1].role is not Role.USER
-            if self._goes_on(exchange):
-                raise InvalidInput(
-                    "Only the last turn can be continued or tried again",
-                    "Regenerate it instead: what follows stays on its own branch.",
-                )
-            return plan_retry(
-                conversation, exchange, path, model, self._allocate, continues=continues
-            )
-
-        return self._wish(lambda: self._plan_again(exchange_id, plan))
+        return self._wish(lambda: self._planner.retry(exchange_id))
 
     def running(self, conversation_id: ConversationId) -> Reply | None:
         """Return the reply under way in a conversation."""
@@ -267,7 +207,7 @@ class ExchangeLoop:
     async def _begin(self, make_plan: Callable[[], Plan]) -> Reply:
         # One at a time: a plan made while another one is being stored would branch off by accident.
         async with self._planning:
-            plan, replaced = await asyncio.to_thread(self._planned, make_plan)
+            plan, replaced = await asyncio.to_thread(self._planner.ready, make_plan)
             if plan.conversation.id in self._running:
                 raise InvalidInput(
                     "A reply is still running in this conversation", "Stop it or wait for its end."
@@ -276,17 +216,6 @@ class ExchangeLoop:
             reply = Reply(plan, replaced)
             self._running[plan.conversation.id] = reply
         return reply
-
-    def _planned(self, make_plan: Callable[[], Plan]) -> tuple[Plan, tuple[PassageId, ...]]:
-        plan = make_plan()
-        conversation_id = plan.conversation.id
-        sent = in_segment(
-            plan.path,
-            plan.exchange,
-            lambda: path_to(plan.exchange, self._exchanges.of(conversation_id)),
-        )
-        plan = replace(plan, path=sent)
-        return plan, self._passages.of_source(PassageKind.TURN, plan.exchange.id)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -334,59 +263,6 @@ class ExchangeLoop:
         context = ToolContext(plan.conversation, plan.exchange.id, plan.exchange.model or "")
         return ToolRounds(self._toolbox, context, limits)
 
-    # -- plans, in a worker thread: they read the database
-
-    def _plan_send(
-        self,
-        conversation_id: ConversationId | None,
-        blocks: tuple[Block, ...],
-        new: "_New",
-    ) -> Plan:
-        blocks, model = _checked(blocks), new.model
-        if conversation_id is None:
-            conversation = new_conversation(
-                self._store.ids.conversation(), now(), private=new.private, model=model,
-                recalls=new.recalls,
-            )  # fmt: skip
-            chosen = self._model_of(conversation, model)
-            return plan_send(conversation, (), (), blocks, chosen, self._allocate, is_new=True)
-        conversation = self._conversations.get(conversation_id)
-        if model is not None:
-            conversation = replace(conversation, model=model)
-        shown = shown_path(conversation, self._exchanges.of(conversation_id))
-        path = self._messages(shown)
-        chosen = self._model_of(conversation, model)
-        return plan_send(
-            conversation, shown, path, blocks, chosen, self._allocate, is_new=False,
-            clean_slate=bool(shown) and self._slates.is_after(shown[-1].id),
-        )  # fmt: skip
-
-    def _plan_again(
-        self,
-        exchange_id: ExchangeId,
-        plan: Callable[[Conversation, Exchange, Sequence[Message], str], Plan],
-    ) -> Plan:
-        exchange = self._exchanges.get(exchange_id)
-        if exchange.conversation_id in self._running:
-            raise InvalidInput("This reply is still running", "Stop it or wait for its end.")
-        conversation = self._conversations.get(exchange.conversation_id)
-        path = path_to(exchange, self._exchanges.of(exchange.conversation_id))
-        return plan(
-            conversation, exchange, self._messages(path), self._model_of(conversation, None)
-        )
-
-    def _goes_on(self, exchange: Exchange) -> bool:
-        siblings = self._exchanges.of(exchange.conversation_id)
-        return any(each.parent_id == exchange.id for each in siblings)
-
-    def _messages(self, path: Sequence[Exchange]) -> tuple[Message, ...]:
-        ids = [message_id for exchange in path for message_id in exchange.message_ids]
-        found = self._exchanges.messages(ids)
-        return tuple(found[each] for each in ids)
-
-    def _model_of(self, conversation: Conversation, model: str | None) -> str:
-        return model or conversation.model or self._settings.text("default_model")
-
 
 def _tell_failure(kept: "Future[Any]") -> None:
     if (error := kept.exception()) is not None:
@@ -395,10 +271,3 @@ def _tell_failure(kept: "Future[Any]") -> None:
 
 def _leaving() -> StorageError:
     return StorageError("The program is closing", "Start it again to go on.")
-
-
-def _checked(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    cleaned = tuple(Text(clean(b.text)) if isinstance(b, Text) else b for b in blocks)
-    if not any(not isinstance(b, Text) or b.text.strip() for b in cleaned):
-        raise InvalidInput("There is nothing to send", "Type a message first.")
-    return cleaned
