@@ -18,7 +18,7 @@ from app.storage.learned import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.passage_texts import texts_of
 from app.storage.remaking import FACTS, remaking
 from app.storage.store import Store
-from app.storage.summary_work import Found, Tally
+from app.storage.tally import Found, Tally
 from app.storage.times import from_db, to_db
 
 _READS_CHARS = 20_000  # of a message: nobody tells that much of themselves

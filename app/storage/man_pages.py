@@ -18,7 +18,7 @@ from app.domain.turn_text import content_hash, estimate_tokens
 from app.storage.database import Connection
 from app.storage.rows import insert_rows
 from app.storage.store import Store
-from app.storage.summary_work import Tally
+from app.storage.tally import Tally
 from app.storage.times import from_db, to_db
 
 _WORKER = "man_indexer"

@@ -10,24 +10,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from app.domain.conversations import Exchange, ExchangeStatus, Role, TitleOrigin
+from app.domain.conversations import Exchange, ExchangeStatus, TitleOrigin
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
-from app.domain.turn_text import QUOTING_MODEL, turn_text
 from app.storage.database import Connection
 from app.storage.exchanges import exchanges_where, shown_path
 from app.storage.remaking import SUMMARIES, remaking
-from app.storage.rows import CONVERSATION_COLUMNS, blocks_of, conversation_of
+from app.storage.rows import CONVERSATION_COLUMNS, conversation_of
 from app.storage.store import Store
+from app.storage.tally import Found, Tally
 from app.storage.times import from_db, to_db
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """An exchange's two sides as text, each message cut to its head and tail."""
-
-    asked: str
-    answered: str
+from app.storage.turn_words import SILENCE, Words, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +49,6 @@ class WaitingConversation:
     said_at: datetime
     is_first: bool
     words: tuple[Words, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How a kind of work stands. `total` counts all that should be done, `done` what is.
-
-    Of the rest, some wait for a retry, the earliest at `next_attempt_at` (UTC), and some were set
-    aside after failing too often.
-    """
-
-    done: int
-    total: int
-    waiting_retry: int = 0
-    set_aside: int = 0
-    next_attempt_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +101,11 @@ _COUNTS = (
 )
 _EXCHANGE = {"kind": "exchange", "worker": "exchange_summarizer"}
 _CONVERSATION = {"kind": "conversation", "worker": "conversation_summarizer"}
+# More than the extractive summariser reads; of a message of 10 MB the rest stays in the database.
+_EXCHANGE_READS_CHARS = 12_000
+_CONVERSATION_READS_CHARS = 3_000
+_CONVERSATION_READS_TURNS = 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Found = tuple[int, str]
 
 
 def exchange_stamp(exchange: Exchange) -> str:
@@ -175,14 +156,14 @@ class SummaryWork:
                 [ids],
             ).fetchall()
             heads = {row[0]: row for row in rows}
-            words = _words(cursor, ids, _EXCHANGE_READS_CHARS)
+            words = words_of(cursor, ids, _EXCHANGE_READS_CHARS)
             return tuple(
                 WaitingExchange(
                     ExchangeId(each),
                     ConversationId(heads[each][1]),
                     stamp,
                     from_db(heads[each][2]),
-                    words.get(each, _SILENCE),
+                    words.get(each, SILENCE),
                 )
                 for each, stamp in found
                 if each in heads
@@ -299,13 +280,6 @@ class SummaryWork:
         return Tally(done, total, waiting, aside, from_db(next_at))
 
 
-# More than the extractive summariser reads; of a message of 10 MB the rest stays in the database.
-_EXCHANGE_READS_CHARS = 12_000
-_CONVERSATION_READS_CHARS = 3_000
-_CONVERSATION_READS_TURNS = 60
-_SILENCE = Words("", "")
-
-
 def _with_words(cursor: Connection, waiting: Sequence[Found]) -> tuple[WaitingConversation, ...]:
     ids = [row[0] for row in waiting]
     condition = "conversation_id IN (SELECT unnest(?))"
@@ -322,7 +296,7 @@ def _with_words(cursor: Connection, waiting: Sequence[Found]) -> tuple[WaitingCo
         ended = [each.id for each in path if each.status is ExchangeStatus.COMPLETED]
         turns[conversation_id] = _spread(ended, _CONVERSATION_READS_TURNS)
     wanted = [each for path_ids in turns.values() for each in path_ids]
-    words = _words(cursor, wanted, _CONVERSATION_READS_CHARS)
+    words = words_of(cursor, wanted, _CONVERSATION_READS_CHARS)
     rows = cursor.execute(
         "SELECT DISTINCT source_id FROM summary WHERE kind = 'conversation' "
         "AND source_id IN (SELECT unnest(?))",
@@ -352,49 +326,6 @@ def _spread(ids: Sequence[ExchangeId], most: int) -> list[ExchangeId]:
     if len(ids) <= most:
         return list(ids)
     return [ids[place * (len(ids) - 1) // (most - 1)] for place in range(most)]
-
-
-def _words(cursor: Connection, exchange_ids: Sequence[int], limit_chars: int) -> dict[int, Words]:
-    """Return both sides of exchanges; where nobody wrote text, what attachments and tools say."""
-    half = limit_chars // 2
-    rows = cursor.execute(
-        "SELECT l.exchange_id, m.role, CASE WHEN length(m.text) <= $2 THEN m.text "
-        "ELSE left(m.text, $3) || chr(10) || chr(10) || right(m.text, $3) END "
-        "FROM exchange_message l JOIN message m ON m.id = l.message_id "
-        "WHERE l.exchange_id IN (SELECT unnest($1)) AND m.role IN ('user', 'assistant') "
-        "AND NOT (m.role = 'assistant' AND m.model IS NOT DISTINCT FROM $4) "
-        "ORDER BY l.exchange_id, l.place",
-        [list(exchange_ids), limit_chars, half, QUOTING_MODEL],
-    ).fetchall()
-    sides: dict[int, tuple[list[str], list[str]]] = {}
-    for exchange_id, role, text in rows:
-        asked, answered = sides.setdefault(exchange_id, ([], []))
-        if text:
-            (asked if role == Role.USER else answered).append(text)
-    words = {each: Words(*("\n\n".join(side) for side in both)) for each, both in sides.items()}
-    mute = [each for each in exchange_ids if words.get(each, _SILENCE) == _SILENCE]
-    return words | (_words_of_blocks(cursor, mute, limit_chars) if mute else {})
-
-
-def _words_of_blocks(
-    cursor: Connection, exchange_ids: list[int], limit_chars: int
-) -> dict[int, Words]:
-    rows = cursor.execute(
-        "SELECT l.exchange_id, m.role, m.text, m.blocks FROM exchange_message l "
-        "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
-        "ORDER BY l.exchange_id, l.place",
-        [exchange_ids],
-    ).fetchall()
-    messages: dict[int, list[tuple[Role, str, str | None]]] = {}
-    for exchange_id, role, text, blocks in rows:
-        messages.setdefault(exchange_id, []).append((Role(role), text, blocks))
-    words = {}
-    for exchange_id, own in messages.items():
-        turn = turn_text((role, blocks_of(text, blocks)) for role, text, blocks in own)
-        words[exchange_id] = Words(
-            turn.user[:limit_chars], (turn.assistant or turn.calls)[:limit_chars]
-        )
-    return words
 
 
 def _passages(

@@ -10,7 +10,7 @@ from app.storage import mentions
 from app.storage.database import Connection
 from app.storage.rows import Row, blocks_of
 from app.storage.store import Store
-from app.storage.summary_work import Tally
+from app.storage.tally import Tally
 from app.storage.times import from_db, to_db
 
 CALLS_OF_A_MESSAGE = mentions.CALLS_OF_A_MESSAGE

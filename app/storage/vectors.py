@@ -18,7 +18,7 @@ from app.storage import spaces
 from app.storage.database import Connection
 from app.storage.rows import insert_rows
 from app.storage.store import Store
-from app.storage.summary_work import Tally
+from app.storage.tally import Tally
 from app.storage.times import from_db, now, to_db
 from app.storage.vector_loading import LoadedRows, loaded
 from app.storage.vector_writing import EmbeddedPassage, Unembedded, stored

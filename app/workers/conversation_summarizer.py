@@ -15,7 +15,8 @@ from app.providers.extractive import Turn
 from app.storage.remaking import SUMMARIES
 from app.storage.settings import Settings
 from app.storage.store import Store
-from app.storage.summary_work import Standing, SummaryWork, Tally, WaitingConversation
+from app.storage.summary_work import Standing, SummaryWork, WaitingConversation
+from app.storage.tally import Tally
 from app.workers.background_model import MODEL_KEYS
 from app.workers.job import PAID, IsCancelled, Pace, Saved
 from app.workers.open_conversation import OpenConversation

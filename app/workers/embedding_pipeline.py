@@ -16,7 +16,7 @@ from app.storage.attempts import Attempts
 from app.storage.passages import Passages
 from app.storage.settings import Settings
 from app.storage.store import Store
-from app.storage.summary_work import Tally
+from app.storage.tally import Tally
 from app.storage.vector_rows import BadVectors, checked
 from app.storage.vector_writing import EmbeddedPassage, Unembedded
 from app.storage.vectors import Vectors

@@ -13,7 +13,8 @@ from app.providers.extractive import Turn
 from app.storage.remaking import SUMMARIES
 from app.storage.settings import Settings
 from app.storage.store import Store
-from app.storage.summary_work import Found, SummaryWork, Tally, WaitingExchange
+from app.storage.summary_work import SummaryWork, WaitingExchange
+from app.storage.tally import Found, Tally
 from app.workers.background_model import MODEL_KEYS
 from app.workers.job import PAID, IsCancelled, Pace, Saved
 from app.workers.open_conversation import OpenConversation

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from app.domain.errors import KnownError
 from app.domain.events import Changed
 from app.domain.workers import Ledger, WorkerName
-from app.storage.summary_work import Tally
+from app.storage.tally import Tally
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

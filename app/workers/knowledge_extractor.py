@@ -20,7 +20,7 @@ from app.providers.local_embedder import LocalEmbedder
 from app.storage.extraction_work import ExtractionWork, UnreadExchange
 from app.storage.remaking import FACTS
 from app.storage.store import Store
-from app.storage.summary_work import Found, Tally
+from app.storage.tally import Found, Tally
 from app.workers.background_model import MODEL_KEYS
 from app.workers.embedding_pipeline import ActiveEmbedder
 from app.workers.fact_engines import MOST_MESSAGES, FactEngine, Learnt

@@ -14,7 +14,7 @@ from app.domain.workers import WorkerName
 from app.providers.estimated_tokens import first_tokens
 from app.storage.man_pages import ManPages
 from app.storage.store import Store
-from app.storage.summary_work import Tally
+from app.storage.tally import Tally
 from app.workers.job import Blocked, IsCancelled, Pace, Saved
 
 MOST_TOKENS = 8_000

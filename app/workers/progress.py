@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
-from app.storage.summary_work import Tally
+from app.storage.tally import Tally
 from app.workers.clock import Clock
 from app.workers.job import Saved
 

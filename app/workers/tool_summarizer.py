@@ -12,7 +12,7 @@ from app.domain.text import one_line
 from app.domain.turn_text import content_hash, estimate_tokens
 from app.domain.workers import WorkerName
 from app.storage.store import Store
-from app.storage.summary_work import Tally
+from app.storage.tally import Tally
 from app.storage.times import now
 from app.storage.tool_call_work import ToolCallWork, WaitingCall
 from app.workers.background_model import MODEL_KEYS

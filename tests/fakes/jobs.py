@@ -10,7 +10,7 @@ from app.domain.errors import Cancelled
 from app.domain.events import Changed
 from app.domain.workers import Ledger, WorkerName
 from app.storage.store import Store
-from app.storage.summary_work import Tally
+from app.storage.tally import Tally
 from app.storage.times import from_db, to_db
 from app.workers.job import IsCancelled, Pace, Saved
 
