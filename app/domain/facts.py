@@ -72,7 +72,10 @@ class FactVersion:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A text saved on purpose, by the `memory_save` tool or the user; `saved_at` is UTC."""
+    """A text saved on purpose, by the `memory_save` tool or the user; `saved_at` is UTC.
+
+    What the tool saves, a model worded: it names the conversation in which that was.
+    """
 
     id: PassageId
     uid: str
@@ -80,3 +83,8 @@ class Memory:
     saved_at: datetime
     conversation_id: ConversationId | None = None
     exchange_id: ExchangeId | None = None
+
+    @property
+    def is_worded_by_model(self) -> bool:
+        """Return whether a model saved it, in words that need not be the user's."""
+        return self.conversation_id is not None

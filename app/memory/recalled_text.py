@@ -10,6 +10,7 @@ from datetime import datetime
 
 from app.domain.ids import ConversationId
 from app.domain.links import link_to
+from app.domain.passages import PassageKind
 from app.domain.recalls import Piece
 from app.domain.retrieved import FoundConversation, FoundExchange, FoundFact, FoundMessage, Match
 from app.domain.text import clean, one_line
@@ -69,10 +70,12 @@ def of_fact(found: FoundFact, turn_number: int | None) -> Piece:
     """Return a fact, or a text that was saved on purpose."""
     place = ""
     if found.conversation_id is not None:
+        if found.match.kind is PassageKind.MEMORY:
+            place = " · in a model's words"
         link = link_to(
             found.conversation_id, turn_number, found.exchange_id, is_shown=found.is_shown
         )
-        place = f" · {link}"
+        place += f" · {link}"
     head = f"- {found.match.kind.value} {found.match.passage_id} · {_date(found.said_at)}{place}\n"
     return Piece(head + quoted(found.text, "  "), found.conversation_id)
 

@@ -1,6 +1,6 @@
 """Queries about what answers were asked with: prompts filled in again, recalled items in place."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -48,12 +48,6 @@ class Prompts:
     def history(self, exchange_id: ExchangeId) -> tuple[KeptPrompt, ...]:
         """Return all that an exchange was asked with, newest first: one for each time it ran."""
         return self._store.read(lambda cursor: _history(cursor, exchange_id))
-
-    def words_in(
-        self, conversation_id: ConversationId, kinds: Container[PlanPartKind]
-    ) -> tuple[str, ...]:
-        """Return what parts of some kinds said in any prompt of a conversation, each once."""
-        return self._store.read(lambda cursor: _words_in(cursor, conversation_id, kinds))
 
     def places(self, exchange_id: ExchangeId) -> tuple[RecalledPlace, ...]:
         """Return the items of an exchange's newest prompt, with what a chip says of them, in order."""
@@ -125,22 +119,6 @@ def _history(cursor: Connection, exchange_id: int) -> tuple[KeptPrompt, ...]:
         _prompt(row, [_filled(part, texts) for part in own], items.get((row[0], row[1]), []))
         for row, own in zip(rows, parts, strict=True)
     )
-
-
-def _words_in(
-    cursor: Connection, conversation_id: int, kinds: Container[PlanPartKind]
-) -> tuple[str, ...]:
-    rows = cursor.execute(
-        "SELECT DISTINCT parts FROM prompt WHERE conversation_id = ?", [conversation_id]
-    ).fetchall()
-    prompts: list[tuple[PlanPart, ...]] = [
-        codec.loads(tuple[PlanPart, ...], row[0]) for row in rows
-    ]
-    parts = [part for each in prompts for part in each if part.kind in kinds]
-    pieces = {piece for part in parts for piece in part.pieces}
-    texts = _texts(cursor, pieces)
-    keys = ((piece.text, piece.conversation_id or NO_CONVERSATION) for piece in pieces)
-    return tuple({texts[key] for key in keys if key in texts})
 
 
 def _prompt(row: Row, parts: Iterable[PlanPart], items: Iterable[RecalledItem]) -> KeptPrompt:

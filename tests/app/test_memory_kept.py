@@ -1,5 +1,6 @@
 """Core memory and saved texts: bounded, kept in all their wordings, gone when forgotten."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,12 @@ from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind
 from app.memory.core_memory import CoreMemoryService
 from app.memory.memories import LIMIT_CHARS, MemoryService
+from app.memory.recalled_text import of_fact
 from app.storage.core_memory import CoreMemory
 from app.storage.forget import forget
 from app.storage.passages import Passages
 from app.storage.settings import Settings
+from tests.fakes import found
 from tests.fakes.stored import opened, tables, told
 
 
@@ -89,3 +92,16 @@ def test_a_text_saved_in_a_conversation_leaves_with_it(data_dir: Path) -> None:
         forget(store, [talk.conversation.id])
         assert not tables(store)["memory"]
         assert not tables(store)["passage"]
+
+
+def test_what_a_model_saved_says_so_where_it_is_recalled(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        talk = told(store, "remember the gate code")
+        memories = MemoryService(store)
+        own = memories.save("The gate code is 4711.")
+        said = memories.save("The gate is green.", talk.conversation.id, talk.exchanges[0].id)
+        assert (own.is_worded_by_model, said.is_worded_by_model) == (False, True)
+    saved = replace(found.fact(1, said.text), match=found.match(1, kind=PassageKind.MEMORY))
+    assert "a model's words" in of_fact(saved, 0).text
+    assert "a model's words" not in of_fact(replace(saved, conversation_id=None), None).text
+    assert "a model's words" not in of_fact(found.fact(1, "Tea."), 0).text

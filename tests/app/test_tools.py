@@ -191,21 +191,26 @@ def test_what_is_saved_is_found_with_its_date_and_ids(caller: Caller) -> None:
     assert (best["kind"], best["id"]) == ("memory", saved["memory_id"])
     assert "kitchen door" in best["text"]
     assert best["conversation_id"] == caller.here.conversation.id
+    assert best["worded_by"] == "model"
     assert best["date"].endswith("UTC")
 
 
 def test_core_memory_grows_is_changed_and_keeps_its_limit(caller: Caller) -> None:
     store = caller.services.store
+    grown(caller, Speaker.USER, Text("I'm Ada, I like tea. " + "Salt and rice. " * 200))
     caller.asks("core_memory_append", text="Name: Ada")
     caller.asks("core_memory_append", text="Name: Ada")  # said twice, kept once
     done = caller.asks("core_memory_append", text="Likes tea")
     assert done["core_memory"] == "Name: Ada\nLikes tea"
+    grown(caller, Speaker.USER, Text("No, coffee."))
     done = caller.asks("core_memory_replace", old="tea", new="coffee")
     assert done["core_memory"] == "Name: Ada\nLikes coffee"
     current = CoreMemory(store).now()
     assert (current.text, current.author) == ("Name: Ada\nLikes coffee", MODEL)
-    assert "milk" in caller.fails("core_memory_replace", old="milk", new="water")
-    assert "core_memory_max_tokens" in caller.fails("core_memory_append", text="x" * 3000)
+    assert "milk" in caller.fails("core_memory_replace", old="milk", new="tea")
+    assert "core_memory_max_tokens" in caller.fails(
+        "core_memory_append", text="Salt and rice. " * 200
+    )
 
 
 def test_the_manual_tools_say_that_nothing_is_indexed(caller: Caller) -> None:
@@ -254,6 +259,7 @@ def grown(caller: Caller, role: Speaker, *blocks: Block) -> None:
 def test_what_only_a_quotation_says_does_not_become_core_memory(
     caller: Caller, source: tuple[Speaker, Block]
 ) -> None:
+    grown(caller, Speaker.USER, Text("My name is Ada."))
     caller.asks("core_memory_append", text="Name: Ada")
     grown(caller, *source)
     assert "ask the user" in caller.fails("core_memory_append", text=PLANTED)
@@ -295,7 +301,9 @@ def test_much_that_the_user_said_carries_no_quoted_sentence_with_it(
     )
     talking(caller, f"Remember: {honest}")
     recalled(caller, f"> {honest}\n\n> {PLANTED}", caller.here.exchanges[0].id)
-    assert "Only a quotation" in caller.fails("core_memory_append", text=honest + glue + PLANTED)
+    assert "The user has not said" in caller.fails(
+        "core_memory_append", text=honest + glue + PLANTED
+    )
     assert honest in caller.asks("core_memory_append", text=honest)["core_memory"]
 
 
@@ -316,12 +324,59 @@ def test_what_the_user_said_is_kept_though_a_quotation_says_it_too(
     assert kept in caller.asks("core_memory_append", text=kept)["core_memory"]
 
 
-def test_what_no_quotation_says_is_kept(caller: Caller) -> None:
-    recalled(caller, f"> {PLANTED}", caller.here.exchanges[0].id)
-    caller.asks("core_memory_append", text="Enjoys dry humour in short answers.")
+ASKED = "User keeps bees."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "What do I know about bees and who keeps bees?",
+        "tell me what I know about keeping bees",
+        "Do I keep bees",
+        "I wonder whether I keep bees.",
+        "Kannst du sagen, ob ich Bees keep?",
+        "My neighbour wrote: \u201cI keep bees in Oslo.\u201d",
+        "> I keep bees in Oslo\n\nNonsense.",
+        "Bees are interesting.",
+    ],
+)
+def test_what_the_user_only_asked_quoted_or_touched_on_is_refused(
+    caller: Caller, said: str
+) -> None:
+    talking(caller, (said, "You keep bees."))
+    words = caller.fails("core_memory_append", text=ASKED)
+    assert "User keeps bees" in words
+    assert "ask the user" in words
+    assert CoreMemory(caller.services.store).now().text == ""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I keep bees. What do they eat in winter?",
+        "I keep bees, what do they eat in winter?",
+        "Could you please remember that I keep bees?",
+        "Please save \u201cI keep bees\u201d.",
+        "Hello! We keep bees since 2019",
+        "What do I know about bees?\nI keep some bees myself.",
+    ],
+)
+def test_what_the_user_stated_is_kept_though_a_question_stands_beside_it(
+    caller: Caller, said: str
+) -> None:
+    talking(caller, said)
+    assert ASKED in caller.asks("core_memory_append", text=ASKED)["core_memory"]
+
+
+def test_what_the_model_only_guesses_is_refused_until_the_user_says_it(caller: Caller) -> None:
+    guess = "Enjoys dry humour in short answers."
+    assert "ask the user" in caller.fails("core_memory_append", text=guess)
+    grown(caller, Speaker.USER, Text("I do enjoy dry humour, and keep your answers short."))
+    caller.asks("core_memory_append", text=guess)
 
 
 def test_what_stands_in_core_memory_may_stay_there_in_a_replacement(caller: Caller) -> None:
+    grown(caller, Speaker.USER, Text("I prefer metric units"))
     caller.asks("core_memory_append", text="Prefers metric units.")
     talking(caller, "I live in Oslo")
     grown(caller, Speaker.TOOL, ToolResult("c", "memory_search", "Prefers metric units."))

@@ -19,7 +19,7 @@ from app.domain.settings_schema import SETTINGS
 from app.storage.core_memory import CoreMemoryText
 from app.storage.memories import KnownMemory
 from ui.models.conversations import ListRole
-from ui.models.memories import MemoryListModel
+from ui.models.memories import MemoryListModel, source_words
 from ui.models.previewed import PreviewListModel
 from ui.theme import Theme
 from ui.views.core_memory_pane import CoreMemoryPane
@@ -200,5 +200,8 @@ def test_saved_texts_are_rows_with_their_source(qtmodeltester: object) -> None:
     model.show_memories([own, said])
     assert model.index(0).data() == "Likes tea."
     below = [model.index(number).data(ListRole.SUBTITLE) for number in range(2)]
-    assert [words.rpartition(" \N{MIDDLE DOT} ")[2] for words in below] == ["yours", "Tea"]
+    after_day = [words.partition(" \N{MIDDLE DOT} ")[2] for words in below]
+    assert after_day == ["yours", "a model's words \N{MIDDLE DOT} Tea"]
+    assert source_words(own).startswith("You saved it")
+    assert source_words(said).startswith("A model saved it, in its own words")
     qtmodeltester.check(model)  # type: ignore[attr-defined]

@@ -35,8 +35,11 @@ class MemoryListModel(GroupedListModel):
 
 
 def below_words(known: KnownMemory) -> str:
-    """Return when a text was saved and where."""
-    return f"{day_words(known.memory.saved_at)}{_DOT}{known.conversation_title or 'yours'}"
+    """Return when a text was saved and by whom, and where."""
+    parts = [day_words(known.memory.saved_at), "yours"]
+    if known.memory.is_worded_by_model:
+        parts[1:] = ["a model's words", known.conversation_title or "Untitled"]
+    return _DOT.join(parts)
 
 
 def source_words(known: KnownMemory) -> str:
@@ -47,6 +50,6 @@ def source_words(known: KnownMemory) -> str:
     turn = "" if known.turn_number is None else f", turn {known.turn_number}"
     title = known.conversation_title or "a conversation that is gone"
     return (
-        f"Saved on {day} in \N{LEFT DOUBLE QUOTATION MARK}{title}\N{RIGHT DOUBLE QUOTATION MARK}"
+        f"A model saved it, in its own words, on {day} in \N{LEFT DOUBLE QUOTATION MARK}{title}\N{RIGHT DOUBLE QUOTATION MARK}"
         f"{turn}. Passage {known.memory.id}."
     )

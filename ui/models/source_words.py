@@ -67,8 +67,9 @@ def tip_words(source: Source) -> str:
     place = source.place
     parts = [f"{kind_words(place)}, {place.item.relevance:.0%} relevant"]
     if _is_text(place) and place.title:
+        is_memory = place.item.kind is PassageKind.MEMORY
         parts.append(
-            f"said in \N{LEFT DOUBLE QUOTATION MARK}{place.title}\N{RIGHT DOUBLE QUOTATION MARK}"
+            f"{'saved by a model' if is_memory else 'said'} in \N{LEFT DOUBLE QUOTATION MARK}{place.title}\N{RIGHT DOUBLE QUOTATION MARK}"
         )
     elif not _is_text(place):
         parts.append(source_words(place))

@@ -139,4 +139,6 @@ def _found(result: SearchResult) -> Mapping[str, Any]:
         "question": cut(result.user_question, _QUESTION_CHARS),
         "text": cut(result.snippet, _SNIPPET_CHARS),
     }
+    if result.kind is PassageKind.MEMORY:
+        entry["worded_by"] = "user" if result.conversation_id is None else "model"
     return {name: value for name, value in entry.items() if value not in (None, "")}

@@ -56,13 +56,16 @@ def _list(services: Services, _given: Namespace, terminal: Terminal) -> None:
                 "text": each.text,
                 "saved_at": each.saved_at.isoformat(),
                 "conversation_id": each.conversation_id,
+                "worded_by": "model" if each.is_worded_by_model else "user",
             }
             for each in saved
         ]
         terminal.document({"memories": rows})
         return
     for each in saved:
-        terminal.line(f"{each.id}  {each.saved_at.astimezone():%Y-%m-%d}  {each.text}")
+        day = f"{each.saved_at.astimezone():%Y-%m-%d}"
+        mark = "  (a model's words)" if each.is_worded_by_model else ""
+        terminal.line(f"{each.id}  {day}  {each.text}{mark}")
     if not saved:
         terminal.err("Nothing is saved. 'memory save TEXT' does that, and models may with a tool.")
 
