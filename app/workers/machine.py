@@ -6,7 +6,7 @@ What a worker does is its `Job`; which thread it runs in is its host's choice (`
 import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Generic
 
@@ -17,17 +17,17 @@ from app.storage.attempts import Attempts
 from app.system.logs import trace_of
 from app.workers.background_model import MODEL_KEYS, UnusableAnswer
 from app.workers.clock import Clock, SystemClock
+from app.workers.failures import Failures
 from app.workers.job import Blocked, Item, Job, Result
 from app.workers.patience import Patience
 from app.workers.progress import Progress
+from app.workers.resting import Probes, Rest
 from app.workers.verdicts import (
     Jitter,
     block_of,
     full_jitter,
-    item_wait,
     public_words,
     screen_words,
-    world_wait_s,
 )
 
 _NOTHING = Changed()
@@ -35,20 +35,6 @@ StatusListener = Callable[[WorkerStatus], None]
 _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.1
 _LOOK_AT_STOP_EVERY_S = 1.0  # for a host that sets `stop` without waking the worker
-_PROBES_OF_A_DRAIN = 7  # failed probes in a row after which a drain no longer waits for the world
-_WAIT_OF_A_DRAIN_S = 600.0  # and what it waits at most for the next one
-
-
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    """How the machine waits: in which state, how long (None: until woken).
-
-    `is_drained` when the worker has nothing left that it could do by itself.
-    """
-
-    state: WorkerState
-    wait_s: float | None
-    is_drained: bool
 
 
 class Worker(Generic[Item, Result]):
@@ -72,10 +58,10 @@ class Worker(Generic[Item, Result]):
         spent_since: Callable[[datetime], Ledger] | None = None,
     ) -> None:
         self._job = job
-        self._attempts = attempts
         self._is_enabled = is_enabled
         self._clock = clock or SystemClock()
-        self._jitter = jitter
+        self._failures = Failures(job.name, attempts, self._clock, jitter)
+        self._probes = Probes(jitter)
         self._progress = Progress(job.tally, self._clock, all_time, spent_since)
         self._state = WorkerState.STOPPED
         self._hosted = threading.Lock()
@@ -83,14 +69,9 @@ class Worker(Generic[Item, Result]):
         self._stop = threading.Event()
         self._unsaved: list[tuple[Sequence[Item], Result]] = []
         self._saved_at = 0.0
-        self._tries: dict[int, int] = {}
-        self._is_forgiven = False
         self._patience = Patience()
         self._is_spend_old = False
         self._settled = 0  # items that came to an end of some kind, for telling progress from none
-        self._settled_at_probe = 0
-        self._failures_in_a_row = 0
-        self._probes_in_a_row = 0
         self._drained = False
         self._knows_past = False
         self._published_at = float("-inf")
@@ -131,7 +112,7 @@ class Worker(Generic[Item, Result]):
             return False  # such as its own note on a request: one that failed must not wake it
         if changed.settings & MODEL_KEYS or changed.providers:
             self._patience.renew()
-            self._is_forgiven = True  # what one model failed at another may do
+            self._failures.outdate()  # what one model failed at another may do
         return self._job.wakes_for(changed)
 
     def waiting_words(self, count: int) -> str:
@@ -151,17 +132,13 @@ class Worker(Generic[Item, Result]):
 
     def retry_set_aside(self, item_ids: Collection[int] | None = None) -> None:
         """Try again at once what failed, as if it never had: some items, or all; blocking."""
-        if item_ids is None:
-            self._attempts.forgive()
-        else:
-            self._attempts.settle(item_ids)
-        self._is_forgiven = True
+        self._failures.forgive(item_ids)
         self._patience.renew()
         self.wake()
 
     def run_now(self) -> None:
         """Look for work at once, and try at once what waits for its next try; blocking."""
-        self._attempts.hasten(self._clock.now())
+        self._failures.hasten()
         self._patience.renew()
         self.wake()
 
@@ -187,14 +164,14 @@ class Worker(Generic[Item, Result]):
 
     # -- working
 
-    def _work(self) -> _Rest | None:
+    def _work(self) -> Rest | None:
         """Do what there is to do, one batch at most; None when there may be more at once."""
         try:
             self._save()
             self._patience.check()
             items = self._job.find(self._clock.now())
             if items and self._batch(items):
-                self._probes_in_a_row = 0
+                self._probes.came_through()
                 return None
             self._progress.ask()
         except Cancelled:
@@ -202,19 +179,18 @@ class Worker(Generic[Item, Result]):
         except Blocked as block:
             return self._blocked(block)
         except Exception as error:  # noqa: BLE001 - the worker's edge: the program must go on
-            found = block_of(error, self._failures_in_a_row)
+            found = block_of(error, self._failures.in_a_row)
             return self._broken(error) if found is None else self._blocked(found)
-        self._probes_in_a_row = 0
+        self._probes.came_through()
         is_drained = not self._progress.tally.waiting_retry
-        return _Rest(WorkerState.IDLE, self._idle_s(), is_drained)
+        return Rest(WorkerState.IDLE, self._idle_s(), is_drained)
 
     def _batch(self, items: Sequence[Item]) -> bool:
         """Work on items; return whether anything came of any of them."""
         if not self._progress.runs:
             self._begin()
-        elif self._is_forgiven:
-            self._tries = dict(self._attempts.tries())
-        self._is_forgiven = False
+        else:
+            self._failures.read_if_old()
         self._drained = False
         before = self._settled
         self._saved_at = self._clock.monotonic()
@@ -236,8 +212,8 @@ class Worker(Generic[Item, Result]):
             self._read_spend()
             self._knows_past = True
         tally = self._progress.tally
-        if self._tries or tally.waiting_retry or tally.set_aside:
-            self._tries = dict(self._attempts.tries())
+        if self._failures.are_known or tally.waiting_retry or tally.set_aside:
+            self._failures.read()
 
     def _make(self, items: Sequence[Item]) -> None:
         """Make some items; when that fails, in halves, so that one bad item stands alone."""
@@ -251,7 +227,7 @@ class Worker(Generic[Item, Result]):
         except Exception as error:  # noqa: BLE001 - an item must not hold back the others
             self._on_failure(items, error)
         else:
-            self._failures_in_a_row = 0
+            self._failures.in_a_row = 0
             self._patience.came_through()
             self._unsaved.append((items, result))
 
@@ -263,7 +239,7 @@ class Worker(Generic[Item, Result]):
         return self._stop.is_set()
 
     def _on_failure(self, items: Sequence[Item], error: Exception) -> None:
-        if (block := block_of(error, self._failures_in_a_row)) is not None:
+        if (block := block_of(error, self._failures.in_a_row)) is not None:
             raise block from error
         if self._stop.is_set():
             raise Cancelled("The worker was stopped") from error
@@ -280,14 +256,7 @@ class Worker(Generic[Item, Result]):
 
     def _note_failure(self, item: Item, error: Exception) -> None:
         item_id = self._job.item_id(item)
-        tries = self._tries.get(item_id, 0) + 1
-        for_good = tries > self._job.pace.retries
-        next_at = None if for_good else self._clock.now() + item_wait(tries, error, self._jitter)
-        trace = trace_of(error)
-        _log.warning("%s: item %d failed, try %d: %s", self.name, item_id, tries, trace)
-        self._attempts.failed(item_id, tries, next_at, public_words(error))
-        self._tries[item_id] = tries
-        self._failures_in_a_row += 1
+        for_good = self._failures.add(item_id, error, self._job.pace.retries)
         self._settled += 1
         self._progress.counts.last_error = screen_words(error)
         self._progress.failed(for_good=for_good)
@@ -313,8 +282,7 @@ class Worker(Generic[Item, Result]):
             return
         ids = [self._job.item_id(item) for items, _ in self._unsaved for item in items]
         self._unsaved = []
-        if came_through := [each for each in ids if self._tries.pop(each, None)]:
-            self._attempts.settle(came_through)
+        self._failures.settle(ids)
         self._settled += len(ids)
         self._progress.saved(saved)
         self._publish_sometimes()
@@ -339,33 +307,20 @@ class Worker(Generic[Item, Result]):
             wait_s = min(wait_s, (next_at - self._clock.now()).total_seconds())
         return max(0.0, wait_s)
 
-    def _blocked(self, block: Blocked) -> _Rest:
-        self._count_probe()
+    def _blocked(self, block: Blocked) -> Rest:
         words = screen_words(block)
         if self._progress.counts.last_error != words:
             _log.warning("%s is blocked: %s", self.name, public_words(block))
         self._progress.counts.blocked_by = words
         self._progress.counts.last_error = words
-        wait_s = world_wait_s(self._probes_in_a_row, block, self._jitter)
-        is_long = wait_s is None or wait_s > _WAIT_OF_A_DRAIN_S
-        gives_up = is_long or self._probes_in_a_row >= _PROBES_OF_A_DRAIN
-        return _Rest(WorkerState.BLOCKED, wait_s, gives_up)
+        return self._probes.blocked(block, self._settled)
 
-    def _count_probe(self) -> None:
-        """Count probes that came to nothing: one item done between two begins a new row."""
-        if self._settled > self._settled_at_probe:
-            self._probes_in_a_row = 0
-        self._settled_at_probe = self._settled
-        self._probes_in_a_row += 1
-
-    def _broken(self, error: Exception) -> _Rest:
-        self._count_probe()
+    def _broken(self, error: Exception) -> Rest:
         _log.error("%s failed: %s", self.name, trace_of(error))
         self._progress.counts.last_error = screen_words(error)
-        wait_s = world_wait_s(self._probes_in_a_row, Blocked("", retry_after_s=0.0), self._jitter)
-        return _Rest(WorkerState.IDLE, wait_s, self._probes_in_a_row >= _PROBES_OF_A_DRAIN)
+        return self._probes.broken(self._settled)
 
-    def _wait(self, rest: _Rest) -> None:
+    def _wait(self, rest: Rest) -> None:
         """Rest until woken, stopped, or the time has passed."""
         present = self._clock.monotonic()
         deadline = float("inf") if rest.wait_s is None else present + rest.wait_s
