@@ -49,6 +49,7 @@ ENABLED_KEYS: Mapping[WorkerName, str] = {
     WorkerName.MAN_INDEXER: "index_man_enabled",
 }
 _OFF_AT_START = (WorkerName.MAN_INDEXER,)
+_OFF_BY_DEFAULT = (*_OFF_AT_START, WorkerName.TOOL_SUMMARIZER)  # which is nothing to warn of
 _LOOK_EVERY_S = 0.1
 
 
@@ -377,7 +378,7 @@ def _warnings_about(worker: Worker[Any, Any], status: WorkerStatus) -> list[str]
     label = CALLED[status.name].label
     waiting = status.total - status.done - status.set_aside
     words = []
-    is_off = not status.enabled and status.name not in _OFF_AT_START
+    is_off = not status.enabled and status.name not in _OFF_BY_DEFAULT
     if waiting > 0 and is_off:
         words.append(f"{worker.waiting_words(waiting)}, {label} is off.")
     if status.set_aside:

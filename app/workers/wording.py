@@ -103,8 +103,8 @@ def activity_words(statuses: Sequence[WorkerStatus]) -> str:
     """Return what all workers together are doing, in a few words."""
     working = [each for each in statuses if each.state is WorkerState.RUNNING]
     if working:
-        left = sum(max(0, each.total - each.done) for each in working)
-        return f"Workers: {left:,} left"
+        left = sum(max(0, each.total - each.done - each.set_aside) for each in working)
+        return f"Workers: {left:,} left" if left else "Workers: at work"
     if any(each.state is WorkerState.BLOCKED for each in statuses):
         return "Workers wait"
     return "Workers idle" if any(each.enabled for each in statuses) else "Workers off"
@@ -200,7 +200,24 @@ def _count_words(status: WorkerStatus) -> str:
         parts.append(f"{status.rate_per_minute:,.0f} a minute")
     if status.remaining_s is not None:
         parts.append(f"{duration_words(status.remaining_s)} left")
+    if wait := _wait_words(status):
+        parts.append(wait)
     return _DOT.join(parts)
+
+
+def _wait_words(status: WorkerStatus) -> str:
+    """Return why a worker that is off, or has nothing to do, has not done all there is."""
+    left = status.total - status.done - status.set_aside - status.waiting_retry
+    if left <= 0:
+        return ""
+    waits = f"{left:,} {'waits' if left == 1 else 'wait'}"
+    if not status.enabled:
+        return "" if status.state is WorkerState.RUNNING else waits
+    if status.state is not WorkerState.IDLE or status.name not in _LEAVE_ALONE:
+        return ""
+    if status.name is WorkerName.CONVERSATION_SUMMARIZER:
+        return f"{waits}: open in the window"
+    return f"{waits}: the conversation is open"
 
 
 def _session_words(status: WorkerStatus) -> str:
@@ -243,5 +260,13 @@ def _clock_words(at: datetime) -> str:
     return f"{at.astimezone():%H:%M:%S}"
 
 
+_LEAVE_ALONE = frozenset(
+    (
+        WorkerName.CONVERSATION_SUMMARIZER,
+        WorkerName.EXCHANGE_SUMMARIZER,
+        WorkerName.KNOWLEDGE_EXTRACTOR,
+        WorkerName.TOOL_SUMMARIZER,
+    )
+)  # what is open in the window, until it is left or quiet
 _CENT_USD = 0.01
 _DOT = " \N{MIDDLE DOT} "

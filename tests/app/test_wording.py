@@ -110,6 +110,27 @@ def test_a_switch_counts_before_the_thread_behind_it_has_followed(
 
 
 @pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (WorkerName.EXCHANGE_SUMMARIZER, "2 wait: the conversation is open"),
+        (WorkerName.CONVERSATION_SUMMARIZER, "2 wait: open in the window"),
+        (WorkerName.EMBEDDING_PIPELINE, ""),
+    ],
+)
+def test_a_worker_that_idles_says_why_some_are_not_done(name: WorkerName, words: str) -> None:
+    status = replace(WORKING, name=name, state=WorkerState.IDLE, done=54, total=58, set_aside=2)
+    assert worker_words(status).counts.partition(" \N{MIDDLE DOT} ")[2] == words
+    assert worker_words(replace(status, waiting_retry=2)).counts == "54 of 58"
+    assert worker_words(replace(status, state=WorkerState.RUNNING)).counts == "54 of 58"
+
+
+def test_a_worker_that_runs_is_never_said_to_have_nothing_left() -> None:
+    assert activity_words([replace(WORKING, done=3, total=5, set_aside=1)]) == "Workers: 1 left"
+    assert activity_words([replace(WORKING, done=5, total=5)]) == "Workers: at work"
+    assert activity_words([replace(WORKING, done=4, total=5, set_aside=1)]) == "Workers: at work"
+
+
+@pytest.mark.parametrize(
     ("usd", "words"), [(0.0, "$0.00"), (0.25, "$0.25"), (0.001, "under $0.01")]
 )
 def test_what_interrupted_requests_may_have_cost_is_never_nothing(usd: float, words: str) -> None:

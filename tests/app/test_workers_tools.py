@@ -19,6 +19,7 @@ from app.workers.board import WorkerBoard
 from app.workers.open_conversation import OpenConversation
 from app.workers.tool_lines import ToolLines
 from app.workers.tool_summarizer import ToolSummarizer
+from app.workers.wording import worker_words
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.jobs import JumpingClock
 from tests.fakes.stored import killed, opened
@@ -69,7 +70,8 @@ def test_it_is_off_until_it_is_switched_on(store: Store) -> None:
     board = WorkerBoard(store, Settings(store))
     status = next(each for each in board.refresh() if each.name is TOOLS)
     assert (status.enabled, status.done, status.total) == (False, 0, 1)
-    assert "1 tool call waits to be summed up, the tool-call summariser is off." in board.warnings()
+    assert board.warnings() == (), "it is off by default: nothing is wrong"
+    assert worker_words(status).counts == "0 of 1 \N{MIDDLE DOT} 1 waits"
 
 
 def test_every_call_gets_one_line_with_its_passage(bench: Bench) -> None:
