@@ -215,61 +215,45 @@ _ILLNESS = re.compile(
 )
 
 
+_CALLINGS = word_set("live work study teach speak major specialise specialize")
+_CALLED = re.compile(
+    r"(?:as|at|for|in|near|with|from|on|out|remotely|full|part|english|german|spanish|french|\w+ and \w+$|both|\w+$)",
+    re.IGNORECASE,
+)
+_HABITS = word_set("use run drive play practice practise follow eat drink read write watch")
+_OFTEN = re.compile(
+    r"\b(?:every|usually|always|daily|weekly|mostly|twice|often|on \w+days|times a|for|instead of)\b"
+)
+_NOT_HAD = re.compile(r"(?:to|a (?:question|problem|feeling|hard))\b")
+_RELATED = re.compile(rf"\b{RELATIVES}\b")
+_KEPT = re.compile(r"\b(?:dog|cat|pet|pupp|kitten|team)")
+
+
 def _holding(clause: Clause, said: str) -> FactCategory | None:
     """Return the kind of what is so at present."""
     verb, rest = clause.verb, clause.rest
-    if verb in {
-        "live",
-        "work",
-        "study",
-        "teach",
-        "speak",
-        "major",
-        "specialise",
-        "specialize",
-    } and re.match(
-        r"(?:as|at|for|in|near|with|from|on|out|remotely|full|part|english|german|spanish|french|\w+ and \w+$|both|\w+$)",
-        rest,
-        re.IGNORECASE,
-    ):
+    if verb in _CALLINGS and _CALLED.match(rest):
         return FactCategory.IDENTITY
     if verb == "have":
-        if re.match(r"(?:to|a (?:question|problem|feeling|hard))\b", rest) or WORK_WORDS.search(
-            said
-        ):
-            return None
-        if _ILLNESS.search(rest):
-            return FactCategory.IDENTITY
-        if not _PET_OR_HOME.search(rest):
-            return None
-        related = re.search(rf"\b{RELATIVES}\b", rest) and not re.search(
-            r"\b(?:dog|cat|pet|pupp|kitten|team)", rest
-        )
-        return FactCategory.RELATIONSHIP if related else FactCategory.POSSESSION
+        return _having(rest, said)
     if verb == "own" or (verb == "drive" and re.match(r"an? ", rest)):
         return FactCategory.POSSESSION
     if verb == "avoid":
         return FactCategory.PREFERENCE
-    if verb in {
-        "use",
-        "run",
-        "drive",
-        "play",
-        "practice",
-        "practise",
-        "follow",
-        "eat",
-        "drink",
-        "read",
-        "write",
-        "watch",
-    }:
-        habit = re.search(
-            r"\b(?:every|usually|always|daily|weekly|mostly|twice|often|on \w+days|times a|for|instead of)\b",
-            said,
-        )
-        return FactCategory.PREFERENCE if habit and not WORK_WORDS.search(said) else None
+    if verb in _HABITS and _OFTEN.search(said) and not WORK_WORDS.search(said):
+        return FactCategory.PREFERENCE
     return None
+
+
+def _having(rest: str, said: str) -> FactCategory | None:
+    if _NOT_HAD.match(rest) or WORK_WORDS.search(said):
+        return None
+    if _ILLNESS.search(rest):
+        return FactCategory.IDENTITY
+    if not _PET_OR_HOME.search(rest):
+        return None
+    is_relative = _RELATED.search(rest) and not _KEPT.search(rest)
+    return FactCategory.RELATIONSHIP if is_relative else FactCategory.POSSESSION
 
 
 def _happened(clause: Clause, said: str) -> FactCategory | None:

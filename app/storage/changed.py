@@ -1,6 +1,7 @@
 """Which screens and workers a change concerns: changes in, `Changed` out."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from app.domain.changes import (
     Change,
@@ -30,56 +31,73 @@ from app.storage.mentions import PROBES
 
 def changed_by(changes: Iterable[Change]) -> Changed:
     """Return the union of what `changes` touch."""
-    conversations: set[ConversationId] = set()
-    messages_in: set[ConversationId] = set()
-    exchanges: set[ExchangeId] = set()
-    completed: set[ExchangeId] = set()
-    settings: set[str] = set()
-    providers: set[str] = set()
-    passages = learned = spend = False
+    touched = _Touched()
     for change in changes:
+        touched.add(change)
+    return touched.all()
+
+
+@dataclass(slots=True)
+class _Touched:
+    """The fields of `Changed` as they grow: a union at each of an import's changes would be slow."""
+
+    conversations: set[ConversationId] = field(default_factory=set)
+    messages_in: set[ConversationId] = field(default_factory=set)
+    turns_completed: set[ExchangeId] = field(default_factory=set)
+    exchanges: set[ExchangeId] = field(default_factory=set)
+    settings: set[str] = field(default_factory=set)
+    providers: set[str] = field(default_factory=set)
+    passages: bool = False
+    learned: bool = False
+    spend: bool = False
+
+    def add(self, change: Change) -> None:
         match change:
             case ConversationPut(conversation=row):
-                conversations.add(row.id)
-            case ConversationEdited(conversation_id=edited, visible_leaf_id=leaf, title=title):
-                conversations.add(edited)
-                passages = passages or title is not None  # the index holds it with each of them
-                if change.deleted_at is not None or change.private is not None or change.restored:
-                    passages = learned = True  # facts that it had ended hold, or no more
-                if leaf is not None:
-                    messages_in.add(edited)
+                self.conversations.add(row.id)
+            case ConversationEdited():
+                self._add_edit(change)
             case MessagesAdded(messages=added):
-                messages_in.update(message.conversation_id for message in added)
+                self.messages_in.update(message.conversation_id for message in added)
             case ExchangePut(exchange=exchange):
-                exchanges.add(exchange.id)
-                messages_in.add(exchange.conversation_id)
+                self.exchanges.add(exchange.id)
+                self.messages_in.add(exchange.conversation_id)
                 if exchange.status is ExchangeStatus.COMPLETED:
-                    completed.add(exchange.id)
+                    self.turns_completed.add(exchange.id)
             case PromptKept(prompt=prompt):
-                exchanges.add(prompt.exchange_id)
+                self.exchanges.add(prompt.exchange_id)
             case PassagesPut():
-                passages = True
+                self.passages = True
             case TagsChanged(conversation_id=tagged):
-                conversations.add(tagged)
+                self.conversations.add(tagged)
             case SettingPut(key=key):
-                settings.add(key)
+                self.settings.add(key)
             case ProviderPut(name=name):
-                providers.add(name)
+                self.providers.add(name)
             case ConversationForgotten(conversation_id=forgotten):
-                conversations.add(forgotten)
-                messages_in.add(forgotten)
-                settings.add(PROBES)
-                passages = learned = True
+                self.conversations.add(forgotten)
+                self.messages_in.add(forgotten)
+                self.settings.add(PROBES)
+                self.passages = self.learned = True
             case FactForgotten() | MemoryForgotten():
-                passages = learned = True
+                self.passages = self.learned = True
             case FactPut() | MemoryPut() | CoreMemoryPut() | FeedbackPut():
-                learned = True
+                self.learned = True
             case SpendAdded():
-                spend = True
-            case _:
-                pass
-    return Changed(
-        frozenset(conversations), frozenset(messages_in), frozenset(completed),
-        frozenset(exchanges), frozenset(settings), frozenset(providers), passages, learned=learned,
-        spend=spend,
-    )  # fmt: skip
+                self.spend = True
+
+    def _add_edit(self, edit: ConversationEdited) -> None:
+        self.conversations.add(edit.conversation_id)
+        if edit.title is not None:
+            self.passages = True  # the index holds it with each of them
+        if edit.deleted_at is not None or edit.private is not None or edit.restored:
+            self.passages = self.learned = True  # facts that it had ended hold, or no more
+        if edit.visible_leaf_id is not None:
+            self.messages_in.add(edit.conversation_id)
+
+    def all(self) -> Changed:
+        return Changed(
+            frozenset(self.conversations), frozenset(self.messages_in), frozenset(self.turns_completed),
+            frozenset(self.exchanges), frozenset(self.settings), frozenset(self.providers),
+            self.passages, learned=self.learned, spend=self.spend,
+        )  # fmt: skip
