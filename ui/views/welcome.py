@@ -20,6 +20,7 @@ _FIRST_WORDS = (
     "about. Start by bringing what you already have."
 )
 _LATER_WORDS = "Write below, or press Ctrl+K to find what was said before."
+_CARD_PX = 620
 _ROW_PX = 480  # narrower than that the buttons stand below each other
 
 
@@ -72,20 +73,7 @@ class Welcome(QScrollArea):
             card.addWidget(part)
         card.addLayout(others)
         card.addWidget(self._hint)
-        holder = QWidget(self)
-        holder.setLayout(card)
-        holder.setMaximumWidth(620)
-        page = QWidget(self)
-        outer = QVBoxLayout(page)
-        outer.addStretch(1)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(holder, 8)
-        row.addStretch(1)
-        outer.addLayout(row)
-        outer.addStretch(2)
-        self.setWidget(page)
-        page.setAutoFillBackground(False)  # it stands on the window's ground
+        self._center(card)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -98,6 +86,22 @@ class Welcome(QScrollArea):
         for part in (self.drop_zone, self.sample, self._hint):
             part.setVisible(is_newcomer)
         self.more.setVisible(not is_newcomer)
+
+    def _center(self, card: QVBoxLayout) -> None:
+        holder = QWidget(self)
+        holder.setLayout(card)
+        holder.setMaximumWidth(_CARD_PX)
+        page = QWidget(self)
+        outer = QVBoxLayout(page)
+        outer.addStretch(1)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(holder, 8)
+        row.addStretch(1)
+        outer.addLayout(row)
+        outer.addStretch(2)
+        self.setWidget(page)
+        page.setAutoFillBackground(False)  # it stands on the window's ground
 
     # Qt overrides
 

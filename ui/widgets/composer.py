@@ -69,19 +69,8 @@ class Composer(QWidget):
         self._is_command: Callable[[str], bool] = lambda _: False
         self._complete: Callable[[str], Completion] | None = None
         self._is_completion_refused = False
-        self._editing = QFrame(self)
-        self._editing.setProperty("panel", "card")
-        note = QLabel("Editing an earlier message: what follows it stays on another branch.", self)
-        note.setWordWrap(True)
-        note.setProperty("tone", "small")
-        cancel = QPushButton("Cancel", self)
-        cancel.setProperty("kind", "quiet")
-        cancel.clicked.connect(self.cancel_edit)
-        line = QHBoxLayout(self._editing)
-        line.setContentsMargins(10, 2, 4, 2)
-        line.addWidget(note, 1)
-        line.addWidget(cancel)
-        self._editing.hide()
+        self._editing = _EditingNote(self)
+        self._editing.cancelled.connect(self.cancel_edit)
         row = QHBoxLayout()
         row.addWidget(self.box, 1)
         row.addWidget(side, 0, Qt.AlignmentFlag.AlignBottom)
@@ -283,3 +272,28 @@ class _GrowingBox(QPlainTextEdit):
             self.escaped.emit()
             return
         super().keyPressEvent(event)
+
+
+class _EditingNote(QFrame):
+    """Says that an earlier message is being edited; hidden at first.
+
+    Signals:
+        cancelled: It should stay as it is.
+    """
+
+    cancelled = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setProperty("panel", "card")
+        note = QLabel("Editing an earlier message: what follows it stays on another branch.", self)
+        note.setWordWrap(True)
+        note.setProperty("tone", "small")
+        cancel = QPushButton("Cancel", self)
+        cancel.setProperty("kind", "quiet")
+        cancel.clicked.connect(self.cancelled)
+        line = QHBoxLayout(self)
+        line.setContentsMargins(10, 2, 4, 2)
+        line.addWidget(note, 1)
+        line.addWidget(cancel)
+        self.hide()
