@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QComboBox,
-    QFrame,
-    QGridLayout,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -21,12 +19,17 @@ from app.domain.settings_schema import SETTINGS
 from app.providers.prices import OwnPrice
 from app.workers.background_choice import BackgroundPlan
 from app.workers.background_words import plan_words, sending_words
+from ui.widgets.cards import Card, TableCard
 from ui.widgets.setting_editor import SettingEditor
 
 CAPS = ("spend_cap_daily_usd", "spend_cap_monthly_usd")
 _EXTRACTIVE = "Extractive: the most telling sentences, on this computer, free"
 _SPENT_COLUMNS = ("Worker", "Model", "Today", "This month")
 _PRICE_COLUMNS = ("Model", "Input", "Output", "Cached input")
+_ABOUT_PRICES = (
+    "In US dollars for a million tokens; they win over the bundled list. A server of your own may "
+    "cost 0."
+)
 
 
 class BackgroundPage(QWidget):
@@ -61,7 +64,7 @@ class BackgroundPage(QWidget):
         self.chooser.wanted.connect(self.model_wanted)
         self.chooser.redo.clicked.connect(self.redo_wanted)
         self.caps = [SettingEditor(SETTINGS[key], self) for key in CAPS]
-        self.spent = _TableCard("What was spent this month", _SPENT_COLUMNS, self)
+        self.spent = _WordsTable("What was spent this month", _SPENT_COLUMNS, self, wordy=2)
         self.prices = _PricesCard(self)
         self.prices.entered.connect(self.price_entered)
         self.prices.removed.connect(self.price_removed)
@@ -80,7 +83,7 @@ class BackgroundPage(QWidget):
         self.shown.emit()
 
 
-class _ChooserCard(QFrame):
+class _ChooserCard(Card):
     """Models to choose from; nothing changes before the button is clicked.
 
     Signals:
@@ -91,14 +94,10 @@ class _ChooserCard(QFrame):
     wanted = Signal(str)
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setProperty("panel", "card")
-        self.setAccessibleName("Who does background work")
+        super().__init__("Who does background work", parent)
         self._in_force = ""
         self._waits = False
-        title = QLabel("Who does background work", self)
-        title.setProperty("tone", "heading")
-        self.state = QLabel(self, wordWrap=True)
+        self.state = self.line()
         self.box = QComboBox(self)
         self.box.setEditable(True)
         self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -108,11 +107,9 @@ class _ChooserCard(QFrame):
         line = self.box.lineEdit()
         assert line is not None
         line.editingFinished.connect(self._on_box_activated)
-        self.words = QLabel(self, wordWrap=True)
-        self.words.setProperty("tone", "muted")
+        self.column.addWidget(self.box)
+        self.words, self.error = self.line("muted"), self.line("error")
         self.words.hide()
-        self.error = QLabel(self, wordWrap=True)
-        self.error.setProperty("tone", "error")
         self.error.hide()
         self.use = QPushButton("Use for background work", self)
         self.use.setProperty("kind", "primary")
@@ -126,11 +123,7 @@ class _ChooserCard(QFrame):
         self.redo.setAutoDefault(False)
         deeds.addWidget(self.redo)
         deeds.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 12, 14, 12)
-        for part in (title, self.state, self.box, self.words, self.error):
-            column.addWidget(part)
-        column.addLayout(deeds)
+        self.column.addLayout(deeds)
         self.show_state("", waits=False)
 
     @property
@@ -201,51 +194,18 @@ class _ChooserCard(QFrame):
         self.wanted.emit(self.value)
 
 
-class _TableCard(QFrame):
-    """Rows of words under their heads."""
-
-    def __init__(self, title: str, columns: Sequence[str], parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setProperty("panel", "card")
-        self.setAccessibleName(title)
-        self._columns = columns
-        head = QLabel(title, self)
-        head.setProperty("tone", "heading")
-        self.grid = QGridLayout()
-        self.grid.setHorizontalSpacing(12)
-        self.grid.setColumnStretch(0, 1)
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(14, 12, 14, 12)
-        self.column.addWidget(head)
-        self.column.addLayout(self.grid)
+class _WordsTable(TableCard):
+    """A table whose rows are words, one for each column."""
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Show rows, each as many words as there are columns."""
-        while (item := self.grid.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
-        if not rows:
-            self.grid.addWidget(QLabel("Nothing.", self), 0, 0)
-            return
-        for column, name in enumerate(self._columns):
-            head = self._cell(0, column, name)
-            head.setProperty("tone", "small")
+        self.begin(empty="" if rows else "Nothing.")
         for number, row in enumerate(rows, start=1):
             for column, words in enumerate(row):
-                cell = self._cell(number, column, words)
-                cell.setAccessibleName(f"{self._columns[column]} of {row[0]}: {words}")
-
-    def _cell(self, row: int, column: int, words: str) -> QLabel:
-        label = QLabel(words, self, wordWrap=column == 0)
-        is_number = self._columns[column] not in ("Worker", "Model")
-        side = Qt.AlignmentFlag.AlignRight if is_number else Qt.AlignmentFlag.AlignLeft
-        label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-        self.grid.addWidget(label, row, column)
-        return label
+                self.name_cell(self.cell(number, column, words), column, row[0])
 
 
-class _PricesCard(_TableCard):
+class _PricesCard(_WordsTable):
     """The user's own prices, and a form for one.
 
     Signals:
@@ -256,15 +216,7 @@ class _PricesCard(_TableCard):
     removed = Signal(str)
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__("Your own prices", _PRICE_COLUMNS, parent)
-        words = QLabel(
-            "In US dollars for a million tokens; they win over the bundled list. A server of your "
-            "own may cost 0.",
-            self,
-            wordWrap=True,
-        )
-        words.setProperty("tone", "small")
-        self.column.insertWidget(1, words)
+        super().__init__("Your own prices", _PRICE_COLUMNS, parent, about=_ABOUT_PRICES)
         self.fields = [QLineEdit(self) for _ in _PRICE_COLUMNS]
         form = QHBoxLayout()
         for field, name in zip(self.fields, _PRICE_COLUMNS, strict=True):
@@ -275,11 +227,9 @@ class _PricesCard(_TableCard):
         self.save.setAutoDefault(False)
         self.save.clicked.connect(self._on_save_clicked)
         form.addWidget(self.save)
-        self.error = QLabel(self, wordWrap=True)
-        self.error.setProperty("tone", "error")
-        self.error.hide()
         self.column.addLayout(form)
-        self.column.addWidget(self.error)
+        self.error = self.line("error")
+        self.error.hide()
 
     def show_prices(self, prices: Mapping[str, OwnPrice]) -> None:
         """Show the table; each row has a button that removes it."""

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QComboBox,
-    QFrame,
-    QGridLayout,
     QHBoxLayout,
     QLabel,
     QProgressBar,
@@ -18,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.spaces import SpaceRow, SpacesState, SpaceUse, SwitchPlan
 from app.workers.wording import estimate_words, percent_words, size_words
+from ui.widgets.cards import Card, TableCard
 
 _STEPS = 1000
 _USES = {
@@ -26,6 +25,10 @@ _USES = {
     SpaceUse.KEPT: "kept",
 }
 _COLUMNS = ("Embedder", "Passages", "Share", "Size")
+_ABOUT_SPACES = (
+    "Vectors of an embedder that is no longer in use are kept: going back to it is immediate and "
+    "costs nothing."
+)
 
 
 class EmbedderPage(QWidget):
@@ -87,32 +90,25 @@ class EmbedderPage(QWidget):
         self.chooser.show_error(words)
 
 
-class _StateCard(QFrame):
+class _StateCard(Card):
     """Which embedder is in force, how far it is, and what keeps it from answering."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setProperty("panel", "card")
-        self.setAccessibleName("The embedder in use")
-        self.title = QLabel(self, wordWrap=True)
-        self.title.setProperty("tone", "heading")
-        self.words = QLabel(self, wordWrap=True)
+        super().__init__("The embedder in use", parent, title="")
+        self.title.setWordWrap(True)
+        self.words = self.line()
         self.bar = QProgressBar(self)
         self.bar.setRange(0, _STEPS)
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName("How much is embedded")
-        self.problem = QLabel(self, wordWrap=True)
-        self.problem.setProperty("tone", "warning")
+        self.column.addWidget(self.bar)
+        self.problem = self.line("warning")
         self.problem.hide()
         self.redo = QPushButton("Embed everything again\u2026", self)
         row = QHBoxLayout()
         row.addWidget(self.redo)
         row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 12, 14, 12)
-        for part in (self.title, self.words, self.bar, self.problem):
-            column.addWidget(part)
-        column.addLayout(row)
+        self.column.addLayout(row)
 
     def show_state(self, state: SpacesState) -> None:
         self.title.setText(_capital(state.chosen_words))
@@ -123,7 +119,7 @@ class _StateCard(QFrame):
         self.problem.setVisible(bool(state.problem))
 
 
-class _ChooserCard(QFrame):
+class _ChooserCard(Card):
     """Embedders to choose from; nothing changes before the button is clicked.
 
     Signals:
@@ -134,12 +130,8 @@ class _ChooserCard(QFrame):
     switch_wanted = Signal(str)
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setProperty("panel", "card")
-        self.setAccessibleName("Another embedder")
+        super().__init__("Another embedder", parent, title="Use another embedder")
         self._in_force = ""
-        title = QLabel("Use another embedder", self)
-        title.setProperty("tone", "heading")
         self.box = QComboBox(self)
         self.box.setAccessibleName("Embedder")
         self.box.setSizeAdjustPolicy(
@@ -149,29 +141,21 @@ class _ChooserCard(QFrame):
         self.box.activated.connect(self._on_box_activated)
         self.folder = QPushButton("ONNX folder\u2026", self)
         self.folder.setToolTip("A folder with model.onnx, tokenizer.json and config.json")
-        self.words = QLabel(self, wordWrap=True)
-        self.words.setProperty("tone", "muted")
+        row = QHBoxLayout()
+        row.addWidget(self.box, 1)
+        row.addWidget(self.folder)
+        self.column.addLayout(row)
+        self.words, self.error = self.line("muted"), self.line("error")
         self.words.hide()
-        self.error = QLabel(self, wordWrap=True)
-        self.error.setProperty("tone", "error")
         self.error.hide()
         self.switch = QPushButton("Use this embedder", self)
         self.switch.setProperty("kind", "primary")
         self.switch.setEnabled(False)
         self.switch.clicked.connect(self._on_switch_clicked)
-        row = QHBoxLayout()
-        row.addWidget(self.box, 1)
-        row.addWidget(self.folder)
         deeds = QHBoxLayout()
         deeds.addWidget(self.switch)
         deeds.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 12, 14, 12)
-        column.addWidget(title)
-        column.addLayout(row)
-        column.addWidget(self.words)
-        column.addWidget(self.error)
-        column.addLayout(deeds)
+        self.column.addLayout(deeds)
 
     @property
     def value(self) -> str:
@@ -226,7 +210,7 @@ class _ChooserCard(QFrame):
         self.switch_wanted.emit(self.value)
 
 
-class _SpacesCard(QFrame):
+class _SpacesCard(TableCard):
     """The spaces that hold vectors, a line each.
 
     Signals:
@@ -236,63 +220,29 @@ class _SpacesCard(QFrame):
     deletion_requested = Signal(str, str)
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setProperty("panel", "card")
-        self.setAccessibleName("What is embedded")
+        super().__init__("What is embedded", _COLUMNS, parent, about=_ABOUT_SPACES)
         self._shown: Sequence[SpaceRow] | None = None
-        title = QLabel("What is embedded", self)
-        title.setProperty("tone", "heading")
-        words = QLabel(
-            "Vectors of an embedder that is no longer in use are kept: going back to it is "
-            "immediate and costs nothing.",
-            self,
-            wordWrap=True,
-        )
-        words.setProperty("tone", "small")
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(12)
-        self._grid.setColumnStretch(0, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 12, 14, 12)
-        column.addWidget(title)
-        column.addWidget(words)
-        column.addLayout(self._grid)
 
     def show_rows(self, rows: Sequence[SpaceRow]) -> None:
         if rows == self._shown:
             return
         self._shown = tuple(rows)
-        while (item := self._grid.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
-        if not rows:
-            self._grid.addWidget(QLabel("Nothing yet.", self), 0, 0)
-            return
-        for column, name in enumerate(_COLUMNS):
-            head = QLabel(name, self)
-            head.setProperty("tone", "small")
-            head.setAlignment(_side(column))
-            self._grid.addWidget(head, 0, column)
+        self.begin(empty="" if rows else "Nothing yet.")
         for number, row in enumerate(rows, start=1):
             self._add_row(number, row)
 
     def _add_row(self, number: int, row: SpaceRow) -> None:
-        name = QLabel(f"{_capital(row.model)} \N{MIDDLE DOT} {_USES[row.use]}", self, wordWrap=True)
+        name = self.cell(number, 0, f"{_capital(row.model)} \N{MIDDLE DOT} {_USES[row.use]}")
         name.setToolTip(row.name)
-        self._grid.addWidget(name, number, 0)
         values = (f"{row.passages:,}", percent_words(row.share), size_words(row.size_bytes))
         for column, words in enumerate(values, start=1):
-            label = QLabel(words, self)
-            label.setAlignment(_side(column))
-            label.setAccessibleName(f"{_COLUMNS[column]} of {row.model}: {words}")
-            self._grid.addWidget(label, number, column)
+            self.name_cell(self.cell(number, column, words), column, row.model)
         if row.use is SpaceUse.KEPT:
             delete = QPushButton("Delete\u2026", self)
             delete.setProperty("kind", "danger")
             delete.setAccessibleName(f"Delete the vectors of {row.model}")
             delete.clicked.connect(partial(self.deletion_requested.emit, row.name, row.model))
-            self._grid.addWidget(delete, number, len(_COLUMNS))
+            self.grid.addWidget(delete, number, len(_COLUMNS))
 
 
 def plan_words(plan: SwitchPlan) -> str:
@@ -335,8 +285,3 @@ def _state_words(state: SpacesState) -> str:
 
 def _capital(words: str) -> str:
     return words[:1].upper() + words[1:] if words.startswith("the ") else words
-
-
-def _side(column: int) -> Qt.AlignmentFlag:
-    side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft
-    return side | Qt.AlignmentFlag.AlignVCenter
