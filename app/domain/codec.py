@@ -7,7 +7,7 @@ ignored and missing ones take their default, so that old and new programs read e
 import json
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _TAG = "_"
+_AT_ONCE = 200
 
 
 class UnknownType(ValueError):
@@ -27,12 +28,52 @@ def dumps(value: object) -> str:
     return _ENCODER.encode(value)
 
 
+def pieces(values: tuple[object, ...]) -> Iterator[str]:
+    """Yield what joined is `dumps(values)`; long lists, here and right in values, in many pieces.
+
+    Both a call of the encoder and joining keep the interpreter's lock to their end: 44 and 60 ms
+    for the 20,000 messages of a long conversation.
+    """
+    yield "["
+    for start in range(0, len(values), _AT_ONCE):
+        if start:
+            yield ","
+        some = values[start : start + _AT_ONCE]
+        if any(map(_holds_long, some)):
+            for place, each in enumerate(some):
+                if place:
+                    yield ","
+                yield from _pieces_of_fields(each) if _holds_long(each) else (dumps(each),)
+        else:
+            yield _ENCODER.encode(some)[1:-1]
+    yield "]"
+
+
 def loads(annotation: type[T] | Any, text: str) -> T:
     """Return the value of type `annotation` that `text` holds.
 
     Raises ValueError when it does not fit, UnknownType when a later version may have written it.
     """
     return typing.cast(T, from_plain(annotation, json.loads(text)))
+
+
+def _holds_long(value: object) -> bool:
+    if not is_dataclass(value):
+        return False
+    for name, _ in _defaults(value.__class__):
+        held = getattr(value, name)
+        if isinstance(held, tuple) and len(held) > _AT_ONCE:
+            return True
+    return False
+
+
+def _pieces_of_fields(value: object) -> Iterator[str]:
+    before = "{"
+    for name, held in _shallow(value).items():
+        yield f"{before}{_ENCODER.encode(name)}:"
+        yield from pieces(held) if isinstance(held, tuple) else (_ENCODER.encode(held),)
+        before = ","
+    yield "}"
 
 
 def _shallow(value: object) -> Any:

@@ -35,9 +35,10 @@ class Journal:
         self._size_bytes = 0
         self._is_longer = False  # a cut that the disk refused; it comes before anything else
 
-    def append(self, payloads: Sequence[str]) -> list[int]:
+    def append(self, payloads: Sequence[str | tuple[str, ...]]) -> list[int]:
         """Make records durable, in order, with one fsync; return their positions.
 
+        The text of a record may come in pieces, so that a long one is nowhere handled at once.
         Raises DiskFull, ReadOnlyStorage or StorageError; then none of them counts and the file is
         as before.
         """
@@ -206,9 +207,9 @@ def segments(folder: Path) -> list[tuple[int, Path]]:
     )
 
 
-def _frame(position: int, payload: str) -> bytes:
+def _frame(position: int, payload: str | tuple[str, ...]) -> bytes:
     try:
-        return frame(position, payload)
+        return frame(position, *((payload,) if isinstance(payload, str) else payload))
     except UnicodeEncodeError:
         raise
     except ValueError as error:

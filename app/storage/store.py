@@ -7,7 +7,7 @@ Opening, with all that can be wrong, is `app.storage.recovery`.
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from app.storage.leaving import Leaving, conversations_leaving, learned_leaving
 from app.system.paths import DataPaths, fsync_folder
 
 T = TypeVar("T")
+Applied = tuple[int, tuple[Change, ...]]
 _log = logging.getLogger(__name__)
 _BATCH_LIMIT = 200
 _BATCH_LIMIT_BYTES = 16 << 20
@@ -37,9 +38,14 @@ class _Write:
 
     future: "Future[Any]"
     changes: tuple[Change, ...] = ()
-    payload: str = ""
+    payload: tuple[str, ...] = ()
     applies: bool = True
     work: Callable[[], Any] | None = None
+
+    @property
+    def size_chars(self) -> int:
+        """How long the payload is."""
+        return sum(map(len, self.payload))
 
     @property
     def stands_alone(self) -> bool:
@@ -60,6 +66,7 @@ class Store:
         ids: Allocates ids for what is about to be committed.
         notices: What recovery did at start, in words for the user; empty after a clean start.
         backing_up: Held while a backup is made or the file is rewritten.
+        give_way: Called on the writer thread before each record is applied; it may rest.
     """
 
     paths: DataPaths
@@ -70,6 +77,7 @@ class Store:
     ids: IdAllocator
     notices: tuple[str, ...] = ()
     backing_up: "threading.Lock" = field(default_factory=threading.Lock)
+    give_way: Callable[[], None] = lambda: None
     _queue: "queue.SimpleQueue[_Write | None]" = field(default_factory=queue.SimpleQueue)
     _listeners: list[ChangeListener] = field(default_factory=list)
     _thread: threading.Thread | None = None
@@ -92,7 +100,7 @@ class Store:
         It cannot be cancelled. Raises (through the future) DiskFull, ReadOnlyStorage or
         StorageError; then nothing of them was saved.
         """
-        return self._submit(_Write(Future(), changes, codec.dumps(changes)))
+        return self._submit(_Write(Future(), changes, _text(changes)))
 
     def save(self, *changes: Change) -> Changed:
         """Like `commit`, but wait for it. Blocking."""
@@ -100,7 +108,7 @@ class Store:
 
     def journal_only(self, *changes: Change) -> "Future[Changed]":
         """Make changes durable that only recovery will read (`ReplyGrew`)."""
-        return self._submit(_Write(Future(), changes, codec.dumps(changes), applies=False))
+        return self._submit(_Write(Future(), changes, _text(changes), applies=False))
 
     def write_derived(
         self, work: Callable[[Connection], T], news: Changed | None = None
@@ -126,7 +134,7 @@ class Store:
 
     def commit_now(self, *changes: Change) -> Changed:
         """Like `save`, for work that is on the writer thread already (`on_writer`)."""
-        write = _Write(Future(), changes, codec.dumps(changes))
+        write = _Write(Future(), changes, _text(changes))
         self._commit_batch([write])
         changed: Changed = write.future.result()
         return changed
@@ -211,7 +219,7 @@ class Store:
 
     def _gather(self, first: _Write) -> tuple[list[_Write], _Write | None, bool]:
         """Take more commits that wait already: one fsync and one transaction serve them all."""
-        batch, size = [first], len(first.payload)
+        batch, size = [first], first.size_chars
         while len(batch) < _BATCH_LIMIT and size < _BATCH_LIMIT_BYTES and not first.stands_alone:
             try:
                 following = self._queue.get_nowait()
@@ -222,7 +230,7 @@ class Store:
             if following.work is not None or following.stands_alone:
                 return batch, following, False
             batch.append(following)
-            size += len(following.payload)
+            size += following.size_chars
         return batch, None, False
 
     def _commit_batch(self, batch: list[_Write]) -> None:
@@ -247,7 +255,7 @@ class Store:
         for write in batch:
             kept = self._gone.without(write.changes)
             if kept != write.changes:
-                write.changes, write.payload = kept, codec.dumps(kept)
+                write.changes, write.payload = kept, _text(kept)
 
     def _write_batch(self, batch: list[_Write]) -> None:
         leaving = self._leaving([change for write in batch for change in write.changes])
@@ -262,13 +270,21 @@ class Store:
             return
         self._dirty = True
         try:
-            self.database.write(lambda connection: apply_records(connection, records))
+            self.database.write(
+                lambda connection: apply_records(connection, self._politely(records))
+            )
         except BaseException:
             # The commit may have come through before the instance failed: then it counts.
             if not self._is_applied(records[-1][0]):
                 self.journal.rewind(mark)
                 raise
         self._gone.add(leaving)
+
+    def _politely(self, records: Iterable[Applied]) -> Iterator[Applied]:
+        """Yield records, giving way before each."""
+        for record in records:
+            self.give_way()
+            yield record
 
     def _leaving(self, changes: list[Change]) -> list[Leaving]:
         """Return what the changes forget, read while it is there."""
@@ -306,6 +322,11 @@ class Store:
                 listener(changed)
             except Exception:  # noqa: BLE001 - what was committed stays committed
                 _log.exception("a listener failed")
+
+
+def _text(changes: tuple[Change, ...]) -> tuple[str, ...]:
+    """Return the text of a record, in pieces."""
+    return tuple(codec.pieces(changes))
 
 
 def _settle(write: _Write, work: Callable[[], Any]) -> None:

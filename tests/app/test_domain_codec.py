@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain import codec
-from app.domain.changes import Change, SettingPut, SummaryPut
+from app.domain.changes import Change, MessagesAdded, SettingPut, SummaryPut
 from app.domain.conversations import Block, Exchange, Message, Role, Text, ToolResult
-from app.domain.ids import ConversationId
+from app.domain.ids import ConversationId, MessageId
 from app.domain.usage import Usage
 from tests.fakes.values import values
 
@@ -32,6 +32,26 @@ def test_every_change_comes_back_the_same(changes: tuple[Change, ...]) -> None:
     text = codec.dumps(changes)
     assert codec.loads(tuple[Change, ...], text) == changes
     assert codec.dumps(codec.loads(tuple[Change, ...], text)) == text
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 200])
+@given(changes=st.lists(values(Change), max_size=6).map(tuple))
+def test_pieces_are_the_text_however_short_they_are(
+    at_once: int, changes: tuple[Change, ...]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "_AT_ONCE", at_once)
+        assert "".join(codec.pieces(changes)) == codec.dumps(changes)
+
+
+def test_no_piece_of_a_long_conversation_is_long() -> None:
+    messages = tuple(
+        Message(MessageId(each), "uid", ConversationId(1), None, Role.USER, (Text("words"),), AT)
+        for each in range(5_000)
+    )
+    pieces = list(codec.pieces((MessagesAdded(messages), SettingPut("theme", None))))
+    assert "".join(pieces) == codec.dumps((MessagesAdded(messages), SettingPut("theme", None)))
+    assert max(map(len, pieces)) < 50_000
 
 
 @pytest.mark.parametrize("kind", [Message, Exchange, Usage, tuple[Block, ...]])

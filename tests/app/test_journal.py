@@ -66,6 +66,15 @@ def test_what_is_appended_is_read_again_in_order(journal: Journal, folder: Path)
     assert [r.position for r in JournalReader(folder, 0, UID)] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("times", [1, 100_000])
+def test_a_text_in_pieces_is_kept_like_one_that_is_whole(
+    times: int, journal: Journal, folder: Path
+) -> None:
+    pieces = ("one, ", "zwölf, ", "文字, ", "a word " * times)
+    journal.append([pieces, "".join(pieces)])
+    assert read(folder) == ["".join(pieces)] * 2
+
+
 def test_nothing_is_appended_by_an_empty_list(journal: Journal, folder: Path) -> None:
     assert journal.append([]) == []
     assert journal.append(["one"]) == [1]
