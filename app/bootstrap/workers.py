@@ -36,6 +36,7 @@ def wire_workers(
     model = BackgroundModel(store, settings, registry, prices, guard=guard)
     undo.callback(model.close)
     board = WorkerBoard(store, settings, embedder=memory.embedders.active, model=model, guard=guard)
+    store.give_way = memory.index_sync.give_way = board.courtesy.step_aside
     load = BackgroundLoad(store, settings)
     attempts = [Attempts(store, name) for name in ASKING]
     background = BackgroundChoice(settings, registry, prices, load.all(), attempts)

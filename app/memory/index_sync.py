@@ -7,9 +7,10 @@ the next start goes on from where it stands, and an index that is missing or dam
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from app.domain.errors import KnownError
+from app.domain.passages import PassageText
 from app.domain.ports import TextIndex
 from app.memory.following import Follower
 from app.storage.passages import Passages
@@ -33,6 +34,7 @@ class IndexSync:
     Attributes:
         covered_share: The share (0-1) of passages that search can find, without the manual's, which
             are no history; 1.0 when in step.
+        give_way: Called on the thread at work before each passage; it may rest.
     """
 
     def __init__(self, store: Store, index: TextIndex) -> None:
@@ -45,6 +47,7 @@ class IndexSync:
         self._is_counted = False
         self._made_at = 0  # what was forgotten up to this position of the journal is not in it
         self.covered_share = self._share()
+        self.give_way: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Catch up in the background, now and after every change; safe to call twice."""
@@ -149,7 +152,7 @@ class IndexSync:
                     self._index.remove(work.removed)
                 if work.added:
                     affected = self._passages.with_turns_before(work.added)
-                    self._index.put(self._passages.texts(affected))
+                    self._index.put(self._politely(self._passages.texts(affected)))
                 written += len(work.added) + len(work.removed)
                 done, is_last = work.position, work.is_last
             is_due = is_last or time.monotonic() - committed_at > _COMMIT_EVERY_S
@@ -160,3 +163,9 @@ class IndexSync:
                 self.covered_share = self._share()
             if is_last:
                 return True
+
+    def _politely(self, texts: Iterable[PassageText]) -> Iterator[PassageText]:
+        """Yield texts, giving way before each."""
+        for text in texts:
+            self.give_way()
+            yield text

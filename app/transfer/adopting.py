@@ -1,6 +1,6 @@
 """A foreign conversation becomes ours: ids, turns, passages, tags, summaries, origins."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
@@ -73,8 +73,12 @@ class Written:
 class Adoption:
     """Stores imported conversations, a batch at a time. Blocking."""
 
-    def __init__(self, store: Store, *, dry_run: bool = False) -> None:
+    def __init__(
+        self, store: Store, give_way: Callable[[], None] = lambda: None, *, dry_run: bool = False
+    ) -> None:
+        """`give_way` is called after some milliseconds of work; it may rest."""
         self._store = store
+        self._give_way = give_way
         self._dry_run = dry_run
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
@@ -87,6 +91,7 @@ class Adoption:
         known = find_present(self._store, batch)
         written = Written()
         for found in batch:
+            self._give_way()
             here = known.get(key_of(found))
             changes, adopted = self._new(found) if here is None else self._grown(found, here)
             saved = self._store.commit(*changes) if changes and not self._dry_run else None
@@ -187,6 +192,7 @@ class Adoption:
         messages: list[Message] = []
         at = begun
         for each, message_id in zip(wanted, self._store.ids.messages(len(wanted)), strict=True):
+            self._give_way()
             at = each.created_at or at
             places[each.source_id] = message_id
             messages.append(
@@ -213,6 +219,7 @@ class Adoption:
         for exchange in exchanges:
             if grown:
                 replaced += self._passages.of_source(PassageKind.TURN, exchange.id)
+            self._give_way()
             own = [by_id[each] for each in exchange.message_ids]
             passage = turn_passage(self._store.ids.passage(), exchange, own)
             if passage is not None:

@@ -34,6 +34,10 @@ def _never() -> bool:
     return False
 
 
+def _at_once() -> None:
+    return None
+
+
 def _unheard(_progress: ImportProgress) -> None:
     return None
 
@@ -44,12 +48,13 @@ def import_files(
     *,
     cancelled: Callable[[], bool] = _never,
     on_progress: Callable[[ImportProgress], None] = _unheard,
+    give_way: Callable[[], None] = _at_once,
     dry_run: bool = False,
 ) -> ImportReport:
     """Import exports, one after the other; return what came of it.
 
     Each conversation is durable once it is counted. `on_progress` is called on this thread, after
-    every batch. A `dry_run` reads and counts, and stores nothing. Blocking. Raises NotFound for a
+    every batch, `give_way` after some milliseconds of work: it may rest. A `dry_run` reads and counts, and stores nothing. Blocking. Raises NotFound for a
     path that is not there, before anything is stored; ImportRefused when nothing could be taken;
     StorageError, and then what was stored before it stays.
     """
@@ -57,7 +62,7 @@ def import_files(
         _look_for(path)
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
-    run = _Run(store, Adoption(store, dry_run=dry_run), on_progress)
+    run = _Run(store, Adoption(store, give_way, dry_run=dry_run), on_progress, give_way)
     facts = None if dry_run else FactAdoption(store)
     refusals: list[ImportRefused] = []
     is_cancelled = False
@@ -157,13 +162,18 @@ class _Run:
     """
 
     def __init__(
-        self, store: Store, adoption: Adoption, on_progress: Callable[[ImportProgress], None]
+        self,
+        store: Store,
+        adoption: Adoption,
+        on_progress: Callable[[ImportProgress], None],
+        give_way: Callable[[], None],
     ) -> None:
         self.tally = _Tally()
         self.facts: list[CarriedFact] = []
         self._store = store
         self._adoption = adoption
         self._on_progress = on_progress
+        self._give_way = give_way
         self._writing: Written | None = None
         self._folded = 0
 
@@ -176,8 +186,10 @@ class _Run:
 
         def on_bytes(read: int, total: int) -> None:
             self.tally.bytes_read, self.tally.bytes_total = before + read, before + total
+            self._give_way()
 
         for found in read_export(path, cancelled=cancelled, on_bytes=on_bytes):
+            self._give_way()
             if isinstance(found, Skipped):
                 self.tally.skipped.append(found)
             else:

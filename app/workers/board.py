@@ -69,6 +69,7 @@ class WorkerBoard:
 
     Attributes:
         embedding: The embedding pipeline; None without `embedder`, which says what to embed with.
+        courtesy: What has workers, and who else keeps the interpreter, give way to the window.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class WorkerBoard:
         self._settings = settings
         self._opened = OpenConversation(SummaryWork(store), settings)
         self._clock = clock or SystemClock()
-        self._courtesy = Courtesy(self._clock)
+        self.courtesy = Courtesy(self._clock)
         self.embedding = embedder and EmbeddingPipeline(store, settings, embedder, guard=guard)
         if jobs is None:
             jobs = (
@@ -190,10 +191,6 @@ class WorkerBoard:
         if left is not None and left != conversation_id:
             self.wake()
 
-    def give_way(self) -> None:
-        """Have workers rest for a moment: the user did something in the window; never waits."""
-        self._courtesy.serve()
-
     def wake(self, names: Collection[WorkerName] | None = None) -> None:
         """Make workers (None: all) look for work at once, blocked ones too; never waits."""
         self._last_wake = object()
@@ -267,7 +264,7 @@ class WorkerBoard:
             spent_since=partial(Spending(self._store).on, job.name),
         )
         worker.on_status = self._tell
-        worker.give_way = self._courtesy.give_way
+        worker.give_way = self.courtesy.give_way
         return worker
 
     def _worker(self, name: WorkerName) -> Worker[Any, Any]:

@@ -283,3 +283,10 @@ def _cut(folder: Path, share: float) -> Path:
     path = write_chatgpt_export(folder / "cut.json", Shape(20, 2, 5))
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
     return path
+
+
+def test_an_import_gives_way_between_its_messages(store: Store, tmp_path: Path) -> None:
+    path, rests = tmp_path / "c.json", list[int]()
+    write_chatgpt_export(path, Shape(1, turns=200, words=3))
+    import_files(store, [path], give_way=lambda: rests.append(1))
+    assert len(rests) > 400

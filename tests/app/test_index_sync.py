@@ -79,6 +79,16 @@ def test_what_was_written_is_found_after_catching_up(store: Store, sync_of: Sync
     assert (index.finds("sourdough"), sync.covered_share) == (1, 1.0)
 
 
+def test_it_gives_way_before_each_passage(store: Store, sync_of: SyncOf) -> None:
+    sync, index = sync_of(store)
+    told(store, "one")
+    told(store, "two")
+    at = list[int]()
+    sync.give_way = lambda: at.append(index.put_count)
+    sync.catch_up()
+    assert at == [0, 0]  # this index counts what it was given once it has it all
+
+
 def test_only_what_is_new_is_put(store: Store, sync_of: SyncOf) -> None:
     sync, index = sync_of(store)
     told(store, "one")

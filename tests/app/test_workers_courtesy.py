@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.domain.changes import SettingPut
 from app.storage.attempts import Attempts
 from app.storage.store import Store
 from app.workers.courtesy import Courtesy
@@ -57,3 +58,58 @@ def test_a_rest_ends_when_the_worker_is_stopped() -> None:
     stop.set()
     courtesy.give_way(stop)
     assert clock.monotonic() == 0.0
+
+
+def late(courtesy: Courtesy, clock: JumpingClock, passed_s: float) -> float:
+    """How long somebody at work rests, in seconds, when that much time has passed."""
+    clock.pass_s(passed_s)
+    began = clock.monotonic()
+    courtesy.step_aside()
+    return clock.monotonic() - began
+
+
+def test_who_is_at_work_asks_the_window_now_and_then_and_goes_on() -> None:
+    clock, asked = JumpingClock(), list[float]()
+    courtesy = Courtesy(clock)
+    courtesy.step_aside()
+
+    def ask() -> None:
+        asked.append(clock.monotonic())
+        courtesy.answer()
+
+    courtesy.ask_window = ask
+    for _ in range(100):
+        assert late(courtesy, clock, 0.001) == 0.0
+    assert 15 <= len(asked) <= 20
+
+
+def test_who_is_at_work_rests_while_the_window_is_late_but_not_for_long() -> None:
+    clock, asked = JumpingClock(), list[int]()
+    courtesy = Courtesy(clock)
+    courtesy.ask_window = lambda: asked.append(1)
+    assert late(courtesy, clock, 0.001) == 0.0
+    assert late(courtesy, clock, 0.001) == 0.0, "it may still answer in time"
+    assert late(courtesy, clock, 0.004) == pytest.approx(0.1, abs=0.005)
+    assert late(courtesy, clock, 5.0) == 0.0, "nobody stands still with a window that hangs"
+    courtesy.answer()
+    assert late(courtesy, clock, 0.001) == 0.0
+    assert len(asked) == 2
+
+
+def test_an_answer_ends_the_rest() -> None:
+    clock = JumpingClock()
+    courtesy = Courtesy(clock)
+    courtesy.ask_window = lambda: None
+    courtesy.step_aside()
+    waits = clock.wait
+    clock.wait = lambda event, timeout_s: courtesy.answer() or waits(event, timeout_s)  # type: ignore[func-returns-value,method-assign]
+    assert late(courtesy, clock, 0.01) == 0.0
+    assert late(courtesy, clock, 0.01) == 0.0, "it asked anew"
+
+
+def test_the_writer_gives_way_before_each_record(store: Store) -> None:
+    rests = list[int]()
+    store.give_way = lambda: rests.append(1)
+    for number in range(3):
+        store.save(SettingPut("theme", f'"{number}"'))
+    assert len(rests) == 3

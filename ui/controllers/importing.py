@@ -97,6 +97,7 @@ class ImportController(QObject):
                     paths,
                     cancelled=cancelled.is_set,
                     on_progress=self._take_progress,
+                    give_way=self._services.workers.courtesy.step_aside,
                 )
             )
         except KnownError as error:

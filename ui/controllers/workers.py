@@ -44,6 +44,8 @@ class WorkersController(QObject):
         transcript.visible_changed.connect(self._on_window_used)
         window.chat.composer.box.textChanged.connect(self._on_window_used)
         window.sidebar.box.textChanged.connect(self._on_window_used)
+        courtesy = services.workers.courtesy
+        courtesy.ask_window = bridge.on_gui(courtesy.answer)
         self._unsubscribe = services.workers.subscribe(bridge.take_status)
 
     def start(self) -> None:
@@ -61,7 +63,7 @@ class WorkersController(QObject):
         self._on_totals_due()
 
     def _on_window_used(self, *_what: object) -> None:
-        self._services.workers.give_way()
+        self._services.workers.courtesy.serve()
 
     def _on_dashboard_switched(self, name: WorkerName, on: bool) -> None:
         self._bridge.carry_out(self._switch(name, on))
