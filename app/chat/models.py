@@ -24,12 +24,15 @@ from app.system.keys import KeyPlace, KeyStore
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """A provider as screens show it: where it is, where its key comes from, never the key."""
+    """A provider as screens show it: where it is, where its key comes from, never the key.
+
+    A saved key is one that can be removed here: not the environment's.
+    """
 
     config: ProviderConfig
     base_url: str
     key_from: str
-    has_key: bool = False
+    has_saved_key: bool = False
 
 
 class ModelDirectory:
@@ -156,8 +159,9 @@ class ModelDirectory:
             key = self._registry.find_key(config.name)
         except InvalidInput as error:
             return ProviderState(config, config.base_url or "", error.title)
+        is_saved = key is not None and key.place is not KeyPlace.ENVIRONMENT
         return ProviderState(
-            config, base_url, key.place_text if key else "no key", has_key=key is not None
+            config, base_url, key.place_text if key else "no key", has_saved_key=is_saved
         )
 
     def _configured(self) -> list[ProviderConfig]:

@@ -236,6 +236,6 @@ def _card(state: ProviderState) -> ProviderCardContent:
         base_url=state.base_url,
         key_words=f"Key: {state.key_from}",
         key_editable=True,
-        has_key=state.has_key,
+        has_saved_key=state.has_saved_key,
         removable=config.name not in _VENDORS or not config.is_built_in,
     )

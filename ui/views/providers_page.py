@@ -28,7 +28,7 @@ class ProviderCardContent:
     base_url: str
     key_words: str
     key_editable: bool
-    has_key: bool
+    has_saved_key: bool
     removable: bool
 
 
@@ -165,7 +165,7 @@ class ProviderCard(QFrame):
         self.key.setPlaceholderText("API key")
         for part in (self.key, self.save, self.forget):
             part.setVisible(content.key_editable)
-        self.forget.setVisible(content.key_editable and content.has_key)
+        self.forget.setVisible(content.key_editable and content.has_saved_key)
         self.remove.setVisible(content.removable)
 
     def show_outcome(self, words: str, *, ok: bool) -> None:
