@@ -13,6 +13,7 @@ from tests.fakes.loopback_script import text
 from tests.fakes.stored import told
 from tests.fakes.user import User
 from ui.models.previewed import PreviewRow
+from ui.views.memories_dialog import MemoriesDialog
 from ui.views.settings_dialog import SettingsDialog
 
 MODEL = "loop:test-model"
@@ -121,7 +122,7 @@ async def test_changes_are_undone_and_a_thing_found_is_opened(user: User, server
     await user.sees("things found")
     user.click("Recall from other conversations")
     await user.until(lambda: shown(dialog) == [], "nothing brought in")
-    await user.sees("rag_enabled is off")
+    await user.sees("\u201cRecall from other conversations\u201d is off")
     await user.until(lambda: user.button("Undo changes").isEnabled())
     user.click("Undo changes")
     await user.until(lambda: shown(dialog) != [])
@@ -158,9 +159,43 @@ async def test_core_memory_is_edited_compared_and_brought_back(user: User) -> No
     await user.until(lambda: dialog.core.text.toPlainText() == "Lives in Graz.")
     dialog.core.text.setPlainText("word " * 4_000)
     user.click("Save")
-    await user.sees("core_memory_max_tokens allows 500")
+    await user.sees("\u201cBudget of core memory\u201d allows 500", "not saved yet")
     assert await user.ask(lambda services: services.core_memory.text()) == "Lives in Graz."
-    dialog.hide()
+
+    user.click("Close", dialog)
+    user.click("Discard", question_of(dialog))
+    await user.until(lambda: not dialog.isVisible())
+    assert dialog.core.text.toPlainText() == "Lives in Graz."
+
+
+def question_of(dialog: MemoriesDialog) -> QMessageBox:
+    """Return the question that stands open before a dialog."""
+    (box,) = [each for each in dialog.findChildren(QMessageBox) if each.isVisible()]
+    return box
+
+
+async def test_what_is_not_saved_in_core_memory_is_asked_about_before_it_is_lost(
+    user: User,
+) -> None:
+    await user.start()
+    dialog = user.program.memories.open()
+    await user.until(dialog.isActiveWindow)
+    dialog.core.text.setFocus()
+    user.type("Lives in Graz.")
+    user.press("Escape")
+    user.click("Cancel", question_of(dialog))
+    assert dialog.isVisible()
+    await user.until(lambda: not dialog.findChildren(QMessageBox))
+
+    user.window.close()
+    user.click("Cancel", question_of(dialog))
+    assert not user.running.finished.is_set()
+    await user.until(lambda: not dialog.findChildren(QMessageBox))
+
+    user.click("Close", dialog)
+    user.click("Save", question_of(dialog))
+    await user.until(lambda: not dialog.isVisible())
+    assert await user.ask(lambda services: services.core_memory.text()) == "Lives in Graz."
 
 
 async def test_saved_memories_are_found_in_search_and_forgotten(user: User) -> None:

@@ -102,7 +102,10 @@ def test_the_table_says_what_was_measured_and_what_became_of_it(
     assert [each[0][2:] for each in cells] == ["Tea, turn 1", "Tea, turn 2"]  # first what was sent
     assert cells[0][1:] == ["1", "87%", "0.61", "80%", "45", "cited"]
     assert cells[1][-1] == "\N{EN DASH} \N{BLACK DOWN-POINTING TRIANGLE}"
-    assert "left out: rag_min_similarity is 0.7; you found it not useful" in figures(left_out)
+    assert (
+        "left out: \u201cLeast relevance of related past\u201d is 0.7; you found it not useful"
+        in figures(left_out)
+    )
     model.show_sources([source(3, RecallLayer.CONVERSATION), source(4, RecallLayer.EXCHANGE)])
     inner = model.rows(Source)[1]
     assert inner.data().strip()[2:] == "turn 4: Which tea is it?"
@@ -180,7 +183,7 @@ def test_groups_stand_under_their_names_and_what_was_not_sent_is_folded(qtbot: Q
     assert "Fact: Which tea is it?" in words(pane)
     for step in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Down):
         QTest.keyClick(pane.table, step)
-    assert "left out: rag_min_similarity is 0.7" in words(pane)
+    assert "left out: \u201cLeast relevance of related past\u201d is 0.7" in words(pane)
     assert len(lines(pane.table)) == 9
     QTest.keyClick(pane.table, Qt.Key.Key_Up)
     assert words(pane).startswith("Press Enter, or click, to see what was looked at")

@@ -76,7 +76,10 @@ def test_what_was_found_stands_in_groups_with_what_becomes_of_it(qtmodeltester: 
         "Related conversations \N{MIDDLE DOT} 2 of 2", "Bolts", "What of 3?",
         "Single turns of all history \N{MIDDLE DOT} 0 of 1", "Bolts: What of 4?",
     ]  # fmt: skip
-    assert rows(model, ListRole.SUBTITLE)[-1] == "Left out: rag_min_similarity is 0.9"
+    assert (
+        rows(model, ListRole.SUBTITLE)[-1]
+        == "Left out: \u201cLeast relevance of related past\u201d is 0.9"
+    )
     qtmodeltester.check(model)  # type: ignore[attr-defined]
 
 
@@ -90,7 +93,7 @@ def test_what_changed_says_so_in_words() -> None:
     said = rows(model, ListRole.SUBTITLE)
     assert said[1] == "Newly in: 40 tokens"
     assert said[3] == "Brought in: 40 tokens"
-    assert said[-1] == "Newly left out: rag_min_similarity is 0.9"
+    assert said[-1] == "Newly left out: \u201cLeast relevance of related past\u201d is 0.9"
 
 
 def test_every_key_of_recall_has_an_editor_on_the_page(page: MemoryPage) -> None:
@@ -178,13 +181,14 @@ def test_core_memory_counts_its_tokens_and_keeps_what_is_being_edited(qtbot: QtB
     new = CoreMemoryText("Lives in Wien.", "openai:gpt", AT.replace(hour=16))
     pane.show_versions([new, old], 500)
     assert pane.text.toPlainText() == "Lives in Graz, with cats."
+    assert "not saved yet" in pane._state.text()
     with qtbot.waitSignal(pane.save_requested) as saved:
         pane._save.click()
     assert saved.args == ["Lives in Graz, with cats."]
     pane.show_versions([new, old], 2, anew=True)
     assert pane.text.toPlainText() == "Lives in Wien."
-    assert "of 2 tokens (core_memory_max_tokens): more than fits" in pane._tokens.text()
-    assert "openai:gpt" in pane._author.text()
+    assert "of 2 tokens: more than fits" in pane._tokens.text()
+    assert "openai:gpt" in pane._state.text()
     with qtbot.waitSignal(pane.restore_requested) as restored:
         pane.versions._restore.click()
     assert restored.args == [AT]

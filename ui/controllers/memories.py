@@ -14,6 +14,7 @@ from app.domain.passages import PassageKind
 from app.domain.text import one_line
 from app.storage.memories import KnownMemory
 from ui.bridge import Bridge
+from ui.controllers.asking import Question, ask
 from ui.errors import words_for
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
@@ -22,6 +23,17 @@ from ui.views.memories_dialog import MemoriesDialog
 _MOST_RANKED = 50
 _SHOWN_CHARS = 200
 _BUDGET = "core_memory_max_tokens"
+_SAVE_OR_NOT = Question(
+    "Core memory",
+    "Save the changes to core memory?",
+    "Discarded, they are gone; what was saved last stays.",
+    yes="Save",
+    also="Discard",
+)
+
+
+def _nothing() -> None:
+    """Be done with it."""
 
 
 class MemoriesController(QObject):
@@ -58,6 +70,26 @@ class MemoriesController(QObject):
         dialog.activateWindow()
         return dialog
 
+    def ask_before_leaving(self, leave: Callable[[], None]) -> None:
+        """Call `leave`, after the question if core memory is edited and not saved."""
+        dialog = self._dialog
+        if dialog is None or not dialog.core.is_edited:
+            leave()
+            return
+        dialog.show()
+        dialog.show_core()
+
+        def discard() -> None:
+            dialog.core.undo()
+            leave()
+
+        ask(
+            dialog,
+            _SAVE_OR_NOT,
+            lambda: self._change_core(dialog, dialog.core.text.toPlainText(), leave),
+            first=discard,
+        )
+
     def _on_triggered(self) -> None:
         self.open()
 
@@ -65,6 +97,7 @@ class MemoriesController(QObject):
         self._dialog = dialog = MemoriesDialog(self._appearance.theme, self._window)
         self._appearance.theme_changed.connect(dialog.set_theme)
         core, saved = dialog.core, dialog.saved
+        dialog.save_or_not_requested.connect(lambda: self.ask_before_leaving(dialog.reject))
         core.save_requested.connect(lambda text: self._change_core(dialog, text))
         core.restore_requested.connect(lambda made_at: self._restore_core(dialog, made_at))
         saved.asked.connect(lambda words: self._bridge.start("memories", self._list(dialog, words)))
@@ -89,21 +122,29 @@ class MemoriesController(QObject):
         most = self._services.settings.number(_BUDGET)
         dialog.core.show_versions(versions, most, anew=anew)
 
-    def _change_core(self, dialog: MemoriesDialog, text: str) -> None:
+    def _change_core(
+        self, dialog: MemoriesDialog, text: str, then: Callable[[], None] = _nothing
+    ) -> None:
         core = self._services.core_memory
-        self._bridge.carry_out(self._changed_core(dialog, lambda: core.set(text)))
+        self._bridge.carry_out(self._changed_core(dialog, lambda: core.set(text), then))
 
     def _restore_core(self, dialog: MemoriesDialog, made_at: datetime) -> None:
         core = self._services.core_memory
         self._bridge.carry_out(self._changed_core(dialog, lambda: core.restore(made_at)))
 
-    async def _changed_core(self, dialog: MemoriesDialog, deed: Callable[[], object]) -> None:
+    async def _changed_core(
+        self,
+        dialog: MemoriesDialog,
+        deed: Callable[[], object],
+        then: Callable[[], None] = _nothing,
+    ) -> None:
         try:
             await self._bridge.write(deed)
         except KnownError as error:
             dialog.core.show_error(*words_for(error))
         else:
-            self._bridge.start("core memory", self._show_core(dialog, anew=True))
+            await self._show_core(dialog, anew=True)
+            then()
 
     # -- saved texts
 

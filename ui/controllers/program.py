@@ -141,7 +141,7 @@ class Program(QObject):
 
     def ask_to_leave(self, leave: Callable[[], None]) -> None:
         """Call `leave` at once, or after the user has decided what is to be decided before."""
-        self.privacy.ask_before_leaving(leave)
+        self.memories.ask_before_leaving(lambda: self.privacy.ask_before_leaving(leave))
 
     def flush(self) -> None:
         """Before the goodbye: stop what runs, hand over what was typed."""

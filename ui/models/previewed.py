@@ -8,6 +8,7 @@ from app.chat.commands.recalled_words import fate_words, name_words
 from app.chat.previewing import Preview, is_changed
 from app.domain.recalls import RecalledPlace, RecallLayer
 from ui.models.conversations import GroupedListModel, Heading, ListRole
+from ui.models.setting_words import labelled
 
 GROUPS = (
     ("Facts and saved memories", (RecallLayer.FACT,)),
@@ -75,7 +76,8 @@ def _rows(preview: Preview) -> list[object]:
 
 def fate_of(row: PreviewRow) -> str:
     """Return what becomes of something, and whether that is new."""
-    words = fate_words(row.place)
     if row.place.item.injected:
+        words = fate_words(row.place)
         return f"Newly in: {words}" if row.changed else f"Brought in: {words}"
-    return f"Newly left out: {row.place.item.dropped_by}" if row.changed else words.capitalize()
+    left_out = "Newly left out" if row.changed else "Left out"
+    return f"{left_out}: {labelled(row.place.item.dropped_by)}"

@@ -5,6 +5,7 @@ from app.domain.passages import PassageKind
 from app.domain.recalls import RecalledPlace, RecallLayer, Verdict
 from app.domain.text import one_line
 from ui.models.conversations import day_words
+from ui.models.setting_words import labelled
 
 _DOT = " \N{MIDDLE DOT} "
 _TITLE_CHARS = 36
@@ -115,7 +116,7 @@ def used_words(source: Source) -> str:
     """Return what became of a source, why not if it was not sent, and what the user thinks of it."""
     item = source.place.item
     if not item.injected:
-        words = f"left out: {item.dropped_by}" if item.dropped_by else "left out"
+        words = f"left out: {labelled(item.dropped_by)}" if item.dropped_by else "left out"
     else:
         words = "sent and cited" if source.cited else "sent, not cited"
     return words if source.verdict is None else f"{words}; {VERDICT_WORDS[source.verdict][1]}"

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from app.domain.turn_text import estimate_tokens
 from app.storage.core_memory import CoreMemoryText
 from ui.models.facts import version_words
+from ui.models.setting_words import labelled
 from ui.theme import Theme
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
@@ -23,6 +24,7 @@ _HELP = (
     "This goes into every prompt of every model you talk to. Keep it short: who you are, how you "
     "want to be answered. A model may add to it with a tool, only what you said yourself."
 )
+_UNSAVED = "Changed, not saved yet: prompts still begin with what was saved last."
 
 
 class CoreMemoryPane(QWidget):
@@ -38,6 +40,7 @@ class CoreMemoryPane(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._kept = ""
+        self._last_change = ""
         self._most = 0
         self.text = QPlainTextEdit(self)
         self.text.setAccessibleName("Core memory")
@@ -46,7 +49,7 @@ class CoreMemoryPane(QWidget):
         self._bar = QProgressBar(self)
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName("Budget of core memory used")
-        self._tokens, self._author, self._problem = (
+        self._tokens, self._state, self._problem = (
             plain_label(self, tone, selectable=False) for tone in ("small", "small", "error")
         )
         self._problem.hide()
@@ -59,14 +62,23 @@ class CoreMemoryPane(QWidget):
         self._lay_out()
         self.text.textChanged.connect(self._on_text_changed)
         self._save.clicked.connect(lambda: self.save_requested.emit(self.text.toPlainText()))
-        self._undo.clicked.connect(lambda: self.text.setPlainText(self._kept))
+        self._undo.clicked.connect(self.undo)
         self.versions.restore_requested.connect(self.restore_requested)
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether the text is not what is saved."""
+        return self.text.toPlainText() != self._kept
+
+    def undo(self) -> None:
+        """Go back to what is saved."""
+        self.text.setPlainText(self._kept)
 
     def show_versions(
         self, versions: Sequence[CoreMemoryText], most_tokens: int, *, anew: bool = False
     ) -> None:
         """Show the newest of the versions; a text being edited stays, unless `anew`."""
-        stays = self.text.toPlainText() != self._kept and not anew
+        stays = self.is_edited and not anew
         newest = versions[0] if versions else CoreMemoryText()
         self._kept, self._most = newest.text, most_tokens
         self._problem.hide()
@@ -77,14 +89,14 @@ class CoreMemoryPane(QWidget):
             for each in versions
             if each.made_at is not None
         ]
-        self._author.setText(f"Last changed on {shown[0].called}." if shown else "")
+        self._last_change = f"Last changed on {shown[0].called}." if shown else ""
         self.versions.setVisible(bool(shown))
         self.versions.show_versions(shown)
         self._on_text_changed()
 
     def show_error(self, title: str, hint: str) -> None:
         """Tell why it was not saved."""
-        self._problem.setText(f"{title}. {hint}".strip())
+        self._problem.setText(labelled(f"{title}. {hint}".strip()))
         self._problem.show()
 
     def set_theme(self, theme: Theme) -> None:
@@ -95,7 +107,7 @@ class CoreMemoryPane(QWidget):
         words = plain_label(self, "muted", selectable=False)
         words.setText(_HELP)
         deeds = QHBoxLayout()
-        deeds.addWidget(self._author, 1)
+        deeds.addWidget(self._state, 1)
         deeds.addWidget(self._undo)
         deeds.addWidget(self._save)
         column = QVBoxLayout(self)
@@ -114,11 +126,9 @@ class CoreMemoryPane(QWidget):
         text = self.text.toPlainText().strip()
         tokens = estimate_tokens(text) if text else 0
         over = ": more than fits" if tokens > self._most else ""
-        self._tokens.setText(
-            f"About {tokens:,} of {self._most:,} tokens (core_memory_max_tokens){over}"
-        )
+        self._tokens.setText(f"About {tokens:,} of {self._most:,} tokens{over}")
         self._bar.setRange(0, max(1, self._most))
         self._bar.setValue(min(tokens, self._most))
-        is_edited = self.text.toPlainText() != self._kept
-        self._save.setEnabled(is_edited)
-        self._undo.setEnabled(is_edited)
+        self._save.setEnabled(self.is_edited)
+        self._undo.setEnabled(self.is_edited)
+        self._state.setText(_UNSAVED if self.is_edited else self._last_change)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QDialog,
+    QDialogButtonBox,
     QHBoxLayout,
     QLineEdit,
     QListView,
@@ -28,7 +29,13 @@ _TEXT_PX = 84
 
 
 class MemoriesDialog(QDialog):
-    """Two pages: `core` and `saved`, with signals of their own."""
+    """Two pages: `core` and `saved`, with signals of their own.
+
+    Signals:
+        save_or_not_requested: The user wants to close it, and core memory is edited and not saved.
+    """
+
+    save_or_not_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,6 +50,17 @@ class MemoriesDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 8, 0, 0)
         column.addWidget(self._pages)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.reject)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(16, 0, 16, 12)
+        foot.addWidget(buttons)
+        column.addLayout(foot)
+
+    def show_core(self) -> None:
+        """Bring core memory to the front."""
+        self._pages.setCurrentWidget(self.core)
 
     def show_saved(self) -> None:
         """Bring the saved texts to the front."""
@@ -52,6 +70,15 @@ class MemoriesDialog(QDialog):
         """Draw in another theme."""
         self.core.set_theme(theme)
         self.saved.set_theme(theme)
+
+    # Qt overrides
+
+    def reject(self) -> None:
+        """Close, by Escape too, unless something is not saved."""
+        if self.core.is_edited:
+            self.save_or_not_requested.emit()
+        else:
+            super().reject()
 
 
 class SavedPane(QWidget):

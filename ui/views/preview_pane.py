@@ -17,6 +17,7 @@ from app.chat.commands.recalled_words import NOTHING_FOUND, summary_words
 from app.chat.previewing import Preview, Spent
 from app.domain.text import one_line
 from ui.models.previewed import PreviewListModel, PreviewRow
+from ui.models.setting_words import labelled
 from ui.theme import Theme
 from ui.views.preview_rows import PreviewDelegate
 from ui.widgets.plain_label import plain_label
@@ -119,7 +120,7 @@ class PreviewPane(QWidget):
         words = NOTHING_FOUND
         if preview.places:
             words = f"{summary_words(preview.places)}, in {preview.took_ms:.0f} ms."
-        self._words.setText(f"{words} {preview.notice}".strip())
+        self._words.setText(f"{words} {labelled(preview.notice)}".strip())
         for spent in preview.spent:
             if (meter := self._meters.get(spent.key)) is not None:
                 meter.show_spent(spent)

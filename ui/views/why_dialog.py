@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.explanations import Explanation
+from ui.models.setting_words import labelled
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
@@ -82,7 +83,9 @@ class WhyDialog(QDialog):
         )
         self._headline.setText(headline(explained))
         self._show_words(self._figures, figures(explained))
-        obstacles = [f"\N{BULLET} {each.words} {each.hint}".strip() for each in explained.obstacles]
+        obstacles = [
+            f"\N{BULLET} {each.words} {labelled(each.hint)}".strip() for each in explained.obstacles
+        ]
         if explained.notice:
             obstacles.append(f"\N{BULLET} By words only: {explained.notice}")
         self._show_words(self._obstacles, "\n".join(obstacles))
