@@ -14,7 +14,7 @@ async def test_typing_searching_and_scrolling_have_the_workers_rest(
     await user.until(user.titles, "conversations")
     services, asked = user.running.services, list[str]()
     assert services is not None
-    monkeypatch.setattr(services.workers, "give_way", lambda: asked.append("now"))
+    monkeypatch.setattr(services.workers.courtesy, "serve", lambda: asked.append("now"))
 
     def was_asked() -> bool:
         """Whether the workers were asked to rest since the last time this was called."""
