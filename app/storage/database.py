@@ -14,7 +14,7 @@ from typing import TypeVar
 import duckdb
 
 from app.domain.errors import Cancelled, DatabaseDamaged, StorageError
-from app.storage.faults import OURS, of_duckdb
+from app.storage.faults import OURS, leaves_keys, of_duckdb
 from app.storage.gate import Gate
 
 T = TypeVar("T")
@@ -117,11 +117,14 @@ class Database:
     def rest(self) -> None:
         """Give back the memory of pages when hardly anything was read since the last call.
 
-        Whoever reads next finds them in the system's file cache.
+        Whoever reads next finds them in the system's file cache. While anybody reads or writes
+        nothing happens: the limit that frees the pages would be too little for them.
         """
         reads, self._reads = self._reads, 0
-        with self._widening:
-            if reads <= _SELDOM and not self._wide_count:
+        if reads > _SELDOM:
+            return
+        with self._gate.shut_if_empty() as is_alone, self._widening:
+            if is_alone:
                 self._limit_memory(_MEMORY_RESTING_MB)
                 self._limit_memory()
 
@@ -184,11 +187,11 @@ class Database:
                     raise of_duckdb(error) from error
                 self._grow(had_mb)
                 continue
-            except _INVALIDATED as error:
+            except duckdb.Error as error:
+                if not (isinstance(error, _INVALIDATED) or leaves_keys(error)):
+                    raise self._noted(of_duckdb(error)) from error
                 tries -= 1
                 failure = error
-            except duckdb.Error as error:
-                raise self._noted(of_duckdb(error)) from error
             self._reopen(generation)
             if not tries:
                 raise self._noted(of_duckdb(failure)) from failure

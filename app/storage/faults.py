@@ -20,6 +20,7 @@ OURS = (
 # A checksum that does not match is raised as the bare Error in 2.0.0, which is no kind of its own.
 _DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException)
 _DAMAGE_WORDS = ("orrupt", "checksum")
+_COMMIT_FAILED_WORDS = "Failed to commit"
 
 
 def of_system(error: OSError, what: str) -> StorageError:
@@ -47,6 +48,18 @@ def of_duckdb(error: duckdb.Error) -> StorageError:
             "Start the program again: it will mend itself.",
         )
     return StorageError(f"The database failed: {words.splitlines()[0]}", "Restart the program.")
+
+
+def leaves_keys(error: duckdb.Error) -> bool:
+    """Return whether a commit failed so that the database must be opened again.
+
+    DuckDB 2.0.0, where memory was too little: the rows are rolled back but not their keys, which
+    nothing can be inserted under from then on. Where the disk was full both are.
+    """
+    if not isinstance(error, duckdb.TransactionException):
+        return False
+    is_of_disk = isinstance(of_duckdb(error), DiskFull | ReadOnlyStorage)
+    return _COMMIT_FAILED_WORDS in str(error) and not is_of_disk
 
 
 def _disk_full() -> DiskFull:

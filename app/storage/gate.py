@@ -53,3 +53,17 @@ class Gate:
             with self._changed:
                 self._shut = False
                 self._changed.notify_all()
+
+    @contextmanager
+    def shut_if_empty(self) -> Iterator[bool]:
+        """Hold the gate shut for the block if nobody is inside; give whether that is so. Never waits."""
+        with self._changed:
+            is_alone = not (self._shut or self._inside)
+            self._shut = self._shut or is_alone
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                with self._changed:
+                    self._shut = False
+                    self._changed.notify_all()

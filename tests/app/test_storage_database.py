@@ -3,7 +3,9 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import duckdb
 import pytest
@@ -303,6 +305,44 @@ def test_pages_are_given_back_when_hardly_anything_is_read(database: Database) -
     database.rest()
     assert database.read(held_mb) < 10
     assert database.read(limit) == "61.0 MiB"
+
+
+def test_pages_are_not_taken_from_who_is_at_work(database: Database) -> None:
+    def work(_connection: Connection) -> None:
+        resting = threading.Thread(target=database.rest)
+        resting.start()
+        resting.join(WAIT_S)
+
+    with mock.patch.object(database, "_limit_memory") as limited:
+        database.write(work)
+        limited.assert_not_called()
+        database.rest()
+        assert limited.call_count == 2
+
+
+def test_a_commit_that_needs_more_memory_is_done_again_and_leaves_no_keys_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add_many(start: int, connection: Connection) -> None:
+        connection.execute(
+            "INSERT INTO long SELECT i, repeat(md5(i::VARCHAR), 9) FROM range(?, ?) r(i)",
+            [start, start + 5_000],
+        )
+
+    def count(cursor: Connection) -> int:
+        return int(cursor.execute("SELECT count(*) FROM long").fetchall()[0][0])
+
+    monkeypatch.setattr(database_module, "_MEMORY_MB", 6)
+    tight = Database(tmp_path / "b.duckdb", tmp_path)
+    tight.write(lambda c: c.execute("CREATE TABLE long (id BIGINT PRIMARY KEY, text VARCHAR)"))
+    for start in range(0, 200_000, 5_000):
+        tight.write(partial(add_many, start))
+    assert tight.read(count) == 200_000
+    assert tight.read(limit) == "953.6 MiB", "it was opened again"
+    tight.close()
+    again = Database(tmp_path / "b.duckdb", tmp_path)
+    assert again.read(count) == 200_000
+    again.close()
 
 
 @pytest.mark.parametrize("way", ["read", "write"])
