@@ -1,4 +1,4 @@
-"""One question before a deed: in so many words, with Cancel as the default."""
+"""One question before a deed, in so many words."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,5 +49,22 @@ def ask(
             otherwise()
 
     box.finished.connect(done)
+    box.finished.connect(box.deleteLater)
+    box.open()
+
+
+def ask_to_forget(parent: QWidget, named: str, words: str, forget: Callable[[], object]) -> None:
+    """Call `forget` once the user wants what is `named`, in quotes, erased for ever; return at once.
+
+    `words` tell what goes and what stays.
+    """
+    box = QMessageBox(parent)
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(f"Forget {named} for ever?")
+    box.setInformativeText(words)
+    yes = box.addButton("Forget", QMessageBox.ButtonRole.DestructiveRole)
+    box.addButton(QMessageBox.StandardButton.Cancel)
+    box.finished.connect(lambda: forget() if box.clickedButton() is yes else None)
     box.finished.connect(box.deleteLater)
     box.open()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu
 
 from app.bootstrap import Services
 from app.domain.conversations import Conversation
@@ -14,6 +14,7 @@ from app.domain.ids import ConversationId
 from app.storage.conversations import ListFilter
 from app.transfer.exporting import ExportFormat, export
 from ui.bridge import Bridge
+from ui.controllers.asking import ask_to_forget
 from ui.views.main_window import MainWindow
 from ui.views.sidebar import SHELVES, Shelf
 
@@ -105,7 +106,9 @@ class ConversationsController(QObject):
 
     def _wire_actions(self) -> None:
         wishes: dict[str, Callable[[Conversation], None]] = {
-            "rename": lambda _: self._window.chat.title.setFocus(Qt.FocusReason.ShortcutFocusReason),
+            "rename": lambda _: self._window.chat.title.setFocus(
+                Qt.FocusReason.ShortcutFocusReason
+            ),
             "pin": lambda each: self._set_pinned(each, not each.pinned),
             "archive": lambda each: self._set_archived(each, not each.archived),
             "tag": self._ask_tags,
@@ -222,25 +225,18 @@ class ConversationsController(QObject):
         dialog.open()
 
     def _ask_forget(self, conversation: Conversation) -> None:
-        box = QMessageBox(self._window)
-        box.setIcon(QMessageBox.Icon.Warning)
-        box.setText(f"Forget '{conversation.title}' for ever?")
-        box.setInformativeText(
+        ask_to_forget(
+            self._window,
+            f"'{conversation.title}'",
             "It is erased from the database, the journal and every backup. Exports you have made "
-            "elsewhere are not touched. This cannot be undone."
+            "elsewhere are not touched. This cannot be undone.",
+            lambda: self._forget(conversation.id),
         )
-        yes = box.addButton("Forget", QMessageBox.ButtonRole.DestructiveRole)
-        box.addButton(QMessageBox.StandardButton.Cancel)
 
-        def done() -> None:
-            if box.clickedButton() is yes:
-                if self.opened is not None and self.opened.id == conversation.id:
-                    self._close()
-                self._do(lambda: self._forgotten(conversation.id), self._tell_what_is_left)
-
-        box.finished.connect(done)
-        box.finished.connect(box.deleteLater)
-        box.open()
+    def _forget(self, conversation_id: ConversationId) -> None:
+        if self.opened is not None and self.opened.id == conversation_id:
+            self._close()
+        self._do(lambda: self._forgotten(conversation_id), self._tell_what_is_left)
 
     def _deleted(self, conversation_id: ConversationId) -> None:
         self._services.chat.stop([conversation_id])

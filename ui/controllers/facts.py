@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox
 
 from app.bootstrap import Services
 from app.domain.errors import InvalidInput, KnownError
@@ -12,6 +11,7 @@ from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.storage.facts import FactFilter, KnownFact
 from ui.bridge import Bridge
+from ui.controllers.asking import ask_to_forget
 from ui.errors import words_for
 from ui.theme import Appearance
 from ui.views.facts_dialog import FactQuestion, FactsDialog
@@ -153,25 +153,14 @@ class FactsController(QObject):
             self._show(fact_id, anew=True)
 
     def _ask_forget(self, known: KnownFact) -> None:
-        box = QMessageBox(self._dialog)
-        box.setIcon(QMessageBox.Icon.Warning)
-        box.setTextFormat(box.textFormat().PlainText)
-        box.setText(f"Forget \u201c{known.fact.text}\u201d for ever?")
-        box.setInformativeText(
+        ask_to_forget(
+            self._dialog or self._window,
+            f"\u201c{known.fact.text}\u201d",
             "The fact is erased in all its versions, from the database, the journal and every "
             "backup, and is not learned again. What was said in the conversation stays. This "
-            "cannot be undone."
+            "cannot be undone.",
+            lambda: self._bridge.carry_out(self._forgotten(known.fact.id)),
         )
-        yes = box.addButton("Forget", QMessageBox.ButtonRole.DestructiveRole)
-        box.addButton(QMessageBox.StandardButton.Cancel)
-
-        def done() -> None:
-            if box.clickedButton() is yes:
-                self._bridge.carry_out(self._forgotten(known.fact.id))
-
-        box.finished.connect(done)
-        box.finished.connect(box.deleteLater)
-        box.open()
 
     async def _forgotten(self, fact_id: int) -> None:
         try:
