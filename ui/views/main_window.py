@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from ui.theme import Theme
 from ui.views.actions import Actions
 from ui.views.chat_pane import ChatPane
+from ui.views.sidebar_fold import SidebarFold
 from ui.widgets.on_screen import resize_on_screen
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class MainWindow(QMainWindow):
             self.statusBar().addPermanentWidget(label)
         self.actions_by_name = Actions(self)
         self._wire_view_actions()
+        self._fold = SidebarFold(self.split, self.actions_by_name["sidebar"], _LEAST_CHAT_PX)
         self.chat.composer.box.setFocus()
         self._may_close = False
         self._is_painted = False
@@ -115,6 +117,7 @@ class MainWindow(QMainWindow):
         self.split.setSizes(sizes)
         self._left.deleteLater()
         self._left = self.sidebar
+        self._fold.fit()
         self.chat.furnish(transcript)
         self.dashboard = Dashboard(self)
         self.dock.setWidget(self.dashboard)
