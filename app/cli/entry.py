@@ -64,7 +64,7 @@ def execute(services: "Services", argv: list[str], terminal: Terminal) -> int:
     def run() -> int:
         given = parse(argv)
         if given.command in (None, "restore"):
-            terminal.err("That cannot be done beside an open window. Close it first.")
+            terminal.err("That cannot be done beside an open window or `work`. End it first.")
             return KNOWN_ERROR
         return _dispatch(services, given, _fitted(terminal, given))
 
@@ -122,10 +122,35 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
     try:
         for notice in services.store.notices:
             terminal.err(notice)
+        if given.command == "work":
+            with _answering(services, terminal) as terminal:
+                return _dispatch(services, given, terminal)
         return _dispatch(services, given, terminal)
     finally:
         with signals.held_back():
             services.close()
+
+
+@contextmanager
+def _answering(services: "Services", terminal: Terminal) -> Iterator[Terminal]:
+    """Answer other commands meanwhile; give a terminal that is cancelled when a window starts."""
+    from app.cli.remote import CommandServer
+
+    window_came = threading.Event()
+
+    def give_way() -> bool:
+        if not window_came.is_set():
+            window_came.set()
+            terminal.err("A window was opened: its workers go on.")
+        return False
+
+    server = CommandServer(
+        services.store.paths, lambda argv, caller: execute(services, argv, caller), give_way
+    )
+    try:
+        yield replace(terminal, cancelled=lambda: window_came.is_set() or terminal.cancelled())
+    finally:
+        server.close()
 
 
 def _paths(given: Namespace) -> DataPaths:

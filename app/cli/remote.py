@@ -1,5 +1,7 @@
 """The socket between the command line and a running window: the window executes, the caller prints.
 
+`work`, which may last for hours, answers there too, and gives way to a window.
+
 A request is one line of JSON, {"argv", "cwd", "input", "watched"} or {"raise": true}; answers are
 lines {"out"}, {"err"} and at last {"exit"}. A caller that sends anything more, closes its side or
 goes away has cancelled. The socket lies in the data directory and belongs to its owner alone.
@@ -39,19 +41,19 @@ class NobodyAnswers(Exception):
 
 
 class WindowWentAway(KnownError):
-    """The window ended while it was executing a command."""
+    """The window, or `work`, ended while it was executing a command."""
 
 
 class CommandServer:
-    """Answers the command line for a running window.
+    """Answers the command line for whoever holds the data directory.
 
     `execute(argv, terminal)` runs a command and returns its exit code, on a thread of this
-    server; `raise_window()` is called when a second window was started. Where the file system
-    knows no sockets, nobody is answered.
+    server; `raise_window()` is called when a window was started, and returns False where there is
+    none that came forward. Where the file system knows no sockets, nobody is answered.
     """
 
     def __init__(
-        self, paths: DataPaths, execute: Execute, raise_window: Callable[[], None]
+        self, paths: DataPaths, execute: Execute, raise_window: Callable[[], bool]
     ) -> None:
         self._paths = paths
         self._execute = execute
@@ -129,8 +131,8 @@ class CommandServer:
             _send(connection, {"err": "This is no request that a window understands."})
             _send(connection, {"exit": 2})
         elif request.wants_window:
-            self._raise_window()
-            _send(connection, {"exit": 0})
+            if self._raise_window():
+                _send(connection, {"exit": 0})
         else:
             code = self._execute(list(request.argv), self._terminal(request, connection))
             _send(connection, {"exit": code})
@@ -174,7 +176,8 @@ def ask_window(paths: DataPaths, argv: list[str], terminal: Terminal, needs_inpu
             elif "exit" in answer:
                 return int(answer["exit"])
     raise WindowWentAway(
-        "The window was closed before it had answered", "What it had done by then is kept."
+        "The program that has the book open ended before it had answered",
+        "What it had done by then is kept.",
     )
 
 

@@ -41,8 +41,12 @@ class Window:
         self.server = CommandServer(
             self.services.paths,
             lambda argv, terminal: entry.execute(self.services, argv, terminal),
-            self.raised.set,
+            self.come_forward,
         )
+
+    def come_forward(self) -> bool:
+        self.raised.set()
+        return True
 
     def close(self) -> None:
         self.server.close()
@@ -175,7 +179,7 @@ def test_two_commands_are_answered_at_once(data_dir: Path) -> None:
         terminal.line(argv[0])
         return 0
 
-    server = CommandServer(paths, execute, lambda: None)
+    server = CommandServer(paths, execute, lambda: True)
     heard = [Heard(), Heard()]
     callers = [
         threading.Thread(target=ask_window, args=(paths, [str(place)], each.terminal, False))
@@ -218,7 +222,7 @@ def test_a_socket_that_a_killed_window_left_is_replaced(data_dir: Path, kind: st
             stale.bind(str(paths.socket))
     else:
         paths.socket.write_text("not a socket")
-    server = CommandServer(paths, lambda _argv, _terminal: 7, lambda: None)
+    server = CommandServer(paths, lambda _argv, _terminal: 7, lambda: True)
     heard = Heard()
     assert ask_window(paths, ["list"], heard.terminal, False) == 7
     server.close()
@@ -241,7 +245,7 @@ def test_a_disk_without_sockets_leaves_the_window_working(
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(remote, "_listening", refuse)
-    server = CommandServer(paths, lambda _argv, _terminal: 0, lambda: None)
+    server = CommandServer(paths, lambda _argv, _terminal: 0, lambda: True)
     assert raise_window(paths) is False
     server.close()
     assert "the command line cannot be answered" in caplog.text
@@ -273,7 +277,7 @@ def test_a_backup_is_not_restored_while_the_window_is_open(
 @pytest.mark.parametrize("argv", [["restore", "x"], [], ["--json"]], ids=str)
 def test_a_window_does_not_open_or_replace_itself(window: Window, argv: list[str]) -> None:
     told_, ended = answers(window.services.paths, request(*argv))
-    assert told_ == {"err": "That cannot be done beside an open window. Close it first."}
+    assert told_ == {"err": "That cannot be done beside an open window or `work`. End it first."}
     assert ended == {"exit": 1}
 
 
@@ -339,7 +343,7 @@ def test_a_caller_that_is_killed_stops_endless_work(data_dir: Path) -> None:
         stopped.set()
         return 0
 
-    server = CommandServer(paths, execute, lambda: None)
+    server = CommandServer(paths, execute, lambda: True)
     with calling(paths) as connection:
         connection.sendall(request("work"))
         assert begun.wait(WAIT_S)
@@ -397,7 +401,7 @@ def test_a_window_that_dies_in_the_middle_is_told_from_an_answer(data_dir: Path)
         dying = threading.Thread(target=die)
         dying.start()
         heard = Heard()
-        with pytest.raises(WindowWentAway, match="closed before it had answered"):
+        with pytest.raises(WindowWentAway, match="ended before it had answered"):
             ask_window(paths, ["list"], heard.terminal, False)
         dying.join()
     assert heard.out == ["half an ans"]
@@ -466,7 +470,7 @@ def test_a_bug_in_a_command_reaches_its_caller(
     def fail(_argv: list[str], _terminal: Terminal) -> int:
         raise ZeroDivisionError
 
-    server = CommandServer(paths, fail, lambda: None)
+    server = CommandServer(paths, fail, lambda: True)
     said = answers(paths, request("list"))
     server.close()
     assert said[0]["err"].startswith("The program failed")

@@ -13,7 +13,7 @@ import pytest
 
 from app.bootstrap import Role, build
 from app.cli.entry import execute
-from app.cli.remote import CommandServer
+from app.cli.remote import CommandServer, raise_window
 from app.domain.conversations import ExchangeStatus
 from app.domain.ids import ConversationId
 from app.system.paths import DataPaths
@@ -140,6 +140,30 @@ def test_work_that_is_interrupted_ends_in_order(shell: Shell, tmp_path: Path) ->
     assert not lock.exists()
 
 
+# -- beside work
+
+
+def test_work_that_goes_on_answers_other_commands_and_gives_way_to_a_window(
+    shell: Shell, data_dir: Path, tmp_path: Path
+) -> None:
+    shell("import", write_chatgpt_export(tmp_path / "some.json", Shape(3, 2, 20)))
+    paths = DataPaths(data_dir)
+    working = shell.begin("work")
+    wait_until(paths.socket.exists, working)
+
+    assert len(shell.json("list")["conversations"]) == 3
+    shell("tag", 1, "garden")
+    assert "garden" in shell("tag", 1)
+    shell("restore", tmp_path / "none.duckdb", code=1)
+
+    assert not raise_window(paths)
+    out, err = working.communicate(timeout=WAIT_S)
+    assert (working.returncode, err) == (0, "A window was opened: its workers go on.\n")
+    assert "exchange_summarizer" in out
+    assert not paths.socket.exists()
+    assert "garden" in shell("tag", 1)
+
+
 # -- beside a window
 
 
@@ -148,7 +172,7 @@ def window(data_dir: Path) -> Iterator[Callable[[], Any]]:
     """Return what gives the services of a window that is open, with a socket."""
     services = build(DataPaths(made(data_dir).root), Role.WINDOW)
     server = CommandServer(
-        services.paths, lambda argv, terminal: execute(services, argv, terminal), lambda: None
+        services.paths, lambda argv, terminal: execute(services, argv, terminal), lambda: True
     )
     yield lambda: services
     server.close()

@@ -151,10 +151,15 @@ class Commonplace:
         self._server = CommandServer(
             self._paths,
             lambda argv, terminal: execute(services, argv, terminal),
-            self.bridge.on_gui(self.window.come_forward),
+            self._come_forward,
         )
         gc.freeze()  # modules above all: to look at them took 64 ms and found next to nothing
         self.begun.set()
+
+    def _come_forward(self) -> bool:
+        """Show the window to whoever started another one; called from any thread."""
+        self.bridge.on_gui(self.window.come_forward)()
+        return True
 
     # -- goodbye
 
