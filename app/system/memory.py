@@ -1,6 +1,7 @@
 """How much memory the C library keeps after it was freed."""
 
 import ctypes
+import sys
 from contextlib import suppress
 
 # Of glibc's malloc.h.
@@ -19,6 +20,8 @@ def give_back_freed_memory() -> None:
     With all workers at work on 100,000 turns 400 MB of 600 were free and held. Fixed limits cost no
     measurable time. Another C library is left as it is.
     """
+    if not sys.platform.startswith("linux"):
+        return  # Windows has no library that `None` could name: a TypeError
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_ARENA_MAX, _ARENAS)
