@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox
 
 from app.bootstrap import Services
 from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
@@ -14,7 +13,7 @@ from app.domain.passages import PassageKind
 from app.domain.text import one_line
 from app.storage.memories import KnownMemory
 from ui.bridge import Bridge
-from ui.controllers.asking import Question, ask
+from ui.controllers.asking import Question, ask, ask_to_forget
 from ui.errors import words_for
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
@@ -188,24 +187,13 @@ class MemoriesController(QObject):
             self._open_turn(memory.conversation_id, memory.exchange_id)
 
     def _ask_forget(self, dialog: MemoriesDialog, known: KnownMemory) -> None:
-        box = QMessageBox(dialog)
-        box.setIcon(QMessageBox.Icon.Warning)
-        box.setTextFormat(box.textFormat().PlainText)
-        box.setText(f"Forget \u201c{one_line(known.memory.text, _SHOWN_CHARS)}\u201d for ever?")
-        box.setInformativeText(
+        ask_to_forget(
+            dialog,
+            f"\u201c{one_line(known.memory.text, _SHOWN_CHARS)}\u201d",
             "The text is erased from the database, the journal and every backup. What was said in "
-            "the conversation stays. This cannot be undone."
+            "the conversation stays. This cannot be undone.",
+            lambda: self._bridge.carry_out(self._forget(dialog, known)),
         )
-        yes = box.addButton("Forget", QMessageBox.ButtonRole.DestructiveRole)
-        box.addButton(QMessageBox.StandardButton.Cancel)
-
-        def done() -> None:
-            if box.clickedButton() is yes:
-                self._bridge.carry_out(self._forget(dialog, known))
-
-        box.finished.connect(done)
-        box.finished.connect(box.deleteLater)
-        box.open()
 
     async def _forget(self, dialog: MemoriesDialog, known: KnownMemory) -> None:
         memories = self._services.memories
