@@ -103,15 +103,20 @@ class Setting:
         """Return `value` as `parse` reads it."""
         if value is None:
             return "none"
-        return value if isinstance(value, str) else json.dumps(value)
+        return value if isinstance(value, str) else _plain(value)
 
     def _in_range(self, value: float) -> bool:
         above = self.minimum is None or value >= self.minimum
         return above and (self.maximum is None or value <= self.maximum)
 
     def _refusal(self, value: object) -> InvalidSetting:
-        shown = f"'{value}'" if isinstance(value, str) else json.dumps(value)
+        shown = f"'{value}'" if isinstance(value, str) else _plain(value)
         return InvalidSetting(f"{self.key} cannot be {shown}", f"Allowed: {self.allowed}")
+
+
+def _plain(value: object) -> str:
+    """Return a value as people type it: 3, not 3.0."""
+    return json.dumps(value).removesuffix(".0")
 
 
 def _number_range(setting: Setting) -> str:

@@ -288,10 +288,13 @@ def test_recall_is_switched_and_says_what_it_draws_on(desk: Desk) -> None:
     assert desk.says("/rag off") == "Recall is **off**."
     words = desk.says("/rag")
     assert "| Turns | 1 |" in words
-    assert "| `rag_min_similarity` | 0.7 | a number from 0 to 1" in words
+    assert (
+        "- `rag_min_similarity`: **0.7** \N{MIDDLE DOT} a number from 0 to 1, default 0.7" in words
+    )
     assert "off" in words.split("\n")[0]
     assert desk.says("/rag on") == "Recall is **on**."
-    assert "rag_enabled" in desk.says("/rag config")
+    assert "`rag_enabled`: **true**" in desk.says("/rag config")
+    assert "is 3, was 0." in desk.says("/rag set rag_recency_half_life_days 3")
 
 
 def test_a_value_out_of_range_names_key_value_and_range(desk: Desk) -> None:
@@ -303,6 +306,8 @@ def test_a_value_out_of_range_names_key_value_and_range(desk: Desk) -> None:
         "rag_min_similarity cannot be 1.5",
         "Allowed: a number from 0 to 1",
     )
+    with pytest.raises(InvalidSetting, match=r"cannot be 3\. Allowed"):
+        desk.run("/rag set rag_min_similarity 3")
     with pytest.raises(InvalidSetting, match="no setting 'rag_min'"):
         desk.run("/rag set rag_min 1")
     with pytest.raises(InvalidInput, match="cannot be set here"):

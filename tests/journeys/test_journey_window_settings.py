@@ -74,7 +74,7 @@ async def test_settings_take_effect_at_once_and_are_there_after_a_restart(user: 
     await user.until(lambda: user.running.appearance.theme.ui_px == round(before.ui_px * 1.5))
 
     await entered(user, dialog.editors["text_size"], "999")
-    await user.sees("text_size cannot be 999", "from 60 to 250")
+    await user.sees("\u201cText size\u201d cannot be 999", "from 60 to 250")
     assert user.running.appearance.theme.ui_px == round(before.ui_px * 1.5)
     user.press("Esc")
     await user.in_front()

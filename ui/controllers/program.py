@@ -190,8 +190,8 @@ class Program(QObject):
         for name, act in (
             ("new", self.chat.begin_new),
             ("new_private", lambda: self.chat.begin_new(private=True)),
-            ("search", self._window.sidebar.focus_search),
-            ("back", self._window.sidebar.back_to_results),
+            ("search", self._with_sidebar(self._window.sidebar.focus_search)),
+            ("back", self._with_sidebar(self._window.sidebar.back_to_results)),
             ("palette", self._on_palette_triggered),
             ("open_link", self._ask_place),
             ("backup", lambda: self._start("backup", self._back_up())),
@@ -200,6 +200,15 @@ class Program(QObject):
             ("about", self._about),
         ):
             actions[name].triggered.connect(lambda _checked=False, act=act: act())
+
+    def _with_sidebar(self, act: Callable[[], object]) -> Callable[[], None]:
+        """Return a deed of the sidebar that shows it first."""
+
+        def shown() -> None:
+            self._window.actions_by_name["sidebar"].setChecked(True)
+            act()
+
+        return shown
 
     def _start(self, name: str, work: object) -> None:
         self._bridge.start(name, work)  # type: ignore[arg-type]

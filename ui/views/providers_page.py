@@ -232,7 +232,10 @@ class NewProviderForm(QFrame):
             ("API key", self.key),
         ):
             field.setAccessibleName(label)
-            form.addRow(label, field)
+            called = QLabel(label, self)
+            called.setBuddy(field)
+            called.setMinimumHeight(field.sizeHint().height())  # beside it, not at its top
+            form.addRow(called, field)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 12, 14, 12)
         column.addWidget(title)

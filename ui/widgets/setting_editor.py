@@ -53,7 +53,8 @@ class SettingEditor(QWidget):
         self.setting = setting
         self._steps = steps
         is_plain = setting.kind is bool  # what a box may be is plain to see
-        words = setting.help if is_plain else f"{setting.help} ({setting.allowed}.)"
+        allowed = f"{setting.allowed[:1].upper()}{setting.allowed[1:]}."
+        words = setting.help if is_plain else f"{setting.help} {allowed}"
         self._help = QLabel(words, self, wordWrap=True)
         self._help.setProperty("tone", "small")
         self.error = QLabel(self, wordWrap=True)
@@ -218,7 +219,8 @@ class SettingEditor(QWidget):
         try:
             value = self.setting.parse(self._typed())
         except InvalidSetting as error:
-            self.show_error(f"{error.title}. {error.hint}")
+            words = f"{error.title}. {error.hint}."
+            self.show_error(words.replace(self.setting.key, f"\u201c{self.setting.label}\u201d"))
         else:
             self._report(value)
 

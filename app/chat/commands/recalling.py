@@ -100,12 +100,11 @@ def _voted(inspector: Inspector, number: str, verdict: Verdict) -> str:
 
 
 def _configuration(settings: Settings) -> str:
-    rows = [
-        f"| `{each.key}` | {as_markdown(each.spell(settings.get(each.key)))} "
-        f"| {as_markdown(each.allowed)}; default {each.spell(each.default)} |"
+    return "\n".join(
+        f"- `{each.key}`: **{as_markdown(each.spell(settings.get(each.key)))}** \N{MIDDLE DOT} "
+        f"{as_markdown(each.allowed)}, default {each.spell(each.default)}"
         for each in _keys()
-    ]
-    return "\n".join(("| Key | Value | Allowed |", "|---|---|---|", *rows))
+    )  # no table: its columns would break the longer keys in the middle of a word
 
 
 def _set(settings: Settings, key: str, text: str) -> str:
