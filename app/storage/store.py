@@ -26,7 +26,6 @@ from app.storage.leaving import Leaving, conversations_leaving, learned_leaving
 from app.system.paths import DataPaths, fsync_folder
 
 T = TypeVar("T")
-Applied = tuple[int, tuple[Change, ...]]
 _log = logging.getLogger(__name__)
 _BATCH_LIMIT = 200
 _BATCH_LIMIT_BYTES = 16 << 20
@@ -66,7 +65,8 @@ class Store:
         ids: Allocates ids for what is about to be committed.
         notices: What recovery did at start, in words for the user; empty after a clean start.
         backing_up: Held while a backup is made or the file is rewritten.
-        give_way: Called on the writer thread before each record is applied; it may rest.
+        give_way: Called before each part of a long work, on the writer thread and on that of who
+            commits; it may rest.
     """
 
     paths: DataPaths
@@ -100,7 +100,7 @@ class Store:
         It cannot be cancelled. Raises (through the future) DiskFull, ReadOnlyStorage or
         StorageError; then nothing of them was saved.
         """
-        return self._submit(_Write(Future(), changes, _text(changes)))
+        return self._submit(_Write(Future(), changes, self._text(changes)))
 
     def save(self, *changes: Change) -> Changed:
         """Like `commit`, but wait for it. Blocking."""
@@ -108,7 +108,7 @@ class Store:
 
     def journal_only(self, *changes: Change) -> "Future[Changed]":
         """Make changes durable that only recovery will read (`ReplyGrew`)."""
-        return self._submit(_Write(Future(), changes, _text(changes), applies=False))
+        return self._submit(_Write(Future(), changes, self._text(changes), applies=False))
 
     def write_derived(
         self, work: Callable[[Connection], T], news: Changed | None = None
@@ -134,7 +134,7 @@ class Store:
 
     def commit_now(self, *changes: Change) -> Changed:
         """Like `save`, for work that is on the writer thread already (`on_writer`)."""
-        write = _Write(Future(), changes, _text(changes))
+        write = _Write(Future(), changes, self._text(changes))
         self._commit_batch([write])
         changed: Changed = write.future.result()
         return changed
@@ -255,7 +255,7 @@ class Store:
         for write in batch:
             kept = self._gone.without(write.changes)
             if kept != write.changes:
-                write.changes, write.payload = kept, _text(kept)
+                write.changes, write.payload = kept, self._text(kept)
 
     def _write_batch(self, batch: list[_Write]) -> None:
         leaving = self._leaving([change for write in batch for change in write.changes])
@@ -280,11 +280,15 @@ class Store:
                 raise
         self._gone.add(leaving)
 
-    def _politely(self, records: Iterable[Applied]) -> Iterator[Applied]:
-        """Yield records, giving way before each."""
-        for record in records:
+    def _text(self, changes: tuple[Change, ...]) -> tuple[str, ...]:
+        """Return the text of a record, in pieces."""
+        return tuple(self._politely(codec.pieces(changes)))
+
+    def _politely(self, parts: Iterable[T]) -> Iterator[T]:
+        """Yield parts of some work, giving way before each."""
+        for part in parts:
             self.give_way()
-            yield record
+            yield part
 
     def _leaving(self, changes: list[Change]) -> list[Leaving]:
         """Return what the changes forget, read while it is there."""
@@ -322,11 +326,6 @@ class Store:
                 listener(changed)
             except Exception:  # noqa: BLE001 - what was committed stays committed
                 _log.exception("a listener failed")
-
-
-def _text(changes: tuple[Change, ...]) -> tuple[str, ...]:
-    """Return the text of a record, in pieces."""
-    return tuple(codec.pieces(changes))
 
 
 def _settle(write: _Write, work: Callable[[], Any]) -> None:

@@ -60,6 +60,13 @@ def test_a_rest_ends_when_the_worker_is_stopped() -> None:
     assert clock.monotonic() == 0.0
 
 
+def answer(courtesy: Courtesy) -> None:
+    """Answer as the window would, on a thread of its own."""
+    thread = threading.Thread(target=courtesy.answer)
+    thread.start()
+    thread.join()
+
+
 def late(courtesy: Courtesy, clock: JumpingClock, passed_s: float) -> float:
     """How long somebody at work rests, in seconds, when that much time has passed."""
     clock.pass_s(passed_s)
@@ -75,7 +82,7 @@ def test_who_is_at_work_asks_the_window_now_and_then_and_goes_on() -> None:
 
     def ask() -> None:
         asked.append(clock.monotonic())
-        courtesy.answer()
+        answer(courtesy)
 
     courtesy.ask_window = ask
     for _ in range(100):
@@ -91,7 +98,7 @@ def test_who_is_at_work_rests_while_the_window_is_late_but_not_for_long() -> Non
     assert late(courtesy, clock, 0.001) == 0.0, "it may still answer in time"
     assert late(courtesy, clock, 0.004) == pytest.approx(0.1, abs=0.005)
     assert late(courtesy, clock, 5.0) == 0.0, "nobody stands still with a window that hangs"
-    courtesy.answer()
+    answer(courtesy)
     assert late(courtesy, clock, 0.001) == 0.0
     assert len(asked) == 2
 
@@ -102,14 +109,22 @@ def test_an_answer_ends_the_rest() -> None:
     courtesy.ask_window = lambda: None
     courtesy.step_aside()
     waits = clock.wait
-    clock.wait = lambda event, timeout_s: courtesy.answer() or waits(event, timeout_s)  # type: ignore[func-returns-value,method-assign]
+    clock.wait = lambda event, timeout_s: answer(courtesy) or waits(event, timeout_s)  # type: ignore[func-returns-value,method-assign]
     assert late(courtesy, clock, 0.01) == 0.0
     assert late(courtesy, clock, 0.01) == 0.0, "it asked anew"
 
 
-def test_the_writer_gives_way_before_each_record(store: Store) -> None:
-    rests = list[int]()
-    store.give_way = lambda: rests.append(1)
-    for number in range(3):
-        store.save(SettingPut("theme", f'"{number}"'))
-    assert len(rests) == 3
+def test_the_window_never_waits_for_itself() -> None:
+    clock = JumpingClock()
+    courtesy = Courtesy(clock)
+    courtesy.answer()
+    courtesy.ask_window = lambda: pytest.fail("it would have to answer itself")
+    for _ in range(3):
+        assert late(courtesy, clock, 0.02) == 0.0
+
+
+def test_the_store_gives_way_between_the_parts_of_a_write(store: Store) -> None:
+    rests = list[str]()
+    store.give_way = lambda: rests.append(threading.current_thread().name)
+    store.save(SettingPut("theme", '"dark"'))
+    assert set(rests) == {threading.current_thread().name, "writer"}

@@ -45,6 +45,7 @@ class WorkersController(QObject):
         window.chat.composer.box.textChanged.connect(self._on_window_used)
         window.sidebar.box.textChanged.connect(self._on_window_used)
         courtesy = services.workers.courtesy
+        courtesy.answer()
         courtesy.ask_window = bridge.on_gui(courtesy.answer)
         self._unsubscribe = services.workers.subscribe(bridge.take_status)
 
