@@ -14,15 +14,16 @@ from app.storage.remaking import SUMMARIES
 from app.storage.settings import Settings
 from app.storage.store import Store
 from app.storage.summary_work import SummaryWork, WaitingExchange
-from app.storage.tally import Found, Tally
+from app.storage.tally import Tally
 from app.workers.background_model import MODEL_KEYS
+from app.workers.found_ahead import FoundAhead
 from app.workers.job import PAID, IsCancelled, Pace, Saved
 from app.workers.open_conversation import OpenConversation
 from app.workers.summariser import Summariser
 from app.workers.summary_records import Summarised, records_of, saved_of
 
 _AT_ONCE = 100
-_AHEAD = 1_000  # finding looks at every exchange there is: 10 ms of a library of 10,000
+_AHEAD = 1_000  # finding them takes 10 ms in a library of 10,000
 _MINIMUM = "min_messages_for_exchange_summary"
 _CONCERNED = frozenset((_MINIMUM, "summarizer_quiet_minutes", SUMMARIES.key)) | MODEL_KEYS
 
@@ -46,8 +47,7 @@ class ExchangeSummarizer:
         self._opened = opened
         self._work = SummaryWork(store)
         self._pace = pace or Pace()
-        self._ahead: Sequence[Found] = ()
-        self._news = False
+        self._ahead = FoundAhead(_CONCERNED)
 
     @property
     def pace(self) -> Pace:
@@ -61,13 +61,10 @@ class ExchangeSummarizer:
         whether each may have a summary.
         """
         left_alone = self._opened.left_alone(at)
-        if self._news or not self._ahead:
-            self._news = False
-            minimum = self._settings.number(_MINIMUM)
-            self._ahead = self._work.exchange_ids(_AHEAD, minimum, left_alone, at)
-        while self._ahead:
-            found, self._ahead = self._ahead[:_AT_ONCE], self._ahead[_AT_ONCE:]
-            waiting = self._work.exchanges(found)
+        minimum = self._settings.number(_MINIMUM)
+        self._ahead.renew(lambda: self._work.exchange_ids(_AHEAD, minimum, left_alone, at))
+        while self._ahead.left:
+            waiting = self._work.exchanges(self._ahead.take(_AT_ONCE))
             if items := [each for each in waiting if each.conversation_id != left_alone]:
                 return items
         return ()
@@ -122,9 +119,7 @@ class ExchangeSummarizer:
 
     def wakes_for(self, changed: Changed) -> bool:
         """Return whether an exchange ended, or a conversation left the trash or changed."""
-        if changed.turns_completed or changed.settings & _CONCERNED:
-            self._news = True
-        return self._news or bool(changed.conversations or changed.providers)
+        return self._ahead.wakes_for(changed)
 
     def waiting_words(self, count: int) -> str:
         """Return how many exchanges wait, in words."""

@@ -20,11 +20,12 @@ from app.providers.local_embedder import LocalEmbedder
 from app.storage.extraction_work import ExtractionWork, UnreadExchange
 from app.storage.remaking import FACTS
 from app.storage.store import Store
-from app.storage.tally import Found, Tally
+from app.storage.tally import Tally
 from app.workers.background_model import MODEL_KEYS
 from app.workers.embedding_pipeline import ActiveEmbedder
 from app.workers.fact_engines import MOST_MESSAGES, FactEngine, Learnt
 from app.workers.fact_records import Compared, FactWriter, ReadExchange
+from app.workers.found_ahead import FoundAhead
 from app.workers.job import IsCancelled, Pace, Saved
 from app.workers.open_conversation import OpenConversation
 from app.workers.summary_records import ledger_of
@@ -64,8 +65,7 @@ class KnowledgeExtractor:
         self._embedder = embedder
         self._work = ExtractionWork(store)
         self._writer = FactWriter(store)
-        self._ahead: Sequence[Found] = ()
-        self._news = False
+        self._ahead = FoundAhead(_CONCERNED)
 
     @property
     def pace(self) -> Pace:
@@ -75,15 +75,13 @@ class KnowledgeExtractor:
     def find(self, at: datetime) -> Sequence[UnreadExchange]:
         """Return the newest exchanges not read as they are now, of 20 messages or a single one."""
         left_alone = self._opened.left_alone(at)
-        if self._news or not self._ahead:
-            self._news = False
-            self._ahead = self._work.exchange_ids(_AHEAD, left_alone, at)
-        while self._ahead:
-            waiting = self._work.exchanges(self._ahead[:MOST_MESSAGES])
+        self._ahead.renew(lambda: self._work.exchange_ids(_AHEAD, left_alone, at))
+        while self._ahead.left:
+            found = self._ahead.left[:MOST_MESSAGES]
+            waiting = self._work.exchanges(found)
             taken = _first_messages(waiting)
-            read = {each.id for each in waiting[taken:]}
-            found, rest = self._ahead[:MOST_MESSAGES], self._ahead[MOST_MESSAGES:]
-            self._ahead = (*(each for each in found if each[0] in read), *rest)
+            later = {each.id for each in waiting[taken:]}
+            self._ahead.drop({each for each, _ in found if each not in later})
             items = [each for each in waiting[:taken] if each.conversation_id != left_alone]
             if items:
                 return items
@@ -131,9 +129,7 @@ class KnowledgeExtractor:
 
     def wakes_for(self, changed: Changed) -> bool:
         """Return whether an exchange ended, or a conversation left the trash or changed."""
-        if changed.turns_completed or changed.settings & _CONCERNED:
-            self._news = True
-        return self._news or bool(changed.conversations or changed.providers)
+        return self._ahead.wakes_for(changed)
 
     def waiting_words(self, count: int) -> str:
         """Return how many exchanges wait, in words."""
