@@ -34,7 +34,7 @@ from app.workers.summariser import Digest, Summariser
 
 _log = logging.getLogger(__name__)
 _FULL_SHARE, _LEFT_SHARE = 0.85, 0.5
-_EXTRACTIVE_PARTS = 3  # each of two or three sentences: together about what the budget holds
+_EXTRACTIVE_PARTS = 6  # each of two or three sentences: together about what the budget holds
 _WINDOW = (PlanPartKind.WINDOW, PlanPartKind.QUESTION)
 _STOP_TIMEOUT_S = 3.0
 
@@ -185,7 +185,7 @@ def extract(turns: Sequence[Turn]) -> str:
     """Return telling sentences of a conversation in order, from its beginning, middle and end."""
     size = max(1, -(-len(turns) // _EXTRACTIVE_PARTS))
     parts = (turns[place : place + size] for place in range(0, len(turns), size))
-    return " ".join(summary for part in parts if (summary := summarise_conversation(part)))
+    return "\n".join(summary for part in parts if (summary := summarise_conversation(part)))
 
 
 def _turn(messages: Sequence[Message]) -> Turn:
