@@ -3,7 +3,7 @@
 The layers, highest first; each may import only those below it (import-linter enforces it):
 
 cli        the command line, and what a running window executes for it
-bootstrap  build(): the only place where the parts meet
+bootstrap  build(): the only place where the parts meet, a module for each
 chat       the exchange loop, what a command or a tool of the model does
 workers    the background tasks that keep memory up to date
 check      every reference, count and index verified, derived things mended

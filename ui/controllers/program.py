@@ -80,15 +80,9 @@ class Program(QObject):
         self.explain = ExplainController(services, bridge, window, self.chat)
         self.pages = PageController(services, bridge, window)
         self.search = SearchController(
-            services,
-            bridge,
-            window,
-            self.chat,
-            self.explain.explain,
-            self.pages.open,
-            self._open_fact,
-            self._open_memory,
-        )
+            services, bridge, window, self.chat, self.explain.explain, self.pages.open,
+            self._open_fact, self._open_memory,
+        )  # fmt: skip
         self.facts = FactsController(services, bridge, window, appearance, self.search.open_turn)
         self.memories = MemoriesController(services, bridge, window, appearance, self.open_turn)
         self.summaries = SummariesController(services, bridge, window, appearance, self.chat)
@@ -99,25 +93,16 @@ class Program(QObject):
             services, bridge, window, appearance, self.background, self.tuning
         )
         self.recall = RecallController(
-            services,
-            bridge,
-            window,
-            self.chat,
-            self.search.open_turn,
-            self._open_fact,
-            self._open_memory,
-            self.settings.open,
-        )
+            services, bridge, window, self.chat, self.search.open_turn, self._open_fact,
+            self._open_memory, self.settings.open,
+        )  # fmt: skip
         self.inspect = InspectController(services, bridge, window, self.chat, self.recall.open)
         self.importing = ImportController(services, bridge, window, self.background)
         self.workers = WorkersController(services, bridge, window)
         self.privacy = PrivacyController(services, bridge, window, self.chat)
         self.links = LinkController(window, self._open_link)
         self.commands = self._command_controller(appearance)
-        self.chat.opened.connect(self.conversations.show_opened)
-        self.chat.opened.connect(self._on_chat_opened)
-        window.chat.welcome.model_requested.connect(lambda: self.settings.open("Providers"))
-        window.sidebar.new_requested.connect(self.chat.begin_new)
+        self._wire_controllers()
         self._wire_transcript()
         self._wire_actions()
         self._bridge.start("begin", self._begin())
@@ -179,6 +164,12 @@ class Program(QObject):
         window.place = None
         state = window.state_to_keep()
         self._bridge.start("window state", self._bridge.run(lambda: keep_state(file, state)))
+
+    def _wire_controllers(self) -> None:
+        self.chat.opened.connect(self.conversations.show_opened)
+        self.chat.opened.connect(self._on_chat_opened)
+        self._window.chat.welcome.model_requested.connect(lambda: self.settings.open("Providers"))
+        self._window.sidebar.new_requested.connect(self.chat.begin_new)
 
     def _wire_transcript(self) -> None:
         transcript = self._transcript
