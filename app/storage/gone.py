@@ -1,7 +1,7 @@
 """What was forgotten in this run: nothing that is still on its way may bring it back.
 
-A worker that summarises a conversation, or a reply under way, may hand in its changes after the
-conversation was forgotten; they are dropped before they reach the journal.
+A worker that summarises a conversation, a reply under way, or an edit of a fact may hand in its changes
+after that was forgotten; they are dropped before they reach the journal.
 """
 
 import re
@@ -27,6 +27,7 @@ from app.domain.changes import (
     ToolSummaryPut,
 )
 from app.domain.conversations import Message, Role
+from app.domain.facts import Fact, Memory
 from app.domain.recalls import KeptPrompt, Piece
 from app.domain.turn_text import is_quoting
 from app.storage.leaving import Leaving
@@ -43,6 +44,9 @@ class Gone:
     def __init__(self) -> None:
         self._conversations: set[int] = set()
         self._exchanges: set[int] = set()
+        self._learned: set[int] = (
+            set()
+        )  # by itself: a fact of a conversation may stay for another's sake
         self._leaving: list[Leaving] = []
 
     def __bool__(self) -> bool:
@@ -53,6 +57,7 @@ class Gone:
         for each in leaving:
             self._conversations |= each.conversations
             self._exchanges |= each.exchanges
+            self._learned |= each.passages if not each.conversations else set()
             self._leaving.append(each)
 
     def without(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
@@ -66,8 +71,10 @@ class Gone:
                 stay = [m for m in messages if m.conversation_id not in self._conversations]
                 return MessagesAdded(tuple(self._unquoted(stay))) if stay else None
             case PassagesPut(passages=passages):
-                left = tuple(p for p in passages if p.conversation_id not in self._conversations)
-                return replace(change, passages=left)
+                left = (p for p in passages if p.conversation_id not in self._conversations)
+                return replace(change, passages=tuple(p for p in left if p.id not in self._learned))
+            case FactPut() | MemoryPut():
+                return self._kept_learned(change)
             case PromptKept(prompt=prompt) if prompt.conversation_id not in self._conversations:
                 return PromptKept(self._without_quotes(prompt))
             case ReplyGrew(exchange_id=exchange_id):
@@ -76,6 +83,11 @@ class Gone:
                 return SettingPut(key, probes_without(value, self._exchanges))
             case _:
                 return None if _conversation_of(change) in self._conversations else change
+
+    def _kept_learned(self, change: FactPut | MemoryPut) -> Change | None:
+        known: Fact | Memory = change.fact if isinstance(change, FactPut) else change.memory
+        is_gone = known.conversation_id in self._conversations or known.id in self._learned
+        return None if is_gone else change
 
     def _unquoted(self, messages: Sequence[Message]) -> Iterator[Message]:
         """Yield messages of a reply without what its tools, or Recall, quote of what was forgotten."""
@@ -117,10 +129,6 @@ class Gone:
 
 def _conversation_of(change: Change) -> int | None:
     match change:
-        case FactPut(fact=fact):
-            return fact.conversation_id
-        case MemoryPut(memory=memory):
-            return memory.conversation_id
         case PromptKept(prompt=prompt):
             return prompt.conversation_id
         case ConversationPut(conversation=conversation):

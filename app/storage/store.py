@@ -27,6 +27,7 @@ from app.system.paths import DataPaths, fsync_folder
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
+_FORGETTING = (ConversationForgotten, FactForgotten, MemoryForgotten)
 _BATCH_LIMIT = 200
 _BATCH_LIMIT_BYTES = 16 << 20
 
@@ -49,7 +50,7 @@ class _Write:
     @property
     def stands_alone(self) -> bool:
         """Whether it must not share a transaction: what follows depends on its success."""
-        return any(isinstance(change, ConversationForgotten) for change in self.changes)
+        return any(isinstance(change, _FORGETTING) for change in self.changes)
 
 
 @dataclass(slots=True)

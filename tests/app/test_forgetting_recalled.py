@@ -1,8 +1,10 @@
 """Facts and saved texts that Recall quoted leave its answers when they are forgotten, and nothing else does."""
 
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ from app.check import check
 from app.domain.changes import (
     Change,
     FactForgotten,
+    FactPut,
     MemoryForgotten,
+    MemoryPut,
     OriginsAdded,
     PassagesPut,
     PromptKept,
@@ -24,7 +28,7 @@ from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId
 from app.domain.recalls import KeptPrompt, Piece, PlanPart, PlanPartKind
 from app.domain.turn_text import QUOTING_MODEL
-from app.storage.facts import fact_changes
+from app.storage.facts import FactFilter, fact_changes
 from app.storage.forget import finish_forgetting, forget
 from app.system.paths import DataPaths
 from tests.app.test_forgetting_quotes import STAYS, Book
@@ -166,6 +170,61 @@ def test_what_a_reply_under_way_quotes_of_a_memory_is_taken_out_as_it_is_stored(
     for text in (memory.text, fact.text):
         assert text not in book.texts()
         assert files_with(book.store.paths.root, text) == set()
+
+
+def test_an_edit_that_comes_after_a_fact_was_forgotten_does_not_bring_it_back(book: Book) -> None:
+    fact = book.learn("The user keeps a mule beside the coal mine.")
+    memory = book.services.memories.save("Oil the pump below the shaft at noon.")
+    edited = replace(fact, text="The user keeps a mule beside the old mine.", pinned=True)
+    late = (*fact_changes(edited), MemoryPut(memory), FactPut(fact))  # read before it was forgotten
+    forgotten(
+        book, FactForgotten(fact.id, "h"), MemoryForgotten(memory.id),
+        PassagesPut((), (fact.id, memory.id)),
+    )  # fmt: skip
+    book.store.save(*late)
+    for text in (fact.text, edited.text, memory.text):
+        assert files_with(book.store.paths.root, text) == set()
+    rows = book.store.read(
+        lambda cursor: cursor.execute(
+            "SELECT id FROM fact UNION SELECT fact_id FROM fact_version UNION SELECT id FROM memory"
+        ).fetchall()
+    )
+    assert not {(fact.id,), (memory.id,)} & set(rows)
+    assert check(book.store).problems == ()
+
+
+def test_an_edit_that_waits_behind_the_forgetting_does_not_bring_it_back(book: Book) -> None:
+    fact = book.learn("The user keeps a mule beside the coal mine.")
+    began, may_go_on = threading.Event(), threading.Event()
+
+    def hold_up() -> None:
+        began.set()
+        may_go_on.wait(10)
+
+    held = book.store.on_writer(hold_up)
+    began.wait(10)
+    gone = book.store.commit(FactForgotten(fact.id, "h"), PassagesPut((), (fact.id,)))
+    late = book.store.commit(*fact_changes(replace(fact, pinned=True)))
+    may_go_on.set()
+    for each in (held, gone, late):
+        each.result()
+    finish_forgetting(book.store)
+    assert files_with(book.store.paths.root, fact.text) == set()
+    assert check(book.store).problems == ()
+
+
+def test_a_fact_that_stays_because_it_was_said_twice_can_still_be_edited(book: Book) -> None:
+    fact = book.learn("The user keeps a mule beside the coal mine.", book.stays)
+    again = book.gone.exchanges[0]
+    later = replace(
+        fact, conversation_id=again.conversation_id, exchange_id=again.id,
+        message_id=again.message_ids[0], made_at=AT + timedelta(days=1),
+    )  # fmt: skip
+    book.store.save(*fact_changes(later))
+    forget(book.store, [again.conversation_id])
+    edited = book.services.fact_book.edit(fact.id, "The user keeps two mules.")
+    assert edited.conversation_id == fact.conversation_id
+    assert book.services.facts.listed(FactFilter())[0].fact.text == edited.text
 
 
 def test_what_is_saved_again_after_it_was_forgotten_may_be_quoted(book: Book) -> None:
