@@ -1,6 +1,6 @@
 """Conversations as values: conversation, exchange, message, block (see the glossary in README).
 
-How they are stored is `app.storage`; how turns are calculated is `app.memory.turns`.
+How they are stored is `app.storage`; how turns are calculated is `app.domain.turns`.
 """
 
 from dataclasses import dataclass
