@@ -106,6 +106,8 @@ def test_the_table_says_what_was_measured_and_what_became_of_it(
         "left out: \u201cLeast relevance of related past\u201d is 0.7; you found it not useful"
         in figures(left_out)
     )
+    model.show_sources([source(5, RecallLayer.EARLIER)])
+    assert model.rows(Source)[0].data()[2:] == "turn 5: Which tea is it?", "its title is known"
     model.show_sources([source(3, RecallLayer.CONVERSATION), source(4, RecallLayer.EXCHANGE)])
     inner = model.rows(Source)[1]
     assert inner.data().strip()[2:] == "turn 4: Which tea is it?"

@@ -228,6 +228,8 @@ def _cells(source: Source) -> tuple[str, ...]:
     # Turns of a conversation stand below it: how many there were before says nothing.
     is_inner = item.layer is RecallLayer.EXCHANGE
     name = f"{sign_of(source.place)} {source_words(source.place)}"
+    if item.layer is RecallLayer.EARLIER:  # the title is that of the open conversation
+        name = f"{sign_of(source.place)} {inner_words(source.place)}"
     if is_inner and item.injected:
         name = f"\N{EM SPACE}{sign_of(source.place)} {inner_words(source.place)}"
     return (
