@@ -314,6 +314,8 @@ def test_much_that_the_user_said_carries_no_quoted_sentence_with_it(
         ("Please remember that I live in Oslo", "The user lives in Oslo, Norway."),
         ("Merk dir bitte: ich wohne in Oslo", "Der Nutzer wohnt in Oslo"),
         ("My name is Ada", "Name: Ada"),
+        ("Hi! I'm Ada, a nurse in Oslo.", "User's name is Ada. She is a nurse in Oslo."),
+        ("我住在奥斯陆", "用户住在奥斯陆"),
     ],
 )
 def test_what_the_user_said_is_kept_though_a_quotation_says_it_too(

@@ -7,6 +7,7 @@ the conversation, or in core memory as it is, nearly in the same words. That "no
 seen; the user sees every change.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterable
 
@@ -26,6 +27,7 @@ _SAID_WITHIN_WORDS = 20
 _STEM_CHARS = 4  # German stems keep the ending that tells "wohnt" from "wohne"
 _SHOWN_CHARS = 120
 _THE_USER = frozenset({"user", "s", "nutzer", "benutzer", "utilisateur", "usuario", "utente"})
+_THE_USER_UNSPACED = re.compile("用户|用戶|使用者|ユーザー[はがの]?|사용자[는가의]?")
 
 _Words = frozenset[str]
 
@@ -104,7 +106,8 @@ def _stated(messages: Iterable[Message]) -> list[str]:
 
 def _stretches(clause: str, language: str) -> frozenset[_Words]:
     """Return each three weighty words in a row, as stems; a shorter clause is one stretch."""
-    words = [word for word in surface_of(clause) if word not in _THE_USER]
+    own = _THE_USER_UNSPACED.sub(" ", clause)
+    words = [word for word in surface_of(own) if word not in _THE_USER]
     words = [word for word in words if not is_stop_word(word, language)] or words
     stems = [_stem(word, language) for word in words]
     count = max(1, len(stems) - _STRETCH_WORDS + 1) if stems else 0

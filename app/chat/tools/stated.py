@@ -62,6 +62,9 @@ _ASKING = re.compile(
     rf"|(?:do|does|did|am|is|are|have|has|can|could|should|would|will|habe|hast|bin|bist|ist|"
     rf"kann|kannst|soll|weißt)\s+(?:it|there|this|the|ihr|es|{_WE})\b"
     r"|(?:tell|show|give|remind|ask) me\b|(?:sag|zeig|nenn|gib|erkläre?|erzähle?) mir\b"
+    r"|(?:write|draft|compose|create|make|generate|imagine|translate|summari[sz]e|schreibe?|"
+    r"übersetze?|écris|traduis|escribe|traduce|scrivi|traduci)\b:?\s+(?:me |mir |-moi )?"
+    r"(?:an?|the|this|some|ein\w*|de[nmr]|das|une?|una|le|la|el|il|>)\s"
     r"|(?:dis|montre|donne|explique)-moi\b|(?:dime|muéstrame|explícame|dimmi)\b"
     rf"|(?:explain|describe|list|find|find out|look up|search)\b(?=.*\b{_ASKING_WORD}\b)"
 )
