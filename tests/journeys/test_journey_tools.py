@@ -194,3 +194,24 @@ def test_a_result_of_any_size_is_stored_whole_and_sent_cut(
         data_dir / "x.json",
     )
     assert "frost " * 2900 in (data_dir / "x.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [("What do I know about bees?", ""), ("I keep bees. Is that loud?", "User keeps bees.")],
+)
+def test_a_model_adds_to_core_memory_only_what_the_user_stated(
+    cli: CommandLine, server: Loopback, said: str, kept: str
+) -> None:
+    server.reply(tool_call("core_memory_append", {"text": "User keeps bees."}, "call_a"))
+    server.reply(tool_call("memory_save", {"text": "Bees came up."}, "call_b"))
+    server.reply(text("Noted."))
+
+    cli.json("ask", said, "--model", f"{CHAT}:test-model")
+
+    assert cli.json("memory", "show")["core_memory"] == kept
+    answered = json.dumps(messages_in(server.posts[1].body))
+    assert ("The user has not said" in answered) is not bool(kept)
+    (saved,) = cli.json("memory", "list")["memories"]
+    assert (saved["text"], saved["worded_by"]) == ("Bees came up.", "model")
+    assert "Bees came up.  (a model's words)" in cli.done("memory", "list").out
