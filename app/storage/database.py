@@ -101,7 +101,7 @@ class Database:
     def snapshot_cursor(self) -> Iterator[Connection]:
         """Give a cursor of its own for a long read, such as a backup; raises StorageError.
 
-        It may take more memory than other queries.
+        It may take more memory than other queries, and still more the next time if that was too little.
         """
         with self._gate.passing(), self._wide():
             try:
@@ -109,8 +109,14 @@ class Database:
             except duckdb.Error as error:
                 raise of_duckdb(error) from error
             self._snapshots[threading.get_ident()] = cursor
+            had_mb = self._limit_mb
             try:
                 yield cursor
+            except StorageError as error:
+                cause = error.__cause__
+                if isinstance(cause, duckdb.OutOfMemoryException) or leaves_keys(cause):
+                    self._grow(had_mb)
+                raise
             finally:
                 cursor.close()
 

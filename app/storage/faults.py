@@ -50,7 +50,7 @@ def of_duckdb(error: duckdb.Error) -> StorageError:
     return StorageError(f"The database failed: {words.splitlines()[0]}", "Restart the program.")
 
 
-def leaves_keys(error: duckdb.Error) -> bool:
+def leaves_keys(error: BaseException | None) -> bool:
     """Return whether a commit failed so that the database must be opened again.
 
     DuckDB 2.0.0, where memory was too little: the rows are rolled back but not their keys, which

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -14,6 +15,7 @@ from app.domain.errors import Cancelled, StorageError
 from app.storage import database as database_module
 from app.storage.database import Connection, Database
 from app.storage.gate import Gate
+from app.storage.image import copy_into
 
 FOREVER = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 8"
 WAIT_S = 10
@@ -285,6 +287,32 @@ def test_a_long_read_may_take_more_memory_than_queries(database: Database) -> No
     with database.snapshot_cursor() as cursor:
         assert limit(cursor) == "143.0 MiB"
     assert database.read(limit) == "61.0 MiB"
+
+
+def test_a_copy_for_which_memory_was_too_little_gets_more_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(connection: Connection) -> None:
+        connection.execute("CREATE TABLE state (position BIGINT PRIMARY KEY)")
+        connection.execute("INSERT INTO state VALUES (1)")
+        connection.execute("CREATE TABLE long (id BIGINT PRIMARY KEY, text VARCHAR)")
+        connection.execute("INSERT INTO long SELECT i, uuid()::VARCHAR FROM range(200000) r(i)")
+
+    path, backups = tmp_path / "b.duckdb", tmp_path / "backups"
+    backups.mkdir()
+    made = Database(path, backups)
+    made.write(make)
+    made.close()
+    for name, value in (("MB", 6), ("TO_COPY_MB", 6), ("TO_COPY_SHARE", 0.0)):
+        monkeypatch.setattr(database_module, f"_MEMORY_{name}", value)
+    tight = Database(path, backups)
+    with pytest.raises(StorageError), tight.snapshot_cursor() as cursor:
+        copy_into(cursor, backups / "copy.duckdb")
+    for number in range(4):
+        with suppress(StorageError), tight.snapshot_cursor() as cursor:
+            _, counts = copy_into(cursor, backups / f"copy{number}.duckdb")
+    assert counts["long"] == 200_000
+    tight.close()
 
 
 def test_pages_are_given_back_when_hardly_anything_is_read(database: Database) -> None:
