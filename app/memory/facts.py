@@ -112,7 +112,8 @@ class FactBook:
         from sight at least, and the caretaker does the rest later.
         """
         fact = self._facts.get(fact_id).fact
-        wordings = (fact, self._facts.stored(fact_id), *self._facts.versions(fact_id))
+        versions = self._facts.versions(fact_id)
+        wordings: tuple[Fact | FactVersion, ...] = (fact, self._facts.stored(fact_id), *versions)
         hashes = {content_hash(each.text) for each in wordings}
         hashes |= {silenced(each.message_id) for each in wordings if each.message_id is not None}
         refused = (FactForgotten(fact.id, each) for each in sorted(hashes))

@@ -44,9 +44,8 @@ class Gone:
     def __init__(self) -> None:
         self._conversations: set[int] = set()
         self._exchanges: set[int] = set()
-        self._learned: set[int] = (
-            set()
-        )  # by itself: a fact of a conversation may stay for another's sake
+        # Forgotten by itself: a fact of a conversation may stay for another's sake.
+        self._learned: set[int] = set()
         self._leaving: list[Leaving] = []
 
     def __bool__(self) -> bool:
