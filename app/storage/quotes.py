@@ -20,6 +20,10 @@ QUOTING_TOOLS = ("conversation_search", "memory_search", "fetch_conversation_det
 _LEARNED = ("fact", "memory")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"?')
 _NAME = re.compile(r"\*\*.*\*\* · ")
+_KNOWN_NAMES = (  # as `app.providers.recall` writes them: what they name has an id of its own
+    "**Facts** · learned from what was said",
+    "**Saved memories** · kept on purpose",
+)
 _KNOWN = r"(?:Fact|Memory) (\d+) · [^\[\]]+"
 _LINK = r"commonplace://(\w+)/\d+(?:\?exchange=\d+)?"
 _SOURCE = re.compile(rf"(?:\[(?:{_KNOWN}|.*)\]\({_LINK}\)|{_KNOWN}) · \d+%")
@@ -158,7 +162,7 @@ def _section_without(section: list[str], host: Host) -> list[str]:
     stay: list[str] = []
     gone = 0
     for quote in quotes:
-        if _leaves(quote, host):
+        if _leaves(quote, host, is_known=section[0] in _KNOWN_NAMES):
             gone += 1
             stay += [f"> {FORGOTTEN}", ""]
         else:
@@ -168,11 +172,12 @@ def _section_without(section: list[str], host: Host) -> list[str]:
     return [f"*{FORGOTTEN}*", ""] if gone == len(quotes) else [*section[: starts[0]], *stay]
 
 
-def _leaves(quote: list[str], host: Host) -> bool:
+def _leaves(quote: list[str], host: Host, *, is_known: bool) -> bool:
+    """Return whether a quote leaves; one that `is_known` bears a fact's id, or a saved text's."""
     source = _SOURCE.match(quote[0])
     linked, *known = source.group(2, 1, 3) if source is not None else (None,)
     named = int(linked) if linked is not None and linked.isdecimal() else None
-    learned = next((int(each) for each in known if each is not None), None)
+    learned = next((int(each) for each in known if is_known and each is not None), None)
     if host.knows_ids:
         if named in host.leaving.conversations or learned in host.leaving.passages:
             return True

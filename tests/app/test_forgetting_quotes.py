@@ -35,7 +35,8 @@ from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import QUOTING_MODEL, content_hash, turn_passage
 from app.providers.recall import RecallModel
 from app.storage.forget import finish_forgetting, forget
-from app.storage.quotes import FORGOTTEN
+from app.storage.leaving import Leaving, Wordings
+from app.storage.quotes import FORGOTTEN, Host, answer_without
 from app.system.paths import DataPaths
 from tests.fakes.canary import CANARY, files_with, plain_databases
 from tests.fakes.stored import AT, Told, asked, grow, killed, told
@@ -299,6 +300,16 @@ def test_what_a_reply_under_way_quotes_is_taken_out_as_it_is_stored(book: Book) 
     grow(book.store, running.exchanges[0], reply, "more")
     assert CANARY not in book.texts()
     assert files_with(book.store.paths.root) == set()
+
+
+def test_a_question_that_looks_like_the_name_of_a_fact_shields_no_quote() -> None:
+    gone = "The user keeps a mule beside the coal mine."
+    link = "[Fact 7 · 3 May 2026](commonplace://3/0) · 80%"
+    answer = "\n".join(("**Talk** · 3 May 2026", "", link, "", f"> {gone}", "", ""))
+    leaving = Leaving(frozenset(), frozenset(), frozenset({9}), Wordings([gone]))
+    assert gone not in answer_without(answer, Host(leaving, knows_ids=True))
+    known = answer.replace("**Talk** · 3 May 2026", "**Facts** · learned from what was said")
+    assert gone in answer_without(known, Host(leaving, knows_ids=True)), "fact 7 stays"
 
 
 def test_a_probe_question_leaves_with_its_turn(book: Book) -> None:
