@@ -173,7 +173,7 @@ def test_a_program_killed_between_rounds_leaves_a_turn_that_can_be_gone_on_with(
 
 
 def test_a_result_of_any_size_is_stored_whole_and_sent_cut(
-    cli: CommandLine, server: Loopback, data_dir: Path
+    cli: CommandLine, server: Loopback, data_dir: Path, tmp_path: Path
 ) -> None:
     with opened(data_dir) as store:
         long = told(store, ("Tell me all", "frost " * 3000), title="Long").conversation.id
@@ -191,9 +191,9 @@ def test_a_result_of_any_size_is_stored_whole_and_sent_cut(
         document["conversation_id"],
         "--format",
         "json",
-        data_dir / "x.json",
+        tmp_path / "x.json",
     )
-    assert "frost " * 2900 in (data_dir / "x.json").read_text()
+    assert "frost " * 2900 in (tmp_path / "x.json").read_text()
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ async def test_workers_are_asked_and_stopped_and_vectors_made_anew_after_a_yes(u
     await answered(user, "**Embeddings**", "built in")
     await run(user, "/summarizer off")
     for title in ("Exchange summaries", "Conversation summaries"):
-        await answered(user, f"**{title}** \N{MIDDLE DOT} off")
+        await answered(user, f"**{title}** \N{MIDDLE DOT} ")
     assert not await user.ask(lambda services: any(map(services.settings.flag, SUMMARISERS)))
 
     await user.until_so(lambda services: services.workers.embedding and _is_embedded(services))

@@ -220,7 +220,7 @@ async def test_a_turn_is_asked_from_its_menu_why_it_was_not_recalled(
     menu = QMenu()
     user.turn(6).frames()[0].meta.fill_menu(menu)
     next(each for each in menu.actions() if each.text().startswith("Why")).trigger()
-    await user.sees("It is number ", f"{TITLE}, turn 6", "It says:")
+    await user.sees("It is ", " results.", f"{TITLE}, turn 6", "It says:")
     assert user.find(QLineEdit, "Question").text() == ASKED
     await user.dismiss()
 
