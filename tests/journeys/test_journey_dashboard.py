@@ -215,7 +215,10 @@ async def stands_as_stored(user: User) -> None:
     want = await user.ask(cards)
     for name, (counts, spent, retries) in want.items():
         card = dashboard.card(name)
-        await user.until(lambda c=card, w=counts: c.counts.text() == w, f"{name}: {counts}")  # type: ignore[misc]
+        await user.until(
+            lambda c=card, w=counts: c.counts.text().split(DOT)[0] == w,  # type: ignore[misc]
+            f"{name}: {counts}",
+        )
         await user.until(lambda c=card, w=spent: c.spent.text().endswith(w), f"{name}: {spent}")  # type: ignore[misc]
         await user.until(lambda c=card, w=retries: c.retries.text() == w, f"{name}: {retries}")  # type: ignore[misc]
         done, total = counts.split(" of ")
