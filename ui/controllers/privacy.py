@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QMessageBox
 
 from app.bootstrap import Services
@@ -43,6 +43,7 @@ class PrivacyController(QObject):
         box = QMessageBox(self._window)
         box.setIcon(QMessageBox.Icon.Question)
         box.setWindowTitle("Private conversation")
+        box.setTextFormat(Qt.TextFormat.PlainText)
         box.setText(f"Keep the private conversation '{conversation.title}'?")
         box.setInformativeText("Kept, it stays out of search and recall. Discarded, it is gone.")
         keep = box.addButton("Keep", QMessageBox.ButtonRole.AcceptRole)

@@ -8,7 +8,6 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -20,6 +19,7 @@ from app.providers.prices import OwnPrice
 from app.workers.background_choice import BackgroundPlan
 from app.workers.background_words import plan_words, sending_words
 from ui.widgets.cards import Card, TableCard
+from ui.widgets.plain_label import PlainLabel
 from ui.widgets.setting_editor import SettingEditor
 
 CAPS = ("spend_cap_daily_usd", "spend_cap_monthly_usd")
@@ -51,7 +51,7 @@ class BackgroundPage(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        words = QLabel(
+        words = PlainLabel(
             "Summaries, facts and lines on tool calls are made in the background. A language model "
             "makes better ones; a model of a server elsewhere reads your history for that and costs "
             "money, so it is asked nothing before you agree.",

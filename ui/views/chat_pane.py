@@ -8,7 +8,6 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QStackedWidget,
     QVBoxLayout,
@@ -20,6 +19,7 @@ from ui.views.notice import Deed, Notice
 from ui.widgets.banner import Banner
 from ui.widgets.composer import Composer
 from ui.widgets.elided_edit import ElidedEdit
+from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stops_in
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ChatPane(QWidget):
         self.title.setPlaceholderText("New conversation")
         self.title.editingFinished.connect(self._on_title_edited)
         self.title.done.connect(self._on_title_done)
-        self.private = QLabel("Private", self)
+        self.private = PlainLabel("Private", self)
         self.private.setToolTip("Never indexed, summarised or recalled")
         self.private.setProperty("tone", "warning")
         self.private.hide()
@@ -89,7 +89,7 @@ class ChatPane(QWidget):
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.notice)
         self.composer = Composer(self)
-        self.status = QLabel(self)
+        self.status = PlainLabel(self)
         self.status.setProperty("tone", "small")
         self.status.hide()
         self._lay_out()

@@ -5,7 +5,6 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, 
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
     QScrollArea,
     QSizePolicy,
     QToolButton,
@@ -15,6 +14,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.text import one_line
 from ui.theme import Theme
+from ui.widgets.plain_label import PlainLabel
 from ui.widgets.transcript.look import Look, TurnEvents
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.steps import Steps
@@ -48,10 +48,9 @@ class CommandPanel(QFrame):
         self._events.link_hovered.connect(self.link_hovered)
         self._look = Look(theme, self._steps, self._events)
         self._markdown = ""
-        self.title = QLabel(self)
-        self.title.setTextFormat(Qt.TextFormat.PlainText)
+        self.title = PlainLabel(self)
         self.title.setProperty("tone", "small")
-        note = QLabel("not stored, not sent", self)
+        note = PlainLabel("not stored, not sent", self)
         note.setProperty("tone", "small")
         close = QToolButton(self)
         close.setText("\N{MULTIPLICATION X}")
@@ -62,8 +61,7 @@ class CommandPanel(QFrame):
         head.addWidget(self.title, 1)
         head.addWidget(note)
         head.addWidget(close)
-        self.problem = QLabel(self, wordWrap=True)
-        self.problem.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem = PlainLabel(self, wordWrap=True)
         self.problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problem.setProperty("tone", "error")
         self._body = _Body()

@@ -26,7 +26,7 @@ from app.workers.wording import (
     spent_words,
 )
 from ui.views.worker_card import WorkerCard
-from ui.widgets.plain_label import breakable
+from ui.widgets.plain_label import PlainLabel, breakable
 
 _LEAST_PX = 300
 
@@ -75,7 +75,7 @@ class Dashboard(QScrollArea):
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(12, 12, 12, 12)
         self._column.setSpacing(10)
-        self._warnings = QLabel(body, wordWrap=True)
+        self._warnings = PlainLabel(body, wordWrap=True)
         self._warnings.hide()
         self._warnings.setProperty("tone", "warning")
         self._column.addWidget(self._warnings)
@@ -143,7 +143,7 @@ class _TotalsCard(QFrame):
             number.setAccessibleName(f"{name}: {value}")
 
     def _add_row(self) -> None:
-        label, number = QLabel(self, wordWrap=True), QLabel(self)
+        label, number = PlainLabel(self, wordWrap=True), PlainLabel(self)
         label.setProperty("tone", "muted")
         self._grid.addWidget(label, len(self._rows), 0)
         self._grid.addWidget(number, len(self._rows), 1, Qt.AlignmentFlag.AlignRight)

@@ -7,7 +7,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QPushButton,
     QVBoxLayout,
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
 from app.domain.spaces import SpaceRow, SpacesState, SpaceUse, SwitchPlan
 from app.workers.wording import estimate_words, percent_words, size_words
 from ui.widgets.cards import Card, TableCard
+from ui.widgets.plain_label import PlainLabel
 
 _STEPS = 1000
 _USES = {
@@ -48,7 +48,7 @@ class EmbedderPage(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        words = QLabel(
+        words = PlainLabel(
             "An embedder gives everything that was said a place among all the rest, so that a "
             "question finds what it means, whatever its words. What has no place yet is found by "
             "its words.",

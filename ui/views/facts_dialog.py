@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListView,
     QPushButton,
@@ -25,6 +24,7 @@ from ui.theme import Theme
 from ui.views.fact_pane import FactPane
 from ui.views.fact_rows import FactDelegate
 from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel
 
 _DEBOUNCE_MS = 120
 _LIST_PX, _PANE_PX = 400, 440
@@ -78,8 +78,7 @@ class FactsDialog(QDialog):
         self.list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.selectionModel().currentChanged.connect(self._on_list_current_changed)
-        self._words = QLabel(self, wordWrap=True)
-        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self._words = PlainLabel(self, wordWrap=True)
         self._words.setProperty("tone", "muted")
         self.new = QLineEdit(self)
         self.new.setPlaceholderText("Add a fact of your own")

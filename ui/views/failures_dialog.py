@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QHeaderView,
-    QLabel,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.domain.workers import FailedItem, WorkerName
 from app.workers.wording import CALLED, failed_item_words
 from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel
 
 _COLUMNS = ("What", "Tries", "Error")
 _ITEM = Qt.ItemDataRole.UserRole + 1
@@ -43,8 +43,7 @@ class FailuresDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"{CALLED[name].title}: failures")
         resize_on_screen(self, 760, 380)
-        self.words = QLabel(self, wordWrap=True)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.words = PlainLabel(self, wordWrap=True)
         self.table = self._made_table()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         role = QDialogButtonBox.ButtonRole.ActionRole

@@ -4,7 +4,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
-    QLabel,
     QPlainTextEdit,
     QProgressBar,
     QVBoxLayout,
@@ -13,6 +12,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.transfer import ImportProgress, ImportReport
 from app.workers.wording import counted
+from ui.widgets.plain_label import PlainLabel
 
 _STEPS = 1000
 _SKIPPED_SHOWN = 500
@@ -32,13 +32,13 @@ class ImportDialog(QDialog):
         self.setWindowTitle("Import")
         self.setMinimumWidth(460)
         self._running = True
-        self._headline = QLabel(f"Importing {names}", self)
+        self._headline = PlainLabel(f"Importing {names}", self)
         self._headline.setProperty("tone", "heading")
         self._headline.setWordWrap(True)
         self._bar = QProgressBar(self)
         self._bar.setRange(0, 0)
         self._bar.setAccessibleName("Progress of the import")
-        self.words = QLabel(self)
+        self.words = PlainLabel(self)
         self.words.setWordWrap(True)
         self._skipped = QPlainTextEdit(self)
         self._skipped.setReadOnly(True)

@@ -1,10 +1,9 @@
 """The inspector: for one answer, what was recalled and why, and exactly what was sent."""
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QTabWidget,
     QToolButton,
     QVBoxLayout,
@@ -18,6 +17,7 @@ from ui.models.conversations import day_words
 from ui.theme import Theme
 from ui.views.recalled_pane import RecalledPane
 from ui.views.sent_pane import SentPane
+from ui.widgets.plain_label import PlainLabel
 
 _LEAST_PX = 300
 _USUAL_PX = 420
@@ -43,10 +43,9 @@ class Inspector(QWidget):
         super().__init__(parent)
         self.setMinimumWidth(_LEAST_PX)
         self.setAccessibleName("Inspector")
-        self._turn = QLabel(self)
+        self._turn = PlainLabel(self)
         self._turn.setProperty("tone", "heading")
-        self._question = QLabel(self, wordWrap=True)
-        self._question.setTextFormat(Qt.TextFormat.PlainText)
+        self._question = PlainLabel(self, wordWrap=True)
         self._question.setProperty("tone", "muted")
         self._before = self._button("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", -1)
         self._after = self._button("\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}", 1)

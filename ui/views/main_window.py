@@ -9,7 +9,6 @@ from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 from PySide6.QtWidgets import (
     QDockWidget,
-    QLabel,
     QMainWindow,
     QSplitter,
     QToolButton,
@@ -21,6 +20,7 @@ from ui.views.actions import Actions
 from ui.views.chat_pane import ChatPane
 from ui.views.sidebar_fold import SidebarFold
 from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel
 
 if TYPE_CHECKING:
     from ui.views.dashboard import Dashboard
@@ -86,9 +86,9 @@ class MainWindow(QMainWindow):
         self.inspector_dock.hide()
         self.recall_status = QToolButton(self)
         self.statusBar().addPermanentWidget(self.recall_status)
-        self.search_status = QLabel(self)
-        self.worker_status = QLabel(self)
-        self.spend_status = QLabel(self)
+        self.search_status = PlainLabel(self)
+        self.worker_status = PlainLabel(self)
+        self.spend_status = PlainLabel(self)
         for label in (self.search_status, self.worker_status, self.spend_status):
             label.setContentsMargins(_STATUS_GAP_PX, 0, _STATUS_GAP_PX, 0)
             self.statusBar().addPermanentWidget(label)

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from ui.widgets.plain_label import PlainLabel
 
 _WIDEST_EM = 46
 
@@ -15,12 +17,11 @@ class Notice(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._title = QLabel(self, wordWrap=True)
+        self._title = PlainLabel(self, wordWrap=True)
         self._title.setProperty("tone", "heading")
-        self._words = QLabel(self, wordWrap=True)
+        self._words = PlainLabel(self, wordWrap=True)
         self._words.setProperty("tone", "muted")
         for label in (self._title, self._words):
-            label.setTextFormat(Qt.TextFormat.PlainText)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._row = QHBoxLayout()
         self._row.addStretch(1)

@@ -5,13 +5,13 @@ from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
-    QLabel,
     QPlainTextEdit,
     QVBoxLayout,
     QWidget,
 )
 
 from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel
 
 _COLUMNS = 84
 _LINES = 30
@@ -23,12 +23,10 @@ class PageDialog(QDialog):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle(title)
-        self._title = QLabel(title, self, wordWrap=True)
-        self._title.setTextFormat(Qt.TextFormat.PlainText)
+        self._title = PlainLabel(title, self, wordWrap=True)
         self._title.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._title.setProperty("tone", "heading")
-        self._problem = QLabel(self, wordWrap=True)
-        self._problem.setTextFormat(Qt.TextFormat.PlainText)
+        self._problem = PlainLabel(self, wordWrap=True)
         self._problem.setProperty("tone", "error")
         self._problem.hide()
         self.text = QPlainTextEdit(self)

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QHeaderView,
-    QLabel,
     QProgressBar,
     QTreeWidget,
     QTreeWidgetItem,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.probes import ProbePlace
 from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel
 
 _COLUMNS = ("Question", "Should find", "Now", "Before")
 _PLACE = Qt.ItemDataRole.UserRole + 1
@@ -39,8 +39,7 @@ class ProbesDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Probe questions")
         resize_on_screen(self, 720, 420)
-        self._words = QLabel(self, wordWrap=True)
-        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self._words = PlainLabel(self, wordWrap=True)
         self._table = QTreeWidget(self)
         self._table.setAccessibleName("Probe questions")
         self._table.setHeaderLabels(list(_COLUMNS))

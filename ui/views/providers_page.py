@@ -9,13 +9,13 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
+from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stop_before, tab_through
 
 
@@ -49,14 +49,14 @@ class ProvidersPage(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.cards: dict[str, ProviderCard] = {}
-        self._offer = QLabel(self, wordWrap=True)
+        self._offer = PlainLabel(self, wordWrap=True)
         self._offer.setProperty("tone", "muted")
         self._offer.hide()
         self._cards = QVBoxLayout()
         self._cards.setSpacing(10)
         self.form = NewProviderForm(self)
         self.form.submitted.connect(self.addition_requested)
-        words = QLabel(
+        words = PlainLabel(
             "Without a provider nothing leaves this computer. What you send to one goes to the "
             "address shown here, with as much of your past as recall adds.",
             self,
@@ -115,9 +115,9 @@ class ProviderCard(QFrame):
         self.setProperty("panel", "card")
         self.setAccessibleName(name)
         self._name = name
-        self._title = QLabel(self)
+        self._title = PlainLabel(self)
         self._title.setProperty("tone", "heading")
-        self._place = QLabel(self, wordWrap=True)
+        self._place = PlainLabel(self, wordWrap=True)
         self._place.setProperty("tone", "small")
         self.key = QLineEdit(self)
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
@@ -133,7 +133,7 @@ class ProviderCard(QFrame):
         self.remove = QPushButton("Remove", self)
         self.remove.setProperty("kind", "danger")
         self.remove.clicked.connect(lambda: self.removal_requested.emit(self._name))
-        self.outcome = QLabel(self, wordWrap=True)
+        self.outcome = PlainLabel(self, wordWrap=True)
         self.outcome.hide()
         for button in (self.save, self.forget, self.test, self.remove):
             button.setAccessibleDescription(name)
@@ -202,7 +202,7 @@ class NewProviderForm(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("panel", "card")
-        title = QLabel("Add a provider", self)
+        title = PlainLabel("Add a provider", self)
         title.setProperty("tone", "heading")
         self.name = QLineEdit(self)
         self.name.setPlaceholderText("ollama")
@@ -218,7 +218,7 @@ class NewProviderForm(QFrame):
         self.key = QLineEdit(self)
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         self.key.setPlaceholderText("none, for most local servers")
-        self.error = QLabel(self, wordWrap=True)
+        self.error = PlainLabel(self, wordWrap=True)
         self.error.setProperty("tone", "error")
         self.error.hide()
         add = QPushButton("Add", self)
@@ -232,7 +232,7 @@ class NewProviderForm(QFrame):
             ("API key", self.key),
         ):
             field.setAccessibleName(label)
-            called = QLabel(label, self)
+            called = PlainLabel(label, self)
             called.setBuddy(field)
             called.setMinimumHeight(field.sizeHint().height())  # beside it, not at its top
             form.addRow(called, field)

@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -20,6 +19,7 @@ from app.domain.recalls import PlanPartKind
 from app.domain.usage import Usage
 from ui.theme import Theme
 from ui.widgets.part_panel import PartPanel
+from ui.widgets.plain_label import PlainLabel
 
 _DOT = "  \N{MIDDLE DOT}  "
 PART_WORDS = {
@@ -42,8 +42,7 @@ class SentPane(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._shown: Inspection | None = None
-        self._summary = QLabel(self, wordWrap=True)
-        self._summary.setTextFormat(Qt.TextFormat.PlainText)
+        self._summary = PlainLabel(self, wordWrap=True)
         self._summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._summary.setProperty("tone", "small")
         self.copy = QPushButton("Copy", self)

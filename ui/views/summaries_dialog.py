@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
-    QLabel,
     QPlainTextEdit,
     QVBoxLayout,
     QWidget,
@@ -19,6 +18,7 @@ from app.storage.summaries import Summary
 from ui.models.facts import version_words
 from ui.theme import Theme
 from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel
 from ui.widgets.versions import ShownVersion, VersionsView
 
 _TEXT_PX = 120
@@ -51,8 +51,7 @@ class SummariesDialog(QDialog):
         resize_on_screen(self, 640, 520)
         self._places: Sequence[SummaryPlace] = ()
         self._newest = ""
-        heading = QLabel(title, self, wordWrap=True)
-        heading.setTextFormat(Qt.TextFormat.PlainText)
+        heading = PlainLabel(title, self, wordWrap=True)
         heading.setProperty("tone", "heading")
         self.choice = QComboBox(self)
         self.choice.setAccessibleName("What is summarised")
@@ -65,8 +64,7 @@ class SummariesDialog(QDialog):
         self.text.setTabChangesFocus(True)
         self.text.setFixedHeight(_TEXT_PX)
         self.text.textChanged.connect(self._on_text_changed)
-        self._words = QLabel(self, wordWrap=True)
-        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self._words = PlainLabel(self, wordWrap=True)
         self._words.setProperty("tone", "muted")
         self._versions = VersionsView(theme, self)
         self._versions.restore_requested.connect(self._on_restore_requested)

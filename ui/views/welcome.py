@@ -8,12 +8,13 @@ from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
     QWidget,
 )
+
+from ui.widgets.plain_label import PlainLabel
 
 _FIRST_WORDS = (
     "All you say to a model is kept here, on your own disk, and can be found again by what it was "
@@ -41,9 +42,9 @@ class Welcome(QScrollArea):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._title = QLabel(self, wordWrap=True)
+        self._title = PlainLabel(self, wordWrap=True)
         self._title.setProperty("tone", "title")
-        self._words = QLabel(self, wordWrap=True)
+        self._words = PlainLabel(self, wordWrap=True)
         self._words.setProperty("tone", "muted")
         zone = DropZone(self)
         zone.files_dropped.connect(self.files_dropped)
@@ -60,7 +61,7 @@ class Welcome(QScrollArea):
         others.addWidget(self.sample)
         others.addWidget(self.model)
         others.addStretch(1)
-        self._hint = QLabel(
+        self._hint = PlainLabel(
             "Or just type below: without a model, Recall answers from your own conversations, "
             "quoted and linked. Nothing leaves this computer unless you choose a provider.",
             self,
@@ -128,9 +129,9 @@ class DropZone(QFrame):
         self.setProperty("panel", "card")
         self.setAcceptDrops(True)
         self.setAccessibleName("Import conversations")
-        heading = QLabel("Import your conversations", self)
+        heading = PlainLabel("Import your conversations", self)
         heading.setProperty("tone", "heading")
-        words = QLabel(
+        words = PlainLabel(
             "Drop the export of ChatGPT or Claude here: the zip as you received it, its folder, "
             "or conversations.json.",
             self,

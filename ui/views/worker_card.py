@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.workers.wording import CALLED, worker_words
-from ui.widgets.plain_label import breakable
+from ui.widgets.plain_label import PlainLabel, breakable
 
 
 class WorkerCard(QFrame):
@@ -87,8 +87,7 @@ class WorkerCard(QFrame):
         self.run_now.setEnabled(status.state is not WorkerState.RUNNING)
 
     def _line(self, tone: str) -> QLabel:
-        line = QLabel(self, wordWrap=True)
-        line.setTextFormat(Qt.TextFormat.PlainText)
+        line = PlainLabel(self, wordWrap=True)
         line.setProperty("tone", tone)
         return line
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
+
+from ui.widgets.plain_label import PlainLabel
 
 _TOAST_MS = 8000
 
@@ -20,7 +22,7 @@ class Banner(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("panel", "warning")
-        self._words = QLabel(self)
+        self._words = PlainLabel(self)
         self._words.setWordWrap(True)
         self._action = QPushButton(self)
         self._action.setProperty("kind", "quiet")

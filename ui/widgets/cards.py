@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
+from ui.widgets.plain_label import PlainLabel
+
 
 class Card(QFrame):
     """A frame with a title; what it holds stands in `column`, in the order in which it was added."""
@@ -16,13 +18,13 @@ class Card(QFrame):
         self.setAccessibleName(name)
         self.column = QVBoxLayout(self)
         self.column.setContentsMargins(14, 12, 14, 12)
-        self.title = QLabel(name if title is None else title, self)
+        self.title = PlainLabel(name if title is None else title, self)
         self.title.setProperty("tone", "heading")
         self.column.addWidget(self.title)
 
     def line(self, tone: str = "", words: str = "") -> QLabel:
         """Return a label that wraps, added at the end; `tone` is one of those of the themes."""
-        label = QLabel(words, self, wordWrap=True)
+        label = PlainLabel(words, self, wordWrap=True)
         if tone:
             label.setProperty("tone", tone)
         self.column.addWidget(label)
@@ -57,14 +59,14 @@ class TableCard(Card):
                 widget.hide()
                 widget.deleteLater()
         if empty:
-            self.grid.addWidget(QLabel(empty, self), 0, 0)
+            self.grid.addWidget(PlainLabel(empty, self), 0, 0)
             return
         for column, name in enumerate(self._columns):
             self.cell(0, column, name).setProperty("tone", "small")
 
     def cell(self, row: int, column: int, words: str) -> QLabel:
         """Return a label with words, put into a row, counted from 1."""
-        label = QLabel(words, self, wordWrap=column == 0)
+        label = PlainLabel(words, self, wordWrap=column == 0)
         is_number = column >= self._wordy
         side = Qt.AlignmentFlag.AlignRight if is_number else Qt.AlignmentFlag.AlignLeft
         label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)

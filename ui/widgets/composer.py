@@ -7,7 +7,6 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextDocument
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
     QPlainTextEdit,
     QPushButton,
     QSizePolicy,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.chat.commands.values import Completion
 from ui.widgets.completion import CompletionList
+from ui.widgets.plain_label import PlainLabel
 
 _MIN_LINES = 2
 _MAX_LINES = 12
@@ -286,7 +286,9 @@ class _EditingNote(QFrame):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setProperty("panel", "card")
-        note = QLabel("Editing an earlier message: what follows it stays on another branch.", self)
+        note = PlainLabel(
+            "Editing an earlier message: what follows it stays on another branch.", self
+        )
         note.setWordWrap(True)
         note.setProperty("tone", "small")
         cancel = QPushButton("Cancel", self)

@@ -2,7 +2,9 @@
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QToolButton, QWidget
+
+from ui.widgets.plain_label import PlainLabel
 
 _DEBOUNCE_MS = 120
 
@@ -25,7 +27,7 @@ class FindBar(QFrame):
         self.box.setPlaceholderText("Find in this conversation")
         self.box.setAccessibleName("Find in this conversation")
         self.box.installEventFilter(self)
-        self.count = QLabel(self)
+        self.count = PlainLabel(self)
         self.count.setProperty("tone", "muted")
         row = QHBoxLayout(self)
         row.setContentsMargins(16, 6, 16, 6)

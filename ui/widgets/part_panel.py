@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QTextBlockFormat, QTextCursor
 from PySide6.QtWidgets import (
     QFrame,
-    QLabel,
     QPlainTextEdit,
     QToolButton,
     QVBoxLayout,
@@ -15,6 +14,7 @@ from PySide6.QtWidgets import (
 
 from app.chat.prompt_difference import LineMark
 from ui.theme import Theme
+from ui.widgets.plain_label import PlainLabel
 
 Lines = Sequence[tuple[LineMark, str]]
 _FOLDED_CHARS = 1_500
@@ -34,8 +34,7 @@ class PartPanel(QFrame):
         self.setProperty("panel", "card")
         self.setAccessibleName(name)
         self._name = name
-        self._figures = QLabel(figures, self, wordWrap=True)
-        self._figures.setTextFormat(Qt.TextFormat.PlainText)
+        self._figures = PlainLabel(figures, self, wordWrap=True)
         self._figures.setProperty("tone", "small")
         self._theme = theme
         self._lines: Lines | None = None

@@ -1,6 +1,7 @@
 """Labels for words of any origin: what a user, a model or a file wrote."""
 
 import re
+from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QWidget
@@ -9,14 +10,22 @@ _LONG_WORD = re.compile(r"\S{30,}")
 _PIECE = re.compile(r"\S{12}")
 
 
-def plain_label(parent: QWidget, tone: str = "", *, selectable: bool = True) -> QLabel:
+class PlainLabel(QLabel):
+    """A label that shows its words as they are; one of Qt's own takes them for HTML at will."""
+
+    def __init__(self, *words_or_parent: Any, **properties: Any) -> None:
+        """As QLabel: words and a parent, or a parent; then properties."""
+        super().__init__(*words_or_parent, **properties)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+
+
+def plain_label(parent: QWidget, tone: str = "", *, selectable: bool = True) -> PlainLabel:
     """Return a label that wraps its words and never takes them for rich text.
 
     `tone` is one of those of the themes, "" the usual one; words that are `selectable` can be
     copied with the mouse.
     """
-    label = QLabel(parent, wordWrap=True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
+    label = PlainLabel(parent, wordWrap=True)
     if selectable:
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     if tone:

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPlainTextEdit,
     QSlider,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import Setting, SettingValue
+from ui.widgets.plain_label import PlainLabel
 
 _LONG_TEXTS = ("system_prompt",)
 _TYPING_PAUSE_MS = 500
@@ -55,9 +55,9 @@ class SettingEditor(QWidget):
         is_plain = setting.kind is bool  # what a box may be is plain to see
         allowed = f"{setting.allowed[:1].upper()}{setting.allowed[1:]}."
         words = setting.help if is_plain else f"{setting.help} {allowed}"
-        self._help = QLabel(words, self, wordWrap=True)
+        self._help = PlainLabel(words, self, wordWrap=True)
         self._help.setProperty("tone", "small")
-        self.error = QLabel(self, wordWrap=True)
+        self.error = PlainLabel(self, wordWrap=True)
         self.error.setProperty("tone", "error")
         self.error.hide()
         self._pause = QTimer(self, singleShot=True, interval=_TYPING_PAUSE_MS)
@@ -143,20 +143,20 @@ class SettingEditor(QWidget):
         return box
 
     def _lay_out(self) -> None:
-        self._number = QLabel(self)
+        self._number = PlainLabel(self)
         row, field = QHBoxLayout(), QWidget(self)  # a field of its own: all begin at one edge
         row.setSpacing(_GAP_PX)
         inside = QHBoxLayout(field)
         inside.setContentsMargins(0, 0, 0, 0)
         if not isinstance(self.control, QCheckBox):
-            label = QLabel(self.setting.label, self)
+            label = PlainLabel(self.setting.label, self)
             label.setBuddy(self.control)
             row.addWidget(label, 2)
         inside.addWidget(self.control, 1)
         if isinstance(self.control, QSlider):
             inside.addWidget(self._number)
         elif self.setting.unit:
-            inside.addWidget(QLabel(self.setting.unit, self))
+            inside.addWidget(PlainLabel(self.setting.unit, self))
         inside.addWidget(self._reset)
         row.addWidget(field, 0 if isinstance(self.control, QAbstractSpinBox) else 3)
         column = QVBoxLayout(self)

@@ -9,7 +9,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QTextBrowser,
     QVBoxLayout,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.word_diff import Change, word_diff
 from ui.theme import Theme
+from ui.widgets.plain_label import PlainLabel
 
 _DIFF_PX = 96
 
@@ -44,7 +44,7 @@ class VersionsView(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._versions: tuple[ShownVersion, ...] = ()
-        self._words = QLabel(self)
+        self._words = PlainLabel(self)
         self._words.setProperty("tone", "muted")
         self._choice = QComboBox(self)
         self._choice.setAccessibleName("Earlier versions")
