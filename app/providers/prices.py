@@ -16,6 +16,7 @@ from app.providers.configuration import ProviderConfig, ProviderKind
 
 _PER_TOKENS = 1_000_000
 _VENDORS = {ProviderKind.OPENAI: "openai", ProviderKind.ANTHROPIC: "anthropic"}
+_SELLERS = ("openai", "anthropic", "google")  # of models that nobody runs for themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ class PriceBook:
         cached_tokens = min(cached_tokens, input_tokens)
         if (own := self._own().get(str(ref))) is not None:
             return _own_cost(own, input_tokens, output_tokens, cached_tokens)
-        if (place := self._own_place(ref.provider)) is not None:
+        place = self._own_place(ref.provider)
+        if place is not None and not _is_sold(ref.model):
             return Cost(0.0, f"{ref} runs {place}, so it costs nothing unless you set a price")
         if (vendor := self._vendor(ref.provider)) is None:
             return _unknown(ref)
@@ -101,7 +103,8 @@ class PriceBook:
     def _own_place(self, provider: str) -> str | None:
         """Return in words where the user's own server is; None elsewhere, and for a vendor's kind.
 
-        Behind a vendor's protocol there is more likely a gateway to the vendor, who wants money.
+        Behind a vendor's protocol there is more likely a gateway to the vendor, who wants money; so
+        there is where a model has the name of one that is sold.
         """
         config = self._find_config(provider)
         if config is None or config.kind is not ProviderKind.COMPATIBLE:
@@ -122,6 +125,19 @@ class PriceBook:
         if config.kind in _VENDORS:
             return _VENDORS[config.kind], None
         return (None, config.base_url) if config.base_url else None
+
+
+def _is_sold(model: str) -> bool:
+    """Whether this is the name of a model that is only to be had for money."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    for vendor in _SELLERS:
+        try:
+            get_snapshot().find_provider_model(model.rpartition("/")[2], None, vendor, None)
+        except LookupError:
+            continue
+        return True
+    return False
 
 
 def _own_cost(own: OwnPrice, input_tokens: int, output_tokens: int, cached_tokens: int) -> Cost:

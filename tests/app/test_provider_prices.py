@@ -29,6 +29,19 @@ def book(**own: OwnPrice) -> PriceBook:
     return PriceBook(CONFIGS.get, lambda: {f"local:{model}": price for model, price in own.items()})
 
 
+@pytest.mark.parametrize("model", ["gpt-5", "openai/gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro"])
+def test_a_model_that_is_sold_costs_an_unknown_price_behind_a_gateway_nearby(model: str) -> None:
+    for provider in ("local", "attic"):
+        assert book().cost(ModelRef(provider, model), 10, 10).cost_usd is None
+    own = {model: OwnPrice(1.0, 1.0)}
+    assert book(**own).cost(ModelRef("local", model), 500_000, 500_000).cost_usd == 1.0
+
+
+@pytest.mark.parametrize("model", ["llama3.2:3b", "gpt-oss:20b", "deepseek-r1:8b", "my-own"])
+def test_a_model_that_is_free_costs_nothing_on_a_machine_of_the_user_s(model: str) -> None:
+    assert book().cost(ModelRef("local", model), 10, 10).cost_usd == 0.0
+
+
 def test_a_known_price_is_applied_and_named() -> None:
     cost = book().cost(ModelRef("openai", "gpt-4o-mini"), 1_000_000, 1_000_000, at=AT)
     assert cost.cost_usd == pytest.approx(0.75)
@@ -69,7 +82,7 @@ def test_an_unknown_price_is_unknown_and_not_0(ref: ModelRef) -> None:
 
 
 @pytest.mark.parametrize("provider", ["local", "attic", "mdns"])
-@pytest.mark.parametrize("model", ["llama3", "gpt-4o-mini"])
+@pytest.mark.parametrize("model", ["llama3", "qwen2.5"])
 def test_a_model_on_a_machine_of_the_users_costs_nothing_until_a_price_is_set(
     provider: str, model: str
 ) -> None:
