@@ -242,6 +242,7 @@ class WorkerBoard:
                 self._tell_news(news, on_status)
                 arrived.wait(_LOOK_EVERY_S)
                 arrived.clear()
+            self._tell_news(news, on_status)  # before they say that they have stopped
         finally:
             self._end(runs, timeout_s=3.0)
             unsubscribe()

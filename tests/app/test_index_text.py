@@ -351,15 +351,16 @@ def test_searches_go_on_while_another_thread_writes(index: TantivyTextIndex) -> 
 def test_the_last_to_let_go_of_a_merged_file_is_never_a_commit(index: TantivyTextIndex) -> None:
     """Its end keeps the interpreter's lock, while the disk frees the file."""
     missed = seen = 0
+    others = mapped_segments() | held_segments()  # of tests whose indexes are not collected yet
     for number in range(1, 31):  # merges begin with the eighth
         fill(index, turn(number, f"apple number {number}"))
-        mapped, held = mapped_segments(), held_segments()
+        mapped, held = mapped_segments() - others, held_segments()
         seen += len(mapped)
         missed += len(mapped - held)
     assert seen > 30 * 6
     assert missed < seen / 10  # a merge may end between a commit and the look at the folder
     index.close()
-    assert not held_segments()
+    assert held_segments() <= others
 
 
 def mapped_segments() -> set[str]:

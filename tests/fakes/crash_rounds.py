@@ -53,8 +53,8 @@ class Victim:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        _, complaints = self._process.communicate()
         self._reading.join()
+        _, complaints = self._process.communicate()
         if self._process.returncode != -9:
             raise Lost(f"the writer ended by itself: {complaints}")
 

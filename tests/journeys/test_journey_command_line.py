@@ -31,6 +31,7 @@ class Shell:
 
     def __init__(self, data_dir: Path) -> None:
         self._command = [sys.executable, "-m", "app", "--data-dir", str(data_dir)]
+        self._started: list[subprocess.Popen[str]] = []
 
     def __call__(self, *words: object, given: str = "", code: int = 0) -> str:
         """Run a command to its end; return its standard output."""
@@ -46,16 +47,26 @@ class Shell:
         return json.loads(self(*words, "--json"))
 
     def begin(self, *words: object) -> "subprocess.Popen[str]":
-        """Start a command that is not waited for."""
-        return subprocess.Popen(
+        """Start a command that is not waited for; `end` does not let it outlive the test."""
+        started = subprocess.Popen(
             [*self._command, *map(str, words)],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+        self._started.append(started)
+        return started
+
+    def end(self) -> None:
+        """Kill what is still running."""
+        for each in self._started:
+            each.kill()
+            each.communicate()
 
 
 @pytest.fixture
-def shell(data_dir: Path) -> Shell:
-    return Shell(data_dir)
+def shell(data_dir: Path) -> Iterator[Shell]:
+    shell = Shell(data_dir)
+    yield shell
+    shell.end()
 
 
 def line_of(stream: IO[str] | None) -> str:

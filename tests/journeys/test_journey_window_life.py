@@ -63,11 +63,12 @@ async def ended(user: User, process: "subprocess.Popen[str]") -> str:
 async def test_work_gives_way_to_the_window(user: User, data_dir: Path) -> None:
     working = program("app", "--data-dir", str(data_dir), "work")
     socket = DataPaths(data_dir).socket
-    await user.until(socket.exists, "the other program at work")
-
-    await user.start()
-
-    assert "exchange_summarizer" in await ended(user, working)
+    try:
+        await user.until(socket.exists, "the other program at work")
+        await user.start()
+        assert "exchange_summarizer" in await ended(user, working)
+    finally:
+        working.kill()
 
 
 async def test_it_is_left_in_the_middle_of_everything_and_everything_is_there_again(

@@ -100,15 +100,16 @@ class ImportController(QObject):
                     give_way=self._services.workers.courtesy.step_aside,
                 )
             )
+            plan = await self._bridge.run(background.plan) if report.turns else None
+            if not report.turns:
+                await self._bridge.write(lambda: background.give_consents_back(consents))
         except KnownError as error:
             dialog.show_error(*words_for(error))
         else:
-            plan = await self._bridge.run(background.plan) if report.turns else None
+            # Nothing is waited for from here on: the user may close this, and import again.
             dialog.show_report(report, plan_words(plan) if plan is not None else "")
             if plan is not None:
                 self._background.ask_to_allow()
-            elif not report.turns:
-                await self._bridge.write(lambda: background.give_consents_back(consents))
         finally:
             self._show.stop()
 
