@@ -218,10 +218,18 @@ class Meaning:
         """The share of a space, as soon as it could answer at once."""
         if space not in self._considered:
             self._considered = (*self._considered, space)
+        share = self.covered_share(space)
         is_chosen = space == self._considered[0]
-        if is_chosen and self._thread is not None and self._sync.index_for(space) is None:
+        if is_chosen and self._thread is not None and not self._is_in_step(space):
             raise IndexUnavailable(f"The vectors of “{space.name}” are being loaded")
-        return self.covered_share(space)
+        return share
+
+    def _is_in_step(self, space: Space) -> bool:
+        """Whether the index is loaded, and not from before the first vector was written."""
+        index = self._sync.index_for(space)
+        return index is not None and (
+            index.passage_count > 0 or not self._vectors.count(space.name)[0]
+        )
 
     def _filling(self) -> tuple[Space, ...]:
         """The spaces between which it is being decided, none when that is over."""
