@@ -1,7 +1,8 @@
-"""Everything kept is verified: references, counts, order, and what is derived from the messages.
+"""Verification of the whole library: references, counts, order, and data derived from messages.
 
-The rules that are queries are in `app.storage.integrity`; here turns are compared with their
-passages, and what can be derived again is mended. What is indexed is the index's own affair.
+The database has primary keys only (storage rule 1), so rules verify what constraints would. Each table of
+`app.storage.tables` states its own; this module evaluates them, compares turns with their passages, and
+repairs what can be derived again. Indexes verify themselves.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,106 +12,169 @@ from app.domain.changes import PassagesPut
 from app.domain.conversations import Exchange, ExchangeStatus, Message
 from app.domain.ids import PassageId
 from app.domain.turn_text import turn_passage
-from app.storage.apply import read_state
-from app.storage.exchanges import Exchanges
-from app.storage.integrity import Integrity
-from app.storage.store import Store
+from app.storage.apply import RULES
+from app.storage.engine.aggregate import Rule, read_state
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.safety.image import row_counts
+from app.storage.tables import spaces
+from app.storage.tables.exchanges import Exchanges, exchanges_where
 
-_ROUNDS = 4  # what goes leaves behind what named it
-_AT_ONCE = 500
+_REPAIR_ROUNDS = 4  # deleting a row can orphan the rows that refer to it
+_TURNS_AT_ONCE = 500
+_IDS_PER_RULE = 20
+_TURNS = (
+    "id IN (SELECT e.id FROM exchange e JOIN conversation c ON c.id = e.conversation_id "
+    "WHERE NOT c.private AND e.status <> 'running' AND e.id > ? ORDER BY e.id LIMIT ?)"
+)  # those that belong into the index
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What was found.
+    """The result of a check.
 
-    `counts` are the rows of each table. `problems` are sentences, one for each thing that is
-    wrong and still is; `repaired` those that were and are no more.
+    `counts` are the rows of each table. `problems` are sentences about what is still wrong;
+    `repaired` those about what was wrong before the repair. `repairable` is the number of `problems`
+    that a repair would solve.
     """
 
     counts: Mapping[str, int]
     problems: tuple[str, ...]
     repaired: tuple[str, ...] = ()
+    repairable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    text: str
+    count: int = 1
+    is_repairable: bool = False
 
 
 def check(store: Store, *, repair: bool = False) -> CheckReport:
-    """Verify a store; with `repair`, mend what is derived from something that is whole.
+    """Verify a store; with `repair`, correct what can be derived from intact data.
 
-    Blocking, some seconds for 100,000 messages; nobody need stop writing meanwhile. Raises
-    StorageError when the database cannot be read at all.
+    Blocking, some seconds for 100,000 messages; others may go on writing. Raises StorageError when
+    the database cannot be read at all.
     """
     problems = tuple(_problems(store))
     repaired: tuple[str, ...] = ()
     if repair and problems:
-        _mend(store)
+        _repair(store)
         left = tuple(_problems(store))
-        repaired = tuple(each for each in problems if each not in left)
+        still = {each.text for each in left}
+        repaired = tuple(each.text for each in problems if each.text not in still)
         problems = left
-    return CheckReport(Integrity(store).counts(), problems, repaired)
-
-
-def _problems(store: Store) -> Iterator[str]:
-    integrity = Integrity(store)
-    for broken in integrity.broken():
-        yield from (broken.rule.says.format(each) for each in broken.ids)
-        if broken.count > len(broken.ids):
-            yield f"{broken.count - len(broken.ids)} more like this."
-    for wrong in _wrong_turns(store):
-        yield wrong.says
-    if store.journal.last_position < int(store.read(read_state)[0]):
-        yield "The journal ends before the database does."
-
-
-def _mend(store: Store) -> None:
-    integrity = Integrity(store)
-    for _ in range(_ROUNDS):
-        mended = [integrity.mend(broken.rule) for broken in integrity.broken()]
-        if not any(mended):
-            break
-    for wrong in tuple(_wrong_turns(store)):
-        passage = turn_passage(store.ids.passage(), wrong.exchange, wrong.messages)
-        made = () if passage is None else (passage,)
-        store.save(PassagesPut(made, replaced=wrong.passages))
+    return CheckReport(
+        store.read(row_counts),
+        tuple(each.text for each in problems),
+        repaired,
+        sum(each.count for each in problems if each.is_repairable),
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _WrongTurn:
-    """A turn that search does not have as it is; `passages` are what it has instead."""
+class Violation:
+    """A rule that is broken: how often, and the first ids that break it."""
+
+    rule: Rule
+    count: int
+    ids: tuple[object, ...]
+
+
+def violations(cursor: Connection) -> tuple[Violation, ...]:
+    """Return the rules that are broken, as a connection sees the tables."""
+    dimensions = dict(cursor.execute("SELECT name, dimension FROM space").fetchall())
+    names = spaces.spaces_to_read(cursor)
+    of_spaces = (rule for name in names for rule in spaces.rules_of_space(name, dimensions[name]))
+    found: list[Violation] = []
+    for rule in (*RULES, *of_spaces):
+        ids = [each for (each,) in cursor.execute(rule.query).fetchall()]
+        if ids:
+            found.append(Violation(rule, len(ids), tuple(ids[:_IDS_PER_RULE])))
+    return tuple(found)
+
+
+def repair_rule(store: Store, rule: Rule) -> bool:
+    """Repair every violation of a rule; return False where that is impossible. Blocking.
+
+    Raises StorageError.
+    """
+    if not rule.is_repairable:
+        return False
+    ids = [each for (each,) in store.rows(rule.query)]
+    if rule.drops_passages:
+        store.save(PassagesPut(replaced=tuple(ids)))
+    else:
+        store.write_derived(lambda c: c.execute(rule.repair, [ids]) and None).result()
+    return True
+
+
+def _problems(store: Store) -> Iterator[_Problem]:
+    for violation in store.read(violations):
+        rule, more = violation.rule, violation.count - len(violation.ids)
+        for each in violation.ids:
+            yield _Problem(rule.problem.format(each), is_repairable=rule.is_repairable)
+        if more:
+            yield _Problem(f"{more} more like this.", more, rule.is_repairable)
+    for outdated in _outdated_turns(store):
+        yield _Problem(outdated.text, is_repairable=True)
+    if store.journal.last_position < int(store.read(read_state)[0]):
+        yield _Problem("The journal ends before the database does.")
+
+
+def _repair(store: Store) -> None:
+    for _ in range(_REPAIR_ROUNDS):
+        broken = store.read(violations)
+        repaired = [repair_rule(store, violation.rule) for violation in broken]
+        if not any(repaired):
+            break
+    for outdated in tuple(_outdated_turns(store)):
+        passage = turn_passage(store.ids.passage(), outdated.exchange, outdated.messages)
+        made = () if passage is None else (passage,)
+        store.save(PassagesPut(made, replaced=outdated.passages))
+
+
+@dataclass(frozen=True, slots=True)
+class _OutdatedTurn:
+    """A turn whose passage is missing or does not match its messages; `passages` is the present one."""
 
     exchange: Exchange
     messages: tuple[Message, ...]
     passages: tuple[PassageId, ...]
 
     @property
-    def says(self) -> str:
+    def text(self) -> str:
+        """The problem as a sentence."""
         exchange = self.exchange.id
         if self.passages:
-            return f"The passage {self.passages[0]} is not what exchange {exchange} says."
+            return f"The search text of exchange {exchange} (passage {self.passages[0]}) is out of date."
         return f"The exchange {exchange} is completed and has no passage."
 
 
-def _wrong_turns(store: Store) -> Iterator[_WrongTurn]:
-    """Yield the turns whose passage is missing or was made of something else.
+def _outdated_turns(store: Store) -> Iterator[_OutdatedTurn]:
+    """Yield the turns whose passage is missing or was made from other text.
 
-    A copy, such as a fork's, needs none: search finds the original.
+    The text of a passage can also be out of date because an earlier version of the program made it.
+    A copy of a turn, such as a fork's, needs no passage: search finds the original.
     """
-    integrity, exchanges = Integrity(store), Exchanges(store)
-    known = integrity.turn_passages()
+    rows = store.rows("SELECT source_id, id, content_hash, tokens FROM passage WHERE kind = 'turn'")
+    exchanges, known = Exchanges(store), {row[0]: row[1:] for row in rows}
     hashes = {content_hash for _, content_hash, _ in known.values()}
     after = 0
-    while turns := integrity.turns_after(after, _AT_ONCE):
+    while turns := store.read(exchanges_where, _TURNS, [after, _TURNS_AT_ONCE]):
         after = turns[-1].id
         messages = exchanges.messages(each for turn in turns for each in turn.message_ids)
         for turn in turns:
             own = tuple(messages[each] for each in turn.message_ids if each in messages)
             wanted = turn_passage(PassageId(0), turn, own)
-            has = known.get(turn.id)
-            if has is not None:
-                if wanted is None or (wanted.content_hash, wanted.tokens) != has[1:]:
-                    yield _WrongTurn(turn, own, has[:1])
+            present = known.get(turn.id)
+            if present is not None:
+                if wanted is None or (wanted.content_hash, wanted.tokens) != present[1:]:
+                    yield _OutdatedTurn(turn, own, present[:1])
             elif (
                 wanted is not None
                 and turn.status is ExchangeStatus.COMPLETED
                 and wanted.content_hash not in hashes
             ):
-                yield _WrongTurn(turn, own, ())
+                yield _OutdatedTurn(turn, own, ())

@@ -16,15 +16,17 @@ import argparse
 import os
 import shlex
 import shutil
-import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import dev_check
 import dev_environment
 import dev_system
 from dev_environment import ROOT, Stopped, say
+
+sys.path.insert(1, str(ROOT))  # for the display check, which the program makes too
+from app.system.display import display_problem
 
 # With one of these, tests in several processes would hide output, break the debugger or cost
 # more than they save.
@@ -69,14 +71,15 @@ def setup(arguments: Sequence[str]) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Open the window; `arguments` go to it."""
-    dev_system.provide(os.environ, needs_qt=True, needs_display=True)
-    dev_environment.make()
     problem = display_problem(os.environ)
-    if problem:
+    if problem:  # before minutes of installing
         raise Stopped(
             f"The window cannot open: {problem}. Start this in a desktop session (over SSH: "
-            "ssh -X), or use the command line, which needs none: .venv/bin/commonplace --help"
+            "ssh -X). The command line needs no display: run 'python3 packaging/dev.py setup', "
+            "then '.venv/bin/commonplace --help'."
         )
+    dev_system.provide(os.environ, needs_qt=True, needs_display=True)
+    dev_environment.make()
     # -P: a folder named ui where the user happens to stand is not ours.
     return _become(["-P", "-m", "ui.main", *arguments])
 
@@ -119,6 +122,7 @@ def bench(arguments: Sequence[str]) -> int:
 def build(arguments: Sequence[str]) -> int:
     """Make a wheel and a source archive in build/dist with what the lock holds, offline."""
     _refuse(arguments, "build")
+    dev_system.provide(os.environ)
     dev_environment.make()
     target = ROOT / "build" / "dist"
     between = (ROOT / "build" / "lib", ROOT / "commonplace.egg-info")
@@ -162,35 +166,6 @@ def memory_folder(folder: Path = Path("/dev/shm")) -> Path | None:
     except OSError:
         return None
     return folder if free_bytes >= MEMORY_BYTES and os.access(folder, os.W_OK) else None
-
-
-def display_problem(environ: Mapping[str, str]) -> str | None:
-    """Return why no window can be shown, or None.
-
-    Only what is certain is named: no display at all, or a local X display nobody serves, at
-    which Qt would abort without a word about the cause.
-    """
-    if sys.platform != "linux" or environ.get("QT_QPA_PLATFORM") or environ.get("WAYLAND_DISPLAY"):
-        return None
-    display = environ.get("DISPLAY", "")
-    if not display:
-        return "neither DISPLAY nor WAYLAND_DISPLAY is set, so there is no screen to draw on"
-    number = display.removeprefix("unix").removeprefix(":").partition(".")[0]
-    if not number.isdigit():
-        return None
-    path = f"/tmp/.X11-unix/X{number}"  # X(7), "DISPLAY NAMES"
-    if any(_answers(address) for address in (f"\0{path}", path)):
-        return None
-    return f"DISPLAY is {display}, but no X server answers at {path}"
-
-
-def _answers(address: str) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(address)
-        except OSError:
-            return False
-    return True
 
 
 def _become(arguments: Sequence[str]) -> int:

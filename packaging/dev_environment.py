@@ -1,7 +1,7 @@
-"""`.venv`: made, filled from the lock, and made again when the lock, the tree or Python moved.
+"""The virtual environment `.venv`: created, filled from the lock, and created again when needed.
 
-What was installed is written to a stamp, so that a second call costs two hashes. Nothing here
-knows about system libraries (`dev_system.py`).
+A stamp file records what was installed, so a second call costs two hashes. System libraries are
+the subject of `dev_system.py`.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,14 +18,15 @@ VENV = ROOT / ".venv"
 LOCK = ROOT / "packaging" / "requirements.lock"
 PROJECT = ROOT / "pyproject.toml"
 STAMP = VENV / "installed"
+PROGRESS_EVERY_S = 5.0
 
 
 class Stopped(Exception):
-    """What the user has to know before this can go on; its text says what to do."""
+    """A problem that only the user can solve; its text says how."""
 
 
 def say(text: str) -> None:
-    """Print a line at once, also into a pipe."""
+    """Print a line and flush it."""
     print(text, flush=True)
 
 
@@ -36,24 +38,24 @@ def command(name: str) -> Path:
 
 
 def is_ready() -> bool:
-    """Return whether all that the lock and the project name is installed."""
+    """Return whether everything in the lock and the project file is installed."""
     programs = (command("python"), command("commonplace"))
     return _installed() == _wanted() and all(program.exists() for program in programs)
 
 
 def make() -> None:
-    """Leave a complete environment behind; does nothing when there is one.
+    """Create or complete the environment; do nothing when it is complete.
 
-    Raises `Stopped` when packages cannot be fetched.
+    Raises `Stopped` when it cannot be created or packages cannot be downloaded.
     """
     if is_ready():
         return
     place, lock, project = _wanted()
     installed = _installed()
-    if installed[:1] != [place] or not _has_pip():
+    if installed[:1] != [place] or not has_pip():
         _create()
         installed = []
-    # Written before and after, so that an installation cut short goes on where it was.
+    # Written before and after, so that an interrupted installation is continued.
     STAMP.write_text(place, encoding="utf-8")
     if installed[1:2] != [lock]:
         _install_lock()
@@ -62,20 +64,36 @@ def make() -> None:
     STAMP.write_text(f"{place}\n{lock}\n{project}", encoding="utf-8")
 
 
+def has_pip() -> bool:
+    """Return whether the environment has a Python that can run pip.
+
+    `python3 -m venv` leaves one that cannot where ensurepip is missing, as on a bare Debian.
+    """
+    python = command("python")
+    silent = subprocess.DEVNULL
+    return python.exists() and not subprocess.call([str(python), "-c", "import pip"], stderr=silent)
+
+
 def _create() -> None:
-    # Scripts in it carry absolute paths: an environment that was moved is made anew.
+    # Scripts in it carry absolute paths, so an environment that was moved is created again.
     if VENV.exists():
-        say(f"Making {VENV} anew: it is incomplete, was moved, or its Python is gone")
+        say(f"Creating {VENV} again: it is incomplete, was moved, or its Python is gone")
         shutil.rmtree(VENV)
     else:
-        say(f"Making {VENV} with Python {sys.version.partition(' ')[0]}")
-    subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+        say(f"Creating {VENV} with Python {sys.version.partition(' ')[0]}")
+    if subprocess.run([sys.executable, "-m", "venv", str(VENV)]).returncode or not has_pip():
+        shutil.rmtree(VENV, ignore_errors=True)
+        raise Stopped(
+            f"No virtual environment could be created with {sys.executable}; the reason is above. "
+            "On Debian or Ubuntu, the package python3-venv is needed."
+        )
 
 
 def _install_lock() -> None:
-    count = sum("==" in line for line in LOCK.read_text(encoding="utf-8").splitlines())
-    say(f"Installing {count} packages from {LOCK.relative_to(ROOT)}, hashes checked; the first "
-        "time fetches some 200 MB")  # fmt: skip
+    say(
+        f"Installing the packages of {LOCK.relative_to(ROOT)}, hashes checked. The first time this "
+        "downloads some 200 MB."
+    )
     started = time.monotonic()
     # The lock is complete: resolving it once more would only cost time.
     _pip("--no-deps", "--require-hashes", "--requirement", str(LOCK))
@@ -83,19 +101,35 @@ def _install_lock() -> None:
 
 
 def _pip(*arguments: str) -> None:
-    quiet = [] if sys.stdout.isatty() else ["--quiet"]
-    options = ["--disable-pip-version-check", "--no-input", *quiet]
-    install = [str(command("python")), "-m", "pip", "install", *options, *arguments]
-    if subprocess.run(install, cwd=ROOT).returncode:
+    install = [str(command("python")), "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    install += ["install", *arguments]
+    if sys.stdout.isatty():
+        failed = subprocess.run(install, cwd=ROOT).returncode
+    else:
+        failed = _with_progress(install)
+    if failed:
         raise Stopped(
-            "Packages could not be installed; pip says why above. When the network was down, "
-            "start this again: what was fetched is kept."
+            "Packages could not be installed; pip says why above. If the network was down, run "
+            "this again: downloaded packages are kept."
         )
 
 
-def _has_pip() -> bool:
-    python = command("python")
-    return python.exists() and not subprocess.call([str(python), "-c", "import pip"])
+def _with_progress(install: Sequence[str]) -> int:
+    """Run pip without a terminal, with a line of progress every few seconds; return its exit code."""
+    total = sum("==" in line for line in LOCK.read_text(encoding="utf-8").splitlines())
+    started = shown = time.monotonic()
+    collected = 0
+    with subprocess.Popen(install, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout or ():
+            total -= line.startswith("Ignoring ")  # a package for another system
+            if line.startswith("Collecting "):
+                collected += 1
+                if time.monotonic() - shown >= PROGRESS_EVERY_S:
+                    shown = time.monotonic()
+                    say(f"  {collected} of {total} packages downloaded ({shown - started:.0f} s)")
+            elif collected and line.startswith("Installing collected packages"):
+                say("  unpacking")
+    return process.returncode
 
 
 def _installed() -> list[str]:
@@ -106,5 +140,5 @@ def _installed() -> list[str]:
 
 
 def _wanted() -> list[str]:
-    # Where the environment stands, what is locked, what the project says of itself.
+    # The path of the environment, the lock, the project file.
     return [str(VENV), *(hashlib.sha256(path.read_bytes()).hexdigest() for path in (LOCK, PROJECT))]

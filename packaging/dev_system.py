@@ -98,7 +98,7 @@ def missing_libraries(wanted: Iterable[Part]) -> list[Part]:
 
 def missing_venv() -> list[Part]:
     """Return what `python -m venv` lacks: Debian ships it apart from Python."""
-    if dev_environment.command("python").exists():
+    if dev_environment.has_pip():
         return []
     if all(importlib.util.find_spec(module) for module in VENV_MODULES):
         return []
@@ -123,7 +123,7 @@ def advice(missing: Iterable[Part], *, sudo: bool) -> str:
     prefix = "sudo " if sudo else ""
     return (
         f"Missing on this system: {names}\n"
-        f"On Debian or Ubuntu: {prefix}apt-get install {packages}\n"
+        f"On Debian or Ubuntu: {prefix}apt-get update && {prefix}apt-get install {packages}\n"
         "Elsewhere: the packages that bring these files."
     )
 

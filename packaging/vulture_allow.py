@@ -1,7 +1,7 @@
-"""What vulture takes for unused and is not, each name under the one who uses it.
+"""Names that vulture reports as unused although they are used, grouped by their user.
 
-Patterns of names that Qt and pytest call are in pyproject.toml. A name leaves this list when
-vulture is content without it.
+Patterns of names that Qt and pytest call are in pyproject.toml. Remove a name when vulture no longer
+reports it.
 """
 
 
@@ -12,8 +12,10 @@ class _Used:
 
 _ = _Used()
 
-# argparse, httpx2, logging and markdown-it call what we override.
+# argparse, httpx2, io, logging and markdown-it call what we override.
 _.formatException
+_.readinto
+_.readable
 _.print_help
 _.handle_async_request
 _.normalizeLink
@@ -29,7 +31,6 @@ _.__suppress_context__
 _.teardown
 
 # Ports that several classes implement; the first who takes any of them names them here no more.
-_.Provider
 _.Embedder
 
 # Named in annotations that are strings.
@@ -40,10 +41,22 @@ _.is_cancelled
 _.request
 _.passage_ids
 
-# Colours of code and of the style sheet are asked for by name.
+# Python calls it for each subclass; a Protocol describes a callable; mypy reads a static check.
+_.__init_subclass__
+_.__call__
+_._is_metered
+
+# Colors of code and of the style sheet are read by name.
+_.syntax_keyword
+_.syntax_string
 _.success
 _.syntax_comment
 _.syntax_number
 _.syntax_name
 _.syntax_type
 _.syntax_operator
+
+# Tests and benchmarks read what was rendered.
+_.blocks_written
+_.items_laid_out
+_.turn_count

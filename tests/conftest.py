@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from app.providers import local_embedder
-from app.providers.embedder_folder import EmbedderFolder
+from app.providers.embedders import local
+from app.providers.embedders.model_folder import EmbedderFolder
 from tests.fakes import leftovers
 from tests.fakes.network import NetworkGuard
 
@@ -42,6 +42,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RESOURCES = Path(__file__).resolve().parents[1] / "resources"
+ROOT_FIXTURES = {"disk", "frozen", "read_only"}
 FOREIGN_PREFIXES = ("OPENAI_", "ANTHROPIC_", "COMMONPLACE_", "OLLAMA_", "XDG_")
 FOREIGN_SUFFIXES = ("_API_KEY", "_PROXY")
 
@@ -52,10 +53,10 @@ def shipped_model_is_loaded_once() -> Iterator[None]:
 
     Other folders are loaded as ever; whoever damages a copy sees the damage.
     """
-    load = local_embedder._load
-    kept: dict[Path, local_embedder._Loaded] = {}
+    load = local._load
+    kept: dict[Path, local._Loaded] = {}
 
-    def load_once(folder: EmbedderFolder) -> local_embedder._Loaded:
+    def load_once(folder: EmbedderFolder) -> local._Loaded:
         if RESOURCES not in folder.path.parents:
             return load(folder)
         if folder.path not in kept:
@@ -63,8 +64,15 @@ def shipped_model_is_loaded_once() -> Iterator[None]:
         return kept[folder.path]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_embedder, "_load", load_once)
+        patch.setattr(local, "_load", load_once)
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that mount a disk as root; as an ordinary user they skip or use permissions."""
+    for item in items:
+        if not ROOT_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("root")
 
 
 @pytest.hookimpl(trylast=True)
@@ -73,13 +81,24 @@ def pytest_runtest_teardown() -> None:
     gc.collect(2 if next(_tests_ended) % _FULLY_EVERY == 0 else 1)
 
 
+def pytest_unconfigure() -> None:
+    """Release what holds objects of DuckDB to the end, which it then reports as leaked."""
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+    gc.callbacks.clear()  # hypothesis leaves one that keeps the tests' modules, and so DuckDB's, to the end
+    if (gui := sys.modules.get("PySide6.QtGui")) is not None and gui.QGuiApplication.instance():
+        gui.QGuiApplication.clipboard().clear()  # Qt deletes its data after Python has ended
+    gc.collect()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_running() -> Iterator[None]:
-    """Fail a test that leaves a thread, an asyncio task or work in Qt's global pool behind."""
+    """Fail a test that leaves a thread, a task, work in Qt's global pool or an open window behind."""
     before = leftovers.snapshot()
     yield
     if left := leftovers.since(before):
-        pytest.fail("left running: " + "; ".join(left))
+        pytest.fail("left behind: " + "; ".join(left))
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
-"""The only module that knows that two threads exist.
+"""The bridge between the GUI thread and all others; no other module of `ui` knows of threads.
 
-Blocking work goes to a pool of our own and comes back as an awaitable; news from other threads
-come back as queued signals, gathered so that a flood of them costs one repaint.
+Blocking calls run on a thread pool and are awaited; changes and worker statuses of other threads
+arrive as queued signals, merged so that a burst of them costs one repaint.
 """
 
 import asyncio
@@ -13,10 +13,13 @@ from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, QTimer, Signal, Slot
 
-from app.domain.events import Changed
+from app.domain.changes import ChangeSet
+from app.domain.errors import KnownError
 from app.domain.workers import WorkerName, WorkerStatus
 
 T = TypeVar("T")
+Work = Coroutine[Any, Any, Any]
+OnError = Callable[[KnownError], object]
 _log = logging.getLogger(__name__)
 _POOL_THREADS = 4
 _GATHER_MS = 50
@@ -45,22 +48,22 @@ class _Work(QRunnable):
 
 
 class Bridge(QObject):
-    """Between the GUI thread, where it lives, and every other.
+    """Runs blocking calls and named tasks, and brings events of other threads to the GUI thread.
 
     Attributes:
-        is_settled: Whether `settle` has ended: no task is waited for any more.
+        is_settled: Whether `settle` has ended.
 
     Signals, all emitted on the GUI thread:
-        changed: A `Changed`, the union of what was written since the last one.
-        worker_changed: A `WorkerStatus`, the newest of each worker that changed.
-        task_failed: The exception of a task that nobody awaited.
+        changed: A `ChangeSet`, the union of all changes since the last one.
+        worker_changed: A `WorkerStatus`, the newest one of each worker that changed.
+        task_failed: The exception of a failed task.
     """
 
     changed = Signal(object)
     worker_changed = Signal(object)
     task_failed = Signal(object)
-    _news_arrived = Signal()
-    _call_wanted = Signal(object)
+    _event_posted = Signal()
+    _call_posted = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -71,37 +74,37 @@ class Bridge(QObject):
         self._workers_pool = QThreadPool(self)
         self._workers_pool.setMaxThreadCount(len(WorkerName) + 1)
         self._lock = threading.Lock()
-        self._pending_change = Changed()
+        self._pending_change = ChangeSet()
         self._pending_statuses: dict[WorkerName, WorkerStatus] = {}
         self._tasks: dict[str, asyncio.Task[Any]] = {}
-        self._wishes = 0
+        self._submitted = 0
         self._is_closing = False
         self.is_settled = False
         self._gather = QTimer(self, singleShot=True, interval=_GATHER_MS)
         self._gather.timeout.connect(self._on_gather_timeout)
-        self._call_wanted.connect(self._on_call_wanted, Qt.ConnectionType.QueuedConnection)
-        self._news_arrived.connect(self._on_news_arrived, Qt.ConnectionType.QueuedConnection)
+        self._call_posted.connect(self._on_call_posted, Qt.ConnectionType.QueuedConnection)
+        self._event_posted.connect(self._on_event_posted, Qt.ConnectionType.QueuedConnection)
 
     # -- work for other threads
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Return what `call` returns, having run it on the pool; raise what it raises."""
+        """Run `call` on the pool; return what it returns, raise what it raises."""
         future: Future[T] = Future()
         self._pool.start(_Work(call, future))
         return await asyncio.wrap_future(future)
 
     async def write(self, call: Callable[[], T]) -> T:
-        """Like `run`, for what changes something: one after the other, in the order of the calls.
+        """Like `run`, for changes: one at a time, in the order of the calls.
 
-        Once called it is carried out, whatever becomes of the task that waits for it.
+        The call is carried out even if the task that awaits it is cancelled.
         """
         future: Future[T] = Future()
         self._writes_pool.start(_Work(call, future))
-        return await _outlasting(future)
+        return await _shielded(future)
 
     async def wait(self, future: "Future[T]") -> T:
-        """Return the result of another thread's future; it goes on if nobody waits any more."""
-        return await _outlasting(future)
+        """Return the result of another thread's future, which is not cancelled with this task."""
+        return await _shielded(future)
 
     def host_worker(self, loop: Callable[[], None]) -> None:
         """Run a worker's loop in a QRunnable of its own until it returns; not after `settle`."""
@@ -109,15 +112,16 @@ class Bridge(QObject):
             self._workers_pool.start(_Work(loop, Future()))
 
     def on_gui(self, call: Callable[[], object]) -> Callable[[], None]:
-        """Return a function that any thread may call to have `call` run on the GUI thread."""
-        return lambda: self._call_wanted.emit(call)
+        """Return a function for any thread that runs `call` on the GUI thread."""
+        return lambda: self._call_posted.emit(call)
 
     # -- tasks on the GUI thread's loop
 
-    def start(self, name: str, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        """Run a coroutine as the task `name`; one of that name that still runs is cancelled.
+    def start(self, name: str, work: Work, on_error: OnError | None = None) -> "asyncio.Task[Any]":
+        """Run a coroutine as the task `name`, after cancelling the one of that name.
 
-        After `settle` it is cancelled before it begins.
+        A `KnownError` goes to `on_error`, if given; other exceptions become `task_failed`.
+        After `settle` the task is cancelled before it begins.
         """
         if (earlier := self._tasks.pop(name, None)) is not None:
             earlier.cancel()
@@ -125,13 +129,17 @@ class Bridge(QObject):
         if self._is_closing:
             task.cancel()
         self._tasks[name] = task
-        task.add_done_callback(self._on_task_done)
+        task.add_done_callback(lambda done: self._on_task_done(done, on_error))
         return task
 
-    def carry_out(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        """Run a coroutine that no other one takes the place of: something the user wished."""
-        self._wishes += 1
-        return self.start(f"wish {self._wishes}", work)
+    def submit(self, work: Work, on_error: OnError | None = None) -> "asyncio.Task[Any]":
+        """Run a coroutine as a task that no later one replaces, such as a command of the user."""
+        self._submitted += 1
+        return self.start(f"command {self._submitted}", work, on_error)
+
+    def is_running(self, name: str) -> bool:
+        """Return whether the task `name` has not ended."""
+        return name in self._tasks
 
     def cancel(self, name: str) -> None:
         """Cancel the task `name`, if it runs."""
@@ -139,7 +147,7 @@ class Bridge(QObject):
             task.cancel()
 
     async def settle(self, timeout_s: float) -> None:
-        """Begin nothing new, let tasks end, such as a draft being saved, and cancel the late ones."""
+        """Accept no new tasks, wait for those that run, then cancel the rest."""
         self._is_closing = True
         if tasks := tuple(self._tasks.values()):
             await asyncio.wait(tasks, timeout=timeout_s)
@@ -152,55 +160,59 @@ class Bridge(QObject):
             self.cancel(name)
 
     def wait_for_pools(self, timeout_ms: int) -> bool:
-        """Wait for the pools to empty; blocking, for the goodbye."""
+        """Wait for the pools to empty; blocking, for the shutdown."""
         pools = (self._pool, self._writes_pool, self._workers_pool)
         return all(pool.waitForDone(timeout_ms) for pool in pools)
 
-    # -- news, from any thread
+    # -- events of other threads
 
-    def take_change(self, changed: Changed) -> None:
-        """Pass on what a commit changed; called on the writer thread."""
+    def post_change(self, changed: ChangeSet) -> None:
+        """Emit `changed` soon; called on the writer thread."""
         with self._lock:
             self._pending_change = self._pending_change | changed
-        self._news_arrived.emit()
+        self._event_posted.emit()
 
-    def take_status(self, status: WorkerStatus) -> None:
-        """Pass on a worker's status; called on its thread."""
+    def post_status(self, status: WorkerStatus) -> None:
+        """Emit `worker_changed` soon; called on the worker's thread."""
         with self._lock:
             self._pending_statuses[status.name] = status
-        self._news_arrived.emit()
+        self._event_posted.emit()
 
     @Slot(object)
-    def _on_call_wanted(self, call: Callable[[], object]) -> None:
+    def _on_call_posted(self, call: Callable[[], object]) -> None:
         call()
 
     @Slot()
-    def _on_news_arrived(self) -> None:
+    def _on_event_posted(self) -> None:
         if not self._gather.isActive():
             self._gather.start()
 
     @Slot()
     def _on_gather_timeout(self) -> None:
         with self._lock:
-            change, self._pending_change = self._pending_change, Changed()
+            change, self._pending_change = self._pending_change, ChangeSet()
             statuses, self._pending_statuses = self._pending_statuses, {}
-        if change != Changed():
+        if change != ChangeSet():
             self.changed.emit(change)
         for status in statuses.values():
             self.worker_changed.emit(status)
 
-    def _on_task_done(self, task: "asyncio.Task[Any]") -> None:
+    def _on_task_done(self, task: "asyncio.Task[Any]", on_error: OnError | None) -> None:
         if self._tasks.get(task.get_name()) is task:
             del self._tasks[task.get_name()]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("the task %s failed", task.get_name(), exc_info=error)
-            self.task_failed.emit(error)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if on_error is not None and isinstance(error, KnownError):
+            on_error(error)
+            return
+        _log.error("the task %s failed", task.get_name(), exc_info=error)
+        self.task_failed.emit(error)
 
 
-async def _outlasting(future: "Future[T]") -> T:
-    """Return the result of a future that goes on when the task that waits is cancelled.
+async def _shielded(future: "Future[T]") -> T:
+    """Return the result of a future that goes on when the waiting task is cancelled.
 
-    Then nobody is left to be told of a failure, at the goodbye above all: it goes to the log.
+    After a cancellation, as during shutdown, nobody handles its error: it is logged.
     """
     inner = asyncio.wrap_future(future)
     try:
@@ -212,4 +224,4 @@ async def _outlasting(future: "Future[T]") -> T:
 
 def _log_failure(future: "asyncio.Future[Any]") -> None:
     if not future.cancelled() and (error := future.exception()) is not None:
-        _log.info("what nobody waited for any more has failed", exc_info=error)
+        _log.info("a call whose task was cancelled has failed", exc_info=error)

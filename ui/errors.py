@@ -1,6 +1,7 @@
-"""How a failure is shown: the world's fault where it happened, ours in a report and the log."""
+"""Presentation of errors: text for expected ones, a report dialog and the log for bugs."""
 
 import logging
+import platform
 import sys
 import traceback
 from collections.abc import Callable
@@ -21,74 +22,67 @@ from app.domain.errors import KnownError
 _log = logging.getLogger(__name__)
 
 
-def words_for(error: BaseException) -> tuple[str, str]:
-    """Return what to show of an error: what happened, and what to do next."""
+def error_text(error: BaseException) -> tuple[str, str]:
+    """Return a title and a hint: what happened, and what the user can do next."""
     if isinstance(error, KnownError):
         return error.title, error.hint
     return (
         f"The program failed: {type(error).__name__}",
-        "Your conversations are safe. The report in the Help menu tells more.",
+        "Your conversations are safe. The log in the data folder has the details.",
     )
 
 
 class ReportDialog(QDialog):
-    """A bug of ours, with what is needed to find it; it holds no conversation and no key."""
+    """The report of a bug, to be copied; it contains no conversation text and no key."""
 
     def __init__(self, report: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Something went wrong")
         self.resize(640, 420)
-        words = QLabel(
+        explanation = QLabel(
             "The program met an error it did not expect. Your conversations are safe, and you can "
-            "go on. The report below stays on this computer; copy it if you want to tell us.",
+            "continue. The report below stays on this computer; copy it to send it to us.",
             self,
         )
-        words.setWordWrap(True)
-        self._report = QPlainTextEdit(report, self)
-        self._report.setReadOnly(True)
-        self._report.setAccessibleName("Report")
+        explanation.setWordWrap(True)
+        text = QPlainTextEdit(report, self)
+        text.setReadOnly(True)
+        text.setAccessibleName("Report")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         copy = buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
-        copy.clicked.connect(self._on_copy_clicked)
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(report))
         buttons.rejected.connect(self.reject)
         column = QVBoxLayout(self)
-        column.addWidget(words)
-        column.addWidget(self._report, 1)
+        column.addWidget(explanation)
+        column.addWidget(text, 1)
         column.addWidget(buttons)
 
-    def _on_copy_clicked(self) -> None:
-        QGuiApplication.clipboard().setText(self._report.toPlainText())
 
-
-def report_of(error: BaseException) -> str:
-    """Return a bug's report: where it came from, without the values that were at hand."""
-    import platform
-
+def crash_report(error: BaseException) -> str:
+    """Return versions and traceback of a bug, without the values of variables."""
     lines = traceback.format_exception(type(error), error, error.__traceback__)
-    head = f"Python {platform.python_version()} on {platform.platform()}\n\n"
-    return head + "".join(lines)
+    return f"Python {platform.python_version()} on {platform.platform()}\n\n{''.join(lines)}"
 
 
-def catch_the_rest(show: Callable[[BaseException], None]) -> Callable[[], None]:
-    """Log and show every exception that nobody caught; return what ends that.
+def install_exception_hook(show: Callable[[BaseException], None]) -> Callable[[], None]:
+    """Log every uncaught exception and pass it to `show`; return a function that undoes this.
 
-    Exceptions in Qt slots and overrides come here too.
+    Exceptions in Qt slots and overrides arrive here too.
     """
-    earlier = sys.excepthook
+    previous = sys.excepthook
     listeners = [show]
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
-            earlier(kind, error, trace)
+            previous(kind, error, trace)
             return
-        _log.critical("an error nobody caught", exc_info=(kind, error, trace))
+        _log.critical("uncaught exception", exc_info=(kind, error, trace))
         for listener in listeners:
             listener(error)
 
-    sys.excepthook = hook
-
     def restore() -> None:
-        sys.excepthook = earlier
-        listeners.clear()  # threads remember the hook they were born under, for ever
+        sys.excepthook = previous
+        listeners.clear()  # every thread keeps the hook that was installed when it started
 
+    sys.excepthook = hook
     return restore

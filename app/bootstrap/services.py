@@ -1,54 +1,74 @@
-"""What a front end works with: every part of the program, and how it is taken down."""
+"""The program below its front ends: every part is made here, once, and closed in reverse order."""
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.chat.commands.book import CommandBook
-from app.chat.exchanges import ExchangeLoop
-from app.chat.inspecting import Inspector
+from app.chat.context_fetcher import ContextFetcher
+from app.chat.exchange_loop import ExchangeLoop
+from app.chat.inspector import Inspector
 from app.chat.library import Library
-from app.chat.looking_up import LookUps
 from app.chat.models import ModelDirectory
-from app.chat.previewing import RecallPreviews
-from app.chat.rolling import RollingSummaries
-from app.chat.slates import CleanSlates
+from app.chat.recall_preview import PREVIEW_LIMIT_S, RecallPreviews
+from app.chat.request_builder import RequestBuilder
+from app.chat.rolling_summaries import RollingSummaries
+from app.chat.segments import SegmentBreaks
+from app.chat.tools.conversations import ConversationTools
+from app.chat.tools.manual import manual_tools
+from app.chat.tools.memory import MemoryTools
+from app.chat.tools.toolbox import Toolbox
+from app.commands.conversation import conversation_commands
+from app.commands.facts import facts_command
+from app.commands.recall import rag_command
+from app.commands.search import search_commands
+from app.commands.table import CommandTable
+from app.commands.workers import worker_commands
 from app.domain.ids import ConversationId
-from app.memory.core_memory import CoreMemoryService
-from app.memory.coverage import Coverage
+from app.index.text_index import TantivyTextIndex
+from app.index.text_sync import TextIndexSync
+from app.index.vector_sync import VectorIndexSync
+from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
+from app.memory.coverage import TurnCoverage
 from app.memory.embedders import EmbedderDirectory
 from app.memory.explain import Explainer
-from app.memory.facts import FactBook
-from app.memory.index_sync import IndexSync
-from app.memory.meaning import Meaning
-from app.memory.memories import MemoryService
+from app.memory.facts import FactService
 from app.memory.overview import OverviewService
 from app.memory.probes import ProbeQuestions
 from app.memory.recall import RecallService
 from app.memory.search import SearchService
-from app.memory.spaces import Spaces
-from app.memory.summaries import SummaryBook
-from app.providers.own_prices import OwnPrices
-from app.storage.backup import Backup, make_backup
-from app.storage.caretaker import Caretaker
-from app.storage.conversations import Conversations
-from app.storage.exchanges import Exchanges
-from app.storage.facts import Facts
-from app.storage.forget import forget
-from app.storage.man_pages import ManPages
-from app.storage.passages import Passages
-from app.storage.prompts import Prompts
-from app.storage.settings import Settings
-from app.storage.spending import Spending
-from app.storage.store import Store
-from app.storage.summaries import Summaries
+from app.memory.spaces import SpaceService
+from app.memory.summaries import SummaryService
+from app.memory.vector_search import VectorSearch
+from app.providers.pricing.prices import OwnPrices, PriceList
+from app.providers.registry import provider_registry
+from app.providers.wire.streaming import RetryPolicy
+from app.storage.deletion.forget import forget
+from app.storage.engine.errors import from_os_error
+from app.storage.safety.backup import Backup, make_backup
+from app.storage.safety.maintenance import Maintenance
+from app.storage.safety.recovery import open_store
+from app.storage.tables.attempts import Attempts
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.facts import Facts
+from app.storage.tables.man_pages import ManPages
+from app.storage.tables.passages import Passages
+from app.storage.tables.prompts import Prompts
+from app.storage.tables.settings import Settings
+from app.storage.tables.spending import Spending
+from app.storage.tables.summaries import Summaries
+from app.storage.tables.vectors import Vectors
+from app.system.keys import KeyStore
 from app.system.lock import InstanceLock
+from app.system.logs import configure_logging
 from app.system.paths import DataPaths
-from app.workers.background_choice import BackgroundChoice
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.redoing import FactRedo, SummaryRedo
+from app.workers.jobs.summarizers import BackgroundSummarizer
+from app.workers.model_choice import MODEL_WORKERS, BackgroundModelChoice
+from app.workers.regeneration import EmbeddingRegeneration, FactRegeneration, SummaryRegeneration
+from app.workers.spend_limits import SpendLimits
+from app.workers.workload import Workloads
 
 if TYPE_CHECKING:
     from app.check import CheckReport
@@ -56,90 +76,189 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
 class Services:
-    """The program below its front ends; every part is thread-safe unless it says otherwise."""
+    """The program on one data directory; every part is thread-safe unless it says otherwise.
 
-    paths: DataPaths
-    store: Store
-    settings: Settings
-    conversations: Conversations
-    exchanges: Exchanges
-    passages: Passages
-    summaries: Summaries
-    summary_book: SummaryBook
-    facts: Facts
-    fact_book: FactBook
-    man_pages: ManPages
-    library: Library
-    index_sync: IndexSync
-    search: SearchService
-    recall: RecallService
-    explainer: Explainer
-    probes: ProbeQuestions
-    meaning: Meaning
-    embedders: EmbedderDirectory
-    spaces: Spaces
-    coverage: Coverage
-    overview: OverviewService
-    models: ModelDirectory
-    core_memory: CoreMemoryService
-    memories: MemoryService
-    prompts: Prompts
-    inspector: Inspector
-    look_ups: LookUps
-    previews: RecallPreviews
-    rolling: RollingSummaries
-    chat: ExchangeLoop
-    slates: CleanSlates
-    commands: CommandBook
-    workers: WorkerBoard
-    background_model: BackgroundModel
-    background: BackgroundChoice
-    redo: SummaryRedo
-    fact_redo: FactRedo
-    own_prices: OwnPrices
-    spending: Spending
-    caretaker: Caretaker
-    lock: InstanceLock
+    Constructing it opens the database; nothing runs before `start`. Blocking. Raises AlreadyOpen,
+    DatabaseTooNew, ReadOnlyStorage, DiskFull, StorageError.
+    """
+
+    def __init__(self, paths: DataPaths) -> None:
+        self.paths = paths
+        self._closers: list[Callable[[], object]] = []
+        try:
+            self._open_storage()
+            keys = KeyStore()
+            self._wire_memory(keys)
+            self._wire_workers(keys)
+            self._wire_chat()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self) -> None:
+        """Start the background threads of a window; a command does without."""
+        self.index_sync.start()
+        self.meaning.start(self.recall.warm_up)
+        self.maintenance.start()
 
     def back_up(self) -> Backup:
         """Make a verified backup now. Blocking; raises StorageError."""
         return make_backup(self.store)
 
     def check(self, *, repair: bool = False) -> "CheckReport":
-        """Verify everything that is kept; `repair` mends what can be made again. Blocking."""
+        """Verify everything that is stored; `repair` restores what can be derived. Blocking."""
         from app.check import check
 
         return check(self.store, repair=repair)
 
     def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
-        """Erase conversations everywhere; return what remains elsewhere, in words. Blocking."""
+        """Erase conversations everywhere; return what remains elsewhere, as text. Blocking."""
         left = forget(self.store, conversation_ids)
         self.index_sync.catch_up_soon()
         return left
 
     def close(self) -> None:
-        """Stop what runs, drain the writer, checkpoint, let go; at most a few seconds. Blocking.
+        """Stop all threads, drain the writer, checkpoint, unlock; a few seconds at most. Blocking.
 
         Every step is taken even when one fails.
         """
-        steps: Sequence[Callable[[], object]] = (
-            self.chat.close,
-            self.look_ups.close,
-            self.previews.close,
-            self.rolling.stop,
-            self.background_model.close,
-            self.embedders.close,  # ends requests that workers and questions wait for
-            self.workers.stop,
-            self.caretaker.stop,
-            self.index_sync.stop,
-            self.meaning.stop,
-            self.store.close,
-            self.lock.release,
-        )
-        for step in steps:
+        while self._closers:
+            step = self._closers.pop()
             try:
                 step()
             except Exception:  # noqa: BLE001 - the rest must be closed all the same
                 _log.exception("closing failed at %r", step)
+
+    # -- wiring; the last closer is called first
+
+    def _open_storage(self) -> None:
+        self.lock = locked(self.paths)
+        self._closers.append(self.lock.release)
+        configure_logging(self.paths)
+        self.store = store = open_store(self.paths)
+        self._closers.append(store.close)
+        self.settings = Settings(store)
+        self.conversations = Conversations(store)
+        self.exchanges = Exchanges(store)
+        self.passages = Passages(store)
+        self.summaries = Summaries(store)
+        self.facts = Facts(store)
+        self.man_pages = ManPages(store)
+        self.prompts = Prompts(store)
+        self.spending = Spending(store)
+        self.maintenance = Maintenance(store)
+
+    def _wire_memory(self, keys: KeyStore) -> None:
+        store, settings = self.store, self.settings
+        self._index = index = TantivyTextIndex(self.paths.index / "text", store.generation)
+        self.index_sync = TextIndexSync(store, index)
+        self.embedders = EmbedderDirectory(settings, provider_registry(settings, keys))
+        self._vectors = vectors = Vectors(store)
+        sync = VectorIndexSync(store, vectors)
+        self.meaning = VectorSearch(store, settings, self.embedders, vectors, sync)
+        self._closers += [self.meaning.stop, self.index_sync.stop, self.maintenance.stop]
+        self.search = SearchService(store, settings, index, self.index_sync, self.meaning)
+        self.recall = RecallService(store, settings, self.search)
+        self.explainer = Explainer(store, settings, index, self.search)
+        self.core_memory = CoreMemoryService(store, settings)
+        self.memories = ArchivalMemoryService(store)
+        self.summary_book = SummaryService(store)
+        self.fact_book = FactService(store, self.search)
+        self.probes = ProbeQuestions(store, settings, self.explainer)
+        self.overview = OverviewService(store, self.index_sync, self.meaning.embedded)
+
+    def _wire_workers(self, keys: KeyStore) -> None:
+        store, settings = self.store, self.settings
+        self.models = ModelDirectory(settings, keys, self.recall.quotable)
+        self.own_prices = OwnPrices(settings)
+        # Workers retry by themselves, where the user can see it.
+        registry = provider_registry(settings, keys, RetryPolicy(tries=1))
+        prices = PriceList(registry.find_config, self.own_prices.all)
+        limits = SpendLimits(store, settings)
+        self.background_model = model = BackgroundModel(
+            store, settings, registry, prices, limits=limits
+        )
+        self.workers = board = WorkerBoard(
+            store, settings, embedder=self.embedders.active, model=model, limits=limits
+        )
+        # Closing the embedders ends requests that workers and questions wait for.
+        self._closers += [board.stop, self.embedders.close, model.close]
+        store.throttle = self.index_sync.throttle = board.ui_priority.yield_if_late
+        self.spaces = SpaceService(
+            settings, self.embedders, self._vectors, self.meaning, board.statuses
+        )
+        self.coverage = TurnCoverage(
+            store, settings, self._index, lambda: self.meaning.answering_space, board.statuses
+        )
+        load = Workloads(store, settings)
+        attempts = [Attempts(store, name) for name in MODEL_WORKERS]
+        self.background = choice = BackgroundModelChoice(
+            settings, registry, prices, load.all(), attempts
+        )
+        self.summary_regeneration = SummaryRegeneration(settings, load, choice, board)
+        self.embedding_regeneration = EmbeddingRegeneration(settings, board, self.embedders)
+        self.fact_regeneration = FactRegeneration(store, settings, load, choice, board)
+
+    def _wire_chat(self) -> None:
+        store, settings, core_memory = self.store, self.settings, self.core_memory
+        toolbox = Toolbox(
+            (
+                *ConversationTools(store, self.search).tools(),
+                *MemoryTools(store, self.search, self.memories, core_memory).tools(),
+                *manual_tools(self.search, self.workers.refresh),
+            )
+        )
+        retrieve = self.recall.retrieve
+        self.rolling = RollingSummaries(
+            store, settings, BackgroundSummarizer(store, self.background_model)
+        )
+        self._closers.append(self.rolling.stop)
+        self.rolling.start()
+        self.context_fetcher = ContextFetcher(store, core_memory, retrieve)
+        builder = RequestBuilder(
+            settings,
+            self.models.context_tokens,
+            self.context_fetcher,
+            toolbox,
+            self.rolling.expect,
+        )
+        preview_fetcher = ContextFetcher(store, core_memory, retrieve, PREVIEW_LIMIT_S)
+        self.previews = RecallPreviews(store, settings, builder, preview_fetcher)
+        self._closers += [self.previews.close, self.context_fetcher.close]
+        self.chat = ExchangeLoop(store, settings, self.models, builder, toolbox)
+        self._closers.append(self.chat.close)
+        self.library = Library(store)
+        self.inspector = Inspector(store)
+        self.segments = SegmentBreaks(settings)
+        self.commands = self._command_table()
+
+    def _command_table(self) -> CommandTable:
+        new, tag, *transfer = conversation_commands(self.store, self.library, self.segments)
+        board = self.workers
+        return CommandTable(
+            (
+                new,
+                *search_commands(self.search, self.index_sync, self.library),
+                *worker_commands(
+                    board, self.embedders, self.overview, self.summary_regeneration,
+                    self.embedding_regeneration,
+                ),
+                rag_command(self.settings, self.overview, self.previews, self.inspector),
+                facts_command(self.facts, self.fact_book, self.fact_regeneration, board),
+                tag,
+                *transfer,
+            )
+        )  # fmt: skip
+
+
+def locked(paths: DataPaths) -> InstanceLock:
+    """Return the lock of a data directory, created if missing; no database is opened.
+
+    Raises AlreadyOpen, ReadOnlyStorage, StorageError.
+    """
+    paths.make()
+    try:
+        return InstanceLock(paths)
+    except OSError as error:
+        raise from_os_error(error, f"The data directory '{paths.root}'") from error

@@ -1,11 +1,12 @@
-"""Talking: the exchange loop, what can be done to conversations, commands and tools.
+"""Chat: exchanges, the requests they send, the tools they run; and the library of conversations.
 
-exchanges.py   starts, streams, stops and stores exchanges, on a thread of its own
-running.py     one exchange while it runs: its stream, its journal, its end
-planning.py    what the database says of a wish (send, edit, regenerate, retry, continue)
-plans.py       and what that wish writes before it runs
-preparing.py   what is sent for a message, from what `looking_up` finds in half a second
-rolling.py     sums up what fills the window, after a turn
-sent.py        a kept prompt as it went out; `inspecting` puts it together for a screen
-library.py     what can be done to conversations: rename, pin, archive, trash, tag, branch, fork
+exchange_loop.py      starts, runs, stops and stores exchanges on a thread of its own
+planner.py            makes the plan of an exchange: what it writes before it runs
+running_exchange.py   one exchange: request, stream, tool rounds, commits
+request_builder.py    the first request of an exchange, from what context_fetcher.py finds in time
+rolling_summaries.py  condenses segments that outgrow the context window
+recall_preview.py     what would be recalled for a question
+inspector.py          the sources and prompts of answers; sent_prompt.py shows a prompt by part
+library.py            operations on conversations; models.py: providers and their models
+tools/                the tools that models may call
 """

@@ -1,7 +1,7 @@
-"""What can be done to conversations without a model: rename, pin, archive, trash, tag, branch, fork.
+"""The library: the user's conversations, and what can be done to them without a model.
 
-Blocking: the window calls these from a pool, the command line directly. Each returns when the
-change is durable.
+Blocking: the window calls these from a pool, the command line directly. Each method returns when
+the change is durable.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ from app.domain.conversations import (
     TitleOrigin,
 )
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
+from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.text import clean, one_line
-from app.storage.conversations import Conversations
-from app.storage.exchanges import Exchanges, path_to, shown_path
-from app.storage.store import Store
-from app.storage.summaries import Summaries
-from app.storage.times import now
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges, path_to, shown_path
+from app.storage.tables.summaries import Summaries
 
 _TITLE_LIMIT_CHARS = 200
 _TAG_LIMIT_CHARS = 40
@@ -36,10 +36,10 @@ _TAG_LIMIT_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class ConversationView:
-    """A conversation opened on one of its paths.
+    """A conversation on one of its paths.
 
     `path` are the exchanges shown, turn 0 first. `siblings` are, for each of them, the exchanges
-    that stand in its place on other branches, itself included, oldest first.
+    in its place on all branches, oldest first.
     """
 
     conversation: Conversation
@@ -50,7 +50,7 @@ class ConversationView:
 
 
 class Library:
-    """The conversations of one store."""
+    """Reads and changes conversations."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -59,15 +59,18 @@ class Library:
         self._summaries = Summaries(store)
 
     def open(self, conversation_id: int, show: int | None = None) -> ConversationView:
-        """Return a conversation on its visible path, or on the one through exchange `show`.
+        """Return a conversation on its visible path, or on the path through exchange `show`.
 
-        The path through `show` goes on beyond it along the newest branch. Raises NotFound.
+        Beyond `show` the path follows the newest branch. Raises NotFound.
         """
         conversation = self._conversations.get(conversation_id)
         exchanges = self._exchanges.of(conversation_id)
         path = shown_path(conversation, exchanges)
         if show is not None and all(exchange.id != show for exchange in path):
-            path = path_to(_newest_leaf(exchanges, self._one(exchanges, show)), exchanges)
+            start = next((each for each in exchanges if each.id == show), None)
+            if start is None:
+                raise NotFound(f"There is no exchange {show} in this conversation")
+            path = path_to(_newest_leaf(exchanges, start), exchanges)
         places: dict[ExchangeId | None, list[ExchangeId]] = {}
         for exchange in exchanges:
             places.setdefault(exchange.parent_id, []).append(exchange.id)
@@ -102,7 +105,7 @@ class Library:
         }
 
     def switch_branch(self, exchange_id: ExchangeId) -> ConversationView:
-        """Show the branch through an exchange from now on; return the view."""
+        """Make the branch through an exchange the visible one; return the view."""
         exchange = self._exchanges.get(exchange_id)
         view = self.open(exchange.conversation_id, exchange_id)
         leaf = view.path[-1].message_ids[-1]
@@ -110,22 +113,22 @@ class Library:
         return view
 
     def rename(self, conversation_id: ConversationId, title: str) -> None:
-        """Give a title; raise InvalidInput when it is empty."""
+        """Set the title; raise InvalidInput when it is empty."""
         words = one_line(clean(title), _TITLE_LIMIT_CHARS)
         if not words:
             raise InvalidInput("A title cannot be empty", "Type at least one character.")
         self._edit(conversation_id, title=words, title_origin=TitleOrigin.USER)
 
     def pin(self, conversation_id: ConversationId, pinned: bool) -> None:
-        """Keep a conversation at the top of the list, or no longer."""
+        """Pin a conversation to the top of the list, or unpin it."""
         self._edit(conversation_id, pinned=pinned)
 
     def archive(self, conversation_id: ConversationId, archived: bool) -> None:
-        """Take a conversation out of list, search and recall, or bring it back."""
+        """Take a conversation out of list, search and recall, or return it."""
         self._edit(conversation_id, archived=archived)
 
     def use_memory(self, conversation_id: ConversationId, used: bool) -> None:
-        """Let memory contribute to the answers of a conversation, or no longer."""
+        """Switch recall in a conversation on or off."""
         self._edit(conversation_id, recalls=used)
 
     def choose_model(self, conversation_id: ConversationId, model: str | None) -> None:
@@ -155,18 +158,17 @@ class Library:
         self._store.save(TagsChanged(conversation_id, names, tuple(removed)))
 
     def save_draft(self, conversation_id: ConversationId | None, text: str) -> None:
-        """Keep unsent words."""
+        """Store unsent text."""
         self._store.save(DraftPut(conversation_id, clean(text), now()))
 
     def fork(self, exchange_id: ExchangeId) -> ConversationId:
-        """Begin a new conversation with a copy of the path up to and including an exchange.
+        """Copy the path up to and including an exchange into a new conversation.
 
-        The copies are not indexed again: search finds the originals.
+        The copies are not indexed: search finds the originals.
         """
         last = self._exchanges.get(exchange_id)
         origin = self._conversations.get(last.conversation_id)
         path = path_to(last, self._exchanges.of(last.conversation_id))
-        messages = self.messages(path)
         at = now()
         fork = replace(
             origin,
@@ -180,62 +182,48 @@ class Library:
             archived=False,
             deleted_at=None,
         )
-        copies, exchanges = self._copied(fork, path, messages)
-        fork = replace(fork, visible_leaf_id=copies[-1].id if copies else None)
+        messages, exchanges = self._copies(fork.id, path)
+        fork = replace(fork, visible_leaf_id=messages[-1].id if messages else None)
         self._store.save(
-            ConversationPut(fork), MessagesAdded(tuple(copies)), *map(ExchangePut, exchanges)
+            ConversationPut(fork), MessagesAdded(tuple(messages)), *map(ExchangePut, exchanges)
         )
         return fork.id
 
-    def _copied(
-        self,
-        fork: Conversation,
-        path: Sequence[Exchange],
-        messages: dict[ExchangeId, tuple[Message, ...]],
+    def _copies(
+        self, fork: ConversationId, path: Sequence[Exchange]
     ) -> tuple[list[Message], list[Exchange]]:
-        copies: list[Message] = []
+        found = self.messages(path)
+        messages: list[Message] = []
         exchanges: list[Exchange] = []
         for exchange in path:
-            own: list[MessageId] = []
-            for message in messages[exchange.id]:
-                copy = replace(
-                    message,
-                    id=self._store.ids.message(),
-                    uid=new_uid(),
-                    conversation_id=fork.id,
-                    parent_id=copies[-1].id if copies else None,
+            start = len(messages)
+            for message in found[exchange.id]:
+                parent = messages[-1].id if messages else None
+                new_id = self._store.ids.message()
+                messages.append(
+                    replace(
+                        message, id=new_id, uid=new_uid(), conversation_id=fork, parent_id=parent
+                    )
                 )
-                copies.append(copy)
-                own.append(copy.id)
-            exchanges.append(
-                replace(
-                    exchange,
-                    id=self._store.ids.exchange(),
-                    conversation_id=fork.id,
-                    parent_id=exchanges[-1].id if exchanges else None,
-                    message_ids=tuple(own),
-                )
+            copy = replace(
+                exchange,
+                id=self._store.ids.exchange(),
+                conversation_id=fork,
+                parent_id=exchanges[-1].id if exchanges else None,
+                message_ids=tuple(message.id for message in messages[start:]),
             )
-        return copies, exchanges
+            exchanges.append(copy)
+        return messages, exchanges
 
     def _edit(self, conversation_id: ConversationId, **fields: object) -> None:
         self._conversations.get(conversation_id)
         self._store.save(ConversationEdited(conversation_id, **fields))  # type: ignore[arg-type]
 
-    @staticmethod
-    def _one(exchanges: Sequence[Exchange], exchange_id: int) -> Exchange:
-        for exchange in exchanges:
-            if exchange.id == exchange_id:
-                return exchange
-        raise NotFound(f"There is no exchange {exchange_id} in this conversation")
-
 
 def _newest_leaf(exchanges: Sequence[Exchange], start: Exchange) -> Exchange:
     """Follow the newest child from `start` to the end of its branch."""
-    children: dict[ExchangeId | None, Exchange] = {}
-    for exchange in exchanges:
-        children[exchange.parent_id] = exchange
+    newest_child = {exchange.parent_id: exchange for exchange in exchanges}
     leaf = start
-    while (child := children.get(leaf.id)) is not None:
+    while (child := newest_child.get(leaf.id)) is not None:
         leaf = child
     return leaf

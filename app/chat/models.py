@@ -1,32 +1,29 @@
-"""The models there are, by `PROVIDER:MODEL`: found, listed, tested, priced.
+"""The model directory: providers and their models, by `PROVIDER:MODEL`, with sizes and prices.
 
-Providers over the network live on the exchange loop; what must run there is a coroutine.
+Network providers belong to the exchange loop; methods that must run there are coroutines.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from app.chat.exchanges import Models
-from app.domain.chat import ModelCard, ModelRef, TokensReported
-from app.domain.errors import InvalidInput, NotFound
+from app.domain.chat import ListedModel, ModelRef, UsageReported
+from app.domain.errors import InvalidInput, KnownError, ModelNotFound, NotFound
 from app.domain.ports import ChatModel
-from app.domain.provider_errors import ModelNotFound
-from app.providers.configuration import ProviderConfig, ProviderKind
-from app.providers.limits import Network
-from app.providers.local_servers import LocalServer, find_local_servers
-from app.providers.own_prices import OwnPrices
-from app.providers.prices import PriceBook
-from app.providers.recall import RECALL, FindPassages, RecallModel
-from app.providers.registry import ProviderRegistry
-from app.providers.remote import ConnectionReport, RemoteProvider
-from app.storage.settings import ProviderRow, Settings
-from app.system.keys import KeyPlace, KeyStore
+from app.providers.configuration import ProviderConfig
+from app.providers.pricing.prices import OwnPrices, PriceList
+from app.providers.registry import provider_registry
+from app.providers.remote_provider import ConnectionReport, RemoteProvider
+from app.providers.vendors.local_servers import LocalServer, find_local_servers
+from app.providers.vendors.recall import RECALL, FindPassages, RecallModel
+from app.storage.tables.settings import ProviderRow, Settings
+from app.system.keys import KeyLocation, KeyStore
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """A provider as screens show it: where it is, where its key comes from, never the key.
+    """A provider as screens show it: its URL and the source of its key, never the key.
 
-    A saved key is one that can be removed here: not the environment's.
+    A saved key can be removed here; a key in the environment cannot.
     """
 
     config: ProviderConfig
@@ -41,31 +38,32 @@ class ModelDirectory:
     def __init__(self, settings: Settings, keys: KeyStore, find_passages: FindPassages) -> None:
         self._settings = settings
         self._recall = RecallModel(find_passages)
-        self._registry = ProviderRegistry(self._configured, keys, network=self._network)
-        self._prices = PriceBook(self._registry.find_config, OwnPrices(settings).all)
+        self._registry = provider_registry(settings, keys)
+        self._prices = PriceList(self._registry.find_config, OwnPrices(settings).all)
         self._built: dict[str, tuple[object, RemoteProvider]] = {}
 
-    def for_exchanges(self) -> Models:
-        """Return what the exchange loop needs."""
-        return Models(self.chat_model, self.context_tokens, self.price_of, self.aclose)
+    def preload(self) -> None:
+        """Import what the first request to the default model needs: 1 to 5 s. Blocking."""
+        with suppress(KnownError):
+            self._registry.preload(ModelRef.parse(self._settings.text("default_model")).provider)
 
     def chat_model(self, ref: ModelRef) -> ChatModel:
-        """Return the model; raise NotFound or ModelNotFound. May block: the key is looked up later."""
+        """Return the model; raise NotFound or ModelNotFound. May block; the key is read on first use."""
         if ref.provider == RECALL:
             return self._recall
         provider = self._provider(ref.provider)
         if not ref.model:
             raise ModelNotFound(
-                f"'{ref}' names no model", "Choose a model, written PROVIDER:MODEL, in Settings."
+                f"'{ref}' is not a model", "Choose a model, written PROVIDER:MODEL, in Settings."
             )
         return provider.chat_model()
 
     def context_tokens(self, ref: ModelRef) -> int | None:
-        """Return how many tokens a model reads; None when it is unknown. May block."""
+        """Return the size of a model's context; None when it is unknown. May block."""
         return None if ref.provider == RECALL else self._prices.context_tokens(ref)
 
-    def price_of(self, ref: ModelRef, tokens: TokensReported) -> tuple[float | None, str]:
-        """Return (USD, the price used in words) of a request; None is unknown. May block."""
+    def price_of(self, ref: ModelRef, tokens: UsageReported) -> tuple[float | None, str]:
+        """Return (USD, the price as text) of a request; None when it is unknown. May block."""
         if ref.provider == RECALL:
             return 0.0, "built in"
         cost = self._prices.cost(
@@ -80,7 +78,7 @@ class ModelDirectory:
             return f"{RECALL}:"
         self._registry.config(ref.provider)
         if not ref.model:
-            raise InvalidInput(f"'{model}' names no model", "Write PROVIDER:MODEL.")
+            raise InvalidInput(f"'{model}' is not a model", "Write PROVIDER:MODEL.")
         return str(ref)
 
     # -- providers; blocking
@@ -90,26 +88,27 @@ class ModelDirectory:
         return tuple(self._state(config) for config in self._registry.configs())
 
     def add_provider(self, config: ProviderConfig) -> None:
-        """Add or change a provider; raise InvalidInput for a name or base URL that will not do."""
+        """Add or change a provider; raise InvalidInput for an invalid name or base URL."""
         config.checked()
         self._settings.put_provider(
             ProviderRow(
-                config.name, config.kind.value, config.base_url, config.key_env,
+                config.name, config.kind, config.base_url, config.key_env,
                 config.allow_plain_http,
             )
         )  # fmt: skip
 
     def remove_provider(self, name: str) -> None:
-        """Remove a provider of the user's and its key; raise NotFound."""
+        """Remove a provider that the user added, and its key; raise NotFound."""
         if all(row.name != name for row in self._settings.providers()):
             raise NotFound(
-                f"There is no provider '{name}' to remove", "openai and anthropic always exist."
+                f"There is no provider '{name}' to remove",
+                "The built-in providers cannot be removed.",
             )
         self._registry.forget_key(name)
         self._settings.remove_provider(name)
 
-    def save_key(self, name: str, key: str) -> KeyPlace:
-        """Keep a provider's key in the keyring, or for this session; return where."""
+    def save_key(self, name: str, key: str) -> KeyLocation:
+        """Save a provider's key in the keyring, or for this session; return where."""
         return self._registry.save_key(name, key)
 
     def forget_key(self, name: str) -> None:
@@ -117,24 +116,24 @@ class ModelDirectory:
         self._registry.forget_key(name)
 
     def has_key(self, name: str) -> bool:
-        """Return whether a provider could be used at once: it has a key, or needs none."""
+        """Return whether a provider has a key or needs none."""
         config = self._registry.config(name)
-        return config.kind is ProviderKind.COMPATIBLE or self._registry.find_key(name) is not None
+        return not config.vendor.base_url or self._registry.find_key(name) is not None
 
     # -- on the exchange loop
 
-    async def models(self, name: str) -> tuple[ModelCard, ...]:
+    async def models(self, name: str) -> tuple[ListedModel, ...]:
         """Return the models a provider lists; raise ProviderError, NotFound."""
         if name == RECALL:
             return await self._recall.models()
         return await self._provider(name).models()
 
     async def test(self, name: str) -> ConnectionReport:
-        """Ask a provider for its models, once; raise NotFound."""
+        """Test the connection to a provider; raise NotFound."""
         return await self._provider(name).test()
 
     async def local_servers(self) -> tuple[LocalServer, ...]:
-        """Return model servers that run on this machine; they are offered, not used."""
+        """Return the model servers running on this machine; the user is offered them."""
         return await find_local_servers()
 
     async def aclose(self) -> None:
@@ -144,8 +143,8 @@ class ModelDirectory:
         self._built.clear()
 
     def _provider(self, name: str) -> RemoteProvider:
-        """Return a provider, kept while its configuration stays, so that connections are reused."""
-        stamp = (self._registry.config(name), self._network())
+        """Return a provider; reused while its configuration is the same, to keep connections open."""
+        stamp = (self._registry.config(name), self._registry.network())
         known = self._built.get(name)
         if known is not None and known[0] == stamp:
             return known[1]
@@ -159,20 +158,7 @@ class ModelDirectory:
             key = self._registry.find_key(config.name)
         except InvalidInput as error:
             return ProviderState(config, config.base_url or "", error.title)
-        is_saved = key is not None and key.place is not KeyPlace.ENVIRONMENT
+        is_saved = key is not None and key.place is not KeyLocation.ENVIRONMENT
         return ProviderState(
-            config, base_url, key.place_text if key else "no key", has_saved_key=is_saved
-        )
-
-    def _configured(self) -> list[ProviderConfig]:
-        return [
-            ProviderConfig(
-                row.name, ProviderKind(row.kind), row.base_url, row.key_env, row.allow_plain_http
-            )
-            for row in self._settings.providers()
-        ]
-
-    def _network(self) -> Network:
-        return Network(
-            self._settings.text("proxy_url") or None, self._settings.text("ca_bundle") or None
+            config, base_url, key.location_text if key else "no key", has_saved_key=is_saved
         )

@@ -1,8 +1,8 @@
-"""The command line, and what a running window executes for it.
+"""The command line, and its execution in a running window.
 
-entry.py      main(): open the data directory, or ask the window that holds it
-arguments.py  the grammar of commands and options
-terminal.py   where a command's words go, here or at the other end of a socket
+entry.py      main(): opens the data directory, or forwards the command to the window that holds it
+arguments.py  the grammar of commands and options; imports nothing slow
+terminal.py   the input and output of a command, here or at the other end of a socket
 remote.py     the socket between the command line and a running window
-commands/     one module for each family of commands
+commands/     the commands, grouped by subject
 """

@@ -1,4 +1,4 @@
-"""The grammar of the command line. What a command does is in `app.cli.commands`."""
+"""The grammar of the command line; the commands are in `app.cli.commands`."""
 
 import argparse
 from collections.abc import Callable
@@ -7,19 +7,28 @@ from typing import Any, NoReturn
 from app.domain.errors import InvalidInput
 from app.domain.facts import FactCategory
 from app.domain.passages import PassageKind
-from app.domain.text import clean, whole_number
+from app.domain.text import clean, parse_whole_number
 from app.domain.workers import WorkerName
+from app.providers.vendors import vendors
 
 _Adder = Callable[[str, str], argparse.ArgumentParser]
-_PATHS = frozenset(("data_dir", "paths", "out", "file"))  # a file's name need be no text
+_PATHS = frozenset(("data_dir", "paths", "out", "file"))  # file names need not be valid text
 
 
-class WrongUsage(InvalidInput):
-    """The words of the command line make no command; exit code 2."""
+class UsageError(InvalidInput):
+    """The arguments are wrong; exit code 2."""
 
 
-class HelpAsked(Exception):
-    """The user asked for help or the version; `text` is the answer."""
+def wrong_arguments(given: argparse.Namespace, expected: str) -> UsageError:
+    """Return the error of an action with the wrong number of arguments."""
+    command = given.command
+    return UsageError(
+        f"'{command} {given.action}' takes {expected}", f"See 'commonplace {command} --help'."
+    )
+
+
+class HelpRequested(Exception):
+    """The user asked for help or the version, which is `text`."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -27,16 +36,16 @@ class HelpAsked(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises instead of leaving the process: a window parses commands too."""
+    """Raises instead of exiting: a window parses commands too."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
-        raise WrongUsage(message[:1].upper() + message[1:], f"See '{self.prog} --help'.")
+        raise UsageError(message[:1].upper() + message[1:], f"See '{self.prog} --help'.")
 
     def print_help(self, _file: object = None) -> None:
-        raise HelpAsked(self.format_help())
+        raise HelpRequested(self.format_help())
 
 
 class _Version(argparse.Action):
@@ -47,11 +56,11 @@ class _Version(argparse.Action):
             number = version("commonplace")
         except PackageNotFoundError:
             number = "of a source tree"
-        raise HelpAsked(f"commonplace {number}\n")
+        raise HelpRequested(f"commonplace {number}\n")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """Return the parsed words, clean but for paths; raise WrongUsage or HelpAsked.
+    """Return the arguments, cleaned except for paths; raise UsageError or HelpRequested.
 
     `command` is None for the window.
     """
@@ -69,7 +78,7 @@ def _cleaned(value: object) -> object:
 
 
 def _number(text: str) -> int:
-    number = whole_number(text.removeprefix("-"))
+    number = parse_whole_number(text.removeprefix("-"))
     if number is None:
         raise argparse.ArgumentTypeError(f"invalid int value: {text!r}")
     return -number if text.startswith("-") else number
@@ -102,12 +111,14 @@ def _parser() -> _Parser:
 
 
 def _add_talk(command: _Adder) -> None:
-    ask = command("ask", "ask a model; without --conversation in a new conversation")
-    ask.add_argument("text", metavar="TEXT", help="what to ask; - reads standard input")
+    ask = command("ask", "ask a model, by default in a new conversation")
+    ask.add_argument("text", metavar="TEXT", help="the question; - reads standard input")
     ask.add_argument("--conversation", type=_number, metavar="ID")
     ask.add_argument("--model", metavar="PROVIDER:MODEL")
-    ask.add_argument("--private", action="store_true", help="never index or recall it")
-    search = command("search", "search everything that was said")
+    ask.add_argument(
+        "--private", action="store_true", help="never index or recall the conversation"
+    )
+    search = command("search", "search all conversations")
     search.add_argument("query", metavar="QUERY")
     search.add_argument("--limit", type=_number, default=10, metavar="N", help="1 to 50 (10)")
     search.add_argument(
@@ -116,8 +127,8 @@ def _add_talk(command: _Adder) -> None:
         action="append",
         help="only this kind of passage; may be repeated",
     )
-    search.add_argument("--why", metavar="ID:TURN", help="say why this turn is found or is not")
-    probes = command("probes", "questions that should find a turn, and whether they do")
+    search.add_argument("--why", metavar="ID:TURN", help="explain why this turn is or is not found")
+    probes = command("probes", "saved questions that should find a turn, and their ranks")
     probes.add_argument(
         "action", nargs="?", default="list", choices=("list", "run", "add", "remove")
     )
@@ -132,18 +143,20 @@ def _add_conversations(command: _Adder) -> None:
     show = command("show", "print a conversation")
     show.add_argument("id", metavar="ID", help="a conversation, ID:TURN, or man:PAGE.SECTION")
     show.add_argument("--turn", type=_number, metavar="N", help="only this turn")
-    show.add_argument("--branches", action="store_true", help="all branches, not only the shown")
+    show.add_argument(
+        "--branches", action="store_true", help="all branches, not only the shown one"
+    )
     for name, help_text in (
-        ("archive", "take conversations out of list and search"),
-        ("unarchive", "bring archived conversations back"),
+        ("archive", "hide conversations from list and search"),
+        ("unarchive", "show archived conversations again"),
         ("delete", "move conversations to the trash"),
         ("undelete", "take conversations out of the trash"),
-        ("forget", "erase conversations, really"),
+        ("forget", "delete conversations for good, also from backups"),
     ):
         each = command(name, help_text)
         each.add_argument("ids", type=_number, nargs="+", metavar="ID")
         if name == "forget":
-            each.add_argument("--yes", action="store_true", help="agree to what would be gone")
+            each.add_argument("--yes", action="store_true", help="confirm the deletion")
     tag = command("tag", "tag a conversation")
     tag.add_argument("id", type=_number, metavar="ID")
     tag.add_argument("names", nargs="*", metavar="TAG", help="tags to add; none lists them")
@@ -151,7 +164,7 @@ def _add_conversations(command: _Adder) -> None:
 
 
 def _add_facts(command: _Adder) -> None:
-    facts = command("facts", "list, search and change what was learned from conversations")
+    facts = command("facts", "list, search and change the facts extracted from conversations")
     facts.add_argument(
         "action", choices=("list", "search", "history", "add", "edit", "pin", "unpin", "forget")
     )
@@ -164,24 +177,30 @@ def _add_facts(command: _Adder) -> None:
     facts.add_argument(
         "--category",
         choices=[category.value for category in FactCategory],
-        help="only this category; of add and edit, the one to give",
+        help="only this category; with add and edit, the new category",
     )
-    facts.add_argument("--conversation", type=_number, metavar="ID", help="only what it taught")
-    facts.add_argument("--all", action="store_true", help="those too that hold no more")
+    facts.add_argument(
+        "--conversation", type=_number, metavar="ID", help="only facts from this conversation"
+    )
+    facts.add_argument("--all", action="store_true", help="past facts too")
     facts.add_argument("--limit", type=_number, default=20, metavar="N", help="1 to 50 (20)")
-    facts.add_argument("--offset", type=_number, default=0, metavar="N", help="leave out the first")
-    facts.add_argument("--yes", action="store_true", help="agree to what would be gone")
+    facts.add_argument("--offset", type=_number, default=0, metavar="N", help="skip the first N")
+    facts.add_argument("--yes", action="store_true", help="confirm the deletion")
 
 
 def _add_memory(command: _Adder) -> None:
-    prompt = command("prompt", "what an answer was asked with, and what memory contributed")
+    prompt = command("prompt", "the prompt of an answer, and what memory contributed")
     prompt.add_argument("place", metavar="ID:TURN")
-    recall = command("recall", "what would be recalled for a question, and why the rest would not")
+    recall = command(
+        "recall", "what would be recalled for a question, and why the rest would not be"
+    )
     recall.add_argument("question", metavar="QUESTION")
-    recall.add_argument("--conversation", type=_number, metavar="ID", help="asked there next")
+    recall.add_argument(
+        "--conversation", type=_number, metavar="ID", help="as the next question there"
+    )
     recall.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
-                        help="try another value of a setting, saving nothing; may be repeated")  # fmt: skip
-    memory = command("memory", "the text that goes into every prompt, and texts saved on purpose")
+                        help="try a value of a setting without saving it; may be repeated")  # fmt: skip
+    memory = command("memory", "the core memory of every prompt, and saved texts")
     memory.add_argument(
         "action",
         nargs="?",
@@ -194,7 +213,7 @@ def _add_memory(command: _Adder) -> None:
         metavar="WORD",
         help="set, append or save TEXT (- reads standard input); forget ID of a saved text",
     )
-    memory.add_argument("--yes", action="store_true", help="agree to what would be gone")
+    memory.add_argument("--yes", action="store_true", help="confirm the deletion")
 
 
 def _add_transfer(command: _Adder) -> None:
@@ -209,34 +228,38 @@ def _add_transfer(command: _Adder) -> None:
 
 def _add_upkeep(command: _Adder) -> None:
     work = command("work", "run the background workers here")
-    work.add_argument("--until-idle", action="store_true", help="end when nothing is left")
+    work.add_argument("--until-idle", action="store_true", help="end when nothing is left to do")
     work.add_argument("--only", choices=[name.value for name in WorkerName], action="append")
-    command("status", "say what the dashboard shows")
+    command("status", "print what the dashboard shows")
     config = command("config", "list, get and set settings")
     config.add_argument("action", choices=("list", "get", "set", "reset"))
     config.add_argument("key", nargs="?", metavar="KEY")
     config.add_argument("value", nargs="?", metavar="VALUE")
-    config.add_argument("--all", action="store_true", help="list what the program keeps there too")
-    config.add_argument("--yes", action="store_true", help="agree to what would be asked")
+    config.add_argument("--all", action="store_true", help="list internal settings too")
+    config.add_argument("--yes", action="store_true", help="confirm what would be asked")
     command("check", "verify every reference, count and index").add_argument(
-        "--repair", action="store_true", help="mend what can be made again"
+        "--repair", action="store_true", help="repair what can be rebuilt"
     )
     backup = command("backup", "make a verified backup")
-    backup.add_argument("out", nargs="?", metavar="OUT", help="a copy of it at this place")
-    command("restore", "put a backup in the database's place").add_argument("file", metavar="FILE")
+    backup.add_argument("out", nargs="?", metavar="OUT", help="copy the backup to this place")
+    command("restore", "replace the database with a backup").add_argument("file", metavar="FILE")
     rebuild = command(
-        "rebuild", "make an index, all vectors of the embedder in force, summaries or facts anew"
+        "rebuild", "rebuild the index, the vectors of the current embedder, summaries or facts"
     )
     rebuild.add_argument("what", choices=("index", "embeddings", "summaries", "facts"))
-    rebuild.add_argument("--yes", action="store_true", help="agree to what it deletes and costs")
+    rebuild.add_argument("--yes", action="store_true", help="confirm what it deletes and costs")
     provider = command("provider", "list, add, test and remove providers")
-    price = command("price", "list, set and remove your own prices, in USD for a million tokens")
+    price = command("price", "list, set and remove your own prices, in USD per million tokens")
     price.add_argument("action", choices=("list", "set", "remove"))
     price.add_argument("words", nargs="*", metavar="WORD",
                        help="set MODEL INPUT OUTPUT [CACHED], remove MODEL, list [MODEL]")  # fmt: skip
     provider.add_argument("action", choices=("list", "add", "test", "remove"))
     provider.add_argument("name", nargs="?", metavar="NAME")
-    provider.add_argument("--kind", choices=("openai", "anthropic", "compatible"))
+    provider.add_argument("--kind", choices=tuple(vendors()))
     provider.add_argument("--base-url", metavar="URL")
-    provider.add_argument("--key-env", metavar="VAR", help="the variable that holds the key")
-    provider.add_argument("--insecure", action="store_true", help="plain http beyond this machine")
+    provider.add_argument(
+        "--key-env", metavar="VAR", help="the environment variable that holds the key"
+    )
+    provider.add_argument(
+        "--insecure", action="store_true", help="allow plain http beyond this machine"
+    )

@@ -1,4 +1,4 @@
-"""The command `commonplace`: without a command the window, else a command, here or in the window."""
+"""The program `commonplace`: it opens the window, or runs a command here or in a running window."""
 
 import logging
 import os
@@ -14,96 +14,92 @@ from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from app.cli.arguments import HelpAsked, WrongUsage, parse
-from app.cli.terminal import Terminal, hold_standard_streams, own_terminal
+from app.cli.arguments import HelpRequested, UsageError, parse
+from app.cli.terminal import Terminal, own_terminal, reserve_standard_streams
 from app.domain.errors import AlreadyOpen, InvalidInput, KnownError
-from app.system.ending import wait_for_threads_at_exit
-from app.system.memory import give_back_freed_memory
+from app.system.display import display_problem
 from app.system.paths import DataPaths
+from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
 
 if TYPE_CHECKING:
     from app.bootstrap import Services
 
 _log = logging.getLogger(__name__)
 DONE, KNOWN_ERROR, WRONG_USAGE, BY_SIGNAL = 0, 1, 2, 128
-_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-_PATIENCE_S = 3.0
-_LOOK_AGAIN_S = 0.05
+_OPEN_TIMEOUT_S = 3.0
+_RETRY_S = 0.05
 _ERROR_CHARS, _ERROR_END_CHARS = 900, 300
 
 
-class _BrokenOff(KeyboardInterrupt):
-    """A signal came. CPython dies of a bare KeyboardInterrupt that left an `exec`, even if caught."""
+class _Interrupted(KeyboardInterrupt):
+    """A signal arrived. CPython ends on a bare KeyboardInterrupt that left an `exec`, even if caught."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program's command line; return the exit code (spec section 9).
 
-    A signal ends it in order, with 128 and the signal's number: a command that listens may finish
-    what it does, any other is broken off, and so is every command by a second signal.
+    A signal ends it with 128 plus the signal's number: a command that polls `cancelled` ends by
+    itself, any other is interrupted, and a second signal interrupts every command.
     """
     words = sys.argv[1:] if argv is None else argv
-    hold_standard_streams()
-    give_back_freed_memory()
+    reserve_standard_streams()
+    limit_malloc_retention()
     wait_for_threads_at_exit()
     with _Signals() as signals:
-        terminal = own_terminal(signals.came)
+        terminal = own_terminal(signals.arrived)
         try:
-            code = _told(lambda: _command(words, terminal, signals), terminal)
+            code = _exit_code(lambda: _command(words, terminal, signals), terminal)
         except KeyboardInterrupt:
             pass
         except BrokenPipeError:
-            return KNOWN_ERROR  # nobody reads on: nothing to say
+            return KNOWN_ERROR  # nobody reads the output
         return code if signals.number is None else BY_SIGNAL + signals.number
 
 
 def execute(services: "Services", argv: list[str], terminal: Terminal) -> int:
-    """Run a command for a caller at the other end of the socket; return its exit code."""
+    """Run a command for a caller of the socket; return its exit code."""
 
     def run() -> int:
         given = parse(argv)
         if given.command in (None, "restore"):
-            terminal.err("That cannot be done beside an open window or `work`. End it first.")
+            terminal.err(
+                "This is not possible while the window or `work` is running. Close it first."
+            )
             return KNOWN_ERROR
-        return _dispatch(services, given, _fitted(terminal, given))
+        return _dispatch(services, given, _with_format(terminal, given))
 
-    return _told(run, terminal)
+    return _exit_code(run, terminal)
 
 
-def _told(run: Callable[[], int], terminal: Terminal) -> int:
-    """Return the exit code of `run`; what it raises is told in a line."""
+def _exit_code(run: Callable[[], int], terminal: Terminal) -> int:
+    """Return the exit code of `run`; an error is printed in one line."""
     try:
-        return _helped(run, terminal)
-    except WrongUsage as error:
-        terminal.err(_in_a_line(str(error)))
+        return run()
+    except HelpRequested as request:
+        terminal.out(request.text)
+        return DONE
+    except UsageError as error:
+        terminal.err(_one_line(str(error)))
         return WRONG_USAGE
     except KnownError as error:
-        terminal.err(_in_a_line(str(error)))
+        terminal.err(_one_line(str(error)))
         return KNOWN_ERROR
     except ConnectionError:
-        raise  # nobody reads on
+        raise  # the caller disconnected
     except Exception as error:  # noqa: BLE001 - the edge of the program
         _log.exception("the command failed")
-        words = f"The program failed: {type(error).__name__}: {error}. The log tells more."
-        terminal.err(_in_a_line(words))
+        text = f"Commonplace failed: {type(error).__name__}: {error}. The log has the details."
+        terminal.err(_one_line(text))
         return KNOWN_ERROR
 
 
-def _in_a_line(words: str) -> str:
-    """Return an error in a line; of one that quotes very much, its beginning and what to do next."""
-    folded = " ".join(words.splitlines())
+def _one_line(text: str) -> str:
+    """Return an error in one line; the middle of a very long one is left out."""
+    folded = " ".join(text.splitlines())
     if len(folded) <= _ERROR_CHARS + _ERROR_END_CHARS:
         return folded
     return f"{folded[:_ERROR_CHARS]}… {folded[-_ERROR_END_CHARS:]}"
-
-
-def _helped(run: Callable[[], int], terminal: Terminal) -> int:
-    try:
-        return run()
-    except HelpAsked as asked:
-        terminal.out(asked.text)
-        return DONE
 
 
 def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
@@ -111,44 +107,44 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
     if given.command is None:
         return _open_window(words, terminal)
     paths = _paths(given)
-    terminal = _fitted(terminal, given)
+    terminal = _with_format(terminal, given)
     if given.command == "restore":
-        from app.cli.commands.upkeep import restore
+        from app.cli.commands.maintenance import restore
 
         return restore(paths, given, terminal)
-    services = _opened(paths, signals, lambda: _ask_window(paths, words, given, terminal))
+    services = _open(paths, signals, lambda: _ask_window(paths, words, given, terminal))
     if isinstance(services, int):
         return services
     try:
         for notice in services.store.notices:
             terminal.err(notice)
         if given.command == "work":
-            with _answering(services, terminal) as terminal:
+            with _serving(services, terminal) as terminal:
                 return _dispatch(services, given, terminal)
         return _dispatch(services, given, terminal)
     finally:
-        with signals.held_back():
+        with signals.deferred():
             services.close()
 
 
 @contextmanager
-def _answering(services: "Services", terminal: Terminal) -> Iterator[Terminal]:
-    """Answer other commands meanwhile; give a terminal that is cancelled when a window starts."""
+def _serving(services: "Services", terminal: Terminal) -> Iterator[Terminal]:
+    """Execute other commands meanwhile; yield a terminal that is cancelled when a window starts."""
     from app.cli.remote import CommandServer
 
-    window_came = threading.Event()
+    window_started = threading.Event()
 
-    def give_way() -> bool:
-        if not window_came.is_set():
-            window_came.set()
-            terminal.err("A window was opened: its workers go on.")
+    def throttle() -> bool:
+        if not window_started.is_set():
+            window_started.set()
+            terminal.err("A window was opened: its workers continue.")
         return False
 
     server = CommandServer(
-        services.store.paths, lambda argv, caller: execute(services, argv, caller), give_way
+        services.store.paths, lambda argv, caller: execute(services, argv, caller), throttle
     )
     try:
-        yield replace(terminal, cancelled=lambda: window_came.is_set() or terminal.cancelled())
+        yield replace(terminal, cancelled=lambda: window_started.is_set() or terminal.cancelled())
     finally:
         server.close()
 
@@ -157,7 +153,9 @@ def _paths(given: Namespace) -> DataPaths:
     folder = getattr(given, "data_dir", None)
     try:
         if folder == "":
-            raise InvalidInput("--data-dir '' names no folder", "Name one, or leave it out.")
+            raise InvalidInput(
+                "--data-dir '' is not a folder", "Name a folder, or leave the option out."
+            )
         return DataPaths.choose(folder)
     except (RuntimeError, OSError) as error:
         why = str(error).removesuffix(".")
@@ -166,46 +164,45 @@ def _paths(given: Namespace) -> DataPaths:
         ) from error
 
 
-def _fitted(terminal: Terminal, given: Namespace) -> Terminal:
+def _with_format(terminal: Terminal, given: Namespace) -> Terminal:
     return replace(terminal, as_json=getattr(given, "json", False))
 
 
-def _opened(
-    paths: DataPaths, signals: "_Signals", ask_window: Callable[[], int]
-) -> "Services | int":
-    """Return the opened data directory, or the exit code of the window that has it open.
+def _open(paths: DataPaths, signals: "_Signals", ask_window: Callable[[], int]) -> "Services | int":
+    """Open the data directory; or return the exit code of the command, run in a window.
 
-    Another command may have it for a moment, and a window that starts does not answer yet.
+    Retries for a while: another command may hold it briefly, and a starting window does not listen
+    yet.
     """
-    from app.cli.remote import NobodyAnswers
+    from app.cli.remote import NoServer
 
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + _OPEN_TIMEOUT_S
     while True:
         try:
-            return _built(paths, signals)
+            return _build(paths, signals)
         except AlreadyOpen:
-            with suppress(NobodyAnswers):
+            with suppress(NoServer):
                 return ask_window()
             if time.monotonic() > until:
                 raise
-        time.sleep(_LOOK_AGAIN_S)
+        time.sleep(_RETRY_S)
 
 
 def _ask_window(paths: DataPaths, words: list[str], given: Namespace, terminal: Terminal) -> int:
-    from app.cli.remote import ask_window
+    from app.cli.remote import forward_command
 
     reads_input = (given.command == "ask" and given.text == "-") or (
         given.command == "memory" and given.words == ["-"]
     )
-    return ask_window(paths, words, terminal, reads_input)
+    return forward_command(paths, words, terminal, reads_input)
 
 
-def _built(paths: DataPaths, signals: "_Signals") -> "Services":
+def _build(paths: DataPaths, signals: "_Signals") -> "Services":
     from app.bootstrap import Role, build
 
     services = None
     try:
-        with signals.held_back():
+        with signals.deferred():
             services = build(paths, Role.COMMAND_LINE)
     except KeyboardInterrupt:
         if services is not None:
@@ -221,11 +218,12 @@ def _dispatch(services: "Services", given: Namespace, terminal: Terminal) -> int
 
 
 def _open_window(words: list[str], terminal: Terminal) -> int:
-    """Start the window in this process, by name: this layer knows nothing of it."""
-    if sys.platform == "linux" and not any(os.environ.get(each) for each in _SCREENS):
-        raise KnownError(  # Qt would abort the process
-            "There is no screen to open the window on",
-            "Set DISPLAY, or use the commands: see 'commonplace --help'.",
+    """Start the window in this process, by name: this layer does not depend on it."""
+    problem = display_problem(os.environ)
+    if problem:  # Qt would abort the process
+        raise KnownError(
+            f"The window cannot open: {problem}",
+            "Start it in a desktop session, or use the commands: see 'commonplace --help'.",
         )
     sys.argv = ["commonplace", *words]
     try:
@@ -242,39 +240,39 @@ def _open_window(words: list[str], terminal: Terminal) -> int:
 
 
 class _Signals:
-    """Ctrl-C and its like, while a command runs.
+    """SIGINT, SIGTERM and SIGHUP while a command runs.
 
     Attributes:
-        number: The signal that came, if one did.
+        number: The signal that arrived; None before.
     """
 
     def __init__(self) -> None:
         self.number: int | None = None
-        self._is_asked = False
+        self._is_polled = False
         self._before: dict[int, Any] = {}
 
-    def came(self) -> bool:
-        """Whether one came. Who asks this is trusted to end by itself after the first."""
-        self._is_asked = True
+    def arrived(self) -> bool:
+        """Return whether a signal arrived; a caller that polls this ends by itself."""
+        self._is_polled = True
         return self.number is not None
 
     @contextmanager
-    def held_back(self) -> Iterator[None]:
-        """Let the first signal wait for the end of the block: what opens or closes is let do so."""
-        was_asked, before = self._is_asked, self.number
-        self._is_asked = True
+    def deferred(self) -> Iterator[None]:
+        """Defer the first signal to the end of the block, so that opening and closing complete."""
+        was_polled, before = self._is_polled, self.number
+        self._is_polled = True
         try:
             yield
         finally:
-            self._is_asked = was_asked
+            self._is_polled = was_polled
         if self.number != before:
-            raise _BrokenOff
+            raise _Interrupted
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
-                if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
-                    self._before[number] = signal.signal(number, self._take)
+                if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores it
+                    self._before[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(
@@ -283,7 +281,7 @@ class _Signals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _take(self, number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         is_first, self.number = self.number is None, number
-        if not (is_first and self._is_asked):
-            raise _BrokenOff
+        if not (is_first and self._is_polled):
+            raise _Interrupted

@@ -1,10 +1,9 @@
-"""The socket between the command line and a running window: the window executes, the caller prints.
+"""The socket through which a running window, or `work`, executes commands for the command line.
 
-`work`, which may last for hours, answers there too, and gives way to a window.
-
-A request is one line of JSON, {"argv", "cwd", "input", "watched"} or {"raise": true}; answers are
-lines {"out"}, {"err"} and at last {"exit"}. A caller that sends anything more, closes its side or
-goes away has cancelled. The socket lies in the data directory and belongs to its owner alone.
+A request is one line of JSON, {"argv", "cwd", "input", "watched"} or {"raise": true}; responses are
+lines {"out"}, {"err"} and finally {"exit"}. A caller cancels by sending more, closing its side or
+disconnecting. The socket is in the data directory and only its owner can use it. `work` ends when a
+window is started.
 """
 
 import errno
@@ -17,7 +16,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,29 +25,29 @@ from app.system.paths import DataPaths
 
 _log = logging.getLogger(__name__)
 _REQUEST_LIMIT_BYTES = 64 << 20
-_PATIENCE_S = 5.0
-_LOOK_EVERY_S = 0.1
-_GOODBYE_S = 3.0
+_TIMEOUT_S = 5.0
+_POLL_S = 0.1
+_CLOSE_TIMEOUT_S = 3.0
 _ADDRESS_BYTES = 100  # 108 with the closing zero on Linux, 104 on macOS (unix(7), unix(4))
-_SOME_BYTES = 65_536
+_CHUNK_BYTES = 65_536
 
 Execute = Callable[[list[str], Terminal], int]
 
 
-class NobodyAnswers(Exception):
-    """No window listens at the data directory's socket."""
+class NoServer(Exception):
+    """No program listens at the data directory's socket."""
 
 
-class WindowWentAway(KnownError):
-    """The window, or `work`, ended while it was executing a command."""
+class ServerClosed(KnownError):
+    """The window, or `work`, ended during a command."""
 
 
 class CommandServer:
-    """Answers the command line for whoever holds the data directory.
+    """Executes commands for the program that holds the data directory.
 
-    `execute(argv, terminal)` runs a command and returns its exit code, on a thread of this
-    server; `raise_window()` is called when a window was started, and returns False where there is
-    none that came forward. Where the file system knows no sockets, nobody is answered.
+    `execute(argv, terminal)` runs a command and returns its exit code, on a thread of this server.
+    `raise_window()` is called when a window was started; it returns False if there is none to
+    raise. Where the file system has no sockets, the server does nothing.
     """
 
     def __init__(
@@ -66,12 +64,12 @@ class CommandServer:
         try:
             self._listener = _listening(paths.socket)
         except OSError as error:
-            _log.warning("the command line cannot be answered: %s", error)
+            _log.warning("commands cannot be executed for the command line: %s", error)
             return
         self._thread.start()
 
     def close(self) -> None:
-        """Accept no more; commands under way see themselves cancelled. Blocking, at most 3 s."""
+        """Stop accepting, and cancel running commands. Blocking, at most 3 s."""
         self._closing.set()
         self._waker.close()
         if self._thread.ident is not None:
@@ -80,8 +78,8 @@ class CommandServer:
             with suppress(OSError):
                 self._paths.socket.unlink(missing_ok=True)
         self._woken.close()
-        self._end_all(socket.SHUT_RD, _GOODBYE_S)
-        self._end_all(socket.SHUT_RDWR, _LOOK_EVERY_S)
+        self._end_all(socket.SHUT_RD, _CLOSE_TIMEOUT_S)
+        self._end_all(socket.SHUT_RDWR, _POLL_S)
 
     def _end_all(self, how: int, timeout_s: float) -> None:
         with self._lock:
@@ -100,44 +98,53 @@ class CommandServer:
                 selector.select()
                 if self._closing.is_set():
                     return
-                with suppress(OSError):  # who called may have gone again
+                with suppress(OSError):  # the caller may have disconnected
                     self._begin(self._listener.accept()[0])
 
     def _begin(self, connection: socket.socket) -> None:
         thread = threading.Thread(
-            target=self._answer, args=(connection,), name="command", daemon=True
+            target=self._serve_caller, args=(connection,), name="command", daemon=True
         )
         with self._lock:
             self._callers[connection] = thread
         thread.start()
 
-    def _answer(self, connection: socket.socket) -> None:
+    def _serve_caller(self, connection: socket.socket) -> None:
         try:
-            self._obey(connection, _request_from(connection))
+            self._respond(connection)
         except OSError:
-            _log.info("a command line went away")
+            _log.info("a caller disconnected")
         except Exception:  # noqa: BLE001 - the edge of a command: its caller must hear of it
             _log.exception("a command failed")
             with suppress(OSError):
-                _send(connection, {"err": "The program failed; the window's log tells more."})
+                _send(
+                    connection,
+                    {"err": "Commonplace failed; the log of the window has the details."},
+                )
                 _send(connection, {"exit": 1})
         finally:
             with self._lock:
                 del self._callers[connection]
             connection.close()
 
-    def _obey(self, connection: socket.socket, request: "_Request | None") -> None:
-        if request is None:
-            _send(connection, {"err": "This is no request that a window understands."})
-            _send(connection, {"exit": 2})
-        elif request.wants_window:
-            if self._raise_window():
-                _send(connection, {"exit": 0})
-        else:
-            code = self._execute(list(request.argv), self._terminal(request, connection))
-            _send(connection, {"exit": code})
+    def _respond(self, connection: socket.socket) -> None:
+        match _request_from(connection):
+            case {"raise": True}:
+                if self._raise_window():
+                    _send(connection, {"exit": 0})
+            case {"argv": [*argv], "cwd": str(cwd), "input": str(typed), **more} if all(
+                isinstance(word, str) for word in argv
+            ):
+                is_watched = more.get("watched") is True
+                terminal = self._terminal(connection, Path(cwd), typed, is_watched)
+                _send(connection, {"exit": self._execute(argv, terminal)})
+            case _:
+                _send(connection, {"err": "The window does not understand this request."})
+                _send(connection, {"exit": 2})
 
-    def _terminal(self, request: "_Request", connection: socket.socket) -> Terminal:
+    def _terminal(
+        self, connection: socket.socket, cwd: Path, typed: str, is_watched: bool
+    ) -> Terminal:
         def err(text: str) -> None:
             with suppress(OSError):  # then `cancelled` is true
                 _send(connection, {"err": text})
@@ -145,18 +152,20 @@ class CommandServer:
         return Terminal(
             out=lambda text: _send(connection, {"out": text}),
             err=err,
-            read_input=lambda: request.input,
-            cwd=Path(request.cwd),
+            read_input=lambda: typed,
+            cwd=cwd,
             cancelled=lambda: self._closing.is_set() or _has_cancelled(connection),
-            is_watched=request.is_watched,
-            is_far=True,
+            is_watched=is_watched,
+            is_remote=True,
         )
 
 
-def ask_window(paths: DataPaths, argv: list[str], terminal: Terminal, needs_input: bool) -> int:
-    """Let the window that holds the data directory execute a command; return its exit code.
+def forward_command(
+    paths: DataPaths, argv: list[str], terminal: Terminal, needs_input: bool
+) -> int:
+    """Execute a command in the program that holds the data directory; return its exit code.
 
-    Raises NobodyAnswers, WindowWentAway.
+    Raises NoServer, ServerClosed.
     """
     request = {
         "argv": argv,
@@ -165,64 +174,46 @@ def ask_window(paths: DataPaths, argv: list[str], terminal: Terminal, needs_inpu
         "watched": terminal.is_watched,
     }
     with _connected(paths) as connection:
-        with suppress(OSError):  # then there is no answer either
+        with suppress(OSError):  # then there is no response either
             _send(connection, request)
-        connection.settimeout(_LOOK_EVERY_S)
-        for answer in _answers(connection, terminal.cancelled):
-            if "out" in answer:
-                terminal.out(answer["out"])
-            elif "err" in answer:
-                terminal.err(answer["err"])
-            elif "exit" in answer:
-                return int(answer["exit"])
-    raise WindowWentAway(
-        "The program that has the book open ended before it had answered",
-        "What it had done by then is kept.",
+        connection.settimeout(_POLL_S)
+        for response in _responses(connection, terminal.cancelled):
+            if "out" in response:
+                terminal.out(response["out"])
+            elif "err" in response:
+                terminal.err(response["err"])
+            elif "exit" in response:
+                return int(response["exit"])
+    raise ServerClosed(
+        "The program that has the library open ended during the command",
+        "What it did before is kept.",
     )
 
 
 def raise_window(paths: DataPaths) -> bool:
-    """Bring the window that holds the data directory to the front; False when none answers."""
+    """Raise the window that holds the data directory; return False if none responds."""
     try:
         with _connected(paths) as connection:
             _send(connection, {"raise": True})
-            return bool(connection.recv(_SOME_BYTES))
-    except (NobodyAnswers, OSError):
+            return bool(connection.recv(_CHUNK_BYTES))
+    except (NoServer, OSError):
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What a caller wants. `argv` are its words, `input` what it was given on standard input."""
-
-    argv: tuple[str, ...] = ()
-    cwd: str = ""
-    input: str = ""
-    is_watched: bool = False
-    wants_window: bool = False
-
-
-def _request_from(connection: socket.socket) -> _Request | None:
-    """Return the request, or None for what is none; raises OSError when none comes."""
-    connection.settimeout(_PATIENCE_S)
+def _request_from(connection: socket.socket) -> Any:
+    """Read the request as plain JSON; None if it is none. Raises OSError when none arrives."""
+    connection.settimeout(_TIMEOUT_S)
     with connection.makefile("rb") as stream:
         line = stream.readline(_REQUEST_LIMIT_BYTES)
     connection.settimeout(None)
     try:
-        plain = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError):
         return None
-    match plain:
-        case {"raise": True}:
-            return _Request(wants_window=True)
-        case {"argv": [*argv], "cwd": str(cwd), "input": str(given)}:
-            if all(isinstance(word, str) for word in argv):
-                return _Request(tuple(argv), cwd, given, plain.get("watched") is True)
-    return None
 
 
 def _has_cancelled(connection: socket.socket) -> bool:
-    """Whether the caller has sent more than its request, closed its side or gone away."""
+    """Return whether the caller has sent more, closed its side or disconnected."""
     try:
         connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:
@@ -232,16 +223,18 @@ def _has_cancelled(connection: socket.socket) -> bool:
     return True
 
 
-def _answers(connection: socket.socket, cancelled: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-    """Yield the window's answers to their end; tell it once when the user cancels."""
-    pending, told = bytearray(), False
+def _responses(
+    connection: socket.socket, cancelled: Callable[[], bool]
+) -> Iterator[dict[str, Any]]:
+    """Yield the responses; when the user cancels, close our side once."""
+    pending, is_cancelled = bytearray(), False
     while True:
-        if not told and cancelled():
-            told = True
+        if not is_cancelled and cancelled():
+            is_cancelled = True
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
         try:
-            received = connection.recv(_SOME_BYTES)
+            received = connection.recv(_CHUNK_BYTES)
         except TimeoutError:
             continue
         except OSError:
@@ -256,7 +249,7 @@ def _answers(connection: socket.socket, cancelled: Callable[[], bool]) -> Iterat
 
 
 def _listening(path: Path) -> socket.socket:
-    """Return a socket bound at `path`, in the place of one that a killed window left there."""
+    """Return a socket bound at `path`, replacing one that a killed program left."""
     listener = _unix_socket()
     try:
         path.unlink(missing_ok=True)
@@ -275,14 +268,14 @@ def _connected(paths: DataPaths) -> Iterator[socket.socket]:
     try:
         connection = _unix_socket()
     except OSError as error:
-        raise NobodyAnswers from error
+        raise NoServer from error
     with connection:
-        connection.settimeout(_PATIENCE_S)
+        connection.settimeout(_TIMEOUT_S)
         try:
             with _short(paths.socket) as address:
                 connection.connect(address)
         except OSError as error:
-            raise NobodyAnswers from error
+            raise NoServer from error
         yield connection
 
 
@@ -298,7 +291,7 @@ def _send(connection: socket.socket, message: dict[str, Any]) -> None:
 
 @contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """Give an address for `path` that fits into a Unix socket's name."""
+    """Yield an address for `path` that is short enough for a Unix socket."""
     if len(os.fsencode(path)) < _ADDRESS_BYTES:
         yield str(path)
         return

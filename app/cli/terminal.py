@@ -1,4 +1,4 @@
-"""Where a command's words go: this process's own streams, or the far end of a socket."""
+"""Terminals: the input and output of a command, in this process or at the other end of a socket."""
 
 import errno
 import io
@@ -6,42 +6,42 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, TextIO
 
 from app.domain.errors import InvalidInput, KnownError
 
 _PIECE_CHARS = 65_536
-# What a terminal obeys: C0 but tab and line feed, DEL, C1 (ECMA-48, section 5).
-_COMMANDING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+# C0 except tab and line feed, DEL, C1 (ECMA-48, section 5).
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 
-class OutputRefused(KnownError):
-    """Standard output cannot be written, for another reason than that nobody reads it."""
+class OutputFailed(KnownError):
+    """Standard output cannot be written, for another reason than a closed pipe."""
 
 
-class NotAgreed(KnownError):
-    """What was asked for needs a yes that was not given."""
+class NotConfirmed(KnownError):
+    """The command needs a confirmation that was not given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What a command may do to the outside.
+    """The input and output of a command.
 
     Attributes:
-        out: Writes to standard output, as is. Raises BrokenPipeError when nobody reads it any
-            more, and OutputRefused.
-        err: Writes a message for people to standard error, one line; never raises.
+        out: Writes to standard output. Raises BrokenPipeError when the pipe is closed, and
+            OutputFailed.
+        err: Writes a line to standard error; never raises.
         read_input: Returns all of standard input.
-        cwd: The folder that relative paths start from.
-        cancelled: Whether the user has asked for the end. A command that asks this is trusted to
-            end by itself.
+        cwd: The folder of relative paths.
+        cancelled: Whether the user has cancelled. A command that calls this must then end by itself.
         as_json: Whether standard output carries one JSON document.
-        is_watched: Whether a person looks on, who may be told of progress.
-        is_far: Whether that person sits at the other end of a socket, where nothing can be asked.
+        is_watched: Whether a person reads standard error, for progress and questions.
+        is_remote: Whether the terminal is at the other end of a socket, where nothing can be asked.
     """
 
     out: Callable[[str], None]
@@ -51,30 +51,51 @@ class Terminal:
     cancelled: Callable[[], bool]
     as_json: bool = False
     is_watched: bool = False
-    is_far: bool = False
+    is_remote: bool = False
 
     def document(self, document: Any) -> None:
-        """Print the one JSON document."""
-        self.out(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        """Print the one JSON document; dates and times are written in ISO format."""
+        text = json.dumps(document, ensure_ascii=False, indent=2, default=_iso_format)
+        self.out(text + "\n")
+
+    def show(self, document: Any, *lines: str) -> None:
+        """Print the document if JSON is wanted, else the lines."""
+        if self.as_json:
+            self.document(document)
+        else:
+            for line in lines:
+                self.line(line)
+
+    def show_forgotten(self, ids: Sequence[int], remains: Sequence[str]) -> None:
+        """Print what was deleted for good, and what remains elsewhere."""
+        if self.as_json:
+            self.document({"forgotten": ids, "remains": list(remains)})
+        for remark in remains:
+            self.err(remark)
 
     def line(self, text: str = "") -> None:
         """Print a line."""
         self.out(text + "\n")
 
-    def says_yes(self) -> bool:
-        """Ask whoever looks on to agree by typing yes; nobody does in a script, which says --yes."""
-        if not self.is_watched or self.is_far:
+    def confirm(self) -> bool:
+        """Ask the user to confirm by typing yes; False in a script, which passes --yes."""
+        if not self.is_watched or self.is_remote:
             return False
-        self.err("Type yes and end the input (Ctrl-D) to agree:")
+        self.err("Type yes and end the input (Ctrl-D) to confirm:")
         return self.read_input().strip().casefold() == "yes"
 
-    def path(self, given: str) -> Path:
-        """Return a path as the user meant it, absolute; raise InvalidInput for what cannot be one.
+    def require_confirmation(self, is_confirmed: bool, unchanged: str) -> None:
+        """Ask for a confirmation unless there is one; raise NotConfirmed, which says `unchanged`."""
+        if not is_confirmed and not self.confirm():
+            raise NotConfirmed(f"{unchanged}: it was not confirmed", "Add --yes to confirm.")
 
-        An empty one would be the folder they are in: a script's variable that was not set.
+    def path(self, given: str) -> Path:
+        """Return a typed path as an absolute one; raise InvalidInput for an invalid one.
+
+        An empty path is refused: it may be an unset variable of a script.
         """
         if not given:
-            raise InvalidInput("'' is the name of no file", "Name one.")
+            raise InvalidInput("'' is not a file name", "Name a file.")
         path = Path(given)
         with suppress(RuntimeError):  # there is no such user
             path = path.expanduser()
@@ -83,37 +104,39 @@ class Terminal:
             whole.exists()
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                raise InvalidInput(f"'{given}' is too long for a name", "Name another.") from error
+                raise InvalidInput(
+                    f"'{given}' is too long for a file name", "Choose another."
+                ) from error
         return whole
 
 
 class OutputFile(io.TextIOBase):
-    """A text file that a terminal's standard output is; `close` writes the rest."""
+    """A terminal's standard output as a text file; `close` writes the rest."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._out = terminal.out
-        self._waiting: list[str] = []
+        self._buffer: list[str] = []
         self._size_chars = 0
 
     def write(self, text: str, /) -> int:
-        """Take words; they are passed on in larger pieces."""
-        self._waiting.append(text)
+        """Buffer text; it is written in larger pieces."""
+        self._buffer.append(text)
         self._size_chars += len(text)
         if self._size_chars >= _PIECE_CHARS:
             self.flush()
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what waits."""
-        words = "".join(self._waiting)
-        self._waiting.clear()
+        """Write the buffered text."""
+        text = "".join(self._buffer)
+        self._buffer.clear()
         self._size_chars = 0
-        if words:
-            self._out(words)
+        if text:
+            self._out(text)
 
 
-def hold_standard_streams() -> None:
-    """Let no file of ours get the number of a closed stream, which native code writes to."""
+def reserve_standard_streams() -> None:
+    """Open closed standard streams, so that no file gets a number that native code writes to."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -125,41 +148,47 @@ def own_terminal(cancelled: Callable[[], bool]) -> Terminal:
     """Return the terminal of this process."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # What a terminal's encoding lacks becomes "?"; a file or pipe gets all of it.
+            # Characters that a terminal lacks become "?"; a file or pipe gets all of them.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     is_watched = sys.stderr is not None and sys.stderr.isatty()
-    return Terminal(_print, _tell, _standard_input, _here(), cancelled, is_watched=is_watched)
+    return Terminal(
+        _print, _print_error, _standard_input, _here(), cancelled, is_watched=is_watched
+    )
+
+
+def _iso_format(value: date) -> str:
+    return value.isoformat()
 
 
 def _print(text: str) -> None:
     if sys.stdout is None:
-        raise OutputRefused("Standard output is closed", "Send it to another place.")
+        raise OutputFailed("Standard output is closed", "Redirect it elsewhere.")
     try:
-        sys.stdout.write(_harmless(text, sys.stdout))
+        sys.stdout.write(_printable(text, sys.stdout))
         sys.stdout.flush()
     except OSError as error:
         _silence(sys.stdout)
         if isinstance(error, BrokenPipeError):
             raise
-        raise OutputRefused(
+        raise OutputFailed(
             f"Standard output cannot be written: {error.strerror or error}",
-            "Send it to another place.",
+            "Redirect it elsewhere.",
         ) from error
 
 
-def _tell(text: str) -> None:
+def _print_error(text: str) -> None:
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(_harmless(text, sys.stderr) + "\n")
+        sys.stderr.write(_printable(text, sys.stderr) + "\n")
         sys.stderr.flush()
     except OSError:
         _silence(sys.stderr)
 
 
-def _harmless(text: str, stream: TextIO) -> str:
-    """Return what a terminal can show without doing as it says; for anything else all of it."""
-    return _COMMANDING.sub(_picture, text) if stream.isatty() else text
+def _printable(text: str, stream: TextIO) -> str:
+    """Return text without control characters for a terminal; unchanged for anything else."""
+    return _CONTROL.sub(_picture, text) if stream.isatty() else text
 
 
 def _picture(match: re.Match[str]) -> str:
@@ -168,13 +197,13 @@ def _picture(match: re.Match[str]) -> str:
 
 
 def _silence(stream: TextIO) -> None:
-    """Let the rest go nowhere: Python writes what is left of a stream once more at its end."""
+    """Discard the rest: Python flushes streams once more at its end."""
     with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
+        null = os.open(os.devnull, os.O_WRONLY)
         try:
-            os.dup2(nowhere, stream.fileno())
+            os.dup2(null, stream.fileno())
         finally:
-            os.close(nowhere)
+            os.close(null)
 
 
 def _standard_input() -> str:
@@ -187,5 +216,5 @@ def _standard_input() -> str:
 def _here() -> Path:
     try:
         return Path.cwd()
-    except OSError:  # the folder was deleted under us
+    except OSError:  # the folder was deleted
         return Path(Path.home().anchor)

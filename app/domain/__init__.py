@@ -1,1 +1,1 @@
-"""The words of the program as values: frozen, typed, standard library only."""
+"""Domain values: frozen, typed, standard library only."""

@@ -1,35 +1,37 @@
-"""Every change by user, model or import, as a value: what the journal keeps and replays.
+"""Change records: every change by the user, a model or an import, as the journal stores and replays it.
 
-A change carries all it needs (ids and times are already allocated), so that applying it again to
-an older image gives the same rows. Applying is `app.storage.apply`; JSON is `app.domain.codec`.
-A new kind of change gets a class here and a function there; fields are only ever added, with a
-default, because old journals must stay readable.
+A change contains all ids and times, so that applying it again to an older image gives the same rows.
+`app.storage.engine.apply` applies changes, `app.domain.codec` encodes them. A new kind of change needs a
+class here and a function there. `ChangeSet` says what a write touched. Old journals must stay readable: fields are only added, with a default,
+and a renamed class keeps its `SERIALIZED_NAME`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import ClassVar
 
 from app.domain.conversations import Conversation, Exchange, Message, TitleOrigin
 from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage
-from app.domain.recalls import KeptPrompt, Verdict
+from app.domain.recall import StoredPrompt, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationPut:
-    """A new conversation. What changes later is `ConversationEdited`."""
+    """A new conversation; later edits are `ConversationEdited`."""
 
     conversation: Conversation
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationEdited:
-    """Some fields of a conversation; None leaves one as it is, so that two writers never collide.
+    """New values for some fields of a conversation; None leaves a field unchanged.
 
-    `model` "" means the default model again; `restored` takes it out of the trash; `recalls` says
-    whether memory contributes to its answers. A title is
-    taken only where its origin outranks or equals the present one's (see `TitleOrigin`).
+    `model` "" selects the default model; `restored` moves it out of the trash; `recalls` is whether
+    memory contributes to its answers. A title is only replaced by one of the same or a higher
+    `TitleOrigin`.
     """
 
     conversation_id: ConversationId
@@ -55,14 +57,14 @@ class MessagesAdded:
 
 @dataclass(frozen=True, slots=True)
 class ExchangePut:
-    """An exchange's record as it now is."""
+    """The current record of an exchange."""
 
     exchange: Exchange
 
 
 @dataclass(frozen=True, slots=True)
 class PassagesPut:
-    """New passages; `replaced` are ids that leave the index in the same breath."""
+    """New passages; `replaced` are ids that are removed from the index in the same commit."""
 
     passages: tuple[Passage, ...] = ()
     replaced: tuple[int, ...] = ()
@@ -70,7 +72,7 @@ class PassagesPut:
 
 @dataclass(frozen=True, slots=True)
 class TagsChanged:
-    """Tags of a conversation; `automatic` ones were made while summarising."""
+    """Tags added to or removed from a conversation; `automatic` ones come from a summarizer."""
 
     conversation_id: ConversationId
     added: tuple[str, ...] = ()
@@ -80,9 +82,9 @@ class TagsChanged:
 
 @dataclass(frozen=True, slots=True)
 class OriginsAdded:
-    """Where imported things come from: pairs of the source's id and ours.
+    """Origins of imported records: pairs of the source's id and the local id.
 
-    `kind` is "conversation" or "message"; together with `source` and the id it is unique.
+    `kind` is "conversation" or "message"; `source`, `kind` and the source's id are unique together.
     """
 
     source: str
@@ -92,7 +94,7 @@ class OriginsAdded:
 
 @dataclass(frozen=True, slots=True)
 class SettingPut:
-    """A key of `appconfig`; `value_json` None removes it, so that the default applies again."""
+    """The value of a setting; `value_json` None restores the default."""
 
     key: str
     value_json: str | None
@@ -100,7 +102,7 @@ class SettingPut:
 
 @dataclass(frozen=True, slots=True)
 class ProviderPut:
-    """A provider of the user's; never its key. `kind` is openai, anthropic or compatible."""
+    """A provider that the user configured, without its key. `kind` is openai, anthropic or compatible."""
 
     name: str
     kind: str
@@ -112,10 +114,10 @@ class ProviderPut:
 
 @dataclass(frozen=True, slots=True)
 class SummaryPut:
-    """A summary of an exchange or a conversation, newest wins, older ones are kept.
+    """A summary of an exchange or a conversation; the newest is current, older versions are kept.
 
-    `kind` is "exchange" or "conversation"; `source_hash` tells what text it was made from, so that
-    a changed source is found by query. `model` is "extractive" without a language model.
+    `kind` is "exchange" or "conversation"; `source_hash` identifies the summarized text, so that a
+    query finds outdated summaries. `model` is "extractive" when no language model was used.
     """
 
     kind: str
@@ -129,7 +131,7 @@ class SummaryPut:
 
 @dataclass(frozen=True, slots=True)
 class DraftPut:
-    """Unsent words; conversation None is the composer of a conversation not yet begun."""
+    """Unsent text of the composer; conversation None is a conversation that has not begun."""
 
     conversation_id: ConversationId | None
     text: str
@@ -137,12 +139,14 @@ class DraftPut:
 
 
 @dataclass(frozen=True, slots=True)
-class SpendHeld:
-    """A request that is about to be sent, with the most it may take and cost; None is unknown.
+class SpendReserved:
+    """A spend reservation: a request about to be sent, with its maximum tokens and cost (None: unknown).
 
-    `SpendAdded` with its uid, or `SpendFreed`, ends it. One that a start finds was cut off by the end
-    of a program: it may have been paid for, so it becomes spend.
+    `SpendAdded` with its uid, or `SpendReleased`, ends it. A reservation that is found at startup was
+    interrupted by the end of the process; it may have been charged, so it becomes spending.
     """
+
+    SERIALIZED_NAME: ClassVar[str] = "SpendHeld"
 
     uid: str
     at: datetime
@@ -154,8 +158,10 @@ class SpendHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class SpendFreed:
-    """A request that was held and cost nothing: nothing was sent, or the server refused it."""
+class SpendReleased:
+    """A reservation that cost nothing: the request was not sent, or the server refused it."""
+
+    SERIALIZED_NAME: ClassVar[str] = "SpendFreed"
 
     uid: str
 
@@ -164,8 +170,8 @@ class SpendFreed:
 class SpendAdded:
     """One paid request. `purpose` is "chat" or a worker's name; cost None is an unknown price.
 
-    `held` is the uid of the `SpendHeld` that it ends, "" without one. `is_estimated` when the request
-    was interrupted, so that what it cost is not known but only bounded.
+    `held` is the uid of the `SpendReserved` that it ends, "" for none. `is_estimated` when the request
+    was interrupted, so that only the maximum of its cost is known.
     """
 
     at: datetime
@@ -182,10 +188,10 @@ class SpendAdded:
 
 @dataclass(frozen=True, slots=True)
 class ReplyGrew:
-    """More of a reply that is still running; kept by the journal alone.
+    """The next part of a running reply; stored in the journal only.
 
-    `kind` is "text" or "thinking"; `message_id` is the assistant message being written. At start,
-    what a killed program left is put together from these and stored as interrupted.
+    `kind` is "text" or "thinking"; `message_id` is the assistant message being written. After a crash,
+    startup joins these parts and stores the reply as interrupted.
     """
 
     exchange_id: ExchangeId
@@ -198,9 +204,9 @@ class ReplyGrew:
 
 @dataclass(frozen=True, slots=True)
 class FactPut:
-    """A fact as it now is; its wording is kept as a version by `Fact.made_at`.
+    """The current state of a fact; its text is stored as a version, identified by `Fact.made_at`.
 
-    Its passage comes in the same commit, and leaves with `valid_until`.
+    Its passage is added in the same commit, and removed when `valid_until` is set.
     """
 
     fact: Fact
@@ -208,7 +214,7 @@ class FactPut:
 
 @dataclass(frozen=True, slots=True)
 class FactForgotten:
-    """A fact and all its versions leave; a text of that hash is not learned again."""
+    """The deletion of a fact with all its versions; a text of that hash is not extracted again."""
 
     fact_id: PassageId
     text_hash: str
@@ -216,7 +222,7 @@ class FactForgotten:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionDone:
-    """An exchange was read for facts; `source_hash` tells which text of it."""
+    """A completed fact extraction from an exchange; `source_hash` identifies the text that was read."""
 
     exchange_id: ExchangeId
     conversation_id: ConversationId
@@ -228,21 +234,21 @@ class ExtractionDone:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPut:
-    """A text saved on purpose; its passage comes in the same commit."""
+    """A text that the user or a model saved; its passage is added in the same commit."""
 
     memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryForgotten:
-    """A saved text leaves, with its passage."""
+    """The deletion of a saved text with its passage."""
 
     memory_id: PassageId
 
 
 @dataclass(frozen=True, slots=True)
 class CoreMemoryPut:
-    """The text that goes into every prompt; newest wins, older ones are kept.
+    """The text that is part of every prompt; the newest is current, older versions are kept.
 
     `author` is "user" or PROVIDER:MODEL.
     """
@@ -254,9 +260,9 @@ class CoreMemoryPut:
 
 @dataclass(frozen=True, slots=True)
 class ToolSummaryPut:
-    """One line about a tool call; `call_number` counts the calls of that message from 0.
+    """A one-line summary of a tool call; `call_number` counts the calls of the message from 0.
 
-    `id` is its passage's.
+    `id` is the id of its passage.
     """
 
     id: PassageId
@@ -270,15 +276,17 @@ class ToolSummaryPut:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptKept:
-    """What an answer was asked with, for ever."""
+class PromptStored:
+    """The prompt of an answer, kept permanently."""
 
-    prompt: KeptPrompt
+    SERIALIZED_NAME: ClassVar[str] = "PromptKept"
+
+    prompt: StoredPrompt
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackPut:
-    """What the user thinks of a recalled passage; None takes it back."""
+    """The user's verdict on a recalled passage; None withdraws it."""
 
     passage_id: PassageId
     verdict: Verdict | None
@@ -287,7 +295,7 @@ class FeedbackPut:
 
 @dataclass(frozen=True, slots=True)
 class ConversationForgotten:
-    """A conversation and all that came from it leaves; `app.storage.forget` sees to the bytes."""
+    """The deletion of a conversation and everything derived from it; see `app.storage.deletion`."""
 
     conversation_id: ConversationId
 
@@ -304,8 +312,8 @@ Change = (
     | ProviderPut
     | SummaryPut
     | DraftPut
-    | SpendHeld
-    | SpendFreed
+    | SpendReserved
+    | SpendReleased
     | SpendAdded
     | ReplyGrew
     | FactPut
@@ -315,7 +323,44 @@ Change = (
     | MemoryForgotten
     | CoreMemoryPut
     | ToolSummaryPut
-    | PromptKept
+    | PromptStored
     | FeedbackPut
     | ConversationForgotten
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """Everything that one or more writes touched; empty sets mean untouched.
+
+    Attributes:
+        conversations: Rows of the conversation list: title, pin, archive, trash, tags, new ones.
+        messages_in: Conversations whose tree or visible path changed.
+        turns_completed: Exchanges that have just become complete; they wake workers.
+        exchanges: Exchanges whose record changed: status, usage, problem or stored prompt.
+        settings: Keys of `appconfig`.
+        providers: Names of providers added, changed or removed.
+        passages: Whether passages were added or removed.
+        vectors: Names of embedding spaces that got vectors or were emptied.
+        learned: Whether facts, memories, core memory or verdicts changed.
+        spend: Whether a request was recorded.
+    """
+
+    conversations: frozenset[ConversationId] = frozenset()
+    messages_in: frozenset[ConversationId] = frozenset()
+    turns_completed: frozenset[ExchangeId] = frozenset()
+    exchanges: frozenset[ExchangeId] = frozenset()
+    settings: frozenset[str] = frozenset()
+    providers: frozenset[str] = frozenset()
+    passages: bool = False
+    vectors: frozenset[str] = frozenset()
+    memory: bool = False
+    spend: bool = False
+
+    def __or__(self, other: "ChangeSet") -> "ChangeSet":
+        return ChangeSet(
+            *(getattr(self, each.name) | getattr(other, each.name) for each in fields(self))
+        )
+
+
+ChangeListener = Callable[[ChangeSet], None]

@@ -1,6 +1,6 @@
-"""What is said to a language model and what streams back; one form for every vendor."""
+"""Chat requests and stream events in one form for all providers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from app.domain.conversations import Message, RawReply, ToolResult
@@ -8,7 +8,7 @@ from app.domain.conversations import Message, RawReply, ToolResult
 
 @dataclass(frozen=True, slots=True)
 class ModelRef:
-    """A model by name, written `PROVIDER:MODEL`; `recall:` has no model name."""
+    """A model reference, written `PROVIDER:MODEL`; `recall:` has no model name."""
 
     provider: str
     model: str
@@ -36,14 +36,13 @@ class ToolSchema:
 class ChatRequest:
     """One request. `messages` are oldest first and end with a user or tool message.
 
-    With `tools_closed` the model may call no tool any more; `tools` then only explain the calls
-    among the messages to servers that ask for that. None in `temperature`, `reasoning_effort`,
-    `max_output_tokens` leaves it to the server (Anthropic, which demands a maximum, gets the
-    adapter's default).
+    With `tools_disabled` the model may not call tools; `tools` then only describe earlier calls, for
+    servers that require it. None in `temperature`, `reasoning_effort` or `max_output_tokens` uses the
+    server's default (Anthropic requires a maximum and gets the adapter's default).
 
-    `recalled` is what memory contributes, quoted; it is sent inside the message at `asked_at`, before
-    what that says, and stored nowhere. What stands before that message stays as it is from question
-    to question: a provider's prompt cache may end there. None where nothing is known of that.
+    `recalled` is the quoted text from memory; it is sent at the start of the message at `question_index`
+    and not stored. The messages before that index do not change from question to question, so that a
+    provider's prompt cache can end there; None when the index is unknown.
     """
 
     model: str
@@ -53,28 +52,28 @@ class ChatRequest:
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_output_tokens: int | None = None
-    tools_closed: bool = False
+    tools_disabled: bool = False
     recalled: str = ""
-    asked_at: int | None = None
+    question_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More words of the answer."""
+    """The next part of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
-    """More of the reasoning."""
+    """The next part of the reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallReady:
-    """A complete tool call; `arguments` is the JSON text as received, maybe broken."""
+    """A complete tool call; `arguments` is the JSON text as received and may be invalid."""
 
     call_id: str
     name: str
@@ -82,8 +81,8 @@ class ToolCallReady:
 
 
 @dataclass(frozen=True, slots=True)
-class TokensReported:
-    """The provider's own count; the last one of a request is the truth. `input` includes `cached`."""
+class UsageReported:
+    """The provider's token count; the last one of a request is final. `input_tokens` include `cached_tokens`."""
 
     input_tokens: int
     output_tokens: int
@@ -92,7 +91,7 @@ class TokensReported:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The request failed before any output and will be sent again after `wait_s` seconds."""
+    """The request failed before any output and is retried after `wait_s` seconds."""
 
     attempt: int
     wait_s: float
@@ -100,7 +99,7 @@ class Retrying:
 
 
 class FinishReason(StrEnum):
-    """Why a model stopped, said by its server."""
+    """The server's reason why the model stopped."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -113,41 +112,41 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The terminal marker was seen: the reply is complete. Without it a reply is interrupted."""
+    """The end marker of a complete reply; a reply without it is interrupted."""
 
     reason: FinishReason
     raw: RawReply | None = None
 
 
-StreamEvent = TextDelta | ThinkingDelta | ToolCallReady | TokensReported | Retrying | Finished
+StreamEvent = TextDelta | ThinkingDelta | ToolCallReady | UsageReported | Retrying | Finished
 
 
 @dataclass(frozen=True, slots=True)
-class ToolAnswered:
-    """A tool that was called has answered; no model says this, the exchange does."""
+class ToolCompleted:
+    """A tool call is complete; the exchange emits this, not the model."""
 
     result: ToolResult
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryRecalled:
-    """What memory contributes is settled, before the first request goes out.
+class RecallCompleted:
+    """Recall is complete; emitted before the first request is sent.
 
-    `injected` is how many items; `notice` says in words what went wrong with recall, "" for nothing.
+    `injected` is the number of items in the prompt; `notice` describes a problem with recall, "" for none.
     """
 
     injected: int
     notice: str = ""
 
 
-ReplyEvent = StreamEvent | ToolAnswered | MemoryRecalled
+ReplyEvent = StreamEvent | ToolCompleted | RecallCompleted
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCard:
-    """A model as its provider lists it. None means the provider does not say."""
+class ListedModel:
+    """A model as its provider lists it; None means that the provider gives no value."""
 
     ref: ModelRef
     title: str
     context_tokens: int | None = None
-    is_embedding: bool = field(default=False)
+    is_embedding: bool = False

@@ -1,7 +1,9 @@
-"""Values to JSON and back, by their type annotations: frozen dataclasses, tuples, enums, times.
+"""JSON encoding of domain values, driven by their type annotations: dataclasses, tuples, enums, times.
 
-A value of a union of dataclasses is tagged with its class's name under "_". Unknown fields are
-ignored and missing ones take their default, so that old and new programs read each other's text.
+Every dataclass is tagged with its name under "_", which selects the class when a union is decoded. The
+journal and the database keep these names: a class that is renamed keeps its old one in the class variable
+`SERIALIZED_NAME`. Unknown fields are ignored and missing fields take their default, so that older and
+newer versions of the program can read each other's text.
 """
 
 import json
@@ -16,86 +18,88 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _TAG = "_"
-_AT_ONCE = 200
+_CHUNK_ITEMS = 200
 
 
 class UnknownType(ValueError):
-    """A type or an enum's value that only a later version of the program knows."""
+    """A class or an enum value that only a later version of the program knows."""
 
 
 def dumps(value: object) -> str:
-    """Return `value` as compact JSON text; dataclasses are tagged, what equals its default left out."""
+    """Return `value` as compact JSON; fields that equal their default are omitted."""
     return _ENCODER.encode(value)
 
 
-def pieces(values: tuple[object, ...]) -> Iterator[str]:
-    """Yield what joined is `dumps(values)`; long lists, here and right in values, in many pieces.
+def iter_json(values: tuple[object, ...]) -> Iterator[str]:
+    """Yield the chunks of `dumps(values)`; tuples of more than 200 items are split.
 
-    Both a call of the encoder and joining keep the interpreter's lock to their end: 44 and 60 ms
-    for the 20,000 messages of a long conversation.
+    Both encoding and joining hold the interpreter lock until they are done: 44 and 60 ms for the
+    20,000 messages of a long conversation.
     """
     yield "["
-    for start in range(0, len(values), _AT_ONCE):
+    for start in range(0, len(values), _CHUNK_ITEMS):
         if start:
             yield ","
-        some = values[start : start + _AT_ONCE]
-        if any(map(_holds_long, some)):
-            for place, each in enumerate(some):
-                if place:
+        chunk = values[start : start + _CHUNK_ITEMS]
+        if any(map(_has_long_field, chunk)):
+            for position, value in enumerate(chunk):
+                if position:
                     yield ","
-                yield from _pieces_of_fields(each) if _holds_long(each) else (dumps(each),)
+                yield from _iter_fields(value) if _has_long_field(value) else (dumps(value),)
         else:
-            yield _ENCODER.encode(some)[1:-1]
+            yield dumps(chunk)[1:-1]
     yield "]"
 
 
 def loads(annotation: type[T] | Any, text: str) -> T:
-    """Return the value of type `annotation` that `text` holds.
+    """Return the value of type `annotation` in `text`.
 
-    Raises ValueError when it does not fit, UnknownType when a later version may have written it.
+    Raises ValueError when it does not match, UnknownType when a later version may have written it.
     """
-    return typing.cast(T, from_plain(annotation, json.loads(text)))
+    return typing.cast(T, from_json_value(annotation, json.loads(text)))
 
 
-def _holds_long(value: object) -> bool:
-    if not is_dataclass(value):
-        return False
-    for name, _ in _defaults(value.__class__):
-        held = getattr(value, name)
-        if isinstance(held, tuple) and len(held) > _AT_ONCE:
-            return True
-    return False
+def from_json_value(annotation: Any, plain: Any) -> Any:
+    """Return parsed JSON as a value of `annotation`; raise ValueError when it does not match."""
+    return _decoder(annotation)(plain)
 
 
-def _pieces_of_fields(value: object) -> Iterator[str]:
-    before = "{"
-    for name, held in _shallow(value).items():
-        yield f"{before}{_ENCODER.encode(name)}:"
-        yield from pieces(held) if isinstance(held, tuple) else (_ENCODER.encode(held),)
-        before = ","
+@cache
+def _serialized_name(cls: Any) -> str:
+    return str(getattr(cls, "SERIALIZED_NAME", cls.__name__))
+
+
+def _has_long_field(value: object) -> bool:
+    return is_dataclass(value) and any(
+        isinstance(field := getattr(value, name), tuple) and len(field) > _CHUNK_ITEMS
+        for name, _ in _defaults(value.__class__)
+    )
+
+
+def _iter_fields(value: object) -> Iterator[str]:
+    separator = "{"
+    for name, field in _to_encodable(value).items():
+        yield f"{separator}{dumps(name)}:"
+        yield from iter_json(field) if isinstance(field, tuple) else (dumps(field),)
+        separator = ","
     yield "}"
 
 
-def _shallow(value: object) -> Any:
-    """Return what the encoder does not know as something it does; it comes back for the parts."""
+def _to_encodable(value: object) -> Any:
+    """Return one level of a value in types that the JSON encoder knows; it calls again for the rest."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if is_dataclass(value) and not isinstance(value, type):
-        plain: dict[str, Any] = {_TAG: type(value).__name__}
+        plain: dict[str, Any] = {_TAG: _serialized_name(type(value))}
         for name, default in _defaults(type(value)):
-            if (held := getattr(value, name)) is not default and held != default:
-                plain[name] = held
+            if (field := getattr(value, name)) is not default and field != default:
+                plain[name] = field
         return plain
     raise TypeError(f"cannot encode a {type(value).__name__}")
 
 
-# The interpreter's own encoder walks lists and texts in C: four times as fast as in Python.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_shallow)
-
-
-def from_plain(annotation: Any, plain: Any) -> Any:
-    """Return `plain` as a value of `annotation`; raise ValueError when it does not fit."""
-    return _decoder(annotation)(plain)
+# The C encoder of the standard library walks lists and texts four times as fast as Python code.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_to_encodable)
 
 
 @cache
@@ -133,11 +137,11 @@ def _checked(kinds: tuple[type, ...], plain: Any) -> Any:
 
 def _tuple_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
     if len(args) == 2 and args[1] is Ellipsis:
-        each = _decoder(args[0])
-        return lambda plain: tuple(each(item) for item in _checked((list,), plain))
-    parts = tuple(_decoder(arg) for arg in args)
+        decode = _decoder(args[0])
+        return lambda plain: tuple(decode(item) for item in _checked((list,), plain))
+    decoders = tuple(_decoder(arg) for arg in args)
     return lambda plain: tuple(
-        part(item) for part, item in zip(parts, _checked((list,), plain), strict=True)
+        decode(item) for decode, item in zip(decoders, _checked((list,), plain), strict=True)
     )
 
 
@@ -152,7 +156,7 @@ def _enum_decoder(cls: type[Enum]) -> Callable[[Any], Any]:
 
 
 def _union_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
-    tagged = {arg.__name__: arg for arg in args if isinstance(arg, type) and is_dataclass(arg)}
+    tagged = {_serialized_name(typing.cast(type, arg)): arg for arg in args if is_dataclass(arg)}
     others = [arg for arg in args if not is_dataclass(arg) and arg is not type(None)]
 
     def decode(plain: Any) -> Any:
@@ -168,7 +172,7 @@ def _union_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
                 return _decoder(other)(plain)
             except (ValueError, TypeError):
                 continue
-        raise ValueError(f"{type(plain).__name__} fits none of the types")
+        raise ValueError(f"{type(plain).__name__} matches none of the types")
 
     return decode
 
@@ -179,11 +183,11 @@ def _dataclass_decoder(cls: type) -> Callable[[Any], Any]:
     decoders: dict[str, Callable[[Any], Any]] = {}
 
     def decode(plain: Any) -> Any:
-        if not decoders:
-            decoders.update((name, _decoder(hint)) for name, hint in hints.items())
+        if not decoders:  # on first use, since classes may contain each other
+            decoders.update((each.name, _decoder(hints[each.name])) for each in fields(cls))
         known = {
-            name: decoders[name](held)
-            for name, held in _checked((dict,), plain).items()
+            name: decoders[name](value)
+            for name, value in _checked((dict,), plain).items()
             if name in decoders
         }
         if missing := required - known.keys():

@@ -1,6 +1,6 @@
-"""Conversations as values: conversation, exchange, message, block (see the glossary in README).
+"""Conversations: conversation, message, content block, exchange and usage (see the glossary in README).
 
-How they are stored is `app.storage`; how turns are calculated is `app.domain.turns`.
+`app.storage` keeps them; `app.domain.turns` calculates the exchanges from the messages.
 """
 
 from dataclasses import dataclass
@@ -8,11 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.domain.usage import Usage
 
 
 class Role(StrEnum):
-    """Who speaks in a message."""
+    """The author of a message."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -22,14 +21,14 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words meant to be read, in Markdown when the speaker is a model."""
+    """Text for display; Markdown when the author is a model."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model's reasoning; shown folded, in neither index."""
+    """A model's reasoning; shown collapsed and not indexed."""
 
     text: str
 
@@ -45,7 +44,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered, whole; it is cut only in the prompt."""
+    """The complete result of a tool call; it is truncated in the prompt only."""
 
     call_id: str
     name: str
@@ -56,7 +55,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture among the attachments; `content_hash` is None when an import named it only."""
+    """An image attachment; `content_hash` is None when an import contained only its name."""
 
     name: str
     media_type: str
@@ -65,7 +64,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file the user gave; `text` is what could be extracted from it, maybe empty."""
+    """A file from the user; `text` is the extracted text and may be empty."""
 
     name: str
     media_type: str
@@ -79,7 +78,7 @@ Block = Text | Thinking | ToolCall | ToolResult | Image | Attachment
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """A provider's own form of an assistant message, to be sent back byte for byte.
+    """A provider's raw form of an assistant message, sent back byte for byte.
 
     `wire` names the protocol ("anthropic.messages", "openai.responses", "openai.chat"), `model`
     is `PROVIDER:MODEL`, `items_json` the JSON text of the list of content blocks or output items.
@@ -92,7 +91,7 @@ class RawReply:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of a conversation's tree; never changed once stored.
+    """A node of a conversation's message tree; immutable once stored.
 
     `parent_id` is None for a root. `created_at` is UTC. `model` is `PROVIDER:MODEL`, or the bare
     name an import gave, for assistant messages.
@@ -110,7 +109,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The words meant to be read: text blocks only, joined by blank lines."""
+        """The text blocks, joined by blank lines."""
         return plain_text(self.blocks)
 
     @property
@@ -132,8 +131,27 @@ def is_real(blocks: tuple[Block, ...]) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The tokens, cost and time of all requests of one reply.
+
+    `input_tokens` includes `cached_tokens`, the part read from the provider's prompt cache.
+    `cost_usd` is None when the price is unknown (shown as "unknown", never as 0); `price` names the
+    price that was used (see `app.providers`). `estimated` marks counts that the provider did not report.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+    price: str = ""
+    estimated: bool = False
+    first_token_ms: int | None = None
+    duration_ms: int | None = None
+
+
 class ExchangeStatus(StrEnum):
-    """Where the record of a turn stands."""
+    """The state of an exchange."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -143,7 +161,7 @@ class ExchangeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a reply failed or broke off, as it is shown in the turn."""
+    """The reason why a reply failed or was interrupted, as shown in the turn."""
 
     kind: str
     title: str
@@ -154,8 +172,8 @@ class Problem:
 class Exchange:
     """The stored record of a turn on one branch.
 
-    `message_ids` are its messages in path order, a message may belong to several sibling
-    exchanges (a regenerated reply shares the question). `turn_number` counts from 0 along its own
+    `message_ids` are its messages in path order; a message may belong to several sibling exchanges
+    (a regenerated reply shares the question). `turn_number` counts from 0 along its own
     path, `segment_number` rises with each `/new`. Times are UTC.
     """
 
@@ -174,7 +192,7 @@ class Exchange:
 
 
 class TitleOrigin(StrEnum):
-    """Who gave a conversation its title; a later origin in this list is never overwritten by an earlier one."""
+    """The origin of a title, in rising order: a title is never replaced by one of a lower origin."""
 
     FIRST_WORDS = "first_words"
     SUMMARISER = "summariser"
@@ -184,11 +202,11 @@ class TitleOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A titled thread; `visible_leaf_id` is the last message of the path that is shown.
+    """A conversation; `visible_leaf_id` is the last message of the visible path.
 
-    `source` is "commonplace" for our own, else the importer's name. `model` is None where the
-    default model applies. `deleted_at` is when it went to the trash. `recalls` is whether memory
-    contributes to its answers. Times are UTC.
+    `source` is "commonplace", or the importer's name. `model` is None for the default model.
+    `deleted_at` is the time it was moved to the trash. `recalls` is whether memory contributes to its
+    answers. Times are UTC.
     """
 
     id: ConversationId

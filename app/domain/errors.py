@@ -1,119 +1,234 @@
-"""What can go wrong, as the user should hear it.
+"""Error classes: every failure that the program reports to the user.
 
 CommonplaceError
-└── KnownError                 the world's fault: shown where it happened, `title` and `hint`
-    ├── InvalidInput           what was typed cannot be taken
-    │   └── InvalidSetting     a key's value outside its range
-    ├── NotFound               no such conversation, turn, file, provider
-    ├── Cancelled              the user stopped it
+└── KnownError                 the cause is outside the program; shown with `title` and `hint`
+    ├── InvalidInput           the user's input is not valid
+    │   └── InvalidSetting     a setting's value is out of range
+    ├── NotFound               no such conversation, turn, file or provider
+    ├── Cancelled              the user stopped the operation
     ├── StorageError
-    │   ├── AlreadyOpen        another program holds the data directory
+    │   ├── AlreadyOpen        another process has the data directory open
     │   ├── DatabaseTooNew     written by a later version; left untouched
-    │   ├── DatabaseDamaged    found while running; the next start mends it
-    │   ├── DatabaseUnreadable no readable image and no backup
-    │   ├── ReadOnlyStorage    the data directory cannot be written
-    │   └── DiskFull           nothing was saved of this change
-    ├── ImportRefused          a file that is no export, or is broken as a whole
-    ├── MemoryOff              not used in this conversation
-    ├── IndexUnavailable       search cannot answer now
-    ├── ManualUnavailable      no `man`, or nothing that it lists (`app.domain.manual`)
-    ├── PageUnreadable         a manual page that `man` does not show (there too)
-    ├── EmbedderUnavailable    texts cannot be turned into vectors now
-    │   └── ConsentMissing     the embedder sends texts to where the user did not agree to
-    └── ProviderError          see `app.domain.provider_errors`
+    │   ├── DatabaseDamaged    detected while running; recovered at the next start
+    │   ├── DatabaseUnreadable no readable database and no backup
+    │   ├── ReadOnlyStorage    the data directory is not writable
+    │   └── DiskFull           nothing of the change was saved
+    ├── ImportRefused          not a known export, or damaged as a whole
+    ├── MemoryOff              memory is disabled in this conversation
+    ├── IndexUnavailable       search cannot run now
+    ├── ManualUnavailable      `man` is missing or lists nothing
+    ├── ManualPageUnreadable   `man` cannot show one page
+    ├── EmbedderUnavailable    texts cannot be embedded now
+    │   └── ConsentMissing     the user has not agreed to send text to the embedder's server
+    └── ProviderError          a request to a language model failed
+        ├── KeyMissing, KeyRejected, PermissionRefused, PaymentRequired
+        ├── ModelNotFound, RequestRejected (ContextTooLong)
+        ├── RateLimited, QuotaExhausted, ServerFailed (ServerOverloaded)
+        ├── Unreachable, TimedOut, ConnectionLost
+        └── InvalidReply       not the protocol: HTML, broken JSON, an empty success
 
-Anything else that is raised is a bug of ours and reaches the report dialog and the log.
+Any other exception is a bug: it goes to the report dialog and the log. Adapters in `app.providers`
+convert the exceptions of their SDKs to `ProviderError`.
 """
+
+import re
+from typing import ClassVar
 
 
 class CommonplaceError(Exception):
-    """Base of everything this program raises on purpose."""
+    """Base of all exceptions that the program raises on purpose."""
 
 
 class KnownError(CommonplaceError):
-    """A failure whose cause lies outside the program.
+    """A failure whose cause is outside the program.
 
     Attributes:
-        title: What happened, one sentence without a final stop, quoting the value at fault.
+        kind: The code that is stored with an exchange and printed as JSON: the class name in snake_case.
+        title: What happened: one sentence without a final period that quotes the value at fault.
         hint: What to do next, one sentence; empty when nothing can be done.
-        own_words: All of it but what a server said, which may echo a conversation. `str` gives
-            this, so that no log and no record quotes; `title` and `hint` are for the screen.
+        log_text: Title and hint without a server's message, which may quote a conversation. `str`
+            returns it, so that logs and records quote nothing; `title` and `hint` are for display.
     """
 
-    def __init__(self, title: str, hint: str = "", *, own_words: str = "") -> None:
+    kind: ClassVar[str] = "known_error"
+
+    def __init_subclass__(cls, kind: str = "") -> None:
+        cls.kind = kind or re.sub(r"(?<!^)([A-Z])", r"_\1", cls.__name__).lower()
+
+    def __init__(self, title: str, hint: str = "", *, log_text: str = "") -> None:
         super().__init__(title, hint)
         self.title = title
         self.hint = hint
-        self.own_words = own_words or self.screen_words
+        self.log_text = log_text or self.display_text
 
     def __str__(self) -> str:
-        return self.own_words
+        return self.log_text
 
     @property
-    def screen_words(self) -> str:
-        """All of it, a server's own words too."""
+    def display_text(self) -> str:
+        """Title and hint, including a server's message."""
         return f"{self.title}. {self.hint}".strip() if self.hint else self.title
 
 
 class InvalidInput(KnownError):
-    """What the user typed cannot be taken."""
+    """The user's input is not valid."""
 
 
 class InvalidSetting(InvalidInput):
-    """A setting's value is outside its range; names the key, the value and the range."""
+    """A setting's value is out of range; the title names the key and the value, the hint the range."""
 
 
 class NotFound(KnownError):
-    """What was named does not exist."""
+    """The named object does not exist."""
 
 
 class Cancelled(KnownError):
-    """The user stopped it."""
+    """The user stopped the operation."""
 
 
 class StorageError(KnownError):
-    """The database or its folder does not do what it should."""
+    """The database or its folder cannot be read or written."""
 
 
 class AlreadyOpen(StorageError):
-    """Another program holds the data directory."""
+    """Another process has the data directory open."""
 
 
 class DatabaseTooNew(StorageError):
-    """The database was written by a later version; it was left untouched."""
+    """The database was written by a later version; it is left untouched."""
 
 
 class DatabaseDamaged(StorageError):
-    """A part of the database cannot be read; the next start restores it."""
+    """A part of the database cannot be read; the next start recovers it."""
 
 
 class DatabaseUnreadable(StorageError):
-    """The database cannot be read and nothing could be restored."""
+    """The database cannot be read and no backup could be restored."""
 
 
 class ReadOnlyStorage(StorageError):
-    """The data directory cannot be written."""
+    """The data directory is not writable."""
 
 
 class DiskFull(StorageError):
-    """There was no room; nothing of the change was saved."""
+    """The disk is full; nothing of the change was saved."""
 
 
 class ImportRefused(KnownError):
-    """The file is no export we know, or is broken as a whole."""
+    """The file is not a known export, or is damaged as a whole."""
 
 
 class MemoryOff(KnownError):
-    """Memory is not used in this conversation."""
+    """Memory is disabled in this conversation."""
 
 
 class IndexUnavailable(KnownError):
-    """Search cannot answer now."""
+    """Search cannot run now."""
+
+
+class ManualUnavailable(KnownError):
+    """The system has no manual: `man` is missing or lists no pages."""
+
+
+class ManualPageUnreadable(KnownError):
+    """`man` cannot show a page that it lists."""
 
 
 class EmbedderUnavailable(KnownError):
-    """Texts cannot be turned into vectors now."""
+    """Texts cannot be embedded now."""
 
 
 class ConsentMissing(EmbedderUnavailable):
-    """The embedder would send texts to a server that the user did not agree to."""
+    """The user has not agreed to send text to the embedder's server."""
+
+
+class ProviderError(KnownError):
+    """A request to a language model failed.
+
+    Attributes:
+        retryable: Whether the same request may succeed later.
+        retry_after_s: The minimum wait that the server asked for, in seconds; None if it gave none.
+    """
+
+    retryable = False
+
+    def __init__(
+        self,
+        title: str,
+        hint: str = "",
+        *,
+        retry_after_s: float | None = None,
+        log_text: str = "",
+    ) -> None:
+        super().__init__(title, hint, log_text=log_text)
+        self.retry_after_s = retry_after_s
+
+
+class KeyMissing(ProviderError):
+    """No API key is configured for the provider."""
+
+
+class KeyRejected(ProviderError):
+    """The server does not accept the key (401)."""
+
+
+class PermissionRefused(ProviderError):
+    """The key has no permission for the request (403)."""
+
+
+class PaymentRequired(ProviderError):
+    """The account has no credit (402)."""
+
+
+class ModelNotFound(ProviderError):
+    """The server does not know the model (404)."""
+
+
+class RequestRejected(ProviderError):
+    """The server considers the request invalid (400, 413, 422)."""
+
+
+class ContextTooLong(RequestRejected):
+    """The conversation exceeds the model's context window."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests (429); wait at least `retry_after_s`."""
+
+    retryable = True
+
+
+class QuotaExhausted(ProviderError):
+    """The account's quota is used up (429 that no retry resolves)."""
+
+
+class ServerFailed(ProviderError):
+    """The server failed (5xx)."""
+
+    retryable = True
+
+
+class ServerOverloaded(ServerFailed):
+    """The server is overloaded (503, 529, or an overload event during a stream)."""
+
+
+class Unreachable(ProviderError):
+    """No connection: refused, unknown host, TLS failure or no network."""
+
+    retryable = True
+
+
+class TimedOut(ProviderError):
+    """Nothing arrived within the time limit."""
+
+    retryable = True
+
+
+class ConnectionLost(ProviderError):
+    """The connection ended before the reply was complete."""
+
+    retryable = True
+
+
+class InvalidReply(ProviderError, kind="nonsense_reply"):
+    """The response does not follow the protocol."""

@@ -1,7 +1,7 @@
-"""What was learned from conversations: facts, and what a model was asked to keep in memory.
+"""Facts extracted from conversations, and texts saved to memory by the user or a model.
 
-Facts and memories are passages too, and bear their passage's id: short in a prompt, one name for
-votes, links and `/facts forget ID`. How facts are found is `app.workers`; where kept, `app.storage`.
+Facts and memories are passages too and share their passage's id, which is short in a prompt and serves
+votes, links and `/facts forget ID`. `app.workers` extracts facts, `app.storage` keeps them.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ BY_USER = "user"
 
 
 class FactCategory(StrEnum):
-    """What a fact is about."""
+    """The category of a fact."""
 
     PREFERENCE = "preference"
     INSTRUCTION = "instruction"
@@ -30,13 +30,13 @@ class FactCategory(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One atomic statement, and the turn it was last learned from.
+    """One atomic statement and the turn that it was last extracted from.
 
-    `subject` names, in lower case, what may have one value at a time ("ann: employer"): two facts of
-    one subject contradict each other, and the later one supersedes; "" where many may be true.
-    `said_at` is when it was said, `valid_until` when it ended: None while it holds. The source is
-    None when the user wrote it. `model` is "patterns", "user" or PROVIDER:MODEL; `made_at` is when
-    this wording was made, and names the version. Times are UTC.
+    `subject`, in lower case, names an attribute with one value at a time ("ann: employer"): of two
+    facts with one subject the later supersedes the earlier; "" when several may be true. `said_at` is
+    the time of the statement, `valid_until` its end, None while it is current. The source is None when
+    the user wrote the fact. `model` is "patterns", "user" or PROVIDER:MODEL; `made_at` is the time of
+    this version and identifies it. Times are UTC.
     """
 
     id: PassageId
@@ -57,7 +57,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FactVersion:
-    """A wording that a fact had, and the turn it came from; newest is the one that holds."""
+    """A version of a fact's text and the turn that it came from; the newest is current."""
 
     fact_id: PassageId
     made_at: datetime
@@ -72,9 +72,9 @@ class FactVersion:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A text saved on purpose, by the `memory_save` tool or the user; `saved_at` is UTC.
+    """A text saved by the user or by the `memory_save` tool; `saved_at` is UTC.
 
-    What the tool saves, a model worded: it names the conversation in which that was.
+    One saved by the tool was written by a model and has the conversation of that call.
     """
 
     id: PassageId
@@ -85,6 +85,6 @@ class Memory:
     exchange_id: ExchangeId | None = None
 
     @property
-    def is_worded_by_model(self) -> bool:
-        """Return whether a model saved it, in words that need not be the user's."""
+    def is_written_by_model(self) -> bool:
+        """Return whether a model saved it, so that the text need not be the user's."""
         return self.conversation_id is not None

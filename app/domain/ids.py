@@ -1,6 +1,6 @@
-"""Identities: small integers for people and models, and UUIDv7 for merging two machines.
+"""Identifiers: integer ids for the user and for models, and UUIDv7 uids to merge two libraries.
 
-Who allocates the integers is storage's business (`app.storage.ids`).
+`app.storage.engine.ids` allocates the integers.
 """
 
 import hashlib
@@ -15,41 +15,36 @@ MessageId = NewType("MessageId", int)
 PassageId = NewType("PassageId", int)
 PartId = NewType("PartId", int)
 
-PARTS_OF_A_PASSAGE = 4096  # no turn has more messages that are told apart in the indexes
+PARTS_PER_PASSAGE = 4096  # messages of a turn beyond this number share the last part id
 
-# Uids tell things apart, they guard nothing: asking the system for each costs 0.1 ms.
+# Uids need no secrecy, and the system's random source takes 0.1 ms per uid.
 _random = random.Random()  # noqa: S311
 
 
 def part_id(passage_id: int, number: int) -> PartId:
-    """Return the id of a passage's part: for a turn, the message at that place of its exchange."""
-    return PartId(passage_id * PARTS_OF_A_PASSAGE + min(number, PARTS_OF_A_PASSAGE - 1))
+    """Return the id of part `number` of a passage; for a turn, the message at that position."""
+    return PartId(passage_id * PARTS_PER_PASSAGE + min(number, PARTS_PER_PASSAGE - 1))
 
 
-def passage_of(part: int) -> PassageId:
-    """Return the passage that a part belongs to."""
-    return PassageId(part // PARTS_OF_A_PASSAGE)
+def passage_id_of(part: int) -> PassageId:
+    """Return the id of the passage that contains a part."""
+    return PassageId(part // PARTS_PER_PASSAGE)
 
 
-def number_of(part: int) -> int:
-    """Return a part's number in its passage: for a turn, the message's place in its exchange."""
-    return part % PARTS_OF_A_PASSAGE
+def part_number(part: int) -> int:
+    """Return a part's number in its passage; for a turn, the message's position in its exchange."""
+    return part % PARTS_PER_PASSAGE
 
 
-def new_uid(at_ms: int | None = None) -> str:
-    """Return a UUIDv7 (RFC 9562, section 5.7) as its canonical 36 characters.
-
-    `at_ms` is Unix time in milliseconds; None means now.
-    """
-    return _version_7(
-        time.time_ns() // 1_000_000 if at_ms is None else at_ms, _random.getrandbits(80)
-    )
+def new_uid() -> str:
+    """Return a UUIDv7 (RFC 9562, section 5.7) as its canonical 36 characters."""
+    return _version_7(time.time_ns() // 1_000_000, _random.getrandbits(80))
 
 
 def derived_uid(name: str, at_ms: int) -> str:
-    """Return the uid of something that has a name elsewhere: the same wherever it is imported.
+    """Return a deterministic uid for a record of another program: the same on every import.
 
-    In the form of a UUIDv7 of that time (Unix, milliseconds), the name's SHA-256 in place of chance.
+    It is a UUIDv7 of that time (Unix, milliseconds) with the SHA-256 of the name instead of random bits.
     """
     digest = hashlib.sha256(name.encode("utf-8")).digest()
     return _version_7(at_ms, int.from_bytes(digest[:10], "big"))

@@ -1,22 +1,25 @@
-"""Links to turns: `commonplace://ID/TURN`, with `?exchange=EXCHANGE` where the turn is not shown.
+"""Links to turns: `commonplace://ID/TURN`, with `?exchange=EXCHANGE` when the turn is on a hidden branch.
 
-A turn's number names it on the path that is shown; on a hidden branch its exchange does.
+A turn number identifies a turn on the visible path; on a hidden branch the exchange id does.
 """
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId, ExchangeId
+from app.domain.text import parse_whole_number
 
 SCHEME = "commonplace://"
+_MANUAL = "man:"
 _LINK = re.compile(
     rf"{SCHEME}(\d{{1,18}})(?:/(\d{{1,9}})(?:\?exchange=(\d{{1,18}}))?)?", re.IGNORECASE
 )
 
 
 class Link(NamedTuple):
-    """A conversation, a turn of its shown path if any, or the very exchange."""
+    """A link target: a conversation, optionally a turn of its visible path or an exchange."""
 
     conversation_id: ConversationId
     turn_number: int | None
@@ -30,20 +33,20 @@ def link_to(
     *,
     is_shown: bool = True,
 ) -> str:
-    """Return the link to a turn, by its exchange where the shown path does not hold it."""
+    """Return the link to a turn; it names the exchange when the turn is not on the visible path."""
     turn = "" if turn_number is None else f"/{turn_number}"
     exchange = "" if is_shown or not turn or exchange_id is None else f"?exchange={exchange_id}"
     return f"{SCHEME}{conversation_id}{turn}{exchange}"
 
 
-def link_of(text: str) -> Link | None:
-    """Return what a text links to that is a link of ours and nothing else."""
+def parse_commonplace_link(text: str) -> Link | None:
+    """Return the target of a text that is exactly one link, else None."""
     match = _LINK.fullmatch(text.removesuffix("/"))
     return None if match is None else _read(match)
 
 
-def links_in(text: str) -> Iterator[Link]:
-    """Yield the links of ours in a text."""
+def find_links(text: str) -> Iterator[Link]:
+    """Yield the targets of all links in a text."""
     return map(_read, _LINK.finditer(text))
 
 
@@ -54,3 +57,36 @@ def _read(match: re.Match[str]) -> Link:
         None if turn is None else int(turn),
         None if exchange is None else ExchangeId(int(exchange)),
     )
+
+
+def parse_place(text: str) -> tuple[ConversationId, int | None]:
+    """Return (conversation, turn number or None) of ID, ID:TURN or a link; raise InvalidInput."""
+    link = parse_link(text)
+    if link.exchange_id is not None:
+        raise InvalidInput(
+            f"'{text}' is on a branch that is not shown", "Open the link in the window."
+        )
+    return link.conversation_id, link.turn_number
+
+
+def parse_link(text: str) -> Link:
+    """Return the target of a link, ID or ID:TURN; raise InvalidInput for anything else."""
+    if (link := parse_commonplace_link(text.strip())) is not None:
+        return link
+    words = text.strip().removeprefix(SCHEME).replace("/", ":").strip(":")
+    number, _, turn = words.partition(":")
+    conversation_id, turn_number = parse_whole_number(number), parse_whole_number(turn)
+    if conversation_id is None or (turn and turn_number is None):
+        raise InvalidInput(f"'{text}' is not a turn", "Write ID or ID:TURN, such as 12:3.")
+    return Link(ConversationId(conversation_id), turn_number)
+
+
+def parse_page(text: str) -> str | None:
+    """Return the name of a manual page (grep.1) from man:grep.1; None for any other text."""
+    words = text.strip()
+    return words.removeprefix(_MANUAL) if words.startswith(_MANUAL) else None
+
+
+def name_of_page(source: str) -> str:
+    """Return the reference of a manual page: man:grep.1."""
+    return f"{_MANUAL}{source}"

@@ -1,23 +1,13 @@
-"""Pages of the system's manual, as they are listed and as they are kept."""
+"""Manual pages: the pages that `man` lists, and the text that is stored of them."""
 
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.errors import KnownError
-
-
-class ManualUnavailable(KnownError):
-    """There is no manual to read: no `man`, or nothing that it would list."""
-
-
-class PageUnreadable(KnownError):
-    """`man` does not show one page of those it lists."""
-
 
 @dataclass(frozen=True, slots=True)
 class ManualPage:
-    """A page as it is listed. `stamp` changes when the page does; `changed_at` is UTC."""
+    """A listed page. `stamp` changes whenever the page changes; `changed_at` is UTC."""
 
     name: str
     section: str
@@ -27,12 +17,12 @@ class ManualPage:
 
     @property
     def source(self) -> str:
-        """What it is called everywhere: grep.1."""
+        """Its unique name, such as grep.1."""
         return f"{self.name}.{self.section}"
 
     @property
     def id(self) -> int:
-        """Its number, made of what it is called: the same again when all else was lost."""
+        """A 63-bit hash of `source`: the same id after the database was rebuilt."""
         digest = hashlib.sha256(self.source.encode("utf-8")).digest()
         return int.from_bytes(digest[:8], "big") >> 1
 
@@ -43,8 +33,8 @@ class ManualPage:
 
 
 @dataclass(frozen=True, slots=True)
-class PageText:
-    """What is kept of a page: `text` is its DESCRIPTION, None when it has none."""
+class ManualPageText:
+    """A page with the text of its DESCRIPTION section, None when it has none."""
 
     page: ManualPage
     text: str | None
@@ -56,6 +46,6 @@ def page_title(name: str, section: str, summary: str) -> str:
     return f"{head} \N{EN DASH} {summary}" if summary else head
 
 
-def page_words(summary: str, text: str) -> str:
-    """Return what is searched of a page. Its name is not in it: pages of many names say the same."""
+def page_search_text(summary: str, text: str) -> str:
+    """Return the searchable text of a page, without its name: one page may have many names."""
     return f"{summary}\n\n{text}" if summary else text

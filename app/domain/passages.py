@@ -1,5 +1,6 @@
-"""Passages, the unit that ranks, and what a search gives back."""
+"""Passages: the unit that is ranked, its parts and text, embedding spaces and their status, search queries and hits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +10,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PartId, Passag
 
 
 class PassageKind(StrEnum):
-    """What a passage is a chunk of."""
+    """The kind of record that a passage comes from."""
 
     TURN = "turn"
     EXCHANGE_SUMMARY = "exchange_summary"
@@ -21,14 +22,26 @@ class PassageKind(StrEnum):
     DOCUMENT = "document"
 
 
+KIND_TITLES: Mapping[PassageKind, str] = {
+    PassageKind.TURN: "Turns",
+    PassageKind.EXCHANGE_SUMMARY: "Exchange summaries",
+    PassageKind.CONVERSATION_SUMMARY: "Conversation summaries",
+    PassageKind.FACT: "Facts",
+    PassageKind.MEMORY: "Memories",
+    PassageKind.TOOL_SUMMARY: "Tool summaries",
+    PassageKind.MAN_PAGE: "Manual pages",
+    PassageKind.DOCUMENT: "Documents",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What is ranked. Its text is not stored twice: it is read from where it comes from.
+    """A ranked unit. Its text is not stored again but read from its source.
 
-    `source_id` is the id of that record within its kind (for `turn` and `exchange_summary` the
-    exchange, for `conversation_summary` the conversation, for `man_page` the page). `content_hash` is the SHA-256 of the
-    text, hex, first 32 digits. `tokens` is an estimate of the text's length; 0 marks a turn
-    that is incomplete or that Recall alone answered, which only the text index holds.
+    `source_id` is the id of the source within its kind (for `turn` and `exchange_summary` the exchange,
+    for `conversation_summary` the conversation, for `man_page` the page). `content_hash` is the first
+    32 hex digits of the text's SHA-256. `tokens` is an estimate; 0 marks a turn that is incomplete or
+    that only Recall answered, which is in the text index only.
     """
 
     id: PassageId
@@ -42,12 +55,12 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The words of one message of a turn, of a manual page's line or text, or all of another passage.
+class PassagePart:
+    """One message of a turn, the summary or the text of a manual page, or the whole of another passage.
 
-    Parts are what ranks; a passage takes the rank of its best. `text` is what was said, `calls` the
-    tools called with their arguments cut, `results` what tools answered (both weigh less). Results
-    stand with the message before them. Passages that are no turns have one part, an assistant's, manual pages two.
+    Parts are ranked; a passage has the rank of its best part. `text` is the message, `calls` are tool
+    calls with truncated arguments, `results` are tool results (both weigh less). Results belong to the
+    message before them. Manual pages have two parts, other passages than turns one, with the role assistant.
     """
 
     id: PartId
@@ -59,39 +72,39 @@ class Part:
 
     @property
     def embedded(self) -> str:
-        """What is embedded: the text and the calls; not thinking, not tool results."""
+        """The text to embed: message and calls, without reasoning and tool results."""
         return "\n\n".join(part for part in (self.text, self.calls) if part)
 
     @property
     def shown(self) -> str:
-        """All words, for a snippet."""
+        """The whole text, for snippets."""
         return "\n".join(part for part in (self.text, self.calls, self.results) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class PassageText:
-    """A passage's words by part, as the indexes take them.
+    """The text of a passage by parts, as the indexes receive it.
 
-    `title` is the conversation's, or the manual page's. `before` and `after` are parts of the turns that stand next to it
-    on its path, in reading order: a few, for the context of the first and last parts.
+    `title` is that of the conversation or the manual page. `before` and `after` are a few parts of the
+    neighboring turns on its path, in reading order: context for the first and last parts.
     """
 
     id: PassageId
     kind: PassageKind
     conversation_id: ConversationId | None
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[PassagePart, ...]
     created_at: datetime
-    before: tuple[Part, ...] = ()
-    after: tuple[Part, ...] = ()
+    before: tuple[PassagePart, ...] = ()
+    after: tuple[PassagePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """An embedding model's space; vectors of two spaces are never mixed in one ranking.
+    """An embedding space; vectors of different spaces are never ranked together.
 
-    `name` is lower-case letters, digits and underscores, fit for a table's name. `max_tokens` is
-    the longest text, in the model's own tokens, that one vector can stand for.
+    `name` consists of lower-case letters, digits and underscores, so that it can name a table.
+    `max_tokens` is the longest input of the model, in its own tokens.
     """
 
     name: str
@@ -150,46 +163,61 @@ class VectorHit:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """One line of a search, ready to be shown.
+class SpaceUse(StrEnum):
+    """The use of a space: it answers searches, is being filled, or is kept."""
 
-    `relevance` is 0-1, `is_weak` when recall would not take it for an answer; `cosine` is None where
-    no vector took part. `message_id` is the turn's message that was found. `marks` are (start, end) offsets
-    of matching words in `snippet`. `turn_number` is the place on the exchange's own path,
-    `is_shown` whether that is the one its conversation shows. Times are UTC.
-    """
-
-    kind: PassageKind
-    passage_id: PassageId
-    source: str
-    conversation_id: ConversationId | None
-    conversation_title: str
-    archived: bool
-    turn_number: int | None
-    exchange_id: ExchangeId | None
-    message_id: MessageId | None
-    relevance: float
-    is_weak: bool
-    cosine: float | None
-    user_question: str
-    snippet: str
-    marks: tuple[tuple[int, int], ...]
-    created_at: datetime
-    model: str | None
-    is_shown: bool = True
+    ANSWERS = "answers"
+    FILLS = "fills"
+    KEPT = "kept"
 
 
 @dataclass(frozen=True, slots=True)
-class SearchAnswer:
-    """All a search gives back: results best first, how long it took, what share was searchable.
+class SpaceStatus:
+    """An embedding space: the number of embedded passages, their share (0-1) of all, and the vectors' size.
 
-    `by_meaning` when vectors took part; if they should have and could not, `notice` says why.
+    `choice` is the value of the setting `embedder` that selects it, `model` its display name.
     """
 
-    query: str
-    results: tuple[SearchResult, ...]
-    took_ms: float
-    covered_share: float = 1.0
-    by_meaning: bool = False
-    notice: str = ""
+    name: str
+    choice: str
+    model: str
+    passages: int
+    share: float
+    size_bytes: int
+    use: SpaceUse
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingStatus:
+    """The status of search by meaning.
+
+    `chosen` is the setting `embedder`, `chosen_title` its display name; `previous_title` names the
+    embedder that still answers, "" once the chosen one does. `share` (0-1) is the embedded share of
+    `total` passages. `problem` says why search by meaning is not available, "" when it is.
+    """
+
+    chosen: str
+    chosen_title: str
+    previous_title: str
+    share: float
+    total: int
+    rows: tuple[SpaceStatus, ...]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSwitchPlan:
+    """An estimate for embedding everything with another embedder: missing passages and tokens.
+
+    `cost_usd` is None when the price is unknown. `sent_to` is the server that history would be sent
+    to, "" when it stays on this computer; `needs_consent` when the user has not agreed to that.
+    """
+
+    choice: str
+    words: str
+    passages: int
+    tokens: int
+    minutes: float
+    cost_usd: float | None
+    sent_to: str
+    needs_consent: bool

@@ -1,23 +1,24 @@
-"""The one table of settings: key, type, range, unit, default and help.
+"""The table of settings: key, type, range, unit, default, label and help of each.
 
-The dialog, `/rag config`, `commonplace config` and the documentation are drawn from it. Where
-values are kept is `app.storage.settings`; who wins over whom is `Settings` there.
+The settings dialog, `/rag config`, `commonplace config` and the documentation are generated from it.
+`app.storage.tables.settings` stores the values and decides the precedence of flag, environment and setting.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
 from app.domain.errors import InvalidSetting
+from app.domain.workers import WORKERS
 
 SettingValue = bool | int | float | str | None
 
 
 class SettingPage(StrEnum):
-    """The page of the dialog a setting stands on."""
+    """The dialog page of a setting; INTERNAL settings have none."""
 
     GENERAL = "General"
     MODELS = "Models"
@@ -30,12 +31,11 @@ class SettingPage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key.
+    """A setting.
 
-    `kind` is the Python type of its value; `minimum` and `maximum` are inclusive and None where
-    open; `optional` keys may be None ("none" as text). `choices` restricts a text, `shape` (a regular
-    expression for all of it) too, and `shape_words` says that to people, whom `label` and `help`
-    are for.
+    `kind` is the Python type of its value; `minimum` and `maximum` are inclusive, None for no limit;
+    `optional` settings may be None ("none" as text). A text is restricted by `choices` or by `pattern`,
+    a regular expression for the whole text that `pattern_text` describes. `label` and `help` are shown.
     """
 
     key: str
@@ -49,22 +49,28 @@ class Setting:
     unit: str = ""
     choices: tuple[str, ...] = ()
     optional: bool = False
-    shape: str = ""
-    shape_words: str = ""
+    pattern: str = ""
+    pattern_text: str = ""
 
     @property
     def has_effect(self) -> bool:
-        """Whether anything reads it yet; the dialog shows only those that something reads."""
+        """Whether the program reads it yet; the dialog shows no others."""
         return self.key not in _WITHOUT_EFFECT_YET
 
     @property
     def allowed(self) -> str:
-        """The range in words, for help and errors."""
-        words = _RANGE_WORDS[self.kind](self)
-        return f"{words}, or none" if self.optional else words
+        """The description of the allowed values, for help and errors."""
+        if self.kind is bool:
+            text = "true or false"
+        elif self.kind is str:
+            choices = f"one of {', '.join(self.choices)}" if self.choices else "any text"
+            text = self.pattern_text or choices
+        else:
+            text = self._number_range()
+        return f"{text}, or none" if self.optional else text
 
     def parse(self, text: str) -> SettingValue:
-        """Return the value that `text` spells, checked; raise InvalidSetting naming the range."""
+        """Return the valid value that `text` represents; raise InvalidSetting with the allowed values."""
         word = text.strip()
         if self.optional and word.casefold() in ("none", ""):
             return None
@@ -81,7 +87,7 @@ class Setting:
             raise self._refusal(text) from error
 
     def check(self, value: SettingValue) -> SettingValue:
-        """Return `value` as this key's type; raise InvalidSetting when it is not in range."""
+        """Return `value` as the setting's type; raise InvalidSetting when it is not allowed."""
         if value is None:
             if self.optional:
                 return None
@@ -93,17 +99,26 @@ class Setting:
         if isinstance(value, str):
             if self.choices and value not in self.choices:
                 raise self._refusal(value)
-            if self.shape and not re.fullmatch(self.shape, value):
+            if self.pattern and not re.fullmatch(self.pattern, value):
                 raise self._refusal(value)
         elif not self._in_range(value):
             raise self._refusal(value)
         return value
 
-    def spell(self, value: SettingValue) -> str:
-        """Return `value` as `parse` reads it."""
+    def format_value(self, value: SettingValue) -> str:
+        """Return `value` as text for `parse`."""
         if value is None:
             return "none"
         return value if isinstance(value, str) else _plain(value)
+
+    def _number_range(self) -> str:
+        noun = "whole number" if self.kind is int else "number"
+        unit = f" {self.unit}" if self.unit else ""
+        if self.minimum is not None and self.maximum is not None:
+            return f"a {noun} from {self.minimum:.12g} to {self.maximum:.12g}{unit}"
+        if self.minimum is not None:
+            return f"a {noun} of at least {self.minimum:.12g}{unit}"
+        return f"a {noun}{unit}"
 
     def _in_range(self, value: float) -> bool:
         above = self.minimum is None or value >= self.minimum
@@ -115,43 +130,13 @@ class Setting:
 
 
 def _plain(value: object) -> str:
-    """Return a value as people type it: 3, not 3.0."""
+    """Return a value as text, whole numbers without decimals."""
     return json.dumps(value).removesuffix(".0")
 
 
-def _number_range(setting: Setting) -> str:
-    noun = "whole number" if setting.kind is int else "number"
-    unit = f" {setting.unit}" if setting.unit else ""
-    if setting.minimum is not None and setting.maximum is not None:
-        return f"a {noun} from {setting.minimum:.12g} to {setting.maximum:.12g}{unit}"
-    if setting.minimum is not None:
-        return f"a {noun} of at least {setting.minimum:.12g}{unit}"
-    return f"a {noun}{unit}"
-
-
-_BOOLEANS = {"true": True, "on": True, "yes": True, "1": True} | {
-    "false": False,
-    "off": False,
-    "no": False,
-    "0": False,
-}
-
-
-def _text_range(setting: Setting) -> str:
-    words = f"one of {', '.join(setting.choices)}" if setting.choices else "any text"
-    return setting.shape_words or words
-
-
-def _flag_range(_: Setting) -> str:
-    return "true or false"
-
-
-_RANGE_WORDS: Mapping[type, Callable[[Setting], str]] = {
-    bool: _flag_range,
-    int: _number_range,
-    float: _number_range,
-    str: _text_range,
-}
+_BOOLEANS = dict.fromkeys(("true", "on", "yes", "1"), True) | dict.fromkeys(
+    ("false", "off", "no", "0"), False
+)
 
 
 def _flag(key: str, default: bool, page: SettingPage, label: str, help_text: str) -> Setting:
@@ -174,7 +159,7 @@ def _share(key: str, default: float, page: SettingPage, label: str, help_text: s
     return Setting(key, float, default, page, label, help_text, minimum=0, maximum=1)
 
 
-# What an embedder is chosen by; what exists of it shows when it is used.
+# Whether the embedder exists is checked when it is used.
 _EMBEDDER = (
     r"builtin"
     r"|onnx:[^\x00-\x1f\x7f\ud800-\udfff]+"
@@ -186,136 +171,125 @@ _MODEL = r"(?!recall:)[a-z0-9][a-z0-9._-]{0,39}:[^\s\x00-\x1f\x7f\ud800-\udfff]{
 _P = SettingPage
 _ALL = (
     Setting("default_model", str, "recall:", _P.MODELS, "Default model",
-            "The model new conversations use, as PROVIDER:MODEL; recall: is built in."),
+            "The model of new conversations, as PROVIDER:MODEL. recall: is built in."),
     Setting("background_model", str, None, _P.MODELS, "Model for background work",
-            "The model that summarises and extracts facts; none means extractive, on this machine.",
-            optional=True, shape=_MODEL, shape_words="PROVIDER:MODEL of a provider"),
+            "The model that summarizes and extracts facts. None uses the built-in methods on this computer.",
+            optional=True, pattern=_MODEL, pattern_text="PROVIDER:MODEL of a configured provider"),
     Setting("embedder", str, "builtin", _P.MODELS, "Embedder for search by meaning",
-            "What turns texts into vectors; builtin and onnx: stay on this machine.",
-            shape=_EMBEDDER,
-            shape_words="builtin, onnx:FOLDER, or PROVIDER:MODEL of a provider"),
-    Setting("embedder_before", str, "builtin", _P.INTERNAL, "Embedder that answers",
-            "What search answers from until the chosen embedder has read as much.",
-            shape=_EMBEDDER, shape_words="as embedder"),
-    Setting("embedder_consent", str, "", _P.INTERNAL, "Embedders agreed to",
-            "The choices, and the places they stand for, that history may be sent to."),
-    Setting("background_consent", str, "", _P.INTERNAL, "Background models agreed to",
-            "The models, and the places they stand for, that history may be sent to."),
+            "The model that embeds texts. builtin and onnx: run on this computer.",
+            pattern=_EMBEDDER,
+            pattern_text="builtin, onnx:FOLDER, or PROVIDER:MODEL of a configured provider"),
+    Setting("embedder_before", str, "builtin", _P.INTERNAL, "Previous embedder",
+            "The embedder that search uses until the new one has embedded as much.",
+            pattern=_EMBEDDER, pattern_text="the same values as embedder"),
+    Setting("embedder_consent", str, "", _P.INTERNAL, "Embedders with consent",
+            "The embedders and servers that history may be sent to."),
+    Setting("background_consent", str, "", _P.INTERNAL, "Background models with consent",
+            "The models and servers that history may be sent to."),
     Setting("own_prices", str, "{}", _P.INTERNAL, "Own prices",
-            "What models cost by the user's own word, in USD for a million tokens."),
+            "Prices that the user entered, in USD per million tokens."),
     Setting("probe_questions", str, "[]", _P.INTERNAL, "Probe questions",
-            "Questions whose turns should be found, with the places they had the last time."),
-    Setting("clean_slates", str, "[]", _P.INTERNAL, "Clean slates",
+            "Questions with the turns that they should find and the ranks of the last run."),
+    Setting("clean_slates", str, "[]", _P.INTERNAL, "Segment starts",
             "The exchanges after which the next message begins a new segment."),
-    Setting("summaries_again", str, "", _P.INTERNAL, "Summaries to be made again",
-            "The moment before which others made them than who is named beside it."),
-    Setting("facts_again", str, "", _P.INTERNAL, "Facts to be learned again",
-            "The moment before which others learned them than who is named beside it."),
+    Setting("summaries_again", str, "", _P.INTERNAL, "Summary regeneration",
+            "The time and the model; summaries that other models made before are regenerated."),
+    Setting("facts_again", str, "", _P.INTERNAL, "Fact regeneration",
+            "The time and the model; facts that other models extracted before are regenerated."),
     Setting("system_prompt", str, "", _P.MODELS, "System prompt",
-            "What every conversation begins with, unless its preset says otherwise."),
-    Setting("theme", str, "system", _P.GENERAL, "Appearance", "Light, dark, or as the system.",
+            "The instructions at the start of every conversation, unless its preset has its own."),
+    Setting("theme", str, "system", _P.GENERAL, "Appearance", "Light, dark, or the same as the system.",
             choices=("system", "light", "dark")),
     Setting("text_size", int, 100, _P.GENERAL, "Text size",
-            "The size of text in percent of the system's.", minimum=60, maximum=250, unit="%"),
+            "The text size in percent of the system's.", minimum=60, maximum=250, unit="%"),
     _flag("rag_enabled", True, _P.RECALL, "Recall from other conversations",
-          "Bring related past conversations and facts into the prompt."),
+          "Add related past conversations and facts to the prompt."),
     _count("rag_conversation_limit", 3, _P.RECALL, "Related conversations",
-           "How many conversations are brought in at most.", maximum=20),
-    _count("rag_exchange_limit_per_conversation", 2, _P.RECALL, "Exchanges of each",
-           "How many exchanges of each related conversation.", maximum=20),
-    _share("rag_min_similarity", 0.7, _P.RECALL, "Least relevance of related past",
-           "What is less relevant than this is not brought in."),
-    _count("rag_fact_limit", 3, _P.RECALL, "Facts", "How many facts are brought in at most.",
+           "The maximum number of related conversations.", maximum=20),
+    _count("rag_exchange_limit_per_conversation", 2, _P.RECALL, "Exchanges per conversation",
+           "The maximum number of exchanges of each related conversation.", maximum=20),
+    _share("rag_min_similarity", 0.7, _P.RECALL, "Minimum relevance",
+           "Conversations, exchanges and facts below this relevance are not added."),
+    _count("rag_fact_limit", 3, _P.RECALL, "Facts", "The maximum number of facts.",
            minimum=0, maximum=50),
-    _count("rag_history_limit", 2, _P.RECALL, "Turns of all history",
-           "How many single turns of all history are added.", minimum=0, maximum=20),
-    _count("rag_max_tokens", 1200, _P.RECALL, "Budget of related past",
-           "The most tokens that related past may take.", unit="tokens"),
+    _count("rag_history_limit", 2, _P.RECALL, "Turns from all history",
+           "The maximum number of additional single turns from all history.", minimum=0, maximum=20),
+    _count("rag_max_tokens", 1200, _P.RECALL, "Token budget for related history",
+           "The maximum number of tokens for related conversations, exchanges and facts.", unit="tokens"),
     Setting("rag_recency_half_life_days", float, 0.0, _P.RECALL, "Recency half-life",
-            "After so many days a passage weighs half; 0 is off.", minimum=0, maximum=36_500,
+            "The number of days after which a passage counts half. 0 turns this off.", minimum=0, maximum=36_500,
             unit="days"),
     _flag("auto_rag_enabled", True, _P.RECALL, "Recall from earlier in the conversation",
-          "Bring back messages of this segment that no longer fit."),
+          "Add earlier messages of this segment that no longer fit into the window."),
     _count("auto_rag_top_k", 3, _P.RECALL, "Earlier messages",
-           "How many earlier messages are brought back at most.", maximum=20),
-    _count("auto_rag_max_tokens", 400, _P.RECALL, "Budget of earlier messages",
-           "The most tokens that earlier messages may take.", unit="tokens"),
-    _share("auto_rag_relevance_threshold", 0.5, _P.RECALL, "Least relevance of earlier messages",
-           "What is less relevant than this is not brought back."),
-    _count("core_memory_max_tokens", 500, _P.RECALL, "Budget of core memory",
-           "The most tokens that core memory may take.", unit="tokens"),
-    _count("summary_max_tokens", 500, _P.RECALL, "Budget of the summary",
-           "The most tokens that the conversation's summary may take.", unit="tokens"),
+           "The maximum number of earlier messages.", maximum=20),
+    _count("auto_rag_max_tokens", 400, _P.RECALL, "Token budget for earlier messages",
+           "The maximum number of tokens for earlier messages.", unit="tokens"),
+    _share("auto_rag_relevance_threshold", 0.5, _P.RECALL, "Minimum relevance of earlier messages",
+           "Earlier messages below this relevance are not added."),
+    _count("core_memory_max_tokens", 500, _P.RECALL, "Token budget for core memory",
+           "The maximum number of tokens for core memory.", unit="tokens"),
+    _count("summary_max_tokens", 500, _P.RECALL, "Token budget for the summary",
+           "The maximum number of tokens for the summary of the conversation.", unit="tokens"),
     _count("context_sliding_window", 20, _P.RECALL, "Sliding window",
-           "At least so many last messages of the segment are sent.", unit="messages"),
-    _count("context_subagent_history", 5, _P.CONTEXT, "History of a routine",
-           "How many finished runs a routine is shown.", minimum=0, maximum=100),
-    _count("tool_output_max_chars", 2000, _P.CONTEXT, "Longest tool result",
-           "A longer tool result is cut in the prompt.", minimum=100, unit="characters"),
+           "The minimum number of recent messages of the segment that are sent.", unit="messages"),
+    _count("context_subagent_history", 5, _P.CONTEXT, "Routine history",
+           "The number of finished runs that a routine can see.", minimum=0, maximum=100),
+    _count("tool_output_max_chars", 2000, _P.CONTEXT, "Maximum tool result",
+           "Longer tool results are truncated in the prompt.", minimum=100, unit="characters"),
     _count("tool_rounds_max", 8, _P.CONTEXT, "Tool rounds",
-           "How often a model may call tools for one message.", maximum=100),
-    _flag("summarizer_conversation_enabled", True, _P.WORKERS, "Summarise conversations",
-          "Two or three sentences for each conversation; also title and tags."),
-    _flag("summarizer_exchange_enabled", True, _P.WORKERS, "Summarise exchanges",
-          "One or two sentences for each exchange."),
-    _flag("embedding_pipeline_enabled", True, _P.WORKERS, "Embed for search by meaning",
-          "Make everything findable by meaning."),
-    _flag("knowledge_extractor_enabled", True, _P.WORKERS, "Extract facts",
-          "Collect what conversations say about you and your work."),
-    _flag("tool_summarizer_enabled", False, _P.WORKERS, "Summarise tool calls",
-          "One line for each tool call, made findable."),
-    _flag("index_man_enabled", False, _P.WORKERS, "Index manual pages",
-          "Make the system's manual pages searchable; off again at every start."),
-    _count("summarizer_idle_timeout", 30, _P.WORKERS, "Summarisers look every",
-           "How long an idle summariser waits before it looks again.", maximum=86_400, unit="s"),
-    _count("summarizer_quiet_minutes", 5, _P.WORKERS, "Quiet before the open conversation",
-           "The open conversation is summarised after so long without a message.", minimum=0,
+           "The maximum number of rounds of tool calls for one message.", maximum=100),
+    *(_flag(each.enabled_key, each.is_on_by_default, _P.WORKERS, each.setting, each.setting_help)
+      for each in WORKERS.values()),
+    _count("summarizer_idle_timeout", 30, _P.WORKERS, "Summarizer interval",
+           "The time after which an idle summarizer checks for new work.", maximum=86_400, unit="s"),
+    _count("summarizer_quiet_minutes", 5, _P.WORKERS, "Delay for the open conversation",
+           "The open conversation is summarized after this time without a new message.", minimum=0,
            maximum=1440, unit="minutes"),
-    _count("embedding_pipeline_poll_interval", 5, _P.WORKERS, "Embedding looks every",
-           "How long the idle embedding pipeline waits before it looks again.", maximum=86_400,
+    _count("embedding_pipeline_poll_interval", 5, _P.WORKERS, "Embedding interval",
+           "The time after which the idle embedding pipeline checks for new work.", maximum=86_400,
            unit="s"),
-    _count("embedding_batch_size", 100, _P.WORKERS, "Texts in one batch",
-           "How many texts are embedded at once.", maximum=2048),
-    _count("embedding_max_retries", 6, _P.WORKERS, "Tries of a text",
-           "After so many failures a text is set aside.", minimum=0, maximum=20),
-    Setting("embedding_requests_per_minute", int, None, _P.WORKERS, "Requests to an embedder",
-            "The most requests a minute to a remote embedder.", minimum=1, maximum=100_000,
-            unit="a minute", optional=True),
-    _count("min_message_tokens", 10, _P.WORKERS, "Shortest turn embedded",
-           "A turn with fewer tokens is found by its words only.", minimum=0, unit="tokens"),
-    _count("min_messages_for_exchange_summary", 1, _P.WORKERS, "Messages before a summary",
-           "An exchange with fewer messages is not summarised."),
-    _count("min_exchanges_for_conversation_summary", 1, _P.WORKERS, "Exchanges before a summary",
-           "A conversation with fewer exchanges is not summarised."),
-    _count("turn_max_tokens", 6000, _P.WORKERS, "Longest chunk",
-           "A longer turn is embedded in overlapping chunks.", minimum=100, unit="tokens"),
-    _count("turn_overlap_tokens", 500, _P.WORKERS, "Overlap of chunks",
-           "How much neighbouring chunks share.", minimum=0, unit="tokens"),
-    Setting("spend_cap_daily_usd", float, None, _P.WORKERS, "Daily spend cap",
-            "Background work stops before it spends more in a day.", minimum=0,
+    _count("embedding_batch_size", 100, _P.WORKERS, "Embedding batch size",
+           "The number of texts that are embedded at once.", maximum=2048),
+    _count("embedding_max_retries", 6, _P.WORKERS, "Embedding attempts",
+           "The number of failures after which a text is no longer retried automatically.", minimum=0, maximum=20),
+    Setting("embedding_requests_per_minute", int, None, _P.WORKERS, "Embedding request limit",
+            "The maximum number of requests per minute to a remote embedder.", minimum=1, maximum=100_000,
+            unit="per minute", optional=True),
+    _count("min_message_tokens", 10, _P.WORKERS, "Minimum turn length",
+           "Shorter turns are not embedded and are found by words only.", minimum=0, unit="tokens"),
+    _count("min_messages_for_exchange_summary", 1, _P.WORKERS, "Minimum messages per exchange",
+           "Exchanges with fewer messages are not summarized."),
+    _count("min_exchanges_for_conversation_summary", 1, _P.WORKERS, "Minimum exchanges per conversation",
+           "Conversations with fewer exchanges are not summarized."),
+    _count("turn_max_tokens", 6000, _P.WORKERS, "Maximum chunk length",
+           "Longer turns are embedded in overlapping chunks.", minimum=100, unit="tokens"),
+    _count("turn_overlap_tokens", 500, _P.WORKERS, "Chunk overlap",
+           "The number of tokens that adjacent chunks share.", minimum=0, unit="tokens"),
+    Setting("spend_cap_daily_usd", float, None, _P.WORKERS, "Daily spend limit",
+            "The maximum that background work may spend in a day.", minimum=0,
             maximum=1_000_000, unit="USD", optional=True),
-    Setting("spend_cap_monthly_usd", float, None, _P.WORKERS, "Monthly spend cap",
-            "Background work stops before it spends more in a month.", minimum=0,
+    Setting("spend_cap_monthly_usd", float, None, _P.WORKERS, "Monthly spend limit",
+            "The maximum that background work may spend in a month.", minimum=0,
             maximum=1_000_000, unit="USD", optional=True),
     Setting("proxy_url", str, None, _P.NETWORK, "Proxy",
-            "A proxy for all requests; none means what the environment says.", optional=True),
+            "The proxy for all requests. None uses the environment's proxy.", optional=True),
     Setting("ca_bundle", str, None, _P.NETWORK, "Certificates",
-            "A file of trusted certificates; none means the system's.", optional=True),
+            "A file with trusted certificates. None uses the system's.", optional=True),
 )  # fmt: skip
 
-# Kept when they are set, and named in the specification; read once routines are built. A key leaves
-# this set with its first reader.
+# In the specification, but not read before routines exist. Remove a key with its first reader.
 _WITHOUT_EFFECT_YET = frozenset({"context_subagent_history"})
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.key: setting for setting in _ALL})
 
 
 def setting_for(key: str) -> Setting:
-    """Return the setting named `key`; raise InvalidSetting with the nearest names otherwise."""
+    """Return the setting named `key`; raise InvalidSetting that suggests similar names."""
     if (found := SETTINGS.get(key)) is not None:
         return found
     from difflib import get_close_matches
 
     near = get_close_matches(key, SETTINGS, n=3)
-    hint = f"Did you mean {', '.join(near)}?" if near else "config list shows them all."
+    hint = f"Did you mean {', '.join(near)}?" if near else "Run 'config list' to see all settings."
     raise InvalidSetting(f"There is no setting '{key}'", hint)

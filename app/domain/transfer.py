@@ -1,4 +1,4 @@
-"""What an importer hands over: conversations in the source's own ids, not yet ours."""
+"""Import and export values: conversations, summaries and facts with the ids of their source."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from app.domain.facts import FactCategory
 
 @dataclass(frozen=True, slots=True)
 class ImportedMessage:
-    """A message of a foreign tree; `parent` is None for a root. `created_at` is UTC or None."""
+    """A message of an imported tree; `parent` is None for a root. `created_at` is UTC or None."""
 
     source_id: str
     parent: str | None
@@ -21,11 +21,11 @@ class ImportedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedSummary:
-    """A summary on its way between two books, with its conversation.
+class PortableSummary:
+    """A summary without local ids, transferred with its conversation.
 
-    `last_message` is the source id of the last message of the exchange it summarises; None for
-    the conversation's own. `made_at` is UTC.
+    `last_message` is the source id of the last message of the summarized exchange; None for a summary
+    of the conversation. `made_at` is UTC.
     """
 
     text: str
@@ -35,10 +35,11 @@ class CarriedSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedWording:
-    """A wording of a fact on its way between two books. `conversation` and `message` are uids.
+class PortableFactVersion:
+    """A version of a fact without local ids.
 
-    They name its source, "" where the user wrote it. Times are UTC; `made_at` names the version.
+    `conversation` and `message` are the uids of its source, "" when the user wrote it. Times are UTC;
+    `made_at` identifies the version.
     """
 
     text: str
@@ -51,24 +52,24 @@ class CarriedWording:
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedFact:
-    """A fact on its way between two books, known on both by its uid.
+class PortableFact:
+    """A fact without local ids; libraries identify it by its uid.
 
-    `superseded_by` is a uid, "" for none; `earlier` are the wordings it had, oldest first.
+    `superseded_by` is a uid, "" for none; `earlier` are its earlier versions, oldest first.
     """
 
     uid: str
-    wording: CarriedWording
+    version: PortableFactVersion
     subject: str = ""
     valid_until: datetime | None = None
     superseded_by: str = ""
     pinned: bool = False
-    earlier: tuple[CarriedWording, ...] = ()
+    earlier: tuple[PortableFactVersion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something that could not be taken: where it stood, and why, in words for the user."""
+    """Something that could not be imported: its location and the reason, as text for the user."""
 
     where: str
     why: str
@@ -76,14 +77,13 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class ImportedConversation:
-    """A foreign conversation. Every message stands after its parent.
+    """An imported conversation; every message is after its parent.
 
-    `source` is the importer's name ("chatgpt", "claude", "commonplace", ...); `visible_leaf` is
-    the source id of the last message shown. `skipped` names messages that could not be read.
-    An empty `title` means there was none. `summary` is one the source made, `summaries` those with
-    a date. Only our own export carries `uid`, `title_origin`, `first_source`, where it once came
-    from itself, `facts` and whether memory `recalls` in it; facts of the user's own come with no
-    messages.
+    `source` is the importer's name ("chatgpt", "claude", "commonplace"); `visible_leaf` is the source
+    id of the last visible message. `skipped` lists messages that could not be read. An empty `title`
+    means none. Only exports of
+    Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`
+    and `recalls`; facts that the user wrote come in a conversation without messages.
     """
 
     source: str
@@ -98,19 +98,18 @@ class ImportedConversation:
     private: bool = False
     model: str | None = None
     tags: tuple[str, ...] = ()
-    summary: str = ""
     uid: str = ""
     skipped: tuple[Skipped, ...] = ()
-    summaries: tuple[CarriedSummary, ...] = ()
+    summaries: tuple[PortableSummary, ...] = ()
     title_origin: TitleOrigin = TitleOrigin.IMPORT
     first_source: str = ""
-    facts: tuple[CarriedFact, ...] = ()
+    facts: tuple[PortableFact, ...] = ()
     recalls: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """How far an import is. `bytes_total` is 0 while it is unknown."""
+    """The progress of an import. `bytes_total` is 0 while it is unknown."""
 
     conversations: int
     messages: int
@@ -120,9 +119,9 @@ class ImportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did. `duplicates` counts messages that were here already.
+    """The result of an import. `duplicates` counts messages that were already stored.
 
-    `refused` counts the paths that are no export or broken as a whole; `skipped` names them too.
+    `refused` counts paths that are not an export or are damaged as a whole; `skipped` lists them too.
     """
 
     conversations: int = 0

@@ -1,4 +1,4 @@
-"""What of a turn goes into which index, as text. Pure; what to do with it is others' business."""
+"""Indexable text of turns: which blocks of which messages are embedded and searched."""
 
 import hashlib
 import json
@@ -17,10 +17,10 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.ids import MessageId, PassageId, part_id
-from app.domain.passages import Part, Passage, PassageKind
+from app.domain.passages import Passage, PassageKind, PassagePart
 
-# Recall answers with what stands in other turns: indexed or summarised, it would find itself.
-QUOTING_MODEL = "recall:"
+# Recall answers with quotes of other turns: if they were indexed or summarized, it would find itself.
+RECALL_MODEL = "recall:"
 
 _ARGUMENT_LIMIT_CHARS = 250
 _BYTES_PER_TOKEN = 4  # a common average for English under byte-pair encodings
@@ -28,7 +28,7 @@ _BYTES_PER_TOKEN = 4  # a common average for English under byte-pair encodings
 
 @dataclass(frozen=True, slots=True)
 class TurnText:
-    """A turn's words by side. `calls` are tool names with cut arguments, `results` tool outputs."""
+    """The text of a turn by side. `calls` are tool names with truncated arguments, `results` tool results."""
 
     user: str
     assistant: str
@@ -37,12 +37,12 @@ class TurnText:
 
     @property
     def embedded(self) -> str:
-        """What is embedded: both sides and the calls; not thinking, not tool results."""
+        """The text to embed: both sides and the calls, without reasoning and tool results."""
         return "\n\n".join(part for part in (self.user, self.assistant, self.calls) if part)
 
 
 def turn_text(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnText:
-    """Return the words of a turn's messages, given in path order."""
+    """Return the text of a turn from its messages in path order."""
     sides: dict[str, list[str]] = {"user": [], "assistant": [], "calls": [], "results": []}
     for role, blocks in messages:
         speaker = "user" if role is Role.USER else "assistant"
@@ -64,15 +64,15 @@ def turn_text(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnText:
 def turn_parts(
     passage_id: PassageId,
     messages: Iterable[tuple[MessageId, int, Role, str | None, Sequence[Block]]],
-) -> tuple[Part, ...]:
-    """Return the parts of a turn's passage, in path order: one for each message with words.
+) -> tuple[PassagePart, ...]:
+    """Return the parts of a turn's passage in path order: one for each message with text.
 
-    `messages` are (id, place in the exchange, role, model, blocks) in path order. What tools were called
-    with and answered stands with the message before it; what Recall quoted is left out.
+    `messages` are (id, position in the exchange, role, model, blocks) in path order. Tool calls and
+    results without text are added to the message before them; replies of Recall are left out.
     """
-    parts: list[Part] = []
+    parts: list[PassagePart] = []
     for message_id, place, role, model, blocks in messages:
-        if is_quoting(role, model):
+        if is_recall_reply(role, model):
             continue
         words = turn_text([(role, blocks)])
         text = words.user or words.assistant
@@ -83,13 +83,13 @@ def turn_parts(
         elif text or words.calls or words.results:
             side = Role.USER if role is Role.USER else Role.ASSISTANT
             own = part_id(passage_id, place)
-            parts.append(Part(own, side, text, words.calls, words.results, message_id))
+            parts.append(PassagePart(own, side, text, words.calls, words.results, message_id))
     return tuple(parts)
 
 
-def is_quoting(role: Role, model: str | None) -> bool:
-    """Return whether a message is one of Recall's answers, which quote other turns."""
-    return role is Role.ASSISTANT and model == QUOTING_MODEL
+def is_recall_reply(role: Role, model: str | None) -> bool:
+    """Return whether a message is a reply of Recall, which quotes other turns."""
+    return role is Role.ASSISTANT and model == RECALL_MODEL
 
 
 def _joined(*texts: str) -> str:
@@ -99,12 +99,12 @@ def _joined(*texts: str) -> str:
 def turn_passage(
     passage_id: PassageId, exchange: Exchange, messages: Sequence[Message]
 ) -> Passage | None:
-    """Return the passage of an exchange, or None when it has no words.
+    """Return the passage of an exchange, or None when it has no text.
 
-    `messages` are the exchange's, in path order. To what Recall alone answered the question is all
-    there is: it has no tokens, as if the turn were incomplete.
+    `messages` are those of the exchange in path order. A turn that only Recall answered has 0 tokens,
+    like an incomplete one.
     """
-    own = [each for each in messages if not is_quoting(each.role, each.model)]
+    own = [each for each in messages if not is_recall_reply(each.role, each.model)]
     words = turn_text((message.role, message.blocks) for message in own)
     text = words.embedded
     if not text and not words.results:
@@ -124,12 +124,12 @@ def turn_passage(
 
 
 def content_hash(text: str) -> str:
-    """Return the first 32 hex digits of the text's SHA-256: the same text is embedded once."""
+    """Return the first 32 hex digits of the text's SHA-256; equal texts are embedded once."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
 
 
 def estimate_tokens(text: str) -> int:
-    """Return a rough count of tokens, at least 1: the provider's own count is the truth."""
+    """Return an estimated token count, at least 1; the provider's own count is authoritative."""
     return max(1, len(text.encode("utf-8")) // _BYTES_PER_TOKEN)
 
 

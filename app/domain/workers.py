@@ -1,12 +1,17 @@
-"""Background workers as the user sees them. The machine itself is `app.workers.machine`."""
+"""Background workers: their names and specifications, states, statuses and failed items.
 
+`WORKERS` is the table of all workers; settings, screens and commands are drawn from it. What a
+worker does is in the module of its name in `app.workers.jobs`.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 
 class WorkerName(StrEnum):
-    """The workers by the names that commands and JSON use."""
+    """Worker names in commands and JSON."""
 
     CONVERSATION_SUMMARIZER = "conversation_summarizer"
     EXCHANGE_SUMMARIZER = "exchange_summarizer"
@@ -16,8 +21,105 @@ class WorkerName(StrEnum):
     TOOL_SUMMARIZER = "tool_summarizer"
 
 
+class ItemKind(StrEnum):
+    """What a worker works on, one by one."""
+
+    EXCHANGE = "exchange"
+    CONVERSATION = "conversation"
+    PASSAGE = "passage"
+    TOOL_CALL = "tool call"
+    MANUAL_PAGE = "manual page"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """The specification of one worker.
+
+    `title` stands on its card, `label` in a sentence. `setting` and `setting_help` are the label
+    and the help of `enabled_key`, the setting that switches it on. One with `off_at_start` is
+    switched off whenever the program starts. `waiting` follows a count of items: "exchanges
+    without a summary". `skips_open` means that it leaves out the open conversation until it is quiet.
+    """
+
+    title: str
+    label: str
+    items: ItemKind
+    waiting: str
+    enabled_key: str
+    setting: str
+    setting_help: str
+    is_on_by_default: bool = True
+    off_at_start: bool = False
+    skips_open: bool = False
+
+
+WORKERS: Mapping[WorkerName, WorkerSpec] = {
+    WorkerName.CONVERSATION_SUMMARIZER: WorkerSpec(
+        "Conversation summaries",
+        "the conversation summarizer",
+        ItemKind.CONVERSATION,
+        "without a summary",
+        "summarizer_conversation_enabled",
+        "Summarize conversations",
+        "Write two or three sentences, a title and tags for each conversation.",
+        skips_open=True,
+    ),
+    WorkerName.EXCHANGE_SUMMARIZER: WorkerSpec(
+        "Exchange summaries",
+        "the exchange summarizer",
+        ItemKind.EXCHANGE,
+        "without a summary",
+        "summarizer_exchange_enabled",
+        "Summarize exchanges",
+        "Write one or two sentences for each exchange.",
+        skips_open=True,
+    ),
+    WorkerName.EMBEDDING_PIPELINE: WorkerSpec(
+        "Embeddings",
+        "the embedding pipeline",
+        ItemKind.PASSAGE,
+        "without an embedding",
+        "embedding_pipeline_enabled",
+        "Embed for search by meaning",
+        "Embed all turns, summaries and facts.",
+    ),
+    WorkerName.KNOWLEDGE_EXTRACTOR: WorkerSpec(
+        "Facts",
+        "the knowledge extractor",
+        ItemKind.EXCHANGE,
+        "not read for facts",
+        "knowledge_extractor_enabled",
+        "Extract facts",
+        "Collect facts about you and your work from conversations.",
+        skips_open=True,
+    ),
+    WorkerName.TOOL_SUMMARIZER: WorkerSpec(
+        "Tool call summaries",
+        "the tool-call summarizer",
+        ItemKind.TOOL_CALL,
+        "without a summary",
+        "tool_summarizer_enabled",
+        "Summarize tool calls",
+        "Write a searchable line for each tool call.",
+        is_on_by_default=False,
+        skips_open=True,
+    ),
+    WorkerName.MAN_INDEXER: WorkerSpec(
+        "Manual pages",
+        "the manual-page indexer",
+        ItemKind.MANUAL_PAGE,
+        "not indexed",
+        "index_man_enabled",
+        "Index manual pages",
+        "Make the system's manual pages searchable. Turned off again at every start.",
+        is_on_by_default=False,
+        off_at_start=True,
+    ),
+}
+
+
 class WorkerState(StrEnum):
-    """stopped -> running <-> idle -> stopped; blocked while it waits for the user or the world."""
+    """stopped -> running <-> idle -> stopped; blocked while it waits for the user or a service."""
 
     STOPPED = "stopped"
     RUNNING = "running"
@@ -26,10 +128,10 @@ class WorkerState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
-    """What was used: requests' tokens and their price. `cost_usd` is None if any price is unknown.
+class UsageTotals:
+    """Tokens used by requests, and their price. `cost_usd` is None if any price is unknown.
 
-    `estimated_usd` is the part of it that interrupted requests may have cost at most.
+    `estimated_usd` is the part that interrupted requests may have cost at most.
     """
 
     tokens: int = 0
@@ -39,13 +141,13 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """A worker at one moment.
+    """A snapshot of a worker's progress.
 
     `done` and `total` count items over all history, `completed`, `failed` and `skipped` this
-    session; `waiting_retry` and `set_aside` are the items that failed and will be tried again, or
-    not before someone asks for it. `rate_per_minute` and `remaining_s` are None until enough items have passed.
-    `next_attempt_at` is UTC, for a retry or the next poll; `next_retry_at`, of the first item that
-    waits for its retry. Both are None where there is none.
+    session. `waiting_retry` items failed and will be retried; `abandoned` items failed too often and
+    are retried on request only. `rate_per_minute` and `remaining_s` are None until enough items are
+    done. `next_attempt_at` (UTC) is the next retry or poll, `next_retry_at` the first retry of an
+    item; None if there is none.
     """
 
     name: WorkerName
@@ -58,23 +160,23 @@ class WorkerStatus:
     failed: int = 0
     skipped: int = 0
     waiting_retry: int = 0
-    session: Ledger = Ledger()
-    all_time: Ledger = Ledger()
+    session: UsageTotals = UsageTotals()
+    all_time: UsageTotals = UsageTotals()
     rate_per_minute: float | None = None
     remaining_s: float | None = None
     last_error: str = ""
     blocked_by: str = ""
     next_attempt_at: datetime | None = None
-    set_aside: int = 0
+    abandoned: int = 0
     next_retry_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FailedItem:
-    """One item of a retry queue: failed `tries` times, tried again at `next_at` (UTC).
+    """One item of a retry queue: failed `tries` times, retried at `next_at` (UTC).
 
-    None is not before someone asks for it: it was set aside. `title` says where it is from, `detail` what it is there, "" where
-    that says it all; `error` quotes nobody.
+    `next_at` is None if it was set aside, for retries on request. `title` is its conversation or
+    page, `detail` what it is there ("" if that is clear). `error` quotes no conversation.
     """
 
     item_id: int

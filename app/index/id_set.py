@@ -1,4 +1,4 @@
-"""Sets of passage ids that whole columns of them are compared with: what a search may find."""
+"""Sets of passage ids, compared with whole columns of ids at once: filters of a search."""
 
 from collections.abc import Collection, Iterator
 
@@ -10,14 +10,14 @@ from app.domain.ids import PassageId
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_TABLE_LIMIT = 1 << 25  # passage ids further apart are looked up in order instead
+_TABLE_LIMIT = 1 << 25  # a wider range of ids is searched by bisection instead
 
 
 class IdSet(Collection[PassageId]):
-    """Passage ids, unchanging. Made of an array of 100,000 in 0.2 ms, of a set in 4 ms."""
+    """An immutable set of passage ids. Built from an array of 100,000 in 0.2 ms, from a set in 4 ms."""
 
     def __init__(self, ids: Collection[int] | Int64 = ()) -> None:
-        """Take ids in any order, even repeated."""
+        """Build the set of ids in any order, with or without repetition."""
         given = ids if isinstance(ids, np.ndarray) else np.fromiter(ids, np.int64, len(ids))
         self._ids: Int64 | None = None
         self._low, self._table = 0, np.zeros(1, np.bool_)
@@ -36,18 +36,18 @@ class IdSet(Collection[PassageId]):
         return np.flatnonzero(self._table) + self._low if self._ids is None else self._ids
 
     def holds(self, passages: Int64) -> Mask:
-        """Return for each of `passages`, (n,), whether it is one of them."""
+        """Return for each of `passages`, (n,), whether it is in the set."""
         if self._ids is not None:
             at = np.minimum(np.searchsorted(self._ids, passages), len(self._ids) - 1)
             found: Mask = self._ids[at] == passages
             return found
-        last = len(self._table) - 1  # stands for all that lie outside, and is False
+        last = len(self._table) - 1  # stands for all ids outside the table and is False
         at = passages - self._low
         at[(at < 0) | (at > last)] = last
         return self._table[at]
 
     def without(self, other: "IdSet") -> "IdSet":
-        """Return those that `other` has not."""
+        """Return the ids that are not in `other`."""
         own = self.array
         return IdSet(own[~other.holds(own)])
 

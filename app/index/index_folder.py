@@ -1,10 +1,10 @@
-"""The text index's folder: which files are in use, up to where they go, and whether they are whole.
+"""Files of the text index: the manifest, file checks, and segment files held open.
 
-    index/text/seal.json        what follows, written after each commit
-    index/text/words-1f3a.../   tantivy's own files; a fresh name whenever the index starts anew
+    index/text/seal.json        the manifest, written after each commit
+    index/text/words-1f3a.../   tantivy's files; a new name whenever the index starts over
 
-tantivy ends every segment file with a checksum but does not compare it when it opens one; reading
-all of them here takes 70 ms for 100,000 passages of 170 words and turns silent nonsense into a rebuild.
+tantivy ends every segment file with a checksum but does not verify it on opening. Verifying all files takes
+70 ms for 100,000 passages of 170 words and turns silent corruption into a rebuild.
 """
 
 import json
@@ -20,24 +20,23 @@ from pathlib import Path
 from app.domain.codec import dumps, loads
 from app.system.paths import fsync_folder
 
-_SEAL = "seal.json"
+_MANIFEST = "seal.json"
 _SEGMENT_SUFFIXES = ("fast", "fieldnorm", "idx", "pos", "store", "term")
 _FOOTER_MAGIC = (1337).to_bytes(4, "little")  # tantivy/src/directory/footer.rs
 _BLOCK_BYTES = 1 << 20
-_MOST_HELD = 256  # files; as a rule some 60 are there, and a process may open 1,024
+_MOST_HELD = 256  # files; usually some 60 exist, and a process may open 1,024
 
 
-class Unsealed(Exception):
-    """The folder holds no index that could be used; says why."""
+class InvalidIndex(Exception):
+    """The folder has no usable index; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
-    """What is known of the files beside them.
+class IndexManifest:
+    """The state of the files beside it.
 
-    `position` is the journal's up to which the index goes, None while it is being rebuilt.
-    `opstamp` is tantivy's own count of operations at that commit. `languages` counts the passages
-    put, by the language of their words in Latin script.
+    `position` is the journal position the index goes up to, None during a rebuild. `opstamp` is tantivy's
+    operation count at that commit. `languages` counts the passages by the language of their words.
     """
 
     format: str
@@ -48,75 +47,75 @@ class Seal:
     languages: tuple[tuple[str, int], ...] = ()
 
 
-class HeldFiles:
-    """The segments' files, kept open for as long as a commit may be read that maps them.
+class OpenSegments:
+    """Holds segment files open as long as a commit that maps them may be read.
 
-    tantivy deletes what it has merged while an older commit still maps it. The last to let go has
-    the blocks freed: 14 to 45 ms, 280 on a busy disk, in a destructor that keeps the interpreter's
-    lock all the while. Closing a file does the same without the lock. On Linux alone: Windows does
-    not delete what is open, macOS lets a program open 256 files. Used by one thread at a time.
+    tantivy deletes merged files while an older commit still maps them. Whoever closes them last frees the
+    blocks: 14 to 45 ms, 280 on a busy disk, in a destructor that holds the GIL. Closing a file descriptor last
+    does the same without the GIL. Linux only: Windows does not delete open files, macOS allows 256 open files.
+    For one thread at a time.
     """
 
     def __init__(self) -> None:
         self._open: dict[Path, int] = {}
-        self._gone: list[int] = []
+        self._deleted: list[int] = []
 
     def follow(self, folder: Path) -> None:
-        """Open what is new in `folder`, once no new reader begins with what is gone from it.
+        """Open new files in `folder`, and close those that were deleted before the previous call.
 
-        What had gone at the last call is closed: a search may have read it a moment longer.
+        A search may still have read the files deleted since.
         """
         if not sys.platform.startswith("linux"):
             return
-        self._close_gone()
+        self._close_deleted()
         present = {each for each in folder.iterdir() if each.suffix[1:] in _SEGMENT_SUFFIXES}
-        self._gone = [self._open.pop(each) for each in self._open.keys() - present]
+        self._deleted = [self._open.pop(each) for each in self._open.keys() - present]
         for each in islice(present - self._open.keys(), _MOST_HELD - len(self._open)):
             with suppress(OSError):  # merged and deleted meanwhile
                 self._open[each] = os.open(each, os.O_RDONLY)
 
-    def let_go(self) -> None:
-        """Close them all."""
-        self._gone += self._open.values()
+    def close(self) -> None:
+        """Close all files."""
+        self._deleted += self._open.values()
         self._open.clear()
-        self._close_gone()
+        self._close_deleted()
 
-    def _close_gone(self) -> None:
-        while self._gone:
-            os.close(self._gone.pop())
+    def _close_deleted(self) -> None:
+        while self._deleted:
+            os.close(self._deleted.pop())
 
 
-def read_seal(folder: Path) -> Seal | None:
-    """Return the folder's seal, None without one; raise Unsealed when it makes no sense."""
+def read_manifest(folder: Path) -> IndexManifest | None:
+    """Return the folder's manifest, None without one; raise InvalidIndex when it cannot be read."""
     try:
-        text = (folder / _SEAL).read_bytes().decode()
+        text = (folder / _MANIFEST).read_bytes().decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise Unsealed(str(error)) from error
+        raise InvalidIndex(str(error)) from error
     try:
-        return loads(Seal, text)
+        return loads(IndexManifest, text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise Unsealed(f"{_SEAL}: {error}") from error
+        raise InvalidIndex(f"{_MANIFEST}: {error}") from error
 
 
-def write_seal(folder: Path, seal: Seal) -> None:
-    """Replace the folder's seal, durably and whole or not at all."""
-    new = folder / f"{_SEAL}.new"
+def write_manifest(folder: Path, manifest: IndexManifest) -> None:
+    """Replace the folder's manifest durably and atomically."""
+    new = folder / f"{_MANIFEST}.new"
     with new.open("w", encoding="utf-8") as file:
-        file.write(dumps(seal))
+        file.write(dumps(manifest))
         file.flush()
         os.fsync(file.fileno())
-    new.replace(folder / _SEAL)
+    new.replace(folder / _MANIFEST)
     fsync_folder(folder)
 
 
-def clear(folder: Path) -> None:
-    """Make `folder` exist and be empty. The seal goes first, so that no half is taken for whole."""
+def clear_folder(folder: Path) -> None:
+    """Create `folder` empty. The manifest is deleted first, so that a partial index is never used."""
     if folder.exists() and not folder.is_dir():
         folder.unlink()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for each in (folder / _SEAL, *folder.iterdir()):
+    for each in (folder / _MANIFEST, *folder.iterdir()):
         if each.is_dir():
             shutil.rmtree(each)
         else:
@@ -125,7 +124,7 @@ def clear(folder: Path) -> None:
 
 
 def check_files(files: Path, opstamp: int) -> None:
-    """Raise Unsealed unless tantivy's files are all there, whole, and as new as `opstamp`."""
+    """Raise InvalidIndex unless tantivy's files are complete, intact and at least as new as `opstamp`."""
     try:
         meta = json.loads((files / "meta.json").read_bytes())
         segments = [each["segment_id"].replace("-", "") for each in meta["segments"]]
@@ -135,16 +134,16 @@ def check_files(files: Path, opstamp: int) -> None:
             if each.get("deletes")
         }
         if meta["opstamp"] < opstamp:
-            raise Unsealed("meta.json is older than the seal")
+            raise InvalidIndex("meta.json is older than the manifest")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unsealed(f"meta.json: {error}") from error
+        raise InvalidIndex(f"meta.json: {error}") from error
     wanted = {f"{segment}.{suffix}" for segment in segments for suffix in _SEGMENT_SUFFIXES}
     for name in sorted(wanted | deletions):
         _check_file(files / name)
 
 
 def _check_file(path: Path) -> None:
-    """Compare a file's checksum with its footer: body, JSON, its length (4), a magic number (4)."""
+    """Verify a file's checksum in its footer: body, JSON, its length (4 bytes), a magic number (4)."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -152,7 +151,7 @@ def _check_file(path: Path) -> None:
             tail = file.read()
             length = int.from_bytes(tail[:4], "little")
             if tail[4:] != _FOOTER_MAGIC or length > size - 8:
-                raise Unsealed(f"{path.name} has no footer")
+                raise InvalidIndex(f"{path.name} has no footer")
             body_bytes = size - 8 - length
             file.seek(body_bytes)
             expected = json.loads(file.read(length))["crc"]
@@ -162,6 +161,6 @@ def _check_file(path: Path) -> None:
                 found = zlib.crc32(block, found)
                 left -= len(block)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Unsealed(f"{path.name}: {error}") from error
+        raise InvalidIndex(f"{path.name}: {error}") from error
     if found != expected:
-        raise Unsealed(f"{path.name} does not match its checksum")
+        raise InvalidIndex(f"{path.name} does not match its checksum")

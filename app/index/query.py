@@ -1,10 +1,9 @@
-"""The search box's language: words, "phrases", -exclusions and filters, read into a `SearchQuery`.
+"""The search language: words, "phrases", -exclusions and filters, parsed into a `SearchQuery`.
 
     flask login "exact phrase" -draft -"not this" title:"my trip" tag:work model:gpt
     after:2024-05 before:2025 is:archived is:pinned
 
-Words rank, whatever their order; a word that only looks like a filter (`12:30`, `std::vector`) is a
-word. What the query finds is others' business (`text_index`, and storage for the filters).
+Words rank in any order. A word that only looks like a filter (`12:30`, `std::vector`) is a word.
 """
 
 import re
@@ -13,7 +12,7 @@ from datetime import UTC, datetime, tzinfo
 from app.domain.errors import InvalidInput
 from app.domain.passages import SearchQuery
 from app.domain.text import clean
-from app.index.analyser import is_word_alone, surface_of
+from app.language.analyzer import is_one_character_word, surface_words_of
 
 MIN_CHARS = 2
 MAX_CHARS = 500
@@ -38,11 +37,10 @@ _DATE = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", re.ASCII)
 
 
 def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = None) -> SearchQuery:
-    """Return what `text` asks for; dates are days in `zone` (None: the system's own).
+    """Parse `text`; dates are days in `zone` (None: the system's).
 
-    A quote left open runs to the end. Raises InvalidInput, with what, why and what next, for a
-    length outside 2 to 500 characters, a limit outside 1 to 50, a filter without a value or with a
-    wrong one, and a query that names nothing at all.
+    An open quote runs to the end. Raises InvalidInput for a length outside 2 to 500 characters, a limit
+    outside 1 to 50, a filter without a value or with a wrong one, and a query without any word.
     """
     asked = _checked(text, limit)
     words: list[str] = []
@@ -54,70 +52,15 @@ def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = Non
         value = " ".join((quoted if bare is None else bare or "").split()) if quoted or bare else ""
         if key:
             filters[key.lower()].append(_filter_value(key.lower(), value, minus is not None))
-        elif minus and surface_of(value):
+        elif minus and surface_words_of(value):
             excluded.append(value)
         elif value and not minus:
             words.append(value)
-            if quoted and surface_of(value):
+            if quoted and surface_words_of(value):
                 phrases.append(value)
-    return _assembled(asked, limit, words, phrases, excluded, filters, zone)
-
-
-def sentence_query(text: str, limit: int = DEFAULT_LIMIT) -> SearchQuery:
-    """Return a query for the words of `text` alone, however they look; raises like `parse_query`.
-
-    For questions that nobody typed into a search box, such as a model's.
-    """
-    asked = _checked(text, limit)
-    if not surface_of(asked):
-        raise _names_nothing(asked)
-    return SearchQuery(words=" ".join(asked.split()), limit=limit)
-
-
-def _checked(text: str, limit: int) -> str:
-    if not 1 <= limit <= MAX_LIMIT:
-        raise InvalidInput(
-            f"{limit} results cannot be asked for", f"The limit is a number from 1 to {MAX_LIMIT}."
-        )
-    asked = text.strip()
-    asked = clean(asked) if len(asked) <= MAX_CHARS else asked
-    if len(asked) > MAX_CHARS:
-        raise InvalidInput(
-            f"The query is {len(asked):,} characters long",
-            f"Search takes {MIN_CHARS} to {MAX_CHARS} characters: keep the words that matter.",
-        )
-    if len(asked) < MIN_CHARS and not (asked and is_word_alone(asked)):
-        raise InvalidInput(
-            f"The query '{asked}' is too short",
-            f"Type {MIN_CHARS} to {MAX_CHARS} characters.",
-        )
-    return asked
-
-
-def _filter_value(key: str, value: str, negated: bool) -> str:
-    if negated:
-        raise InvalidInput(
-            f"'-{key}:' cannot be excluded", "A minus takes out words and phrases, not filters."
-        )
-    if not value:
-        raise InvalidInput(f"'{key}:' has no value", f"Write {_EXAMPLES[key]}, without a space.")
-    if key == "is" and value.lower() not in ("archived", "pinned"):
-        raise InvalidInput(f"Search knows no 'is:{value}'", f"Write {_EXAMPLES[key]}.")
-    return value
-
-
-def _assembled(
-    asked: str,
-    limit: int,
-    words: list[str],
-    phrases: list[str],
-    excluded: list[str],
-    filters: dict[str, list[str]],
-    zone: tzinfo | None,
-) -> SearchQuery:
     states = {state.lower() for state in filters["is"]}
     query = SearchQuery(
-        words=" ".join(words) if surface_of(" ".join(words)) else "",
+        words=" ".join(words) if surface_words_of(" ".join(words)) else "",
         phrases=tuple(dict.fromkeys(phrases)),
         excluded=tuple(dict.fromkeys(excluded)),
         titles=tuple(filters["title"]),
@@ -134,6 +77,49 @@ def _assembled(
     return query
 
 
+def sentence_query(text: str, limit: int = DEFAULT_LIMIT) -> SearchQuery:
+    """Return a query for the words of `text` alone, whatever they look like; raises as `parse_query`.
+
+    For questions that are not typed into the search box, such as a model's.
+    """
+    asked = _checked(text, limit)
+    if not surface_words_of(asked):
+        raise _names_nothing(asked)
+    return SearchQuery(words=" ".join(asked.split()), limit=limit)
+
+
+def _checked(text: str, limit: int) -> str:
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput(
+            f"{limit} results cannot be requested", f"The limit is a number from 1 to {MAX_LIMIT}."
+        )
+    asked = text.strip()
+    asked = clean(asked) if len(asked) <= MAX_CHARS else asked
+    if len(asked) > MAX_CHARS:
+        raise InvalidInput(
+            f"The query is {len(asked):,} characters long",
+            f"Search takes {MIN_CHARS} to {MAX_CHARS} characters. Keep only the most important words.",
+        )
+    if len(asked) < MIN_CHARS and not (asked and is_one_character_word(asked)):
+        raise InvalidInput(
+            f"The query '{asked}' is too short",
+            f"Type {MIN_CHARS} to {MAX_CHARS} characters.",
+        )
+    return asked
+
+
+def _filter_value(key: str, value: str, negated: bool) -> str:
+    if negated:
+        raise InvalidInput(
+            f"'-{key}:' cannot be excluded", "A minus excludes words and phrases, not filters."
+        )
+    if not value:
+        raise InvalidInput(f"'{key}:' has no value", f"Write {_EXAMPLES[key]}, without a space.")
+    if key == "is" and value.lower() not in ("archived", "pinned"):
+        raise InvalidInput(f"Search has no filter 'is:{value}'", f"Write {_EXAMPLES[key]}.")
+    return value
+
+
 def _day(key: str, value: str, zone: tzinfo | None) -> datetime:
     """Return the first moment of a year, month or day, in UTC."""
     match = _DATE.fullmatch(value)
@@ -142,8 +128,8 @@ def _day(key: str, value: str, zone: tzinfo | None) -> datetime:
         local = datetime(year, month, day, tzinfo=zone)
         return local.astimezone(UTC)  # without a zone: the system's own at that time
     except (ValueError, OverflowError, OSError) as error:
-        raise InvalidInput(f"'{key}:{value}' names no date", f"Write {_EXAMPLES[key]}.") from error
+        raise InvalidInput(f"'{key}:{value}' is not a date", f"Write {_EXAMPLES[key]}.") from error
 
 
 def _names_nothing(asked: str) -> InvalidInput:
-    return InvalidInput(f"'{asked}' names no word to search for", "Type a word or two.")
+    return InvalidInput(f"'{asked}' has no word to search for", "Type a word or two.")

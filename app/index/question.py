@@ -1,12 +1,16 @@
-"""What a question asks for, besides its words: a time, somebody, and which of its words matter.
+"""Parsing of a question: what to search for, and whether it asks for a time, advice or an overview.
 
-The word lists here are English; in other languages only the words of a request are left out.
+Words that only phrase a request are removed: "search" and "tell me" occur in few messages, so they would
+weigh more than the subject of the question. A request is recognized by position and kind of words: courtesies,
+a modal with a pronoun, and a verb of searching or telling before a function word of any language, as "search"
+in "search for the sourdough" but not in "search engines compared". Verbs of saying are removed after a request.
+The patterns for time, advice and answer format are English; other languages lose request words only.
 """
 
 import re
 from dataclasses import dataclass
 
-from app.index.requests import without_request
+from app.index.small_talk import ALL_STOP_WORDS, COURTESIES, word_set
 
 _TIME = re.compile(
     r"\b(?:when|how long|how recently|how often|what (?:date|day|time|month|year|season)"
@@ -26,13 +30,13 @@ _LOOKING_BACK = re.compile(
 _NAME = re.compile(r"\b[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
-_HOW_TO_ANSWER = re.compile(
+_ANSWER_FORMAT = re.compile(
     r"^\W*(?:please\s+)?(?:answer|respond|reply|keep it|be (?:brief|concise|specific)|list (?:only|just)"
     r"|use (?:bullet|short)|in (?:one|two|a few) (?:word|sentence)|only (?:use|give|mention)"
     r"|limit (?:your|the)|give (?:a|me a) (?:short|brief)|explain your|mention only)\b",
     re.IGNORECASE,
 )
-_ABOUT_TALK = re.compile(
+_CONVERSATION_WORDS = re.compile(
     r"\b(?:can|could|would) you\b|\bplease\b|\b(?:tell|remind|give|show|help) me\b"
     r"|\b(?:our|my|your|the|previous|earlier|past|prior) (?:conversation|chat|discussion|message)s?\b"
     r"|\b(?:across|in|throughout) (?:all )?(?:our|my) (?:session|request|question)s\b"
@@ -50,38 +54,166 @@ _ABOUT_TALK = re.compile(
     re.IGNORECASE,
 )
 
+# -- words of requests, by language
+
+_OPENINGS = COURTESIES | word_set("""
+    can could would will may might you i i'd i'm me us we want need like love to wish let let's just
+    kindly hey now so and also trying
+    kannst könntest könnten können würdest würden du sie ihr ich möchte will hätte gern mal doch
+    peux peux-tu pouvez pouvez-vous pourrais pourrais-tu pourriez pourriez-vous tu vous je veux
+    voudrais aimerais s'il te vous plaît plait svp
+    puedes podrías puede podría quiero quisiera me por favor
+    puoi potresti può vorrei voglio favore pode podes poderia quero queria gostaria de
+    kun kunt je u wil graag alsjeblieft alstublieft kan du snälla vill jag vil jeg gerne
+    możesz mógłbyś chcę chciałbym můžeš mohl bys chci lütfen bana misin mısın
+    можешь можете мог могли бы ты вы я хочу хотел
+""")
+_VERBS = word_set("""
+    search find look lookup locate know retrieve fetch recall remember remind tell show give list get bring
+    pull dig check describe explain summarize summarise recap repeat quote
+    such suche suchen sucht finde finden find zeig zeige zeigen sag sage sagen erzähl erzähle erzählen
+    erinnere erinnern nenne nenn gib schau guck hol hole beschreibe erkläre wiederhole wissen
+    cherche cherchez chercher trouve trouvez trouver montre montrez montrer dis dites dire parle
+    parlez rappelle rappelez rappeler donne donnez raconte racontez retrouve retrouvez savoir
+    cherche-moi trouve-moi montre-moi montrez-moi dis-moi dites-moi parle-moi parlez-moi rappelle-moi
+    rappelez-moi donne-moi donnez-moi raconte-moi retrouve-moi
+    busca buscar búscame encuentra encontrar muestra muéstrame mostrar di dime decir cuenta cuéntame
+    recuerda recuérdame recordar háblame habla saber dame
+    cerca cercami cercare trova trovami trovare mostra mostrami mostrare dimmi dire racconta
+    raccontami ricorda ricordami ricordare parlami sapere dammi
+    procura procure procurar encontre encontrar mostre mostra-me mostrar diga diga-me diz-me conte
+    conta-me lembre lembra lembra-me fale fala-me saber
+    zoek zoeken vind vinden toon laat vertel vertellen herinner weten geef
+    sök söka hitta visa berätta påminn veta finn vis fortell minn søk find søg fortæl mind
+    szukaj znajdź poszukaj pokaż powiedz opowiedz przypomnij hledej najdi najděte ukaž řekni pověz
+    připomeň
+    найди найдите найти ищи поищи покажи покажите расскажи расскажите скажи скажите напомни напомните
+    узнать знать
+""")
+_SAYING = word_set("""
+    said told mentioned wrote asked discussed talked spoke
+    gesagt sagte erzählt erzählte geschrieben schrieb erwähnt besprochen gefragt
+    dit raconté écrit mentionné demandé parlé dijo dije dicho contó conté escribió mencionó preguntó
+    detto disse scritto raccontato chiesto menzionato disse dito falou contou escreveu perguntou
+    zei gezegd verteld schreef geschreven sa sagt sade skrev berättade fortalte
+    powiedział powiedziała mówił mówiła pisał pisała řekl řekla napsal napsala
+    сказал сказала сказали говорил говорила писал писала рассказал рассказала
+""")
+_PARTICLES = word_set("""
+    up for about again out over back through into at on in of everything anything something all all's
+    nach mir mich uns bitte über von vom an noch mal einmal alles was's heraus raus
+    moi nous à au de du des sur me nos de del sobre acerca di del dello della su mi ci
+    op naar over mij ons om för efter mig oss om mi nam o dla mne mi мне нам о об про
+""")
+_ENDINGS = word_set("""
+    please pls thanks thank you for me again bitte danke mir raus heraus nochmal s'il te vous plaît
+    merci por favor gracias per favore grazie obrigado obrigada tack dzięki proszę prosím пожалуйста
+    спасибо lütfen bul göster anlat söyle hatırlat 찾아줘 찾아주세요 알려줘 알려주세요 보여줘 검색해줘
+    말해줘 बताओ बताइए दिखाओ खोजो
+""")
+_FOLLOWING = _PARTICLES | _ENDINGS
+_WEIGHTLESS = ALL_STOP_WORDS | _ENDINGS | COURTESIES
+_UNSPACED_REQUEST = re.compile(
+    r"(?:请|請|麻烦|麻煩)?(?:帮我|幫我|给我|給我)?(?:搜索|搜尋|搜一下|查找|查一下|找一下|找找|找|"
+    r"告诉我|告訴我|提醒我|说说|說說|给我看)(?:关于|關於|有关|有關|一下)?"
+)
+_UNSPACED_ENDING = re.compile(
+    r"(?:について|に関して|のこと)?を?(?:教えて|探して|検索して|見せて|思い出させて|調べて)"
+    r"(?:ください|下さい|くれる|くれ|ほしい|ね|よ)*$"
+)
+_WORD = re.compile(r"[^\s,.;:!?¿¡…\"“”„«»()]+")
+_ELIDED = re.compile(r"^(?:qu|[cdjlmnst])'(?=\w)")
+_MARKS = " \t\r\n,.;:!¿¡…-–—"
+
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A query read as a question.
+class ParsedQuestion:
+    """A query parsed as a question.
 
-    `asked` is what is to be found, without sentences that only say how to answer, without the words of
-    a request and without those about the talk itself: what is embedded and searched. `names` are capitalised words, case folded.
+    `core` is the text to search for and to embed, without request words, sentences about the format of the
+    answer and words about the conversation itself. `names` are its capitalized words, case folded.
     """
 
-    asked: str
+    core: str
     wants_time: bool
     wants_advice: bool
     looks_back: bool
     names: frozenset[str]
 
 
-def read_question(text: str) -> Question:
-    """Return what `text` asks for; `asked` is never empty unless `text` is blank."""
+def parse_question(text: str) -> ParsedQuestion:
+    """Parse `text`; `core` is empty only when `text` is blank."""
     sentences = [each[0] for each in _SENTENCE.finditer(text)]
-    kept = [each for each in sentences if not _HOW_TO_ANSWER.match(each)] or sentences
-    whole = without_request("".join(kept).strip())
-    bare = " ".join(_ABOUT_TALK.sub(" ", whole).split())
-    asked = bare if len(bare.split()) > 1 else whole or text.strip()
+    kept = [each for each in sentences if not _ANSWER_FORMAT.match(each)] or sentences
+    whole = strip_request("".join(kept).strip())
+    bare = " ".join(_CONVERSATION_WORDS.sub(" ", whole).split())
+    core = bare if len(bare.split()) > 1 else whole or text.strip()
     names = set()
     for match in _NAME.finditer(text):
         words = [_POSSESSIVE.sub("", word).casefold() for word in match[0].split()]
         names.update(words)
         names.add(" ".join(words))
-    return Question(
-        asked,
+    return ParsedQuestion(
+        core,
         wants_time=_TIME.search(text) is not None,
         wants_advice=_ADVICE.search(text) is not None,
         looks_back=_LOOKING_BACK.search(text) is not None,
         names=frozenset(names),
     )
+
+
+def strip_request(text: str) -> str:
+    """Return `text` without request words, or unchanged when nothing would be left."""
+    whole = text.strip()
+    bare = _without_opening(whole)
+    if bare != whole:
+        bare = _without_saying(bare)
+    if bare != whole or not whole.endswith("?"):
+        bare = " ".join(_without_ending(bare).split())
+    return bare if any(map(_has_weight, _WORD.findall(bare))) else text
+
+
+def _without_opening(text: str) -> str:
+    if unspaced := _UNSPACED_REQUEST.match(text):
+        return text[unspaced.end() :].strip(_MARKS)
+    words = list(_WORD.finditer(text))
+    names = [match[0].casefold().replace("’", "'") for match in words]
+    start = 0
+    while start < len(names) and names[start] in _OPENINGS:
+        start += 1
+    request, after = (*names[start:], "", "")[:2]
+    is_request = "-" in request or after in _FOLLOWING or after in ALL_STOP_WORDS
+    if request not in _VERBS or not after or not is_request:
+        return text
+    start += 1
+    while start < len(names) and names[start] in _FOLLOWING:
+        start += 1
+    return text[words[start].start() :] if start < len(words) else ""
+
+
+def _without_saying(text: str) -> str:
+    """Return `text` without verbs of saying, and without function words that lead to the first one."""
+    words = _WORD.findall(text)
+    kept = [word for word in words if word.casefold() not in _SAYING]
+    if len(kept) == len(words):
+        return text
+    first = next(at for at, word in enumerate(words) if word.casefold() in _SAYING)
+    start = 0 if any(map(_has_weight, words[:first])) else first
+    while start < len(kept) and kept[start].casefold() in _PARTICLES:
+        start += 1
+    return " ".join(kept[start:])
+
+
+def _without_ending(text: str) -> str:
+    if (unspaced := _UNSPACED_ENDING.search(text)) is not None:
+        text = text[: unspaced.start()]
+    words = list(_WORD.finditer(text))
+    end = len(words)
+    while end > 1 and words[end - 1][0].casefold() in _ENDINGS:
+        end -= 1
+    return text if end == len(words) else text[: words[end - 1].end()]
+
+
+def _has_weight(word: str) -> bool:
+    name = _ELIDED.sub("", word.casefold().replace("’", "'"))
+    return any(map(str.isalnum, name)) and name not in _WEIGHTLESS

@@ -1,8 +1,8 @@
-"""What the text index holds of a passage: a document for each part, and how its fields weigh.
+"""Text index schema: a document for each part of a passage, and the weights of its fields.
 
-`body` holds the terms of a message, `context` those of its context (`traits.context_of`): the message
-with its neighbours where they are short. `tools` and `title` weigh less. The numbers beside them are
-what the ranking needs to know of a message: its traits and who stands around it.
+`body` holds the terms of a message, `context` those of its context (`message_traits.context_range`): the
+message with its neighbors where they are short. The numeric fields are what the ranking needs: the traits of
+the message and the parts around it.
 """
 
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from zlib import crc32
 
 import tantivy
 
-from app.domain.passages import Part, PassageText
-from app.index.analyser import Analysed, analyse, compounds_in
-from app.index.dates import date_terms
-from app.index.languages import language_of
-from app.index.traits import NEAR, Traits, context_of, traits_of
+from app.domain.passages import PassagePart, PassageText
+from app.index.message_traits import NEAR, Traits, context_range, message_traits
+from app.language.analyzer import AnalyzedText, analyze, compounds_in
+from app.language.date_terms import date_terms
+from app.language.languages import language_of
 
-FORMAT = 3  # raise it with every change of fields or analysis: older indexes are rebuilt
+FORMAT = 3  # increase it with every change of fields or analysis: older indexes are rebuilt
 
 BODY = "body"
 CONTEXT = "context"
@@ -27,18 +27,18 @@ COMPOUNDS = "compounds"
 PASSAGE = "passage"
 PART = "part"
 KIND = "kind"
-LEADS = "leads"  # 1 for the first part of each passage: counts them
+LEADS = "leads"  # 1 for the first part of each passage, to count passages
 TRAITS = "traits"
 SPEAKER = "speaker"
 BEFORE = tuple(f"before_{step}" for step in range(1, NEAR + 1))
 AFTER = tuple(f"after_{step}" for step in range(1, NEAR + 1))
 
-_LANGUAGE_CHARS = 80  # fewer may hold too few small words to tell
-_BREAK = " ¶ "  # no phrase reaches from one text into the other
+_LANGUAGE_CHARS = 80  # shorter texts may have too few stop words to identify the language
+_BREAK = " ¶ "  # prevents phrase matches across two texts
 
 
-def schema() -> tantivy.Schema:
-    """Return the index's fields; all text is analysed before it comes here."""
+def index_schema() -> tantivy.Schema:
+    """Return the fields; texts are analyzed before they are added."""
     builder = tantivy.SchemaBuilder()
     for field in (PASSAGE, PART):
         builder.add_integer_field(field, indexed=True, fast=True)
@@ -53,33 +53,33 @@ def schema() -> tantivy.Schema:
 
 
 def speaker_number(name: str) -> int:
-    """Return what stands for a speaker's name (case folded) in the index; 0 for none."""
+    """Return the number of a speaker's name (case folded) in the index; 0 for none."""
     return crc32(name.encode()) if name else 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A part's words, analysed."""
+    """A part with its analyzed words."""
 
-    part: Part
+    part: PassagePart
     language: str
-    said: Analysed
+    said: AnalyzedText
     traits: Traits
 
 
-class DocumentMaker:
-    """Makes documents of passages; each part is analysed once, also as another's neighbour."""
+class DocumentBuilder:
+    """Builds the documents of passages; each part is analyzed once, also as a neighbor."""
 
     def __init__(self) -> None:
         self._read: dict[int, _Read] = {}
 
     def documents(self, passage: PassageText) -> Iterator[tuple[tantivy.Document, str]]:
-        """Yield a document for each part and the language of its words; one at least."""
+        """Yield a document for each part (at least one) with the language of its words."""
         sequence = [*passage.before, *passage.parts, *passage.after]
         whole = language_of(" ".join(part.text[:400] for part in passage.parts))
         read = [self._analysed(part, whole) for part in sequence]
         dated = date_terms(passage.created_at)
-        title = analyse(passage.title, read[0].language if read else whole).terms
+        title = analyze(passage.title, read[0].language if read else whole).terms
         first = len(passage.before)
         for at in range(first, first + len(passage.parts)):
             made = _document(passage, read, at, dated)
@@ -87,7 +87,7 @@ class DocumentMaker:
             made.add_text(KIND, passage.kind.value)
             made.add_integer(LEADS, int(at == first))
             yield made, read[at].language
-        if not passage.parts:  # so that the passage counts as taken in
+        if not passage.parts:  # so that the passage is counted as indexed
             made = tantivy.Document()
             made.add_integer(PASSAGE, passage.id)
             made.add_text(KIND, passage.kind.value)
@@ -95,20 +95,20 @@ class DocumentMaker:
             made.add_text("title", title)
             yield made, whole
 
-    def _analysed(self, part: Part, whole: str) -> _Read:
+    def _analysed(self, part: PassagePart, whole: str) -> _Read:
         known = self._read.get(part.id)
         if known is None or (known.part is not part and known.part != part):
             short = len(part.text) <= _LANGUAGE_CHARS
             language = whole if short else language_of(part.text, whole)
-            said = analyse(part.text, language)
-            known = self._read[part.id] = _Read(part, language, said, traits_of(part))
+            said = analyze(part.text, language)
+            known = self._read[part.id] = _Read(part, language, said, message_traits(part))
         return known
 
 
 def _document(passage: PassageText, read: list[_Read], at: int, dated: str) -> tantivy.Document:
     own = read[at]
-    tools = analyse(f"{own.part.calls}\n{own.part.results}".strip(), own.language)
-    context = context_of([each.traits.words for each in read], at)
+    tools = analyze(f"{own.part.calls}\n{own.part.results}".strip(), own.language)
+    context = context_range([each.traits.words for each in read], at)
     made = tantivy.Document()
     made.add_integer(PASSAGE, passage.id)
     made.add_integer(PART, own.part.id)

@@ -1,11 +1,10 @@
-"""A block of quantised vectors: what is kept of each chunk, and how near it is to a question.
+"""Vector blocks: quantized vectors of chunks, and their cosines with a query.
 
-A row is its vector in 8-bit whole numbers, the longest component at 127, and 1 over the length of
-what came of it, so that a product is a true cosine. A question has 15 bits, in two halves that are
-multiplied in one pass: what is lost is the rows' rounding alone, .0004 (.0021 at worst) at 384
-dimensions. Beside them stand the signs of the components, a bit each: how many differ from the
-question's says at a sixth of the cost which rows are worth a look.
-Figures and what else was tried: packaging/decisions/0031-vector-index.md.
+A row stores its vector as 8-bit integers, the largest component at 127, and the inverse length of the
+rounded vector, so that a scaled product is a true cosine. A query has 15 bits in two halves, multiplied in
+one pass; the remaining error is the rounding of the rows, .0004 (.0021 at worst) at 384 dimensions. The signs
+of the components are stored as bits: the number that differ from the query's selects rows at a sixth of the
+cost. Figures and alternatives: packaging/decisions/0031-vector-index.md.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import numkong
 import numpy as np
 import numpy.typing as npt
 
-from app.domain.ids import PARTS_OF_A_PASSAGE
+from app.domain.ids import PARTS_PER_PASSAGE
 from app.index.id_set import IdSet, Int64, Mask
 
 Float = npt.NDArray[np.float32]
@@ -24,17 +23,17 @@ Bits = npt.NDArray[np.uint8]
 Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
 
-BLOCK_BYTES = 8 << 20  # of codes; pages that hold no row yet cost nothing
-_FINE = 128  # a question's fine half counts 1/128 of the coarse one
-_GATHERED_SHARE = 8  # fewer rows than 1 in 8: copying them together is faster than passing all
+BLOCK_BYTES = 8 << 20  # of codes; pages without rows take no memory
+_FINE = 128  # the fine half of a query counts 1/128 of the coarse one
+_GATHERED_SHARE = 8  # below 1 in 8 rows, copying the rows is faster than computing all
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Chunks on their way into blocks, and what is known of chunks in a block; all by row.
+    """Rows of chunks, inside or outside a block.
 
-    `codes` is (n, dim); `scales` turns a product of codes into a cosine; `parts` and `passages` are
-    ids; `spans` (n, 2) is the chunk's start and end in its part.
+    `codes` is (n, dim); `scales` turn a product of codes into a cosine; `parts` and `passages` are ids; `spans`
+    (n, 2) are the chunk's start and end in its part.
     """
 
     codes: Int8
@@ -47,7 +46,7 @@ class Rows:
         return len(self.parts)
 
     def at(self, chosen: "slice | Mask | Int64") -> "Rows":
-        """Return some of the rows: views for a slice, copies else."""
+        """Return some of the rows: views for a slice, otherwise copies."""
         return Rows(
             self.codes[chosen],
             self.scales[chosen],
@@ -58,29 +57,28 @@ class Rows:
 
 
 class _Signs:
-    """The signs of a block's codes, a bit each; filled in when first asked for, from any thread."""
+    """The signs of a block's codes as bits; computed on first use, from any thread."""
 
     def __init__(self, room: int, dimension: int) -> None:
         self._bits = np.empty((room, -(-dimension // 8)), np.uint8)
         self._filled = 0
 
     def of(self, codes: Int8) -> Bits:
-        """Return those of the block's first codes, (n, dim): (n, dim / 8)."""
+        """Return the signs of the block's first codes, (n, dim): (n, dim / 8)."""
         start, end = self._filled, len(codes)
         if start < end:
-            self._bits[start:end] = _signs_of(codes[start:])  # two threads write the same
+            self._bits[start:end] = _signs_of(codes[start:])  # two threads write the same values
             self._filled = end
         return self._bits[:end]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows, never changed once seen: growing and dropping give a new block.
+    """An immutable set of rows: adding and dropping return a new block.
 
-    Only the first `count` rows are there. A grown block shares its arrays with the one before, which
-    does not look beyond its own count; a block may therefore grow once, and one thread at a time.
-    `living` marks rows that were not dropped, `living_count` of them. All its passages' ids are
-    between `low` and `high`, and as long as it `ascends` in the order of its rows.
+    Only the first `count` rows are valid. A grown block shares its arrays with the previous one, which ignores
+    rows beyond its own count; so a block may grow only once, from one thread. `living` marks rows that are not
+    dropped, `living_count` of them. Passage ids are between `low` and `high`, and sorted if it `ascends`.
     """
 
     rows: Rows
@@ -99,12 +97,12 @@ class Block:
 
     @property
     def signs(self) -> Bits:
-        """The signs of each row, (count, dim / 8), dropped ones too. They take memory once asked for."""
+        """The signs of all rows, (count, dim / 8), also dropped ones. They take memory from first use on."""
         return self._signs.of(self.rows.codes[: self.count])
 
     @property
     def passages(self) -> Int64:
-        """The passage of each row, (count,), dropped ones too."""
+        """The passage of each row, (count,), also of dropped ones."""
         return self.rows.passages[: self.count]
 
     def grown(self, more: Rows) -> "Block":
@@ -126,17 +124,17 @@ class Block:
         )
 
     def dropped(self, dropped: Mask) -> "Block":
-        """Return the block without the rows that `dropped`, (count,), marks."""
+        """Return the block without the rows marked in `dropped`, (count,)."""
         living = self.living.copy()
         living[: self.count] &= ~dropped
         return replace(self, living=living, living_count=int(living[: self.count].sum()))
 
     def rows_living(self) -> Rows:
-        """Return a copy of what was not dropped."""
+        """Return a copy of the rows that are not dropped."""
         return self.rows.at(np.flatnonzero(self.living[: self.count]))
 
     def chosen(self, allowed: IdSet | None, excluded: IdSet | None) -> Int64 | None:
-        """Return the numbers of the rows that may answer, in order; None for all there are."""
+        """Return the numbers of the rows to search, in order; None for all."""
         if allowed is None and excluded is None and self.living_count == self.count:
             return None
         mask = self.living[: self.count]
@@ -147,7 +145,7 @@ class Block:
         return np.flatnonzero(mask)
 
     def rows_of(self, passages: Int64) -> Int64:
-        """Return the numbers of the rows of a few passages, which are in order, each once."""
+        """Return the numbers of the rows of a few passages, given sorted and unique."""
         start, end = np.searchsorted(passages, [self.low, self.high + 1])
         few = passages[start:end]
         if not len(few):
@@ -162,12 +160,12 @@ class Block:
         return self.answering(rows, None)
 
     def answering(self, rows: Int64, excluded: IdSet | None) -> Int64:
-        """Return those of some rows that were not dropped and are not `excluded`, in their order."""
+        """Return the rows that are neither dropped nor `excluded`, in the same order."""
         kept: Int64 = rows[self.living[rows]]
         return kept if excluded is None else kept[~excluded.holds(self.passages[kept])]
 
-    def cosines(self, question: "Question", chosen: Int64 | None) -> Float:
-        """Return the cosines with the rows `chosen` (None: all), in their order, -1 to 1."""
+    def cosines(self, question: "QuantizedQuery", chosen: Int64 | None) -> Float:
+        """Return the cosines with the rows `chosen` (None: all), in order, -1 to 1."""
         if chosen is None:
             return question.cosines(self.rows.codes[: self.count], self.rows.scales[: self.count])
         if len(chosen) * _GATHERED_SHARE < self.count:
@@ -176,7 +174,7 @@ class Block:
 
 
 def new_block(dimension: int) -> Block:
-    """Return an empty block with room for BLOCK_BYTES."""
+    """Return an empty block with room for BLOCK_BYTES of codes."""
     room = max(1, BLOCK_BYTES // dimension)
     rows = Rows(
         np.empty((room, dimension), np.int8),
@@ -188,23 +186,23 @@ def new_block(dimension: int) -> Block:
     return Block(rows, np.zeros(room, np.bool_), _Signs(room, dimension))
 
 
-def quantised(parts: Int64, spans: Int32, vectors: Float) -> Rows:
-    """Return the rows of chunks, in their order; the vectors must be finite and not zero."""
+def quantize(parts: Int64, spans: Int32, vectors: Float) -> Rows:
+    """Return the quantized rows of chunks, in order; the vectors must be finite and not zero."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     codes = np.rint(vectors * (127 / largest)).astype(np.int8)
     lengths = np.sqrt(np.einsum("ij,ij->i", codes, codes, dtype=np.float32))
-    return Rows(codes, 1 / lengths, parts, parts // PARTS_OF_A_PASSAGE, spans)
+    return Rows(codes, 1 / lengths, parts, parts // PARTS_PER_PASSAGE, spans)
 
 
 def _signs_of(codes: Int8) -> Bits:
     return np.packbits(codes > 0, axis=-1)
 
 
-class Question:
-    """A question's vector, ready to be compared with rows of the same dimension; unchanging."""
+class QuantizedQuery:
+    """A query vector, prepared for comparison with rows of the same dimension; immutable."""
 
     def __init__(self, vector: Float) -> None:
-        """Take a vector, (dim,), finite and not zero; its length does not matter."""
+        """Prepare a vector, (dim,), finite and not zero, of any length."""
         wide = vector.astype(np.float64)
         whole = np.rint(wide * (127 * _FINE / np.abs(wide).max()))
         coarse = np.rint(whole / _FINE)
@@ -215,20 +213,20 @@ class Question:
         self._signs = _signs_of(coarse.astype(np.int8))[None]
 
     def cosines(self, codes: Int8, scales: Float) -> Float:
-        """Return (n,), -1 to 1. Same codes give the very same number, wherever they stand."""
+        """Return the cosines, (n,), -1 to 1. Equal codes give equal cosines at any position."""
         products = np.asarray(numkong.dots_packed(codes, self._packed)).astype(np.float32)
         cosines: Float = (products[:, 0] * _FINE + products[:, 1]) * (scales * self._scale)
         return np.clip(cosines, -1, 1, out=cosines)
 
     def distances(self, signs: Bits) -> Int16:
-        """Return (n,): of how many components the sign is another one than the question's."""
+        """Return the number of components, (n,), whose sign differs from the query's."""
         found = numkong.cdist(self._signs, signs, metric="hamming", dtype="uint1")
         distances: Int16 = np.asarray(found)[0].astype(np.int16)
         return distances
 
 
-def spread(blocks: Sequence[Block], more: Rows, dimension: int) -> list[Block]:
-    """Return the blocks with rows added to the last one, and to new ones as it fills."""
+def append_rows(blocks: Sequence[Block], more: Rows, dimension: int) -> list[Block]:
+    """Return the blocks with rows added to the last one and, when it is full, to new ones."""
     grown = list(blocks)
     start = 0
     while start < len(more):

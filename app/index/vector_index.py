@@ -1,9 +1,7 @@
-"""The vector index: parts of passages by their meaning, all in memory.
+"""Vector index: exact search over the vectors of one space, in memory.
 
-Every vector is looked at; of many, most by the signs of their components alone.
-
-How a vector is kept and compared is `vector_block`'s business; here blocks become one index that
-many threads may ask while one changes it. It knows nothing of texts, models or the database.
+Blocks of quantized vectors (`vector_block`) form one index that many threads search while one changes it.
+In a large index the signs of the components select the rows whose cosines are computed.
 """
 
 import threading
@@ -15,25 +13,19 @@ from typing import TypeVar
 import numpy as np
 
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import PartId, PassageId, passage_of
+from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import VectorHit
 from app.index.id_set import IdSet, Int64, Mask
-from app.index.vector_block import (
-    Block,
-    Float,
-    Int16,
-    Int32,
-    Question,
-    quantised,
-    spread,
-)
+from app.index.vector_block import Block, Float, Int16, Int32, QuantizedQuery, append_rows, quantize
 
-_ROWS_PER_THREAD = 150_000  # about 7 ms of work; below that a second thread gains nothing
-_COARSE_FROM = 300_000  # rows: below that, signs first would save less than 5 ms
-_WORTH_A_LOOK = 0.04  # of the rows: by their signs, .997 of the nearest thousandth are among them
+_ROWS_PER_THREAD = 150_000  # about 7 ms of work; with less, a second thread gains nothing
+_COARSE_FROM = 300_000  # rows; below, selecting by signs would save less than 5 ms
+_SELECTED_SHARE = (
+    0.04  # of the rows; selected by signs, they contain .997 of the nearest thousandth
+)
 _MERGE_AT = 2048
-_SPARE = 8  # chunks of a part that are usually nearer than those of the next parts, amply
-_SMALLEST, _LARGEST = 1e-12, 1e12  # what a unit vector's largest component cannot be
+_SPARE = 8  # rows per part to keep, enough for the nearest parts
+_SMALLEST, _LARGEST = 1e-12, 1e12  # bounds of the largest component of a unit vector
 
 
 T = TypeVar("T")
@@ -41,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What a search sees from its start to its end."""
+    """The state that a search sees from start to end."""
 
     blocks: tuple[Block, ...] = ()
     passage_count: int = 0
@@ -52,16 +44,15 @@ class _Snapshot:
 
 
 class ExactVectorIndex:
-    """All vectors of one space; implements `VectorIndex`.
+    """All vectors of one space.
 
-    Searches may come from any thread and take no lock: each sees the index as it was at some moment
-    between two changes. Changes take turns. A search takes 2 ms for 100,000 chunks of 384 numbers
-    on one core, 16 ms for 1,000,000 on two; memory is 29 bytes a chunk and 8 bits a dimension, of many
-    chunks 9.
+    Searches are thread-safe and take no lock: each sees the state between two changes. Changes are serialized.
+    A search takes 2 ms for 100,000 chunks of 384 dimensions on one core, 16 ms for 1,000,000 on two; memory is
+    29 bytes a chunk and 8 bits a dimension, 9 in a large index.
     """
 
     def __init__(self, dimension: int, threads: int = 2) -> None:
-        """Begin empty; a large index is searched by up to so many threads at once."""
+        """Start empty; a large index is searched by up to `threads` threads."""
         self._dimension = dimension
         self._threads = threads
         self._changing = threading.Lock()
@@ -69,7 +60,7 @@ class ExactVectorIndex:
 
     @property
     def passage_count(self) -> int:
-        """How many passages it holds."""
+        """The number of passages."""
         return self._snapshot.passage_count
 
     @property
@@ -79,11 +70,11 @@ class ExactVectorIndex:
         return self._snapshot.row_count * (self._dimension + signs + 29)
 
     def put(self, part_ids: Int64, spans: Int32, vectors: Float) -> None:
-        """Add chunks; those of a passage that is held already replace what it held.
+        """Add chunks, replacing those of the same passages.
 
-        `part_ids` is (n,), all chunks of a passage in one call; `spans` (n, 2); `vectors` float32,
-        (n, dim). Visible at once, all or nothing. Raises IndexUnavailable for another dimension and
-        for vectors that are no numbers or nothing but zeros; then nothing is added.
+        `part_ids` is (n,), with all chunks of a passage in one call; `spans` (n, 2); `vectors` float32, (n, dim).
+        Visible at once, all or nothing. Raises IndexUnavailable for another dimension and for vectors that are
+        not finite or zero; then nothing is added.
         """
         vectors = np.asarray(vectors, np.float32)
         self._check(vectors, 2)
@@ -93,24 +84,24 @@ class ExactVectorIndex:
             )
         if not len(vectors):
             return
-        more = quantised(part_ids, spans, vectors)
+        more = quantize(part_ids, spans, vectors)
         passages = np.unique(more.passages)
         with self._changing:
-            blocks, gone = _without(self._snapshot.blocks, passages)
-            blocks = spread(blocks, more, self._dimension)
-            count = self._snapshot.passage_count - gone + len(passages)
+            blocks, removed = _without(self._snapshot.blocks, passages)
+            blocks = append_rows(blocks, more, self._dimension)
+            count = self._snapshot.passage_count - removed + len(passages)
             self._snapshot = _Snapshot(tuple(self._tidy(blocks)), count)
             if self._is_coarse(self._snapshot):
                 for block in self._snapshot.blocks:
-                    _ = block.signs  # made here rather than under a search
+                    _ = block.signs  # computed here rather than during a search
 
     def remove(self, passage_ids: Collection[PassageId]) -> None:
-        """Drop passages; unknown ids are ignored; visible at once."""
+        """Remove passages; unknown ids are ignored; visible at once."""
         passages = np.unique(np.fromiter(passage_ids, np.int64, len(passage_ids)))
         with self._changing:
-            blocks, gone = _without(self._snapshot.blocks, passages)
-            if gone:
-                count = self._snapshot.passage_count - gone
+            blocks, removed = _without(self._snapshot.blocks, passages)
+            if removed:
+                count = self._snapshot.passage_count - removed
                 self._snapshot = _Snapshot(tuple(self._tidy(blocks)), count)
 
     def search(
@@ -122,9 +113,8 @@ class ExactVectorIndex:
     ) -> Sequence[VectorHit]:
         """Return the parts nearest to `vector`, (dim,), by their best chunk, best first.
 
-        Of equally near ones the newer (the higher id) comes first. `allowed` restricts the passages
-        (None: all), `excluded` are left out; both are best `IdSet`s. Raises
-        IndexUnavailable for another dimension, and for a vector that points nowhere.
+        The newer (higher id) of equals comes first. `allowed` restricts the passages (None: all), `excluded`
+        removes some; `IdSet`s are fastest. Raises IndexUnavailable for another dimension or a zero vector.
         """
         question = self._question(vector)
         snapshot = self._snapshot
@@ -144,7 +134,7 @@ class ExactVectorIndex:
                 if near is None:
                     chosen = block.chosen(allowed_set, excluded_set)
                 else:
-                    chosen = block.answering(near.rows(number), excluded_set)
+                    chosen = block.answering(near(number), excluded_set)
                 if chosen is None or len(chosen):
                     best.take(block, chosen, block.cosines(question, chosen))
             return best.merged()
@@ -155,7 +145,7 @@ class ExactVectorIndex:
         return best.hits()
 
     def cosines(self, vector: Float, parts: Collection[PartId]) -> Mapping[PartId, float]:
-        """Return the cosine of each part's best chunk; parts that are not held are absent.
+        """Return the cosine of each part's best chunk; parts that are not indexed are absent.
 
         Raises as `search`.
         """
@@ -163,7 +153,7 @@ class ExactVectorIndex:
         if not parts:
             return {}
         wanted = frozenset(parts)
-        passages = np.unique(np.fromiter(map(passage_of, parts), np.int64, len(parts)))
+        passages = np.unique(np.fromiter(map(passage_id_of, parts), np.int64, len(parts)))
         best: dict[PartId, float] = {}
         for block in self._snapshot.blocks:
             chosen = block.rows_of(passages)
@@ -177,11 +167,11 @@ class ExactVectorIndex:
 
     @staticmethod
     def _is_coarse(snapshot: _Snapshot) -> bool:
-        """Whether a search through all looks at the signs first."""
+        """Whether a search over everything selects rows by signs first."""
         return snapshot.row_count > _COARSE_FROM
 
-    def _near(self, question: Question, snapshot: _Snapshot) -> "_Near":
-        """Find the rows that are worth a look."""
+    def _near(self, question: QuantizedQuery, snapshot: _Snapshot) -> Callable[[int], Int64]:
+        """Return the function that selects the rows of a block by their signs."""
         distances: dict[int, Int16] = {}
 
         def measured(numbers: range) -> Int64:
@@ -192,81 +182,71 @@ class ExactVectorIndex:
             return counts
 
         reached = np.sum(self._on_threads(snapshot, measured), axis=0).cumsum()
-        return _Near(distances, int(np.searchsorted(reached, reached[-1] * _WORTH_A_LOOK)))
+        most = int(np.searchsorted(reached, reached[-1] * _SELECTED_SHARE))
+        return lambda number: np.flatnonzero(distances[number] <= most)
 
     def _on_threads(self, snapshot: _Snapshot, work: Callable[[range], T]) -> list[T]:
-        """Return what `work` makes of the numbers of all blocks, shared among threads."""
+        """Return the results of `work` over the block numbers, split among threads."""
         threads = min(self._threads, 1 + snapshot.row_count // _ROWS_PER_THREAD)
         shares = [range(start, len(snapshot.blocks), threads) for start in range(threads)]
         if threads == 1:
             return [work(shares[0])]
-        # Made for the one search: starting a thread takes 0.1 ms, and none is left to be ended.
+        # Created per search: starting a thread takes 0.1 ms, and none has to be stopped later.
         with ThreadPoolExecutor(threads - 1, thread_name_prefix="vectors") as pool:
             others = [pool.submit(work, share) for share in shares[1:]]
             return [work(shares[0]), *(other.result() for other in others)]
 
     def _tidy(self, blocks: list[Block]) -> list[Block]:
-        """Move what lives in full blocks that are half empty to the end, so that they can go."""
+        """Move the rows of full blocks that are half empty to the end, and drop those blocks."""
         kept = [b for b in blocks if not b.is_full or b.living_count * 2 > b.count]
         for block in blocks:
             if block.is_full and 0 < block.living_count * 2 <= block.count:
-                kept = spread(kept, block.rows_living(), self._dimension)
+                kept = append_rows(kept, block.rows_living(), self._dimension)
         return kept
 
-    def _question(self, vector: Float) -> Question:
+    def _question(self, vector: Float) -> QuantizedQuery:
         self._check(vector, 1)
-        return Question(vector)
+        return QuantizedQuery(vector)
 
     def _check(self, vectors: Float, axes: int) -> None:
         if vectors.ndim != axes or vectors.shape[-1] != self._dimension:
             raise IndexUnavailable(
-                f"Vectors of shape {vectors.shape} do not belong among those of "
-                f"{self._dimension} numbers",
-                "Choose the embedder anew in the settings, so that its own vectors are used.",
+                f"Vectors of shape {vectors.shape} cannot be searched with those of "
+                f"{self._dimension} dimensions",
+                "Select the embedder again in the settings, so that its own vectors are used.",
             )
         if vectors.size and not _point_somewhere(vectors):
             raise IndexUnavailable(
-                "The embedder gave a vector that points nowhere",
+                "The embedder returned a zero or invalid vector",
                 "Choose another embedder in the settings.",
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Near:
-    """Rows by how many signs differ from the question's, by block; up to `most` is worth a look."""
-
-    distances: Mapping[int, Int16]
-    most: int
-
-    def rows(self, number: int) -> Int64:
-        return np.flatnonzero(self.distances[number] <= self.most)
-
-
 class _Best:
-    """The nearest rows so far, one for each part and so many parts."""
+    """Collects the nearest row of each part, at most `limit` parts."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._floor = np.float32(-2)  # what is not as near as this cannot matter any more
+        self._floor = np.float32(-2)  # lower cosines cannot be among the nearest any more
         self._found: list[_Found] = []
         self._count = 0
 
     def take(self, block: Block, chosen: Int64 | None, cosines: Float) -> None:
-        """Consider rows of a block, all or those `chosen`, with their cosines."""
+        """Add the rows of a block, all or those `chosen`, with their cosines."""
         near = np.flatnonzero(cosines >= self._floor)
         if len(near):
             at = near if chosen is None else chosen[near]
             self.add(_Found(cosines[near], block.rows.parts[at], block.rows.spans[at]))
 
     def add(self, found: "_Found") -> None:
-        """Consider rows."""
+        """Add rows."""
         self._found.append(found)
         self._count += len(found.parts)
         if self._count > max(_MERGE_AT, 4 * self._limit):
             self.merged()
 
     def merged(self) -> "_Found":
-        """Return the best, best first."""
+        """Return the best so far, best first."""
         best = _nearest(_joined(self._found), self._limit)
         self._found, self._count = [best], len(best.parts)
         if self._count == self._limit:
@@ -274,7 +254,7 @@ class _Best:
         return best
 
     def hits(self) -> list[VectorHit]:
-        """Return the best, best first."""
+        """Return the best as hits, best first."""
         best = self.merged()
         rows = zip(best.parts.tolist(), best.cosines.tolist(), best.spans.tolist(), strict=True)
         return [VectorHit(PartId(part), cosine, *span) for part, cosine, span in rows]
@@ -282,7 +262,7 @@ class _Best:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Rows that were found, each with its cosine: (n,), (n,), (n, 2)."""
+    """Rows with their cosines: (n,), (n,), (n, 2)."""
 
     cosines: Float
     parts: Int64
@@ -306,10 +286,10 @@ def _joined(found: Sequence[_Found]) -> _Found:
 
 
 def _nearest(found: _Found, limit: int) -> _Found:
-    """The nearest row of each of the `limit` nearest parts, nearest first, then newest."""
+    """Return the nearest row of each of the `limit` nearest parts, nearest first, then newest."""
     some = _SPARE * limit
     if len(found.parts) > some:
-        # Sorting all is slow: the nearest few will do if they are of enough parts.
+        # Sorting all is slow; the nearest few rows suffice if they belong to enough parts.
         floor = np.partition(found.cosines, -some)[-some]
         near = found.at(found.cosines >= floor)
         if len(np.unique(near.parts)) >= limit:
@@ -324,21 +304,21 @@ def _id_set(ids: Collection[PassageId]) -> IdSet:
 
 
 def _without(blocks: Sequence[Block], passages: Int64) -> tuple[list[Block], int]:
-    """The blocks without the rows of `passages`, which is sorted, and how many of them there were."""
+    """Return the blocks without the rows of `passages` (sorted), and the number of passages removed."""
     kept: list[Block] = []
-    gone: set[int] = set()
+    removed: set[int] = set()
     for block in blocks:
         start, end = np.searchsorted(passages, [block.low, block.high + 1])
         if start < end:
             dropped = np.isin(block.passages, passages[start:end]) & block.living[: block.count]
             if dropped.any():
-                gone.update(np.unique(block.passages[dropped]).tolist())
+                removed.update(np.unique(block.passages[dropped]).tolist())
                 block = block.dropped(dropped)  # noqa: PLW2901
         kept.append(block)
-    return kept, len(gone)
+    return kept, len(removed)
 
 
 def _point_somewhere(vectors: Float) -> bool:
-    """Whether all vectors are made of numbers, and not of zeros alone."""
+    """Whether all vectors are finite and not zero."""
     largest = np.abs(vectors).max(axis=-1)
     return bool(((largest > _SMALLEST) & (largest < _LARGEST)).all())

@@ -1,14 +1,10 @@
-"""Remembering: search over everything, the indexes kept in step, what goes into a prompt.
+"""Search and memory: search, recall, context plans, facts, summaries, core and archival memory.
 
-search       a question in, `results` ready to be shown; `explain` says why a turn is not among them
-meaning      questions into the space that answers; `embedders` makes what embeds them
-index_sync   the text index in step with the database; `vector_sync` the vectors in memory
-spaces       what each embedder has done, to look at and to delete; `coverage` the same of a turn
-recall       what of the past answers a question nobody told where to look: `finding` looks,
-             `found_turns` reads
-context_plan what goes into a prompt, part by part: `recall_choice` takes what fits, `recalled_text`
-             quotes it, `window` says which messages are sent whole; `citations` what was used of it
-core_memory  the text in every prompt; `memories` texts saved on purpose
-probes       questions kept, to be asked again after a change
-overview     what memory holds in all
+search            queries to results; `results` formats, `result_merging` merges kinds, `explain` and
+                  `probes` explain rankings
+vector_search     the answering embedder and vectors of questions; `embedders` and `spaces` select it
+recall            what answers a question; `recall_search` ranks, `recall_selection` selects for a prompt,
+                  `recalled_text` formats it, `context_plan` and `context_window` budget the prompt
+facts             user operations on facts; also `summaries`, `core_memory`; `fact_matching` compares facts
+coverage          whether turns are searchable; totals of memory
 """

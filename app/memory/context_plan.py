@@ -1,45 +1,47 @@
-"""What goes into a prompt, part by part, each within its budget. Pure: nothing is read or written.
+"""Context plan: the parts of a prompt, each within its token budget. Pure: nothing is read or written.
 
-The order of the parts is section 4 of the specification; what of the past is quoted is chosen by
-`recall_choice`, how it reads is `recalled_text`, which messages are sent whole is `window`. The
-parts become a request in `app.chat.preparing`.
+The order of the parts is that of section 4 of the specification. `recall_selection` chooses the recalled
+items, `recalled_text` formats them, `context_window` chooses the messages. `app.chat` makes the request.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from app.domain.chat import ToolSchema
 from app.domain.conversations import Message
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.domain.recalls import Piece, PlanPart, PlanPartKind, RecalledItem
-from app.domain.retrieved import Retrieved
-from app.memory import recalled_text
-from app.memory.recall_choice import (
-    BYTES_PER_TOKEN,
-    FETCH_TOOL,
-    AskedIn,
-    Choosing,
+from app.domain.recall import (
+    PlanPart,
+    PlanPartKind,
+    PromptPiece,
+    RecalledItem,
     RecallSettings,
-    Shelf,
-    introduction,
+    RetrievalResult,
+)
+from app.memory import recalled_text
+from app.memory.context_window import WindowLimits, message_tokens, window_start
+from app.memory.recall_selection import (
+    BYTES_PER_TOKEN,
+    Selection,
+    SelectionContext,
+    select_recalled,
     tokens_of,
 )
-from app.memory.recalled_text import cut_at_sentence, enclosed, noted, quoted
-from app.memory.window import WindowRoom, weight_tokens, window_start
+from app.memory.recalled_text import blockquote, cut_at_sentence, sanitize, wrap_in_tag
 
-# What is summarised stays out while the rest fits; a model that reads much more gets all of it.
+# Summarized messages are left out while the rest fits; a model with room for twice all gets all.
 _ALL_AGAIN_SHARE = 0.5
-_RECALL_SHARE = 0.5  # of what is left beside the question, where the model reads little
+_RECALL_SHARE = 0.5  # of what the question leaves, for a model with a small context
 _QUOTED = (PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.EARLIER)
-_NOTHING_HELD: frozenset[MessageId] = frozenset()
+_FETCH_TOOL = "fetch_conversation_details"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a model reads: `usable_tokens` with the reply's share taken off.
+class ModelLimits:
+    """The context of a model: `usable_tokens` without the share reserved for the reply.
 
-    `most_tokens` is beyond which the server would refuse; None where that is not known.
+    `most_tokens` is what the server accepts at most; None if unknown.
     """
 
     usable_tokens: int
@@ -47,16 +49,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Budgets:
-    """Settings of parts that are not recalled: tokens, and messages for the last."""
-
-    core_memory_max_tokens: int = 500
-    summary_max_tokens: int = 500
-    context_sliding_window: int = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Covered:
+class CoveringSummary:
     """A summary of the beginning of the segment; `until` is the last message it covers, if known."""
 
     text: str
@@ -64,20 +57,20 @@ class Covered:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """What is asked, and what there is to send with it.
+class PromptInput:
+    """The question and everything that may be sent with it.
 
-    `messages` are the segment's, oldest first; the one at `asked_at` is the question, what follows
-    it belongs to the same turn. `window_before` is the first message that the prompt before this
-    one held, None where that says nothing.
+    `messages` are the segment's, oldest first; the one at `question_index` is the question, and what
+    follows belongs to the same turn. `window_before` is the first message of the previous prompt's window,
+    None if that does not apply.
     """
 
     conversation_id: ConversationId
     messages: tuple[Message, ...]
-    asked_at: int
+    question_index: int
     system_prompt: str = ""
     core_memory: str = ""
-    summary: Covered | None = None
+    summary: CoveringSummary | None = None
     tools: tuple[ToolSchema, ...] = ()
     window_before: MessageId | None = None
     turn_numbers: Mapping[ExchangeId, int] = field(default_factory=dict)
@@ -85,10 +78,10 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class ContextPlan:
-    """A prompt: its parts in the order of the specification, absent where they are empty.
+    """A prompt: its parts in the order of the specification, without empty ones.
 
-    `messages` are sent as they are, the one at `asked_at` with `recalled` inside. `system` and
-    `recalled` are as they go out, in their marks. `items` is everything that was found.
+    `messages` are sent as they are, the one at `question_index` with `recalled` inside. `system` and
+    `recalled` are wrapped in their tags. `items` are all that was found.
     """
 
     parts: tuple[PlanPart, ...]
@@ -96,216 +89,172 @@ class ContextPlan:
     system: str
     recalled: str
     messages: tuple[Message, ...]
-    asked_at: int
+    question_index: int
 
     @property
     def tokens(self) -> int:
-        """About how many tokens all of it takes."""
+        """The estimated tokens of all parts."""
         return sum(part.tokens for part in self.parts)
 
 
 def plan_context(
-    history: History,
-    settings: RecallSettings,
-    budgets: Budgets,
-    found: Retrieved,
-    limits: Limits,
+    prompt: PromptInput, settings: RecallSettings, found: RetrievalResult, limits: ModelLimits
 ) -> ContextPlan:
-    """Return what is sent. The same arguments give the same plan.
+    """Return the plan. Equal arguments give equal plans.
 
-    What a part does not use of its budget goes to the window. The question is always sent, and the
-    last messages of the segment (`context_sliding_window`) while the model takes them at all.
+    The window gets what other parts leave of their budgets. The question is always sent, and the last
+    messages of the segment (`context_sliding_window`) while the model accepts them at all.
     """
-    fixed = _fixed_parts(history, budgets)
-    choose = _Choice(history, settings, found)
-    taken = sum(part.tokens for part in fixed)
-    weights = [weight_tokens(message) for message in history.messages]
-    room = max(0, limits.usable_tokens - taken - sum(weights[history.asked_at :]))
-    most = min(settings.rag_max_tokens, int(room * _RECALL_SHARE))
-    # What it takes at most; it is chosen again once the window is known, for what that holds.
-    related = choose(_NOTHING_HELD, most, 0).tokens
-    window = _Window(history, weights, budgets, limits, taken)
-    start, summary = window.start(related), None
-    if start > 0:
-        summary = _summary_part(history, budgets)
-        around = related + (0 if summary is None else summary.tokens)
-        earlier = min(settings.auto_rag_max_tokens, int(max(0, room - around) * _RECALL_SHARE))
-        start = window.start(around + earlier)
-        chosen = choose(_ids(history.messages[start:]), related, earlier)
-        if not chosen.earlier_tokens:
-            start = window.start(around)
-            chosen = choose(_ids(history.messages[start:]), related, 0)
-        summary = summary if start > 0 else None
-    else:
-        chosen = choose(_ids(history.messages), related, 0)
-    return _arranged(history, weights, (fixed, summary, chosen), start)
+    planner = _Planner(prompt, settings, found, limits)
+    room = max(
+        0,
+        limits.usable_tokens - planner.fixed_tokens - sum(planner.weights[prompt.question_index :]),
+    )
+    # The most it can take; selected again below, when the messages of the window are known.
+    related = planner.select(
+        len(prompt.messages), min(settings.rag_max_tokens, int(room * _RECALL_SHARE)), 0
+    ).tokens()
+    start, summary = planner.window_start(related), None
+    if start == 0:
+        return planner.plan(0, None, planner.select(0, related, 0))
+    summary = _summary_part(prompt, settings)
+    around = related + (0 if summary is None else summary.tokens)
+    earlier = min(settings.auto_rag_max_tokens, int(max(0, room - around) * _RECALL_SHARE))
+    start = planner.window_start(around + earlier)
+    selection = planner.select(start, related, earlier)
+    if not selection.tokens(PlanPartKind.EARLIER):
+        start = planner.window_start(around)
+        selection = planner.select(start, related, 0)
+    return planner.plan(start, summary if start > 0 else None, selection)
 
 
-def covered_start(messages: Sequence[Message], summary: Covered | None) -> int:
-    """Return the place after the last message that a summary covers; 0 where it covers none."""
-    until = None if summary is None else summary.until
-    return next((place + 1 for place, each in enumerate(messages) if each.id == until), 0)
-
-
-def sent_system(parts: Iterable[PlanPart]) -> str:
-    """Return the parts before the window as they go out, in their marks."""
+def system_text(parts: Iterable[PlanPart]) -> str:
+    """Return the parts before the window as they are sent, in their tags."""
     by_kind = {part.kind: part.text for part in parts}
     texts = (
         by_kind.get(PlanPartKind.SYSTEM_PROMPT, "").strip(),
-        enclosed(recalled_text.CORE_MEMORY, by_kind.get(PlanPartKind.CORE_MEMORY, "")),
-        enclosed(recalled_text.SUMMARY, by_kind.get(PlanPartKind.SUMMARY, "")),
+        wrap_in_tag(recalled_text.CORE_MEMORY, by_kind.get(PlanPartKind.CORE_MEMORY, "")),
+        wrap_in_tag(recalled_text.SUMMARY, by_kind.get(PlanPartKind.SUMMARY, "")),
     )
     return "\n\n".join(text for text in texts if text)
 
 
-def sent_recalled(parts: Iterable[PlanPart]) -> str:
-    """Return what is quoted inside the user's message as it goes out, in its marks."""
+def recalled_block(parts: Iterable[PlanPart]) -> str:
+    """Return what is quoted inside the user's message as it is sent, in its tag."""
     by_kind = {part.kind: part.text for part in parts}
-    return enclosed(recalled_text.RECALLED, "".join(by_kind.get(kind, "") for kind in _QUOTED))
+    return wrap_in_tag(recalled_text.RECALLED, "".join(by_kind.get(kind, "") for kind in _QUOTED))
 
 
 def tools_text(tools: Iterable[ToolSchema]) -> str:
-    """Return tools as a prompt keeps them: a line of JSON for each."""
+    """Return the tools as a stored prompt keeps them: a line of JSON each."""
     return "\n".join(
         json.dumps([tool.name, tool.description, tool.parameters_json], ensure_ascii=False)
         for tool in tools
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Parts 4 to 6 with all that was found."""
+class _Planner:
+    """One plan: the parts that do not change, and the choices that depend on where the window begins."""
 
-    parts: tuple[PlanPart, ...]
-    items: tuple[RecalledItem, ...]
+    def __init__(
+        self,
+        prompt: PromptInput,
+        settings: RecallSettings,
+        found: RetrievalResult,
+        limits: ModelLimits,
+    ) -> None:
+        self._prompt = prompt
+        self._settings = settings
+        self._found = found
+        self._limits = limits
+        self._fixed = _fixed_parts(prompt, settings)
+        self.fixed_tokens = sum(part.tokens for part in self._fixed)
+        self.weights = [message_tokens(message) for message in prompt.messages]
 
-    @property
-    def tokens(self) -> int:
-        return sum(part.tokens for part in self.parts)
-
-    @property
-    def earlier_tokens(self) -> int:
-        return sum(part.tokens for part in self.parts if part.kind is PlanPartKind.EARLIER)
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """Chooses what is quoted, as often as the window moves."""
-
-    history: History
-    settings: RecallSettings
-    found: Retrieved
-
-    def __call__(
-        self, held: frozenset[MessageId], related_tokens: int, earlier_tokens: int
-    ) -> _Chosen:
-        history = self.history
-        question = history.messages[history.asked_at].text
-        can_fetch = any(tool.name == FETCH_TOOL for tool in history.tools)
-        asked_in = AskedIn(
-            history.conversation_id, question, held, history.turn_numbers, can_fetch=can_fetch
+    def select(self, window_start: int, related_tokens: int, earlier_tokens: int) -> Selection:
+        """Select recalled items for a window that begins at an index."""
+        prompt = self._prompt
+        context = SelectionContext(
+            prompt.conversation_id,
+            prompt.messages[prompt.question_index].text,
+            frozenset(message.id for message in prompt.messages[window_start:]),
+            prompt.turn_numbers,
+            can_fetch=any(tool.name == _FETCH_TOOL for tool in prompt.tools),
         )
-        choosing = Choosing(self.settings, asked_in)
-        said_first = introduction(can_fetch=can_fetch)
-        shelf = Shelf(related_tokens, said_first)
-        choosing.related(self.found, shelf)
-        parts = shelf.parts(choosing.items)
-        shelf = Shelf(earlier_tokens, "" if parts else said_first)
-        choosing.earlier(self.found.earlier, shelf)
-        return _Chosen((*parts, *shelf.parts(choosing.items)), tuple(choosing.items))
+        return select_recalled(self._found, self._settings, context, related_tokens, earlier_tokens)
 
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Where the window begins, by what the parts around it take."""
-
-    history: History
-    weights: Sequence[int]
-    budgets: Budgets
-    limits: Limits
-    taken_tokens: int
-
-    def start(self, recalled_tokens: int) -> int:
-        history, limits = self.history, self.limits
-        around = self.taken_tokens + recalled_tokens
+    def window_start(self, recalled_tokens: int) -> int:
+        """Return the index at which the window begins beside so many recalled tokens."""
+        prompt, limits = self._prompt, self._limits
+        around = self.fixed_tokens + recalled_tokens
         budget = max(0, limits.usable_tokens - around)
         most = None if limits.most_tokens is None else max(0, limits.most_tokens - around)
-        places = {message.id: place for place, message in enumerate(history.messages)}
-        begins_at = max(
-            covered_start(history.messages, history.summary),
-            places.get(history.window_before, 0) if history.window_before is not None else 0,
+        begins_at = 0
+        if sum(self.weights) > budget * _ALL_AGAIN_SHARE:
+            ids = [message.id for message in prompt.messages]
+            before = prompt.window_before
+            until = None if prompt.summary is None else prompt.summary.until
+            covered = ids.index(until) + 1 if until in ids else 0
+            begins_at = max(covered, ids.index(before) if before in ids else 0)
+        room = WindowLimits(budget, self._settings.context_sliding_window, most, begins_at)
+        return window_start(prompt.messages, self.weights, prompt.question_index, room)
+
+    def plan(self, start: int, summary: PlanPart | None, selection: Selection) -> ContextPlan:
+        """Return the plan with its parts in order, for a window that begins at `start`."""
+        prompt, question = self._prompt, self._prompt.question_index
+        parts = [*self._fixed, *selection.parts, *([] if summary is None else [summary])]
+        for kind, begin, end in (
+            (PlanPartKind.WINDOW, start, question),
+            (PlanPartKind.QUESTION, question, len(self.weights)),
+        ):
+            if ids := tuple(message.id for message in prompt.messages[begin:end]):
+                is_cacheable = kind is PlanPartKind.WINDOW
+                tokens = sum(self.weights[begin:end])
+                parts.append(PlanPart(kind, tokens, is_cacheable, message_ids=ids))
+        parts.sort(key=lambda part: list(PlanPartKind).index(part.kind))
+        return ContextPlan(
+            parts=tuple(parts),
+            items=selection.items,
+            system=system_text(parts),
+            recalled=recalled_block(parts),
+            messages=prompt.messages[start:],
+            question_index=question - start,
         )
-        if sum(self.weights) <= budget * _ALL_AGAIN_SHARE:
-            begins_at = 0
-        room = WindowRoom(budget, self.budgets.context_sliding_window, most, begins_at)
-        return window_start(history.messages, self.weights, history.asked_at, room)
 
 
-def _fixed_parts(history: History, budgets: Budgets) -> list[PlanPart]:
-    """Return the parts that neither question nor window change."""
+def _fixed_parts(prompt: PromptInput, settings: RecallSettings) -> list[PlanPart]:
+    """Return the parts that depend neither on the question nor on the window."""
     parts = []
-    if history.system_prompt.strip():
-        text = noted(history.system_prompt)
-        parts.append(_part(PlanPartKind.SYSTEM_PROMPT, Piece(text)))
-    intro = Piece(recalled_text.CORE_MEMORY_INTRO)
-    if words := _within(noted(history.core_memory), intro, budgets.core_memory_max_tokens):
-        parts.append(_part(PlanPartKind.CORE_MEMORY, intro, Piece(words)))
-    if history.tools:
-        parts.append(_part(PlanPartKind.TOOLS, Piece(tools_text(history.tools))))
+    if prompt.system_prompt.strip():
+        text = sanitize(prompt.system_prompt)
+        parts.append(_part(PlanPartKind.SYSTEM_PROMPT, PromptPiece(text)))
+    intro = PromptPiece(recalled_text.CORE_MEMORY_INTRO)
+    if words := _within(sanitize(prompt.core_memory), intro, settings.core_memory_max_tokens):
+        parts.append(_part(PlanPartKind.CORE_MEMORY, intro, PromptPiece(words)))
+    if prompt.tools:
+        parts.append(_part(PlanPartKind.TOOLS, PromptPiece(tools_text(prompt.tools))))
     return parts
 
 
-def _summary_part(history: History, budgets: Budgets) -> PlanPart | None:
-    if history.summary is None:
+def _summary_part(prompt: PromptInput, settings: RecallSettings) -> PlanPart | None:
+    if prompt.summary is None:
         return None
-    intro = Piece(recalled_text.SUMMARY_INTRO)
-    words = _within(quoted(history.summary.text), intro, budgets.summary_max_tokens)
+    intro = PromptPiece(recalled_text.SUMMARY_INTRO)
+    words = _within(blockquote(prompt.summary.text), intro, settings.summary_max_tokens)
     if not words:
         return None
-    return _part(PlanPartKind.SUMMARY, intro, Piece(words, history.conversation_id))
+    return _part(PlanPartKind.SUMMARY, intro, PromptPiece(words, prompt.conversation_id))
 
 
-def _within(text: str, intro: Piece, most_tokens: int) -> str:
-    """Return what of a text a budget holds; "" where that is nothing."""
+def _within(text: str, intro: PromptPiece, most_tokens: int) -> str:
+    """Return what fits of a text; "" when nothing does."""
     if not text.strip():
         return ""
     room = most_tokens * BYTES_PER_TOKEN - len(intro.text.encode()) - recalled_text.MARK_BYTES
     return cut_at_sentence(text, room) if room > 0 else ""
 
 
-def _arranged(
-    history: History,
-    weights: Sequence[int],
-    around: tuple[Sequence[PlanPart], PlanPart | None, _Chosen],
-    start: int,
-) -> ContextPlan:
-    fixed, summary, chosen = around
-    parts = [*fixed, *chosen.parts, *([] if summary is None else [summary])]
-    asked_at = history.asked_at
-    for kind, begin, end in (
-        (PlanPartKind.WINDOW, start, asked_at),
-        (PlanPartKind.QUESTION, asked_at, len(weights)),
-    ):
-        if ids := tuple(message.id for message in history.messages[begin:end]):
-            is_stable = kind is PlanPartKind.WINDOW
-            parts.append(PlanPart(kind, sum(weights[begin:end]), is_stable, message_ids=ids))
-    order = list(PlanPartKind)
-    parts.sort(key=lambda part: order.index(part.kind))
-    return ContextPlan(
-        parts=tuple(parts),
-        items=chosen.items,
-        system=sent_system(parts),
-        recalled=sent_recalled(parts),
-        messages=history.messages[start:],
-        asked_at=asked_at - start,
-    )
-
-
-def _part(kind: PlanPartKind, *pieces: Piece) -> PlanPart:
+def _part(kind: PlanPartKind, *pieces: PromptPiece) -> PlanPart:
     size = sum(len(piece.text.encode()) for piece in pieces)
     marks = 0 if kind in (PlanPartKind.SYSTEM_PROMPT, PlanPartKind.TOOLS) else 1
     return PlanPart(kind, tokens_of(size + marks * recalled_text.MARK_BYTES), True, pieces)
-
-
-def _ids(messages: Iterable[Message]) -> frozenset[MessageId]:
-    return frozenset(message.id for message in messages)

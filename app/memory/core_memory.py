@@ -1,33 +1,32 @@
-"""Core memory: the short text that goes into every prompt, written by the user or by a tool.
-
-Every wording is kept; where is `app.storage.core_memory`.
-"""
+"""Core memory and archival memory: the text in every prompt, and texts saved on purpose to be found."""
 
 import threading
 from datetime import datetime
 
-from app.domain.changes import CoreMemoryPut
+from app.domain.changes import ChangeSet, CoreMemoryPut, MemoryForgotten, MemoryPut, PassagesPut
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.events import Changed
-from app.domain.facts import BY_USER
+from app.domain.facts import BY_USER, Memory
+from app.domain.ids import ConversationId, ExchangeId, new_uid
+from app.domain.passages import Passage, PassageKind
 from app.domain.text import clean
-from app.domain.turn_text import estimate_tokens
-from app.storage.core_memory import CoreMemory, CoreMemoryText
-from app.storage.settings import Settings
-from app.storage.store import Store
-from app.storage.times import now
+from app.domain.turn_text import content_hash, estimate_tokens
+from app.storage.deletion.forget import finish_forgetting, remains_of_files
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.memories import ArchivalMemories, CoreMemory, CoreMemoryText, KnownMemory
+from app.storage.tables.settings import Settings
 
 _LIMIT = "core_memory_max_tokens"
 
 
 class CoreMemoryService:
-    """Writes core memory within its limit. Thread-safe.
+    """Writes core memory within its limit and keeps every version. Thread-safe.
 
-    Who writes is "user" or PROVIDER:MODEL. Every change returns the text as it is now, blocks, and
-    raises InvalidInput for what cannot be done, StorageError.
+    Authors are "user" or PROVIDER:MODEL. Changes return the new text, block, and raise InvalidInput and
+    StorageError.
 
     Attributes:
-        last_known: What it said when it was last looked at; never blocks.
+        last_known: The text when it was last read; never blocks.
     """
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -39,8 +38,13 @@ class CoreMemoryService:
         self.last_known = self._reads.now().text
         store.subscribe(self._on_changed)
 
+    @property
+    def max_tokens(self) -> int:
+        """The limit in force."""
+        return self._settings.number(_LIMIT)
+
     def text(self) -> str:
-        """Return what it says now, "" when it is empty. Blocks only when it has changed."""
+        """Return the current text, "" when empty. Blocks only after a change."""
         with self._lock:
             if self._is_stale:
                 self._is_stale = False
@@ -48,31 +52,31 @@ class CoreMemoryService:
             return self.last_known
 
     def versions(self) -> tuple[CoreMemoryText, ...]:
-        """Return every wording, newest first."""
+        """Return all versions, newest first."""
         return self._reads.versions()
 
     def restore(self, made_at: datetime) -> str:
-        """Let it say what an earlier version said; raises NotFound."""
+        """Restore the text of an earlier version; raises NotFound."""
         for version in self._reads.versions():
             if version.made_at == made_at:
                 return self.set(version.text)
-        raise NotFound("There is no such version of core memory any more")
+        raise NotFound("This version of core memory no longer exists")
 
     def set(self, text: str, author: str = BY_USER) -> str:
-        """Let it say something else; "" empties it."""
+        """Replace the whole text; "" empties it."""
         with self._lock:
             return self._write(clean(text).strip(), author)
 
     def append(self, text: str, author: str = BY_USER) -> str:
-        """Add a line."""
+        """Append a line."""
         added = clean(text).strip()
         if not added:
-            raise InvalidInput("There is nothing to add to core memory", "Give it some words.")
+            raise InvalidInput("No text was given to add to core memory", "Enter some text.")
         with self._lock:
             return self._write(f"{self.text()}\n{added}".strip(), author)
 
     def replace(self, old: str, new: str, author: str = BY_USER) -> str:
-        """Put `new` in the place of `old`, which must stand there once."""
+        """Replace `old`, which must occur exactly once, by `new`."""
         old = clean(old).strip()
         with self._lock:
             before = self.text()
@@ -80,8 +84,8 @@ class CoreMemoryService:
             if times != 1:
                 found = "more than once" if times else "nowhere"
                 raise InvalidInput(
-                    f"'{old}' stands {found} in core memory",
-                    "Quote exactly what is to be replaced, with enough words to be clear.",
+                    f"'{old}' occurs {found} in core memory",
+                    "Quote the text to replace exactly, long enough to be unique.",
                 )
             return self._write(before.replace(old, clean(new).strip()).strip(), author)
 
@@ -91,12 +95,72 @@ class CoreMemoryService:
         if tokens > most and len(text) >= len(before):
             raise InvalidInput(
                 f"Core memory would be {tokens:,} tokens long, {_LIMIT} allows {most:,}",
-                "Say it in fewer words, or replace what matters less.",
+                "Shorten the text, or replace less important text.",
             )
         if text != before:
             self._store.save(CoreMemoryPut(text, author, now()))
         return self.text()
 
-    def _on_changed(self, changed: Changed) -> None:
-        if changed.learned:
+    def _on_changed(self, changed: ChangeSet) -> None:
+        if changed.memory:
             self._is_stale = True
+
+
+LIMIT_CHARS = 4_000
+
+
+class ArchivalMemoryService:
+    """Saves and forgets texts. Thread-safe; blocks; raises StorageError."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._memories = ArchivalMemories(store)
+
+    def listed(self) -> tuple[Memory, ...]:
+        """Return all saved texts, newest first."""
+        return self._memories.listed()
+
+    def known(self) -> tuple[KnownMemory, ...]:
+        """Return all saved texts with their conversations, newest first."""
+        return self._memories.known()
+
+    def save(
+        self,
+        text: str,
+        conversation_id: ConversationId | None = None,
+        exchange_id: ExchangeId | None = None,
+    ) -> Memory:
+        """Save a text of a conversation; forgetting the conversation removes it.
+
+        A text that is saved already is returned as it is. Raises InvalidInput when empty or too long.
+        """
+        words = clean(text).strip()
+        if not words:
+            raise InvalidInput("There is no text to save", "Enter some text.")
+        if len(words) > LIMIT_CHARS:
+            raise InvalidInput(
+                f"A memory of {len(words):,} characters is too long",
+                f"Save at most {LIMIT_CHARS:,} characters at once.",
+            )
+        for known in self._memories.listed():
+            if known.text == words:
+                return known
+        memory = Memory(
+            self._store.ids.passage(), new_uid(), words, now(), conversation_id, exchange_id
+        )
+        passage = Passage(
+            memory.id, PassageKind.MEMORY, memory.id, conversation_id, exchange_id,
+            content_hash(words), memory.saved_at, estimate_tokens(words),
+        )  # fmt: skip
+        self._store.save(MemoryPut(memory), PassagesPut((passage,)))
+        return memory
+
+    def forget(self, memory_id: int) -> tuple[str, ...]:
+        """Erase a text, also from stored prompts and backups; return descriptions of what remains.
+
+        Raises NotFound, StorageError; after the latter it is hidden at once, and maintenance completes the rest.
+        """
+        memory = self._memories.get(memory_id)
+        self._store.save(MemoryForgotten(memory.id), PassagesPut((), (memory.id,)))
+        finish_forgetting(self._store)
+        return remains_of_files(self._store)

@@ -1,4 +1,4 @@
-"""Whether a turn is found by its words and by its meaning, and if not, why not: in plain words."""
+"""Search coverage of turns: whether a turn is found by its words and by its meaning, and why not."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from app.domain.conversations import ExchangeStatus
 from app.domain.ids import ExchangeId
 from app.domain.passages import Space
-from app.domain.ports import TextIndex
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
-from app.storage.coverage import CoveredTurn, covered_turns
-from app.storage.settings import Settings
-from app.storage.store import Store
+from app.index.text_index import TantivyTextIndex
+from app.storage.engine.store import Store
+from app.storage.tables.recall_reads import CoveredTurn, covered_turns
+from app.storage.tables.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Searchable:
-    """How a turn is found: by its `words`, by its `meaning`; `why` not, "" when by both."""
+class TurnSearchStatus:
+    """Whether a turn is found by its `words` and by its `meaning`; `why` not, "" when by both."""
 
     words: bool
     meaning: bool
@@ -23,27 +23,27 @@ class Searchable:
 
     @property
     def sentence(self) -> str:
-        """All of it, for the screen."""
+        """The description for the screen."""
         found = {
             (True, True): "Found by its words and by its meaning.",
-            (True, False): "Found by its words, not yet by its meaning.",
-            (False, True): "Found by its meaning, not yet by its words.",
+            (True, False): "Found by its words, but not by its meaning.",
+            (False, True): "Found by its meaning, but not by its words.",
             (False, False): "Not found by search.",
         }[self.words, self.meaning]
         return f"{found} {self.why}".rstrip()
 
 
-class Coverage:
-    """Says of turns how they are found. Blocking.
+class TurnCoverage:
+    """Reports how turns are found. Blocking.
 
-    `answering` gives the space that answers; `statuses` those of the workers.
+    `answering` returns the space that answers, `statuses` those of the workers.
     """
 
     def __init__(
         self,
         store: Store,
         settings: Settings,
-        index: TextIndex,
+        index: TantivyTextIndex,
         answering: Callable[[], Space | None],
         statuses: Callable[[], Collection[WorkerStatus]],
     ) -> None:
@@ -53,63 +53,69 @@ class Coverage:
         self._answering = answering
         self._statuses = statuses
 
-    def of_turns(self, exchange_ids: Collection[ExchangeId]) -> Mapping[ExchangeId, Searchable]:
-        """Return by exchange how it is found; those that do not exist are absent."""
+    def of_turns(
+        self, exchange_ids: Collection[ExchangeId]
+    ) -> Mapping[ExchangeId, TurnSearchStatus]:
+        """Return the status of each turn; turns that do not exist are absent."""
         space = self._answering()
         turns = covered_turns(self._store, exchange_ids, space.name if space else None)
         return {turn.exchange_id: self._searchable(turn, space) for turn in turns}
 
-    def _searchable(self, turn: CoveredTurn, space: Space | None) -> Searchable:
+    def _searchable(self, turn: CoveredTurn, space: Space | None) -> TurnSearchStatus:
         if (never := _never(turn)) or turn.passage_id is None:
-            return Searchable(words=False, meaning=False, why=never)
+            return TurnSearchStatus(words=False, meaning=False, why=never)
         in_index = turn.position <= self._index.position and self._index.needs_rebuild is None
         if turn.has_vectors:
-            why = "" if in_index else "The text index is still catching up."
-            return Searchable(in_index, meaning=True, why=why)
-        return Searchable(in_index, meaning=False, why=self._why_no_vectors(turn, space))
-
-    def _why_no_vectors(self, turn: CoveredTurn, space: Space | None) -> str:
-        least = self._settings.number("min_message_tokens")
-        if not turn.tokens:
-            return f"The turn is incomplete: {_STATUS_WORDS[turn.status]}."
-        if turn.tokens < least:
-            return f"It is short: about {turn.tokens} tokens, and shorter ones than {least} are not embedded."
-        if turn.is_empty:
-            return "There are no words in it to embed."
-        if turn.error and turn.next_at is None:
-            tried = "once" if turn.tries == 1 else f"{turn.tries} times"
-            return f"It was set aside after it failed {tried}: {_stop(turn.error)}"
-        if turn.error and turn.next_at is not None:
-            return f"It failed and is tried again {turn.next_at.astimezone():%H:%M}: {_stop(turn.error)}"
+            why = "" if in_index else "The text index is not up to date yet."
+            return TurnSearchStatus(in_index, meaning=True, why=why)
         status = next((s for s in self._statuses() if s.name == _PIPELINE), None)
-        if not self._settings.flag("embedding_pipeline_enabled"):
-            return "It waits for its embedding, and the embedding pipeline is off."
-        if status is not None and status.state is WorkerState.BLOCKED:
-            return f"It waits for its embedding: {_stop(status.blocked_by)}"
-        if space is None:
-            return "There is no embedder that answers now."
-        return "It waits for its embedding."
+        why = why_no_vector(turn, self._settings)
+        if not why and status is not None and status.state is WorkerState.BLOCKED:
+            why = f"It is not embedded yet: {_as_sentence(status.blocked_by)}"
+        why = why or (_WAITING if space is not None else "No embedder is available now.")
+        return TurnSearchStatus(in_index, meaning=False, why=why)
 
 
+def why_no_vector(turn: CoveredTurn, settings: Settings) -> str:
+    """Return why a turn that may be indexed has no vector, "" when it only has to be embedded."""
+    least = settings.number("min_message_tokens")
+    if not turn.tokens:
+        return f"The turn is incomplete: {_STATUS_TEXTS[turn.status]}."
+    if turn.tokens < least:
+        return f"It has about {turn.tokens} tokens; turns with fewer than {least} are not embedded."
+    if turn.is_empty:
+        return "It has no text to embed."
+    if turn.error and turn.next_at is None:
+        tries = "once" if turn.tries == 1 else f"{turn.tries} times"
+        return f"It is skipped after embedding failed {tries}: {_as_sentence(turn.error)}"
+    if turn.error and turn.next_at is not None:
+        at = f"{turn.next_at.astimezone():%H:%M}"
+        return f"Embedding failed and is retried at {at}: {_as_sentence(turn.error)}"
+    if not settings.flag("embedding_pipeline_enabled"):
+        return "It is not embedded yet, and the embedding pipeline is off."
+    return ""
+
+
+_WAITING = "It is not embedded yet."
 _PIPELINE = WorkerName.EMBEDDING_PIPELINE
-_STATUS_WORDS = {
+_STATUS_TEXTS = {
     ExchangeStatus.RUNNING: "its reply is still being written",
-    ExchangeStatus.INTERRUPTED: "its reply was stopped before it said anything",
+    ExchangeStatus.INTERRUPTED: "its reply was stopped before any text arrived",
     ExchangeStatus.FAILED: "its reply failed",
-    ExchangeStatus.COMPLETED: "it has no reply, or none but Recall's",
+    ExchangeStatus.COMPLETED: "it has no reply, or only one from Recall",
 }
 
 
 def _never(turn: CoveredTurn) -> str:
-    """Why a turn is in no index at all, "" when it may be."""
+    """Return why a turn is in no index at all, "" if it may be."""
     if turn.is_private:
-        return "Private conversations are kept out of search and recall."
+        return "Private conversations are excluded from search and recall."
     if turn.is_in_trash:
         return "Its conversation is in the trash."
     if turn.passage_id is None:
-        return f"The turn is incomplete: {_STATUS_WORDS[turn.status]}."
+        return f"The turn is incomplete: {_STATUS_TEXTS[turn.status]}."
     return ""
 
 
-def _stop(words: str) -> str:
-    return words if words.endswith((".", "!", "?")) else f"{words}."
+def _as_sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,7 +1,7 @@
-"""What the user does with facts: find, add, edit, pin, forget, bring back. Each is one commit.
+"""Fact service: search, add, edit, pin, forget and restore facts, each in one commit.
 
-How facts are learned is `app.workers`, how they are listed `app.storage.facts`. Blocking: the window
-calls these from a pool, the command line directly; each returns when the change is durable.
+Blocking: the window calls these from a pool, the command line directly; they return when the change is
+durable.
 """
 
 from collections.abc import Sequence
@@ -13,27 +13,27 @@ from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
 from app.domain.facts import BY_USER, Fact, FactCategory, FactVersion
 from app.domain.ids import PassageId, new_uid
 from app.domain.passages import PassageKind
-from app.domain.text import clean, whole_number
+from app.domain.text import clean, parse_whole_number
 from app.domain.turn_text import content_hash
-from app.memory.fact_merging import silenced
+from app.memory.fact_matching import blocked_message_hash
 from app.memory.search import SearchService
-from app.storage.facts import FactFilter, Facts, KnownFact, fact_changes
-from app.storage.forget import finish_forgetting, remains_of_files
-from app.storage.store import Store
-from app.storage.times import now
+from app.storage.deletion.forget import finish_forgetting, remains_of_files
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.facts import FactFilter, Facts, KnownFact, fact_changes
 
 FACT_LIMIT_CHARS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFacts:
-    """The first facts that a query finds, and how many it finds in `total`."""
+class FactMatches:
+    """The first facts that match a query, and the `total` number of matches."""
 
     facts: tuple[KnownFact, ...]
     total: int
 
 
-class FactBook:
+class FactService:
     """The facts of one store."""
 
     def __init__(self, store: Store, search: SearchService) -> None:
@@ -42,14 +42,14 @@ class FactBook:
         self._search = search
 
     def search(self, query: str, limit: int = 20) -> Sequence[KnownFact]:
-        """Return the facts that hold and answer a query, best first; see `found`."""
+        """Return the current facts that match a query, best first; see `found`."""
         return self.found(query, None, limit).facts
 
-    def found(self, query: str, category: FactCategory | None, limit: int) -> FoundFacts:
-        """Return the facts of a category (None: of any) that hold and answer a query, best first.
+    def found(self, query: str, category: FactCategory | None, limit: int) -> FactMatches:
+        """Return the current facts of a category (None: any) that match a query, best first.
 
-        Behind them stand those that hold all its words. Words alone find while search cannot answer.
-        Raises InvalidInput.
+        Facts that contain all its words follow; only those are found while search is unavailable. Raises
+        InvalidInput.
         """
         among = None if category is None else self._facts.ids(FactFilter(category=category))
         try:
@@ -64,15 +64,15 @@ class FactBook:
         with_words = FactFilter(text=query, category=category, limit=limit)
         listed = [each for each in self._facts.listed(with_words) if each.fact.id not in ranked_ids]
         total = len(ranked_ids | self._facts.ids(with_words))
-        return FoundFacts((*ranked, *listed)[:limit], total)
+        return FactMatches((*ranked, *listed)[:limit], total)
 
     def add(self, text: str, category: FactCategory) -> Fact:
-        """Keep a fact of the user's own; raise InvalidInput."""
+        """Add a fact written by the user; raises InvalidInput."""
         at = now()
         fact = Fact(
             id=self._store.ids.passage(),
             uid=new_uid(),
-            text=_wording(text),
+            text=_checked_text(text),
             category=category,
             subject="",
             conversation_id=None,
@@ -88,47 +88,49 @@ class FactBook:
     def edit(
         self, fact_id: int, text: str | None = None, category: FactCategory | None = None
     ) -> Fact:
-        """Give a fact another wording or category: a new version of it; None leaves one as it is.
-
-        Raises NotFound, InvalidInput.
-        """
+        """Change text or category as a new version; None keeps one. Raises NotFound, InvalidInput."""
         fact = self._facts.get(fact_id).fact
-        wording = fact.text if text is None else _wording(text)
-        changed = replace(fact, text=wording, category=category or fact.category)
-        return fact if changed == fact else self._put(_by_user(changed))
+        new_text = fact.text if text is None else _checked_text(text)
+        changed = replace(fact, text=new_text, category=category or fact.category)
+        return fact if changed == fact else self._put(_as_user_version(changed))
 
     def pin(self, fact_id: int, pinned: bool) -> Fact:
-        """Have recall prefer a fact, and nothing supersede it by itself; or no longer."""
+        """Pin or unpin a fact: recall prefers pinned facts, and extraction never supersedes them."""
         self._facts.get(fact_id)
         fact = replace(self._facts.stored(fact_id), pinned=pinned)
         self._store.save(FactPut(fact))
         return fact
 
     def forget(self, fact_id: int) -> tuple[str, ...]:
-        """Erase a fact in all its wordings; return what remains elsewhere, in words.
+        """Erase a fact with all versions; return descriptions of what remains elsewhere.
 
-        None of the wordings is learned again, nor anything new from the messages that taught it: other
-        words might say it. Raises NotFound, StorageError; then the fact is gone
-        from sight at least, and the caretaker does the rest later.
+        None of its texts is extracted again, nor anything new from its source messages, which could phrase it
+        differently. Raises NotFound, StorageError; after the latter the fact is hidden at once, and maintenance
+        completes the rest.
         """
         fact = self._facts.get(fact_id).fact
         versions = self._facts.versions(fact_id)
-        wordings: tuple[Fact | FactVersion, ...] = (fact, self._facts.stored(fact_id), *versions)
-        hashes = {content_hash(each.text) for each in wordings}
-        hashes |= {silenced(each.message_id) for each in wordings if each.message_id is not None}
+        all_versions: tuple[Fact | FactVersion, ...] = (
+            fact,
+            self._facts.stored(fact_id),
+            *versions,
+        )
+        hashes = {content_hash(each.text) for each in all_versions}
+        hashes |= {
+            blocked_message_hash(each.message_id)
+            for each in all_versions
+            if each.message_id is not None
+        }
         refused = (FactForgotten(fact.id, each) for each in sorted(hashes))
         self._store.save(*refused, PassagesPut((), (fact.id,)))
         finish_forgetting(self._store)
-        source = () if fact.conversation_id is None else (_STILL_SAID,)
-        return (*source, _IN_OTHER_WORDS, *remains_of_files(self._store))
+        source = () if fact.conversation_id is None else (_SOURCE_REMAINS,)
+        return (*source, _OTHER_PHRASINGS_REMAIN, *remains_of_files(self._store))
 
     def restore(self, fact_id: int, made_at: datetime) -> Fact:
-        """Give a fact the wording, category and source it had in an earlier version.
-
-        Raises NotFound.
-        """
+        """Restore text, category and source of an earlier version; raises NotFound."""
         fact = self._facts.get(fact_id).fact
-        version = _version(self._facts.versions(fact_id), made_at)
+        version = _find_version(self._facts.versions(fact_id), made_at)
         restored = replace(
             fact,
             text=version.text,
@@ -138,17 +140,17 @@ class FactBook:
             message_id=version.message_id,
             said_at=version.said_at,
         )
-        return self._put(_by_user(restored))
+        return self._put(_as_user_version(restored))
 
     def reinstate(self, fact_id: int) -> Fact:
-        """Let a fact hold again that had ended; raise NotFound.
+        """Make a fact current again that had ended; raises NotFound.
 
-        What took its place ends, if of the same subject it cannot hold too.
+        Facts of the same subject that superseded it end.
         """
         fact = self._facts.get(fact_id).fact
         if fact.valid_until is None:
             return fact
-        back = replace(_remade(fact), valid_until=None, superseded_by=None)
+        back = replace(_new_version(fact), valid_until=None, superseded_by=None)
         changes: list[Change] = list(fact_changes(back))
         for rival in self._facts.holding_of(fact.subject):
             if rival.id != fact.id:
@@ -159,22 +161,22 @@ class FactBook:
         return back
 
     def _put(self, fact: Fact) -> Fact:
-        """Store a fact as it is seen but for its end: what is hidden may come back."""
+        """Store a fact with the end it has in the database, which may be hidden."""
         stored = self._facts.stored(fact.id)
         fact = replace(fact, valid_until=stored.valid_until, superseded_by=stored.superseded_by)
         self._store.save(*fact_changes(fact))
         return fact
 
 
-_STILL_SAID = "The conversation it came from still says it."
-_IN_OTHER_WORDS = (
-    "It is gone from the prompts that were kept, too. Core memory, memories and summaries that say it "
-    "in words of their own were not touched."
+_SOURCE_REMAINS = "Its source conversation still contains it."
+_OTHER_PHRASINGS_REMAIN = (
+    "It was also removed from stored prompts. Core memory, memories and summaries that phrase it "
+    "differently were not changed."
 )
 
 
-def _wording(text: str) -> str:
-    """Return a wording as it may be kept; raise InvalidInput."""
+def _checked_text(text: str) -> str:
+    """Return a text as it is stored; raises InvalidInput."""
     words = " ".join(clean(text).split())
     if not 0 < len(words) <= FACT_LIMIT_CHARS:
         raise InvalidInput(
@@ -184,25 +186,25 @@ def _wording(text: str) -> str:
     return words
 
 
-def _by_user(fact: Fact) -> Fact:
-    return replace(_remade(fact), model=BY_USER)
+def _as_user_version(fact: Fact) -> Fact:
+    return replace(_new_version(fact), model=BY_USER)
 
 
-def _remade(fact: Fact) -> Fact:
-    """Return a fact as a new version, which is the newest even if the clock was set back."""
+def _new_version(fact: Fact) -> Fact:
+    """Return a fact as a new version, later than the last one even if the clock was set back."""
     return replace(fact, made_at=max(now(), fact.made_at + timedelta(microseconds=1)))
 
 
-def _version(versions: Sequence[FactVersion], made_at: datetime) -> FactVersion:
+def _find_version(versions: Sequence[FactVersion], made_at: datetime) -> FactVersion:
     for version in versions:
         if version.made_at == made_at:
             return version
-    raise NotFound("There is no such version of this fact any more")
+    raise NotFound("This version of the fact no longer exists")
 
 
-def fact_number(text: str) -> PassageId:
-    """Return the id of a fact as it was typed; raise InvalidInput."""
-    number = whole_number(text)
+def parse_fact_id(text: str) -> PassageId:
+    """Return the id of a fact as typed; raises InvalidInput."""
+    number = parse_whole_number(text)
     if number is None:
-        raise InvalidInput(f"'{text}' is no fact's number", "'facts list' shows them.")
+        raise InvalidInput(f"'{text}' is not a fact ID", "'facts list' shows the IDs.")
     return PassageId(number)

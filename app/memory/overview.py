@@ -1,20 +1,21 @@
-"""What memory holds in all: the numbers of the dashboard and of `status`."""
+"""Totals of memory: the numbers of the dashboard and of `status`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from app.domain.passages import PassageKind
-from app.memory.index_sync import IndexSync
-from app.storage.database import Connection
-from app.storage.passages import Passages
-from app.storage.spending import Spending, Spent
-from app.storage.store import Store
-from app.storage.times import now
+from app.index.text_sync import TextIndexSync
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.passages import Passages
+from app.storage.tables.spending import Spending, Spent
+
+_CONVERSATIONS = "SELECT count(*) FROM conversation WHERE deleted_at IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """The share (0-1) of what should be found by its meaning that is, and whose vectors those are."""
+class EmbeddingCoverage:
+    """The share (0-1) of passages with vectors in a space, of those to be embedded."""
 
     space: str
     share: float
@@ -24,8 +25,8 @@ class Embedded:
 class Overview:
     """Totals at one moment.
 
-    `searchable_share` (0-1) is what is found by its words, `embedded` what is by its meaning, None
-    while there is no embedder. Spend is since local midnight and since the first of the month.
+    `searchable_share` (0-1) is the share found by words; `embedded` that found by meaning, None without an
+    embedder. Spend is since local midnight and since the first of the month.
     """
 
     conversations: int
@@ -34,14 +35,17 @@ class Overview:
     database_bytes: int
     spent_today: Spent
     spent_month: Spent
-    embedded: Embedded | None = None
+    embedded: EmbeddingCoverage | None = None
 
 
 class OverviewService:
-    """Counts. Blocking."""
+    """Counts the totals. Blocking."""
 
     def __init__(
-        self, store: Store, sync: IndexSync, embedded: Callable[[], Embedded | None] = lambda: None
+        self,
+        store: Store,
+        sync: TextIndexSync,
+        embedded: Callable[[], EmbeddingCoverage | None] = lambda: None,
     ) -> None:
         self._store = store
         self._sync = sync
@@ -50,11 +54,13 @@ class OverviewService:
         self._spending = Spending(store)
 
     def read(self) -> Overview:
-        """Return the totals as they are now."""
+        """Return the current totals."""
         at = now()
         files = (self._store.paths.database, self._store.paths.wal)
         return Overview(
-            conversations=self._store.read(_conversations),
+            conversations=self._store.read(
+                lambda cursor: int((cursor.execute(_CONVERSATIONS).fetchone() or (0,))[0])
+            ),
             passages=self._passages.count_by_kind(),
             searchable_share=self._sync.covered_share,
             database_bytes=sum(each.stat().st_size for each in files if each.exists()),
@@ -62,8 +68,3 @@ class OverviewService:
             spent_month=self._spending.this_month(at),
             embedded=self._embedded(),
         )
-
-
-def _conversations(cursor: Connection) -> int:
-    row = cursor.execute("SELECT count(*) FROM conversation WHERE deleted_at IS NULL").fetchone()
-    return int(row[0]) if row else 0

@@ -1,32 +1,33 @@
-"""The probe questions that are kept: asked all at once, with the places their turns had before.
+"""Probe questions: stored questions with the ranks of the turns they should find, now and before.
 
-They live in the setting `probe_questions`; how a turn is found is `explain`'s business.
+They are stored in the setting `probe_questions`.
 """
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import datetime
 
+from app.domain.codec import from_json_value
+from app.domain.diagnostics import Probe, ProbeDetails
 from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
 from app.domain.ids import ExchangeId
-from app.domain.probes import Probe, ProbePlace
 from app.index.query import parse_query
 from app.memory.explain import Explainer
-from app.storage.conversations import Conversations
-from app.storage.exchanges import Exchanges
-from app.storage.settings import Settings
-from app.storage.store import Store
-from app.storage.times import now
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.settings import Settings
 
-MOST = 200
+MAX_PROBES = 200
 _KEY = "probe_questions"
 
 
 class ProbeQuestions:
-    """Keeps and asks probe questions. Thread-safe; every call blocks."""
+    """Stores and runs probe questions. Thread-safe; every call blocks."""
 
     def __init__(self, store: Store, settings: Settings, explainer: Explainer) -> None:
         self._settings = settings
@@ -35,8 +36,8 @@ class ProbeQuestions:
         self._conversations = Conversations(store)
         self._lock = threading.Lock()
 
-    def listed(self) -> tuple[ProbePlace, ...]:
-        """Return all as they were last asked, the oldest first."""
+    def listed(self) -> tuple[ProbeDetails, ...]:
+        """Return all with their last ranks, oldest first."""
         probes = self._read()
         exchanges = self._exchanges.by_ids({each.exchange_id for each in probes})
         titles = self._conversations.by_ids({each.conversation_id for each in exchanges.values()})
@@ -45,7 +46,7 @@ class ProbeQuestions:
             exchange = exchanges.get(probe.exchange_id)
             conversation = titles.get(exchange.conversation_id) if exchange else None
             places.append(
-                ProbePlace(
+                ProbeDetails(
                     probe,
                     conversation.id if conversation else None,
                     conversation.title if conversation else "",
@@ -55,27 +56,27 @@ class ProbeQuestions:
         return tuple(places)
 
     def add(self, question: str, exchange_id: ExchangeId) -> Probe:
-        """Keep a question with the turn it should find, asked once; return it.
+        """Store a question with the turn it should find, run it once, and return it.
 
-        One that is kept already is asked again. Raises InvalidInput for a question that cannot be
-        asked or one too many, NotFound for a turn that is gone, IndexUnavailable.
+        A stored one is run again. Raises InvalidInput for an invalid question or one too many, NotFound for
+        a deleted turn, IndexUnavailable.
         """
         parse_query(question)
         question = question.strip()
-        added = _asked_again(
-            self._known(question, exchange_id), self._explainer.rank(question, exchange_id)
-        )
+        probe = Probe(question, exchange_id)
+        known = next((each for each in self._read() if _key(each) == _key(probe)), probe)
+        added = _with_new_rank(known, self._explainer.rank(question, exchange_id))
         with self._lock:
             kept = [each for each in self._read() if _key(each) != _key(added)]
-            if len(kept) >= MOST:
+            if len(kept) >= MAX_PROBES:
                 raise InvalidInput(
-                    f"There are {MOST} probe questions already", "Remove one of them first."
+                    f"There are {MAX_PROBES} probe questions already", "Remove one of them first."
                 )
             self._write((*kept, added))
         return added
 
     def remove(self, number: int) -> Probe:
-        """Drop the probe at a place of the list, counted from 1; return it. Raises NotFound."""
+        """Delete the probe at a position of the list, from 1; return it. Raises NotFound."""
         with self._lock:
             kept = self._read()
             if not 1 <= number <= len(kept):
@@ -83,13 +84,13 @@ class ProbeQuestions:
                     f"There is no probe question {number}",
                     f"There are {len(kept)}: 'commonplace probes list' shows them."
                     if kept
-                    else "None are kept yet.",
+                    else "No probe questions are stored.",
                 )
             self._write(kept[: number - 1] + kept[number:])
             return kept[number - 1]
 
     def drop(self, probe: Probe) -> None:
-        """Drop a probe, whatever place it has; one that is gone already is fine."""
+        """Delete a probe wherever it is in the list; a missing one is ignored."""
         with self._lock:
             self._write(each for each in self._read() if _key(each) != _key(probe))
 
@@ -97,11 +98,11 @@ class ProbeQuestions:
         self,
         cancelled: Callable[[], bool] = lambda: False,
         progress: Callable[[int, int], object] = lambda _done, _total: None,
-    ) -> tuple[ProbePlace, ...]:
-        """Ask all again and return them; what was found now is remembered for the next time.
+    ) -> tuple[ProbeDetails, ...]:
+        """Run all and return them; the new ranks are stored.
 
-        `cancelled` is asked before each: then nothing is remembered. `progress` gets done and total.
-        Raises IndexUnavailable.
+        `cancelled` is called before each; then nothing is stored. `progress` gets done and total. Raises
+        IndexUnavailable.
         """
         probes = self._read()
         asked: dict[tuple[str, int], Probe] = {}
@@ -109,51 +110,38 @@ class ProbeQuestions:
             if cancelled():
                 return self.listed()
             progress(done, len(probes))
-            asked[_key(probe)] = self._ask(probe)
+            asked[_key(probe)] = self._run_probe(probe)
         progress(len(probes), len(probes))
         with self._lock:
             self._write(asked.get(_key(each), each) for each in self._read())
         return self.listed()
 
-    def _ask(self, probe: Probe) -> Probe:
+    def _run_probe(self, probe: Probe) -> Probe:
         try:
             rank = self._explainer.rank(probe.question, probe.exchange_id)
         except IndexUnavailable:
             raise
         except (NotFound, InvalidInput) as error:
             return replace(probe, problem=str(error))
-        return _asked_again(probe, rank)
-
-    def _known(self, question: str, exchange_id: ExchangeId) -> Probe:
-        asked = Probe(question, exchange_id)
-        return next((each for each in self._read() if _key(each) == _key(asked)), asked)
+        return _with_new_rank(probe, rank)
 
     def _read(self) -> tuple[Probe, ...]:
-        """Return what is kept; what cannot be read is passed over."""
-        try:
-            kept = json.loads(self._settings.text(_KEY))
-        except ValueError:
-            return ()
-        read = (_probe_of(each) for each in kept) if isinstance(kept, list) else ()
-        return tuple(each for each in read if each is not None)
+        """Return the stored probes; unreadable ones are skipped."""
+        probes = []
+        with suppress(ValueError):
+            rows = json.loads(self._settings.text(_KEY))
+            for row in rows if isinstance(rows, list) else ():
+                with suppress(ValueError):
+                    probes.append(from_json_value(Probe, row))
+        return tuple(probes)
 
     def _write(self, probes: Iterable[Probe]) -> None:
-        rows = [
-            {
-                "question": each.question,
-                "exchange_id": each.exchange_id,
-                "rank": each.rank,
-                "ran_at": each.ran_at.isoformat() if each.ran_at else None,
-                "before": each.before,
-                "before_at": each.before_at.isoformat() if each.before_at else None,
-                "problem": each.problem,
-            }
-            for each in probes
-        ]
-        self._settings.set(_KEY, json.dumps(rows, ensure_ascii=False))
+        rows = [asdict(each) for each in probes]
+        text = json.dumps(rows, ensure_ascii=False, default=datetime.isoformat)
+        self._settings.set(_KEY, text)
 
 
-def _asked_again(probe: Probe, rank: int | None) -> Probe:
+def _with_new_rank(probe: Probe, rank: int | None) -> Probe:
     return replace(
         probe, rank=rank, ran_at=now(), before=probe.rank, before_at=probe.ran_at, problem=""
     )
@@ -161,32 +149,3 @@ def _asked_again(probe: Probe, rank: int | None) -> Probe:
 
 def _key(probe: Probe) -> tuple[str, int]:
     return probe.question, probe.exchange_id
-
-
-def _probe_of(row: object) -> Probe | None:
-    match row:
-        case {"question": str(question), "exchange_id": int(exchange_id), **rest}:
-            return Probe(
-                question,
-                ExchangeId(exchange_id),
-                _place(rest, "rank"),
-                _moment(rest, "ran_at"),
-                _place(rest, "before"),
-                _moment(rest, "before_at"),
-                str(rest.get("problem") or ""),
-            )
-    return None
-
-
-def _place(row: Mapping[Any, object], name: str) -> int | None:
-    value = row.get(name)
-    return value if isinstance(value, int) and value > 0 else None
-
-
-def _moment(row: Mapping[Any, object], name: str) -> datetime | None:
-    value = row.get(name)
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)

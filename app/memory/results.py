@@ -1,54 +1,56 @@
-"""Results: the parts that rank best, each turn once, with what a screen shows of it."""
+"""Results from rankings: search results, and retrieved turns and messages for recall."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from app.domain.conversations import Role
-from app.domain.ids import MessageId, PassageId, passage_of
-from app.domain.passages import Part, PassageKind, PassageText, SearchQuery, SearchResult
+from app.domain.ids import MessageId, PassageId, passage_id_of
+from app.domain.passages import PassageKind, PassagePart, PassageText, SearchQuery
+from app.domain.recall import MatchScore, RetrievedExchange, RetrievedMessage, Verdict
+from app.domain.results import SearchResult
 from app.domain.text import one_line
 from app.index.ranking import Ranked
 from app.index.snippets import SNIPPET_CHARS, Snippet, matching_snippet, snippet
-from app.storage.passage_texts import PassagePlace
-from app.storage.passages import Passages
-from app.storage.settings import Settings
+from app.storage.tables.passage_texts import PassagePlace
+from app.storage.tables.passages import Passages
+from app.storage.tables.recall_reads import PassageHeader
+from app.storage.tables.settings import Settings
 
-_CLEARLY = 0.5  # so much more of the question: at .15 every tenth landing was worse
+_COVERAGE_MARGIN = 0.5  # of the question more; at .15 every tenth target was worse
 _QUESTION_LIMIT_CHARS = 200
-_TELLING_CHARS = 40  # "Thank you, I have noted that." is shorter
+_MIN_REPLY_CHARS = 40  # "Thank you, I have noted that." is shorter
 _ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
 
 
-class Results:
-    """Makes results of rankings. Thread-safe; blocking."""
+class ResultBuilder:
+    """Makes results from rankings. Thread-safe; blocking."""
 
     def __init__(
         self, passages: Passages, settings: Settings, *, quotes_answers: bool = False
     ) -> None:
-        """Cut snippets that show why; with `quotes_answers` never a question that is shown anyway."""
+        """With `quotes_answers`, a snippet never shows a question that the result shows anyway."""
         self._passages = passages
         self._settings = settings
         self._quotes_answers = quotes_answers
 
-    def of(self, query: SearchQuery, ranked: Sequence[Ranked]) -> list[SearchResult]:
-        """Return the first results of a ranking: each turn once, at its best message."""
-        return self.of_each(query, [(ranked, query.limit)])[0]
-
     def of_each(
         self, query: SearchQuery, rankings: Sequence[tuple[Sequence[Ranked], int]]
     ) -> list[list[SearchResult]]:
-        """Return the first results of several rankings, of each at most so many; read at once."""
+        """Return the first results of several rankings, each with its limit; read at once.
+
+        Each turn is shown once, at its best message.
+        """
         floor = self._settings.share("rag_min_similarity")
         lists = [_List(_by_passage(ranked), limit) for ranked, limit in rankings]
         while any(steps := [each.step() for each in lists]):
-            wanted = (passage_of(each.part_id) for each in chain(*steps))
+            wanted = (passage_id_of(each.part_id) for each in chain(*steps))
             passages = self._passages.shown(wanted)
             for each, step in zip(lists, steps, strict=True):
                 each.take(
                     _Found(r, *passages[p])
                     for r in step
-                    if (p := passage_of(r.part_id)) in passages
+                    if (p := passage_id_of(r.part_id)) in passages
                 )
         return [
             [
@@ -61,37 +63,37 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A ranked part with all that a result says of it."""
+    """A ranked part with its place and text."""
 
     ranked: Ranked
     place: PassagePlace
     text: PassageText
 
     @property
-    def part(self) -> Part | None:
-        """The part that was found; None where a list names the turn as a whole."""
+    def part(self) -> PassagePart | None:
+        """The part that was found; None when the turn is listed as a whole."""
         return next((each for each in self.text.parts if each.id == self.ranked.part_id), None)
 
     @property
     def question(self) -> str:
-        """What the user began the turn with."""
+        """The user's first message of the turn."""
         asked = (each.text for each in self.text.parts if each.role is Role.USER and each.text)
         return next(asked, "")
 
     @property
     def message_id(self) -> MessageId | None:
-        """The message that was found, or that the turn begins with."""
+        """The message that was found, else the first of the turn."""
         return (self.part and self.part.message_id) or self.place.first_message_id
 
     @property
     def key(self) -> object:
-        """What is shown once: a turn and its summary are one place to jump to."""
+        """What is shown once: a turn and its summary have the same target."""
         place = self.place
         return place.exchange_id if place.kind in _ABOUT_EXCHANGES else (place.kind, place.id)
 
     @property
     def aliases(self) -> tuple[object, ...]:
-        """What else it stands for: a message of several branches, a manual page of several names."""
+        """Other keys of the same target: a message in several branches, a manual page with several names."""
         kind = self.place.kind
         if kind is PassageKind.MAN_PAGE:
             return (*(("page", part.text) for part in self.text.parts[-1:]),)
@@ -100,19 +102,24 @@ class _Found:
         return (("message", self.message_id),)
 
     def snippet(self, query: SearchQuery, quotes_answers: bool) -> Snippet:
-        """Return the cut that shows why it was found.
+        """Return the excerpt that shows why it was found.
 
-        A question that the result shows anyway is no news: then the rest of the turn is cut, if it
-        has the words or `quotes_answers` and says more than "Noted". So is the rest of a manual page, whose title ends with its
-        first part.
+        The question is shown anyway, so the rest of the turn is preferred if it contains the words, or with
+        `quotes_answers` if it is longer than an acknowledgment. Of a manual page the last part is used; its title
+        ends with the first.
         """
         if self.place.kind is PassageKind.MAN_PAGE and self.text.parts:
             return snippet(self.text.parts[-1].shown, query)
         best = self.part
         rest = [each for each in self.text.parts if each is not best]
         order = rest if best is None else [*rest, best] if _is_shown(best) else [best, *rest]
-        told = sum(len(each.text) for each in rest if each.role is not Role.USER)
-        if quotes_answers and best is not None and _is_shown(best) and told >= _TELLING_CHARS:
+        reply_chars = sum(len(each.text) for each in rest if each.role is not Role.USER)
+        if (
+            quotes_answers
+            and best is not None
+            and _is_shown(best)
+            and reply_chars >= _MIN_REPLY_CHARS
+        ):
             order = rest
         for part in order:
             if (cut := matching_snippet(part.shown, query)) is not None and cut.marks:
@@ -122,7 +129,7 @@ class _Found:
 
 
 class _List:
-    """One ranking on its way to results: what waits, and what was found, each place once."""
+    """One ranking being turned into results: the remaining parts and what was found, each target once."""
 
     def __init__(self, waiting: Iterator[Ranked], limit: int) -> None:
         self._waiting = waiting
@@ -131,11 +138,11 @@ class _List:
         self.found: list[_Found] = []
 
     def step(self) -> list[Ranked]:
-        """Return what to look at next: as many as are missing."""
+        """Return the next parts to read: as many as are missing."""
         return list(islice(self._waiting, self._limit - len(self.found)))
 
     def take(self, found: Iterable[_Found]) -> None:
-        """Keep what is not shown yet."""
+        """Add what is not shown yet."""
         for each in found:
             if each.key not in self._shown and not self._shown.intersection(each.aliases):
                 self._shown.update((each.key, *each.aliases))
@@ -143,23 +150,23 @@ class _List:
 
 
 def _by_passage(ranked: Sequence[Ranked]) -> Iterator[Ranked]:
-    """Yield the passages of a ranking, best first, each by the part to show: that which says the words.
+    """Yield the passages of a ranking, best first, each by the part with the words.
 
-    The neighbour of what was asked for may rank before it; jumping there would show nothing.
+    A neighbor of the matching part may rank before it; opening it would show nothing.
     """
     best: dict[PassageId, Ranked] = {}
     fullest: dict[PassageId, Ranked] = {}
     for each in ranked:
-        passage = passage_of(each.part_id)
+        passage = passage_id_of(each.part_id)
         best.setdefault(passage, each)
-        if each.coverage > fullest.setdefault(passage, each).coverage + _CLEARLY:
+        if each.coverage > fullest.setdefault(passage, each).coverage + _COVERAGE_MARGIN:
             fullest[passage] = each
     for passage, each in best.items():
         full = fullest[passage]
         yield replace(each, part_id=full.part_id, coverage=full.coverage)
 
 
-def _is_shown(part: Part) -> bool:
+def _is_shown(part: PassagePart) -> bool:
     return part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
 
 
@@ -183,5 +190,104 @@ def _result(found: _Found, floor: float, cut: Snippet) -> SearchResult:
         marks=cut.marks,
         created_at=place.created_at,
         model=place.model,
+        is_shown=place.is_shown,
+    )
+
+
+CUT_CHARS = 200
+_WORTH_A_CUT = 0.3  # relevance; below it an excerpt is cut at the beginning, without a search for the best part
+
+
+def retrieved_exchanges(
+    passages: Passages,
+    query: SearchQuery,
+    found: Sequence[tuple[Ranked, PassageHeader]],
+    verdicts: Mapping[PassageId, Verdict],
+) -> dict[PassageId, RetrievedExchange]:
+    """Return turns by passage; deleted ones are absent. Blocking."""
+    shown = passages.shown(head.id for _, head in found)
+    made = {
+        head.id: _exchange(query, ranked, head, *shown[head.id], verdicts)
+        for ranked, head in found
+        if head.id in shown
+    }
+    return {passage: exchange for passage, exchange in made.items() if exchange is not None}
+
+
+def retrieved_messages(
+    passages: Passages, ranked: Sequence[Ranked], verdicts: Mapping[PassageId, Verdict]
+) -> list[RetrievedMessage]:
+    """Return messages, in order; deleted ones are absent. Blocking."""
+    shown = passages.shown({passage_id_of(each.part_id) for each in ranked})
+    made = []
+    for each in ranked:
+        if (whole := shown.get(passage_id_of(each.part_id))) is None:
+            continue
+        place, text = whole
+        part = next((part for part in text.parts if part.id == each.part_id), None)
+        if part is None or part.message_id is None or place.exchange_id is None:
+            continue
+        made.append(
+            RetrievedMessage(
+                match=match_score(each, place, verdicts),
+                exchange_id=place.exchange_id,
+                message_id=part.message_id,
+                turn_number=place.turn_number or 0,
+                said_at=place.created_at,
+                is_user=part.role is Role.USER,
+                text=part.text or part.shown,
+            )
+        )
+    return made
+
+
+def match_score(
+    ranked: Ranked, of: PassagePlace | PassageHeader, verdicts: Mapping[PassageId, Verdict]
+) -> MatchScore:
+    """Return the scores of a passage."""
+    return MatchScore(
+        kind=of.kind,
+        passage_id=of.id,
+        relevance=ranked.relevance,
+        cosine=ranked.cosine,
+        coverage=ranked.coverage,
+        verdict=verdicts.get(of.id),
+    )
+
+
+def _exchange(
+    query: SearchQuery,
+    ranked: Ranked,
+    head: PassageHeader,
+    place: PassagePlace,
+    text: PassageText,
+    verdicts: Mapping[PassageId, Verdict],
+) -> RetrievedExchange | None:
+    if place.conversation_id is None or place.exchange_id is None:
+        return None
+    best = next((part for part in text.parts if part.id == ranked.part_id), None)
+    is_likely = ranked.relevance >= _WORTH_A_CUT
+
+    def cut(role: Role) -> str:
+        """Return the excerpt of a side: of the message found, else of its first with text."""
+        own = [part for part in text.parts if part.role is role]
+        part = next((part for part in own if part.text), own[0] if own else None)
+        part = best if best in own else part
+        if part is None:
+            return ""
+        words = part.text or part.shown
+        if len(words) <= CUT_CHARS or not is_likely:
+            return one_line(words, CUT_CHARS)
+        return snippet(words, query, limit_chars=CUT_CHARS).text
+
+    return RetrievedExchange(
+        match=match_score(ranked, head, verdicts),
+        conversation_id=place.conversation_id,
+        exchange_id=place.exchange_id,
+        message_id=(best.message_id if best else None) or place.first_message_id,
+        turn_number=place.turn_number or 0,
+        started_at=place.created_at,
+        user=cut(Role.USER),
+        assistant=cut(Role.ASSISTANT),
         is_shown=place.is_shown,
     )

@@ -1,60 +1,60 @@
-"""The spaces there are, and what changing the embedder takes: looking, trying out, switching."""
+"""Embedding spaces: their state, and the effort and consent to switch the embedder."""
 
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 from app.domain.errors import EmbedderUnavailable, InvalidInput
-from app.domain.spaces import SpaceRow, SpacesState, SpaceUse, SwitchPlan
+from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.embedders import ONNX, EmbedderDirectory
-from app.memory.meaning import Meaning
-from app.providers.local_embedder import LocalEmbedder
-from app.storage.settings import Settings
-from app.storage.vector_rows import bytes_of
-from app.storage.vectors import KeptSpace, Vectors
+from app.memory.vector_search import VectorSearch
+from app.providers.embedders.local import LocalEmbedder
+from app.storage.tables.settings import Settings
+from app.storage.tables.spaces import bytes_of
+from app.storage.tables.vectors import StoredSpace, Vectors
 
 _TRIAL = "Is this a model that gives a text its place?"
 
 
-class Spaces:
-    """Reads and changes which spaces there are. Blocking."""
+class SpaceService:
+    """Reads and changes the spaces. Blocking."""
 
     def __init__(
         self,
         settings: Settings,
         embedders: EmbedderDirectory,
         vectors: Vectors,
-        meaning: Meaning,
+        meaning: VectorSearch,
         statuses: Callable[[], Collection[WorkerStatus]],
     ) -> None:
-        """Look at what these say; `statuses` are the workers'."""
+        """`statuses` returns those of the workers."""
         self._settings = settings
         self._embedders = embedders
         self._vectors = vectors
         self._meaning = meaning
         self._statuses = statuses
 
-    def read(self) -> SpacesState:
-        """Return how search by meaning stands now."""
+    def read(self) -> EmbeddingStatus:
+        """Return the current state of search by meaning."""
         chosen, before = (self._settings.text(key) for key in ("embedder", "embedder_before"))
         total = self._vectors.tally(None, self._least).total
         rows = tuple(self._row(kept, total) for kept in self._vectors.spaces())
         share = next((row.share for row in rows if row.choice == chosen), 0.0 if total else 1.0)
         is_over = chosen == before
-        return SpacesState(
+        return EmbeddingStatus(
             chosen=chosen,
-            chosen_words=self._embedders.describe(chosen),
-            before_words="" if is_over else self._embedders.describe(before),
+            chosen_title=self._embedders.describe(chosen),
+            previous_title="" if is_over else self._embedders.describe(before),
             share=share,
             total=total,
             rows=rows,
             problem=self._problem(is_over=is_over, is_whole=share >= 1),
         )
 
-    def plan(self, choice: str) -> SwitchPlan:
-        """Return what switching to a choice takes; raises EmbedderUnavailable if it names nothing.
+    def plan(self, choice: str) -> EmbedderSwitchPlan:
+        """Return the effort of switching to a choice; raises EmbedderUnavailable if it is not usable.
 
-        What is embedded already is not counted, except where consent is to be asked for.
+        What is embedded already is not counted, except where consent is needed.
         """
         total, tokens = (
             self._vectors.tally(None, self._least).total,
@@ -67,7 +67,7 @@ class Spaces:
             missing = total - self._vectors.tally(kept.space.name, self._least).done
             tokens = round(tokens * missing / total) if total else 0
             estimate = self._embedders.estimate(missing, tokens, choice)
-        return SwitchPlan(
+        return EmbedderSwitchPlan(
             choice=choice,
             words=self._embedders.describe(choice),
             passages=missing,
@@ -79,9 +79,9 @@ class Spaces:
         )
 
     def folder_choice(self, folder: Path) -> str:
-        """Return the choice that a folder with an ONNX model is, having tried the model out.
+        """Return the choice for a folder with an ONNX model, after a trial.
 
-        Raises EmbedderUnavailable saying what is missing or wrong.
+        Raises EmbedderUnavailable with what is missing or wrong.
         """
         try:
             LocalEmbedder(folder).embed([_TRIAL])
@@ -96,7 +96,7 @@ class Spaces:
         self._embedders.choose(choice, agreed=agreed)
 
     def drop(self, name: str) -> None:
-        """Delete a kept space with its vectors; raises InvalidInput for one that is in use."""
+        """Delete a space with its vectors; raises InvalidInput for one that is in use."""
         row = next((row for row in self.read().rows if row.name == name), None)
         if row is not None and row.use is not SpaceUse.KEPT:
             raise InvalidInput(
@@ -105,17 +105,17 @@ class Spaces:
         self._vectors.drop(name)
 
     def _problem(self, *, is_over: bool, is_whole: bool) -> str:
-        """Why search by meaning does not answer, or does not get on."""
+        """Return why search by meaning does not answer or does not progress."""
         if (is_over or self._meaning.answering_space is None) and self._meaning.problem:
             return self._meaning.problem
         if is_whole:
             return ""
-        if self._meaning.filling_problem:
-            return f"The new embedder is waited for. {self._meaning.filling_problem}"
+        if self._meaning.new_space_problem:
+            return f"Waiting for the new embedder. {self._meaning.new_space_problem}"
         if not self._settings.flag("embedding_pipeline_enabled"):
             return (
-                "Nothing is being embedded: the embedding pipeline is off. "
-                "Switch it on among the workers."
+                "Nothing is being embedded because the embedding pipeline is off. "
+                "Turn it on under Workers."
             )
         name = WorkerName.EMBEDDING_PIPELINE
         return next((each.blocked_by for each in self._statuses() if each.name == name), "")
@@ -124,7 +124,7 @@ class Spaces:
     def _least(self) -> int:
         return self._settings.number("min_message_tokens")
 
-    def _row(self, kept: KeptSpace, total: int) -> SpaceRow:
+    def _row(self, kept: StoredSpace, total: int) -> SpaceStatus:
         done = self._vectors.tally(kept.space.name, self._least).done
         _, vectors = self._vectors.count(kept.space.name)
         answering = self._meaning.answering_space
@@ -134,7 +134,7 @@ class Spaces:
             use = SpaceUse.ANSWERS
         elif kept.model in (chosen, before):
             use = SpaceUse.FILLS if chosen != before and kept.model == chosen else SpaceUse.ANSWERS
-        return SpaceRow(
+        return SpaceStatus(
             name=kept.space.name,
             choice=kept.model,
             model=self._embedders.describe(kept.model),

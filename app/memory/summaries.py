@@ -1,7 +1,7 @@
-"""What the user does with summaries: write one by hand, bring an earlier one back.
+"""Summary service: summaries written by the user, and earlier versions restored.
 
-A summary the user chose bears the stamp of what it is of, so the summarisers leave it alone until
-that changes; theirs is then the newest and the user's is kept below it. Blocking.
+Such a summary has the stamp of its source, so summarizers keep it until the source changes; then theirs is the
+newest, and the user's remains an earlier version. Blocking.
 """
 
 from dataclasses import dataclass
@@ -15,33 +15,33 @@ from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import Passage, PassageKind
 from app.domain.text import clean
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.storage.conversations import Conversations
-from app.storage.exchanges import Exchanges
-from app.storage.passages import Passages
-from app.storage.store import Store
-from app.storage.summaries import Summaries, Summary
-from app.storage.summary_work import conversation_stamp, exchange_stamp
-from app.storage.times import now
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.passages import Passages
+from app.storage.tables.summaries import Summaries, Summary
+from app.storage.work.summary_work import conversation_stamp, exchange_stamp
 
 SUMMARY_LIMIT_CHARS = 4_000
 
 
-class SummaryOf(StrEnum):
-    """What a summary is of."""
+class SummaryTarget(StrEnum):
+    """The kind of source of a summary."""
 
     EXCHANGE = "exchange"
     CONVERSATION = "conversation"
 
 
 _PASSAGES = {
-    SummaryOf.EXCHANGE: PassageKind.EXCHANGE_SUMMARY,
-    SummaryOf.CONVERSATION: PassageKind.CONVERSATION_SUMMARY,
+    SummaryTarget.EXCHANGE: PassageKind.EXCHANGE_SUMMARY,
+    SummaryTarget.CONVERSATION: PassageKind.CONVERSATION_SUMMARY,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """An exchange or a conversation as it is now; `said_at` is the time its passage bears."""
+    """An exchange or a conversation in its current state; `said_at` is the time of its passage."""
 
     conversation_id: ConversationId
     exchange_id: ExchangeId | None
@@ -49,7 +49,7 @@ class _Source:
     said_at: datetime
 
 
-class SummaryBook:
+class SummaryService:
     """The summaries of one store."""
 
     def __init__(self, store: Store) -> None:
@@ -59,8 +59,8 @@ class SummaryBook:
         self._passages = Passages(store)
         self._summaries = Summaries(store)
 
-    def write(self, of: SummaryOf, source_id: int, text: str) -> Summary:
-        """Keep the user's own summary as the newest; raise NotFound, InvalidInput."""
+    def write(self, of: SummaryTarget, source_id: int, text: str) -> Summary:
+        """Store the user's summary as the newest; raises NotFound, InvalidInput."""
         words = clean(text).strip()
         if not 0 < len(words) <= SUMMARY_LIMIT_CHARS:
             raise InvalidInput(
@@ -71,18 +71,18 @@ class SummaryBook:
             )
         return self._put(of, source_id, words, BY_USER)
 
-    def restore(self, of: SummaryOf, source_id: int, made_at: datetime) -> Summary:
-        """Make an earlier summary the newest, by whom it was made; raise NotFound."""
+    def restore(self, of: SummaryTarget, source_id: int, made_at: datetime) -> Summary:
+        """Make an earlier summary the newest, with its own author; raises NotFound."""
         for version in self._summaries.versions(of, source_id):
             if version.made_at == made_at:
                 return self._put(of, source_id, version.text, version.model)
-        raise NotFound("There is no such version of this summary any more")
+        raise NotFound("This version of the summary no longer exists")
 
-    def _put(self, of: SummaryOf, source_id: int, text: str, model: str) -> Summary:
+    def _put(self, of: SummaryTarget, source_id: int, text: str, model: str) -> Summary:
         source = self._source(of, source_id)
         latest = self._summaries.latest(of, [source_id]).get(source_id)
         at = now()
-        if latest is not None:  # the newest, even if the clock was set back
+        if latest is not None:  # later than the last one, even if the clock was set back
             at = max(at, latest.made_at + timedelta(microseconds=1))
         summary = Summary(source_id, text, model, at)
         put = SummaryPut(
@@ -108,8 +108,8 @@ class SummaryBook:
         self._store.save(put, PassagesPut((passage,), replaced))
         return summary
 
-    def _source(self, of: SummaryOf, source_id: int) -> _Source:
-        if of is SummaryOf.EXCHANGE:
+    def _source(self, of: SummaryTarget, source_id: int) -> _Source:
+        if of is SummaryTarget.EXCHANGE:
             exchange = self._exchanges.get(source_id)
             conversation = self._conversations.get(exchange.conversation_id)
             source = _Source(
@@ -121,6 +121,6 @@ class SummaryBook:
             source = _Source(conversation.id, None, stamp, conversation.updated_at)
         if conversation.private:
             raise InvalidInput(
-                "A private conversation has no summary", "It is never summarised or indexed."
+                "A private conversation has no summary", "It is never summarized or indexed."
             )
         return source

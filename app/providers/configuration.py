@@ -1,51 +1,53 @@
-"""A provider as it is configured; what is built from it is `app.providers.registry`'s business."""
+"""The configuration of one provider, and its validation."""
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 
 from app.domain.errors import InvalidInput
-from app.providers.base_url import BaseUrl, check_base_url
+from app.providers.http.base_url import BaseUrl, check_base_url
+from app.providers.vendor import Vendor
+from app.providers.vendors import vendors
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 _RESERVED = ("recall",)
 
 
-class ProviderKind(StrEnum):
-    """Which protocol a provider speaks."""
-
-    OPENAI = "openai"
-    ANTHROPIC = "anthropic"
-    COMPATIBLE = "compatible"
-
-
-DEFAULT_URLS = {
-    ProviderKind.OPENAI: "https://api.openai.com/v1",
-    ProviderKind.ANTHROPIC: "https://api.anthropic.com",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
-    """One provider.
+    """The configuration of one provider.
 
-    `base_url` None is the vendor's own (a compatible one needs one). `key_env` names the
-    environment variable that may hold its key: whoever sets it confirms that the key may go to
-    this base URL. `allow_plain_http` is the user's insistence. `is_built_in` and `url_env` (the
-    variable the base URL came from) are set by the registry alone.
+    Attributes:
+        kind: The `kind` of its `Vendor`.
+        base_url: None for the vendor's own.
+        key_env: The environment variable that may hold its key. Setting it confirms that the key
+            may be sent to this base URL.
+        allow_plain_http: Whether http is allowed beyond loopback.
+        is_built_in: Whether it exists without being configured; set by the registry alone.
+        url_env: The variable that the base URL came from; set by the registry alone.
     """
 
     name: str
-    kind: ProviderKind
+    kind: str
     base_url: str | None = None
     key_env: str | None = None
     allow_plain_http: bool = False
     is_built_in: bool = False
     url_env: str | None = None
 
+    @property
+    def vendor(self) -> Vendor:
+        """The kind of provider; raises InvalidInput for an unknown one."""
+        known = vendors()
+        if self.kind not in known:
+            raise InvalidInput(
+                f"The provider '{self.name}' is of the unknown kind '{self.kind}'",
+                f"The kinds are {', '.join(known)}",
+            )
+        return known[self.kind]
+
     def checked(self) -> "ProviderConfig":
-        """Return it if all of it will do; raise InvalidInput that says what will not."""
+        """Return the configuration itself; raise InvalidInput for an invalid part."""
         check_provider_name(self.name)
         self.url()
         if self.key_env is not None:
@@ -53,12 +55,12 @@ class ProviderConfig:
         return self
 
     def url(self) -> BaseUrl:
-        """Return the base URL that applies; raise InvalidInput if there is none or it will not do."""
-        text = self.base_url or DEFAULT_URLS.get(self.kind)
+        """Return the base URL that applies; raise InvalidInput for a missing or invalid one."""
+        text = self.base_url or self.vendor.base_url
         if not text:
             raise InvalidInput(
                 f"The provider '{self.name}' has no base URL",
-                "Give one, such as http://localhost:11434/v1",
+                "Enter one, such as http://localhost:11434/v1",
             )
         try:
             return check_base_url(text, allow_plain_http=self.allow_plain_http)
@@ -67,27 +69,38 @@ class ProviderConfig:
                 raise
             raise InvalidInput(f"{self.url_env}: {error.title}", error.hint) from error
 
+    def valid_url(self) -> BaseUrl | None:
+        """Return the base URL that applies, None without a valid one or of an unknown kind."""
+        try:
+            return self.url() if self.vendor else None
+        except InvalidInput:
+            return None
+
+    def can_embed(self) -> bool:
+        """Return whether it can have embedding models and has a valid base URL."""
+        return self.valid_url() is not None and self.vendor.has_embeddings
+
 
 def check_variable_name(name: str) -> str:
-    """Return the name of an environment variable; raise InvalidInput for what may be a key itself.
+    """Return the name of an environment variable; raise InvalidInput for an invalid one.
 
-    It is not quoted then: a key stands on no screen and in no database.
+    The message does not quote it: it may be a key, which no screen and no database may contain.
     """
     if not _VARIABLE.fullmatch(name):
         raise InvalidInput(
             "That is not the name of an environment variable for a key",
-            "Write the name, such as MY_SERVER_KEY (capitals, digits and _), never the key itself.",
+            "Enter the name, such as MY_SERVER_KEY (capitals, digits and _), never the key itself.",
         )
     return name
 
 
 def check_provider_name(name: str) -> str:
-    """Return a provider's name if it can be one; raise InvalidInput otherwise."""
+    """Return the name of a provider; raise InvalidInput for an invalid one."""
     if name in _RESERVED:
         raise InvalidInput(f"'{name}' is the name of the built-in model", "Choose another name")
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"A provider cannot be called '{name}'",
-            "Use up to 40 small letters, digits, points and dashes, such as my-server",
+            f"'{name}' is not a valid provider name",
+            "Use up to 40 lower-case letters, digits, periods and dashes, such as my-server",
         )
     return name

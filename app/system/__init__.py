@@ -1,1 +1,1 @@
-"""The machine we run on: folders, locks, keys, logs."""
+"""The operating system: folders, locks, keys, logs, processes and manual pages."""

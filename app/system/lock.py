@@ -1,6 +1,6 @@
-"""One program per data directory: an flock on a file of its own.
+"""The instance lock: one process per data directory, by flock on a separate file.
 
-Never on the database: closing any other descriptor of that file would drop DuckDB's own lock.
+The database itself is never locked this way: closing any other descriptor of it would drop DuckDB's lock.
 """
 
 import os
@@ -13,22 +13,22 @@ from app.system.paths import DataPaths
 if os.name == "nt":
     import msvcrt
 
-    def _seize(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
 else:
     import fcntl
 
-    def _seize(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class InstanceLock:
-    """Holds the data directory from construction to `release`; raises AlreadyOpen if taken."""
+    """Locks the data directory until `release`; raises AlreadyOpen when another process has it."""
 
     def __init__(self, paths: DataPaths) -> None:
         self._descriptor = os.open(paths.lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _seize(self._descriptor)
+            _lock(self._descriptor)
         except OSError as error:
             holder = os.read(self._descriptor, 32).decode("ascii", "replace").strip()
             os.close(self._descriptor)
@@ -41,7 +41,7 @@ class InstanceLock:
         os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        """Let go; safe to call twice."""
+        """Release the lock; may be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,121 +1,130 @@
-"""The system's manual: which pages there are and what they say, asked of `man`.
-
-What it prints is read in `manual_text`. Nothing is kept here.
-"""
+"""The system's manual: lists and texts of pages, parsed from the output of `man`."""
 
 import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from zlib import crc32
 
-from app.domain.manual import ManualPage, ManualUnavailable, PageUnreadable
-from app.system.child_process import Limits, OutOfLimits, output_of
-from app.system.manual_text import description, listed
+from app.domain.errors import ManualPageUnreadable, ManualUnavailable
+from app.domain.manual import ManualPage
+from app.domain.text import clean, one_line
+from app.system.process import LimitExceeded, ProcessLimits, run_captured
 
 IsCancelled = Callable[[], bool]
 
-_LIST = Limits(seconds=60.0, output_bytes=64 << 20)
-_PLACES = Limits(seconds=10.0, output_bytes=1 << 20)
-_PAGE = Limits(seconds=20.0, output_bytes=16 << 20)
+_LIST = ProcessLimits(seconds=60.0, output_bytes=64 << 20)
+_PLACES = ProcessLimits(seconds=10.0, output_bytes=1 << 20)
+_PAGE = ProcessLimits(seconds=20.0, output_bytes=16 << 20)
 _COMPRESSED = re.compile(r"\.(?:gz|bz2|xz|zst|lz|lzma|Z)$")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WITHOUT = ("MAN_KEEP_FORMATTING", "MANROFFOPT", "MANSECT", "LANGUAGE", "LESS")
+_SUMMARY_CHARS = 300
+_NAME_CHARS = 200
+_LISTED = re.compile(r"^(?P<names>\S.*?)\s+-+\s+(?P<summary>\S.*)$")
+_NAMED = re.compile(r"^(?P<name>\S+?)\s*(?:\((?P<section>[0-9A-Za-z]\w{0,15})\))?(?:\s*\[.*\])?$")
+_OVERSTRIKE = re.compile(r"[^\n\x08]?\x08")
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Za-z])"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_HEADING = "description"
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What is known of a page's file without reading it."""
+    """The state of a page's file, from its directory entry."""
 
     stamp: str
     changed_at: datetime
 
 
 class Manual:
-    """Asks `man`, which is looked up on PATH each time. Blocking: for worker threads.
+    """Runs `man`, which is looked up on PATH on each call. Blocking.
 
-    `page_limits` are those of showing one page.
+    `page_limits` apply to the display of one page.
     """
 
-    def __init__(self, page_limits: Limits = _PAGE) -> None:
+    def __init__(self, page_limits: ProcessLimits = _PAGE) -> None:
         self._page_limits = page_limits
 
     def pages(self, is_cancelled: IsCancelled) -> Sequence[ManualPage]:
-        """Return all pages of all sections that `man -k .` lists, by name and section.
+        """Return all pages that `man -k .` lists, sorted by name and section; 0.6 s for 22,600.
 
-        0.6 s for 22,600. Raises ManualUnavailable, Cancelled.
+        Raises ManualUnavailable, Cancelled.
         """
-        words = self._list(is_cancelled)
-        if not words:
+        summaries = self._list(is_cancelled)
+        if not summaries:
             raise ManualUnavailable(
                 "'man -k .' lists no manual pages",
-                "Install the manual pages, or build their index as root: 'mandb' or 'makewhatis'.",
+                "Install the manual pages, or build their index as root with 'mandb' or 'makewhatis'.",
             )
         files = _files(self._folders(is_cancelled))
         return [
             _page(name, section, summary, files)
-            for (name, section), summary in sorted(words.items())
+            for (name, section), summary in sorted(summaries.items())
         ]
 
     def description(self, page: ManualPage, is_cancelled: IsCancelled) -> str | None:
-        """Return a page's DESCRIPTION section as plain text; None when it has none.
+        """Return the DESCRIPTION section of a page as plain text; None when it has none.
 
-        Raises PageUnreadable, ManualUnavailable, Cancelled.
+        Raises ManualPageUnreadable, ManualUnavailable, Cancelled.
         """
-        command = [*_gently(), _man(), page.section, page.name]
+        name = f"'man {page.section} {page.name}'"
+        arguments = (page.section, page.name)
         try:
-            code, output = output_of(command, _environment(80), self._page_limits, is_cancelled)
-        except OutOfLimits as error:
-            raise PageUnreadable(f"'man {page.section} {page.name}' {error}") from error
-        except OSError as error:
-            raise _unavailable(error) from error
+            code, output = _run(arguments, 80, self._page_limits, is_cancelled)
+        except LimitExceeded as error:
+            raise ManualPageUnreadable(f"{name} {error}") from error
         if code and not output:
-            raise PageUnreadable(f"'man {page.section} {page.name}' shows nothing (code {code})")
-        return description(output.decode("utf-8", "replace"))
+            raise ManualPageUnreadable(f"{name} shows nothing (code {code})")
+        return parse_description(output.decode("utf-8", "replace"))
 
     def _list(self, is_cancelled: IsCancelled) -> Mapping[tuple[str, str], str]:
         try:
-            _, output = output_of([_man(), "-k", "."], _environment(10_000), _LIST, is_cancelled)
-        except OutOfLimits as error:
-            raise ManualUnavailable(f"'man -k .' {error}", "It will be tried again.") from error
-        except OSError as error:
-            raise _unavailable(error) from error
-        return listed(output.decode("utf-8", "replace"))
+            _, output = _run(("-k", "."), 10_000, _LIST, is_cancelled)
+        except LimitExceeded as error:
+            raise ManualUnavailable(f"'man -k .' {error}", "The program will retry.") from error
+        return parse_list(output.decode("utf-8", "replace"))
 
     def _folders(self, is_cancelled: IsCancelled) -> Sequence[Path]:
-        """Return where manual pages are, the first to be asked first; none when `man` won't say."""
+        """Return the folders of manual pages in search order; none when `man` does not list them."""
         try:
-            code, output = output_of([_man(), "-w"], _environment(80), _PLACES, is_cancelled)
-        except (OutOfLimits, OSError):
+            code, output = _run(("-w",), 80, _PLACES, is_cancelled)
+        except (LimitExceeded, ManualUnavailable):
             return ()
-        words = "" if code else os.fsdecode(output).strip()
-        return [Path(each) for each in words.split(":") if each.startswith("/")]
+        folders = "" if code else os.fsdecode(output).strip()
+        return [Path(each) for each in folders.split(":") if each.startswith("/")]
 
 
-def _man() -> str:
-    if (path := shutil.which("man")) is None:
+def _run(
+    arguments: Sequence[str], width: int, limits: ProcessLimits, is_cancelled: IsCancelled
+) -> tuple[int, bytes]:
+    """Return the exit code and output of `man`, at low priority, since there are thousands of pages.
+
+    Raises ManualUnavailable, LimitExceeded, Cancelled.
+    """
+    man, nice = shutil.which("man"), shutil.which("nice")
+    if man is None:
         raise ManualUnavailable(
-            "There is no 'man' on this computer", "Install it, such as the package 'man-db'."
+            "There is no 'man' on this computer", "Install it, for example the package 'man-db'."
         )
-    return path
-
-
-def _gently() -> Sequence[str]:
-    """Return what leaves the processor to others: thousands of pages take a while."""
-    nice = shutil.which("nice")
-    return () if nice is None else (nice, "-n", "10")
-
-
-def _unavailable(error: OSError) -> ManualUnavailable:
-    return ManualUnavailable(f"'man' cannot be run: {error.strerror or error}", "Install it anew.")
+    command = [*((nice, "-n", "10") if nice else ()), man, *arguments]
+    try:
+        return run_captured(command, _environment(width), limits, is_cancelled)
+    except OSError as error:
+        raise ManualUnavailable(
+            f"'man' cannot be run: {error.strerror or error}", "Install it again."
+        ) from error
 
 
 def _environment(width: int) -> Mapping[str, str]:
-    """Return an environment in which `man` prints plain English text, lines whole and unhyphenated."""
+    """Return an environment in which `man` prints plain English text without hyphenation."""
     kept = {name: value for name, value in os.environ.items() if name not in _WITHOUT}
     return kept | {
         "LC_ALL": "en_US.UTF-8" if sys.platform == "darwin" else "C.UTF-8",
@@ -130,9 +139,9 @@ def _environment(width: int) -> Mapping[str, str]:
 
 
 def _files(folders: Sequence[Path]) -> Mapping[str, _File]:
-    """Return the files of manual folders by what they are called: grep.1; and by section, 1.
+    """Return the files of manual folders by name (grep.1), and the folders by section (1).
 
-    A page that is listed under another name than its file's changes when its section's folder does.
+    The folder stands for pages that are listed under another name than their file's.
     """
     files: dict[str, _File] = {}
     for folder in folders:
@@ -140,13 +149,13 @@ def _files(folders: Sequence[Path]) -> Mapping[str, _File]:
             if not section.name.startswith("man"):
                 continue
             for each in _entries(section):
-                files.setdefault(_COMPRESSED.sub("", each.name), _seen(each.stat()))
-            files.setdefault(section.name.removeprefix("man"), _seen(section.stat()))
+                files.setdefault(_COMPRESSED.sub("", each.name), _file(each.stat()))
+            files.setdefault(section.name.removeprefix("man"), _file(section.stat()))
     return files
 
 
 def _entries(folder: os.PathLike[str]) -> Iterator["os.DirEntry[str]"]:
-    """Yield what stands in a folder and can be looked at; nothing of what is no folder."""
+    """Yield the readable entries of a folder; nothing when it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             for each in entries:
@@ -159,7 +168,7 @@ def _entries(folder: os.PathLike[str]) -> Iterator["os.DirEntry[str]"]:
         return
 
 
-def _seen(stat: os.stat_result) -> _File:
+def _file(stat: os.stat_result) -> _File:
     return _File(f"{stat.st_mtime_ns}:{stat.st_size}", _moment(stat.st_mtime))
 
 
@@ -174,3 +183,61 @@ def _page(name: str, section: str, summary: str, files: Mapping[str, _File]) -> 
     found = files.get(f"{name}.{section}") or files.get(section[:1]) or _File("", _EPOCH)
     stamp = f"{found.stamp}:{crc32(summary.encode()):08x}"
     return ManualPage(name, section, summary, stamp, found.changed_at)
+
+
+def parse_list(output: str) -> Mapping[tuple[str, str], str]:
+    """Return {(name, section): one-line description} from the output of `man -k`.
+
+    A line names one page, "grep (1) - print lines", or several, "egrep, grep(1) - print lines". Other
+    lines are ignored, and names that could be a path or an option.
+    """
+    pages: dict[tuple[str, str], str] = {}
+    for line in output.splitlines():
+        if (match := _LISTED.match(_plain(line).strip())) is not None:
+            for key in _names(match["names"]):
+                pages.setdefault(key, one_line(clean(match["summary"]), _SUMMARY_CHARS))
+    return pages
+
+
+def parse_description(output: str) -> str | None:
+    """Return the DESCRIPTION section from the output of `man`; None when it has none.
+
+    It begins below the heading, which is not indented, and ends before the next unindented line.
+    """
+    lines = _plain(output).splitlines()
+    at = next((n for n, line in enumerate(lines) if line.rstrip().lower() == _HEADING), None)
+    if at is None:
+        return None
+    section = []
+    for line in lines[at + 1 :]:
+        if line and not line[0].isspace():
+            break
+        section.append(line.rstrip())
+    text = clean(textwrap.dedent("\n".join(section)).strip("\n"))
+    return text if text.strip() else None
+
+
+def _names(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (name, section); a name without a section has that of the following name."""
+    section: str | None = None
+    for piece in reversed(text.split(",")):
+        if (match := _NAMED.match(piece.strip())) is None:
+            continue
+        section = match["section"] or section
+        name = match["name"]
+        if section is not None and _is_sound(name):
+            yield name, section
+
+
+def _is_sound(name: str) -> bool:
+    """Return whether `man` takes a name for a page, not for a file or an option."""
+    return name.isprintable() and "/" not in name and name[0] != "-" and len(name) <= _NAME_CHARS
+
+
+def _plain(text: str) -> str:
+    """Return text without escape sequences and overstrikes of a terminal."""
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    if "\x08" in text:
+        text = _OVERSTRIKE.sub("", text)
+    return _CONTROL.sub("", text)

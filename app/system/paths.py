@@ -1,6 +1,8 @@
-"""Where things lie on disk. Nobody else joins a path inside the data directory."""
+"""Paths inside the data directory, and durable writes. No other module joins such a path."""
 
+import errno
 import os
+import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +54,7 @@ class DataPaths:
 
     @property
     def damaged(self) -> Path:
-        """Files set aside by recovery; never deleted by the program."""
+        """Files that recovery put into quarantine; never deleted by the program."""
         return self.root / "damaged"
 
     @property
@@ -67,7 +69,7 @@ class DataPaths:
 
     @property
     def socket(self) -> Path:
-        """Where a running window answers the command line."""
+        """The socket on which a running window serves the command line."""
         return self.root / "socket"
 
     @property
@@ -77,36 +79,49 @@ class DataPaths:
 
     @property
     def checked(self) -> Path:
-        """Its time is when every table was last read in full."""
+        """An empty file; its modification time is when every table was last read in full."""
         return self.root / "checked"
 
     @property
     def unclean(self) -> Path:
-        """Exists while the database is open; found at start it tells of an unclean end."""
+        """Exists while the database is open; at startup it means that the last run did not end cleanly."""
         return self.root / "open"
 
     def make(self) -> None:
-        """Create the folders; raise ReadOnlyStorage when that cannot be done."""
+        """Create the folders and keep other users out of the root.
+
+        Raises ReadOnlyStorage where that fails, and for a folder that its owner has made read-only:
+        its permissions are never widened.
+        """
         try:
             for folder in (self.root, self.journal, self.index, self.backups, self.logs):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.root.chmod(0o700)
+                if not _is_writable(folder):
+                    raise PermissionError(errno.EACCES, f"the folder '{folder}' is read-only")
+            self.root.chmod(self.root.stat().st_mode & 0o700)
             os.umask(0o077)
-            if not os.access(self.root, os.W_OK):
-                raise PermissionError
         except OSError as error:
-            reason = error.strerror or "no permission"
             raise ReadOnlyStorage(
-                f"The data directory '{self.root}' cannot be written: {reason}",
+                f"The data directory '{self.root}' cannot be written: {error.strerror or error}",
                 "Choose another with --data-dir, or make it writable.",
             ) from error
 
 
-def refuse_own(root: Path, target: Path) -> None:
+def _is_writable(folder: Path) -> bool:
+    """Return whether files can be created in a folder and its owner allows it.
+
+    Root may write to any folder, so the owner's permission is looked at too. On Windows the
+    read-only attribute of a folder has another meaning.
+    """
+    owner_allows = os.name == "nt" or bool(folder.stat().st_mode & stat.S_IWUSR)
+    return owner_allows and os.access(folder, os.W_OK | os.X_OK)
+
+
+def refuse_data_directory(root: Path, target: Path) -> None:
     """Raise InvalidInput for a file that the user would write into the data directory at `root`."""
     if target.resolve().is_relative_to(root.resolve()):
         raise InvalidInput(
-            f"'{target}' lies in the data directory, which is the program's own",
+            f"'{target}' is inside the data directory, which belongs to the program",
             "Choose another place.",
         )
 

@@ -1,9 +1,9 @@
-"""What comes in and goes out: foreign exports read, our own written and read back.
+"""Import and export of conversations.
 
-zip_reader     a zip's table of contents and members, trusting nothing it says of itself
-archive        a file, zip or folder as named streams; nothing is ever unpacked
-importers      streams to conversations in the source's own ids (`app.domain.transfer`)
-importing      the run that stores what the importers yield; `adopting` makes it ours
-exporting      the run that writes what is stored
-own_format     our own JSON and JSONL; `markdown` for reading elsewhere
+importing      the import run: reads files and stores conversations
+importer       imported conversations to local ids, turns and passages; `existing` finds earlier imports,
+               `summaries` and `facts` store what an export contains besides messages
+importers      formats to conversations with the source's ids (`app.domain.transfer`)
+archive        a file, zip or folder as named streams (`zip_reader`)
+exporting      the export run; formats are `json_format` and `markdown`
 """

@@ -1,39 +1,44 @@
-"""A file, a zip or a folder as named streams, told apart by content; nothing is ever unpacked.
+"""Export archives: a file, a zip or a folder as named streams, detected by content and never unpacked to disk.
 
-Names inside are only shown, never used as paths, and still refused when they are made to escape.
-What the streams hold is `app.transfer.importers`' business; the zip format is `zip_reader`'s.
+Names of members are only shown and never used as paths; names that point outside are still refused.
+`app.transfer.importers` reads the streams, `app.transfer.zip_reader` the zip format.
 """
+
+from __future__ import annotations
 
 import io
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
+from zipfile import ZipFile, ZipInfo
 
-from app.domain.errors import ImportRefused, NotFound
+from app.domain.errors import Cancelled, ImportRefused, NotFound
 from app.domain.text import clean, one_line
 from app.domain.transfer import Skipped
-from app.transfer.streams import (
-    PEEK_BYTES,
-    TOTAL_MAX_BYTES,
-    Counted,
-    Meter,
-    Rewindable,
-    too_large,
-)
 from app.transfer.zip_reader import (
+    DAMAGE,
     ENTRIES_MAX,
     DamagedArchive,
-    Seekable,
-    ZipEntry,
+    PackedFile,
+    entry_problem,
     open_entry,
-    read_entries,
+    open_zip,
 )
 
-_NAMED_REFUSALS_MAX = 50
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+TOTAL_MAX_BYTES = 20 << 30
+PEEK_BYTES = 1 << 20
+"""The number of bytes of a stream that can be peeked at."""
+
+_PIECE_BYTES = 64 << 10
+_LISTED_REFUSALS_MAX = 50
 _ZIP_MARKS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 _NO_CONVERSATIONS = re.compile(
     r"\.(aac|avif|bmp|css|csv|dat|docx|epub|flac|gif|heic|html?|ico|jpe?g|js|m4a|md|mov|mp3|mp4|odt"
@@ -45,18 +50,95 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 @dataclass(frozen=True, slots=True)
 class NamedStream:
-    """A file to be read once, before the next one is asked for; `peek` sees `PEEK_BYTES`."""
+    """A file to read once, before the next one is requested; `peek` returns up to `PEEK_BYTES`."""
 
     name: str
-    stream: "io.BufferedReader[Counted]"
+    stream: io.BufferedReader[_Counted]
+
+
+class Meter:
+    """Counts bytes for progress and limits, and raises Cancelled.
+
+    Attributes:
+        read_bytes: Bytes of the outermost files read so far; packed bytes of archives.
+        total_bytes: Their total; it grows when an archive inside an archive is opened.
+    """
+
+    def __init__(self, cancelled: Callable[[], bool], on_bytes: Callable[[int, int], None]) -> None:
+        self.read_bytes = 0
+        self.total_bytes = 0
+        self._unpacked_bytes = 0
+        self._cancelled = cancelled
+        self._on_bytes = on_bytes
+
+    def consumed(self, count_bytes: int) -> None:
+        """Count bytes that were read; raise Cancelled when the user stopped the import."""
+        if self._cancelled():
+            raise Cancelled("The import was stopped")
+        self.read_bytes = min(self.read_bytes + count_bytes, self.total_bytes)
+        self._on_bytes(self.read_bytes, self.total_bytes)
+
+    def finished(self) -> None:
+        """Report that everything was read, including what was skipped."""
+        self._on_bytes(self.total_bytes, self.total_bytes)
+
+    def unpacked(self, count_bytes: int) -> None:
+        """Count unpacked bytes; raise ImportRefused above `TOTAL_MAX_BYTES`."""
+        self._unpacked_bytes += count_bytes
+        if self._unpacked_bytes > TOTAL_MAX_BYTES:
+            raise _too_large()
+
+
+class _Counted(io.RawIOBase):
+    """A file, whose bytes are progress, or a member of a zip, which has `member_bytes`.
+
+    Fills buffers completely, so that peeking sees enough. Reading raises DamagedArchive when size or
+    checksum of a member differ from the archive's directory, after the valid data.
+    """
+
+    def __init__(self, stream: IO[bytes], meter: Meter, member_bytes: int | None = None) -> None:
+        self._stream = stream
+        self._meter = meter
+        self._left_bytes = member_bytes
+        self._failure: DamagedArchive | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        filled = 0
+        while filled < len(view) and self._failure is None:
+            try:
+                data = self._stream.read(min(len(view) - filled, _PIECE_BYTES))
+                if not data and self._left_bytes:
+                    raise EOFError
+            except DAMAGE as error:
+                self._failure = DamagedArchive(
+                    "It is damaged: its size or checksum is not that of the archive's directory"
+                )
+                self._failure.__cause__ = error
+                break
+            if not data:
+                break
+            view[filled : filled + len(data)] = data
+            filled += len(data)
+            self._meter.unpacked(len(data))
+            if self._left_bytes is None:
+                self._meter.consumed(len(data))
+            else:
+                self._left_bytes -= len(data)
+        if self._failure is not None and not filled:
+            raise self._failure
+        return filled
 
 
 def open_export(path: Path, meter: Meter) -> Iterator[NamedStream | Skipped]:
-    """Yield what `path` holds, in the order of its names; each stream is valid until the next.
+    """Yield the files in `path`, sorted by name; each stream is valid until the next is requested.
 
-    Files that by their names are pictures, sounds, web pages or office documents are passed over
-    and counted in one `Skipped` at the end. Raises NotFound, ImportRefused, Cancelled; reading a
-    stream raises `DamagedArchive` when only that stream is at fault.
+    Files with extensions of images, audio, web pages or office documents are skipped and counted in
+    one `Skipped` at the end. Raises NotFound, ImportRefused, Cancelled; reading a stream raises
+    `DamagedArchive` when only that stream is damaged.
     """
     try:
         status = path.stat()
@@ -79,32 +161,32 @@ def open_export(path: Path, meter: Meter) -> Iterator[NamedStream | Skipped]:
 
 def _file(path: Path, shown: str, meter: Meter) -> Iterator[NamedStream | Skipped]:
     with path.open("rb") as file:
-        size_bytes = os.fstat(file.fileno()).st_size
         is_zip = file.read(4) in _ZIP_MARKS
         file.seek(0)
         if is_zip:
-            yield from _zip(file, size_bytes, shown, meter)
+            size_bytes = os.fstat(file.fileno()).st_size
+            yield from _zip(PackedFile(file), size_bytes, shown, meter, is_nested=False)
         else:
-            yield NamedStream(shown, io.BufferedReader(Counted(file, meter, True), PEEK_BYTES))
+            yield NamedStream(shown, io.BufferedReader(_Counted(file, meter), PEEK_BYTES))
 
 
 def _folder(path: Path, meter: Meter) -> Iterator[NamedStream | Skipped]:
-    aside = _SetAside(str(path))
+    skipped = _SkippedFiles(str(path))
     files: list[tuple[str, Path]] = []
-    for number, (shown, entry) in enumerate(_walk(path, aside)):
+    for number, (shown, entry) in enumerate(_walk(path, skipped)):
         if number == ENTRIES_MAX:
             raise ImportRefused(f"'{path}' has more than {ENTRIES_MAX:,} files")
         try:
             status = entry.lstat()
         except OSError as error:
-            aside.refuse(shown, f"it cannot be read: {error.strerror or error}")
+            skipped.refuse(shown, f"it cannot be read: {error.strerror or error}")
             continue
-        if aside.takes(shown, _kind_problem(status.st_mode)):
+        if skipped.skips(shown, _kind_problem(status.st_mode)):
             continue
         files.append((shown, entry))
         meter.total_bytes += status.st_size
     if meter.total_bytes > TOTAL_MAX_BYTES:
-        raise too_large()
+        raise _too_large()
     for shown, entry in files:
         try:
             yield from _file(entry, shown, meter)
@@ -112,14 +194,14 @@ def _folder(path: Path, meter: Meter) -> Iterator[NamedStream | Skipped]:
             yield Skipped(shown, str(error))
         except OSError as error:
             yield Skipped(shown, f"it cannot be read: {error.strerror or error}")
-    yield from aside.told()
+    yield from skipped.reports()
 
 
-def _walk(path: Path, aside: "_SetAside") -> Iterator[tuple[str, Path]]:
-    """Yield files, links and oddities below `path`, sorted, with the name they are shown under."""
+def _walk(path: Path, skipped: _SkippedFiles) -> Iterator[tuple[str, Path]]:
+    """Yield files, links and special files below `path`, sorted, with their display names."""
 
     def unreadable(error: OSError) -> None:
-        aside.refuse(str(error.filename), f"it cannot be read: {error.strerror or error}")
+        skipped.refuse(str(error.filename), f"it cannot be read: {error.strerror or error}")
 
     for folder, folders, files in os.walk(path, onerror=unreadable, followlinks=False):
         links = [name for name in folders if Path(folder, name).is_symlink()]
@@ -132,60 +214,68 @@ def _walk(path: Path, aside: "_SetAside") -> Iterator[tuple[str, Path]]:
 def _kind_problem(mode: int) -> str:
     if stat.S_ISLNK(mode):
         return "it is a link, and links are not followed"
-    return "" if stat.S_ISREG(mode) else "it is no ordinary file"
+    return "" if stat.S_ISREG(mode) else "it is not a regular file"
 
 
 def _zip(
-    file: Seekable, size_bytes: int, shown: str, meter: Meter, nested_bytes: int | None = None
+    file: PackedFile, counted_bytes: int, shown: str, meter: Meter, *, is_nested: bool
 ) -> Iterator[NamedStream | Skipped]:
-    """Yield what a zip holds; `nested_bytes` is how many packed bytes it stands for in another."""
-    nested = nested_bytes is not None
-    entries, junk_bytes = read_entries(file, size_bytes)
+    """Yield the files in a zip, of which `counted_bytes` are part of the meter's total."""
+    archive, junk_bytes = open_zip(file)
     if junk_bytes:
         yield Skipped(shown, f"{junk_bytes:,} bytes after the end of the archive were ignored")
-    aside = _SetAside(shown)
+    skipped = _SkippedFiles(shown)
     wanted = [
         entry
-        for entry in entries
-        if not entry.is_folder
-        and not aside.takes(entry.name, _name_problem(entry.name) or entry.problem)
+        for entry in archive.infolist()
+        if not (entry.orig_filename.endswith(("/", "\\")) and not entry.file_size)
+        and not skipped.skips(
+            entry.orig_filename, _name_problem(entry.orig_filename) or entry_problem(entry)
+        )
     ]
-    if sum(entry.size_bytes for entry in wanted) > TOTAL_MAX_BYTES:
-        raise too_large()
-    meter.total_bytes += sum(entry.packed_bytes for entry in wanted)
-    meter.total_bytes -= size_bytes if nested_bytes is None else nested_bytes
-    for entry in wanted if nested else sorted(wanted, key=lambda each: each.name):
-        yield from _member(file, entry, f"{shown}/{_shown(entry.name)}", meter, nested)
-    yield from aside.told()
+    if sum(entry.file_size for entry in wanted) > TOTAL_MAX_BYTES:
+        raise _too_large()
+    meter.total_bytes += sum(entry.compress_size for entry in wanted) - counted_bytes
+    # Going back in a packed member means to unpack it again.
+    wanted.sort(key=lambda each: each.header_offset if is_nested else each.orig_filename)
+    for entry in wanted:
+        name = f"{shown}/{_shown(entry.orig_filename)}"
+        file.on_bytes = meter.consumed
+        try:
+            yield from _member(file, archive, entry, name, meter, is_nested)
+        except DamagedArchive as error:
+            yield Skipped(name, str(error))
+    yield from skipped.reports()
 
 
 def _member(
-    file: Seekable, entry: ZipEntry, shown: str, meter: Meter, nested: bool
+    file: PackedFile, archive: ZipFile, entry: ZipInfo, shown: str, meter: Meter, is_nested: bool
 ) -> Iterator[NamedStream | Skipped]:
-    def reopened() -> io.RawIOBase:
-        return open_entry(file, entry, lambda _packed_bytes: meter.consumed(0))
+    before_bytes = meter.read_bytes
+    member = _Counted(open_entry(archive, entry), meter, entry.file_size)
+    stream = io.BufferedReader(member, PEEK_BYTES)
+    if stream.peek(4)[:4] not in _ZIP_MARKS:
+        yield NamedStream(shown, stream)
+    elif is_nested:
+        yield Skipped(shown, "it is an archive in an archive in an archive")
+    else:
+        left_bytes = entry.compress_size - (meter.read_bytes - before_bytes)
+        file.on_bytes = lambda _count_bytes: meter.consumed(0)
+        inner = PackedFile(open_entry(archive, entry))
+        yield from _zip(inner, left_bytes, shown, meter, is_nested=True)
 
-    try:
-        before_bytes = meter.read_bytes
-        stream = io.BufferedReader(
-            Counted(open_entry(file, entry, meter.consumed), meter), PEEK_BYTES
-        )
-        if stream.peek(4)[:4] not in _ZIP_MARKS:
-            yield NamedStream(shown, stream)
-        elif nested:
-            yield Skipped(shown, "it is an archive in an archive in an archive")
-        else:
-            inner = Rewindable(reopened)
-            left_bytes = entry.packed_bytes - (meter.read_bytes - before_bytes)
-            yield from _zip(inner, entry.size_bytes, shown, meter, left_bytes)
-    except DamagedArchive as error:
-        yield Skipped(shown, str(error))
+
+def _too_large() -> ImportRefused:
+    return ImportRefused(
+        f"It contains more than {TOTAL_MAX_BYTES >> 30} GB of text",
+        "Unpack it and import the files one by one.",
+    )
 
 
 def _name_problem(name: str) -> str:
-    """Why a member's name is refused; empty when it is an honest relative path."""
+    """Return why a member's name is refused; "" when it is a valid relative path."""
     if not name or any(ord(character) < 0x20 for character in name):
-        return "its name holds control characters"
+        return "its name contains control characters"
     path = name.replace("\\", "/")
     if path.startswith("/") or _DRIVE.match(path):
         return "its name is an absolute path"
@@ -194,7 +284,7 @@ def _name_problem(name: str) -> str:
     return ""
 
 
-def _is_noise(name: str) -> bool:
+def _is_system_file(name: str) -> bool:
     parts = name.replace("\\", "/").split("/")
     return "__MACOSX" in parts or parts[-1].startswith("._") or parts[-1] == ".DS_Store"
 
@@ -203,40 +293,38 @@ def _shown(name: str) -> str:
     return one_line(clean(name), 200)
 
 
-class _SetAside:
-    """What is not read: noise in silence, pictures and the like counted, the rest named."""
+class _SkippedFiles:
+    """Files that are not read: system files ignored, images and the like counted, others listed."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
         self._refused: list[Skipped] = []
         self._refused_count = 0
-        self._passed_over_count = 0
+        self._other_count = 0
 
-    def takes(self, name: str, problem: str) -> bool:
-        """Return whether the entry stays out, having noted why."""
-        if _is_noise(name):
+    def skips(self, name: str, problem: str) -> bool:
+        """Return whether the entry is skipped, and record why."""
+        if _is_system_file(name):
             return True
         if problem:
             self.refuse(name, problem)
             return True
         if _NO_CONVERSATIONS.search(name):
-            self._passed_over_count += 1
+            self._other_count += 1
             return True
         return False
 
     def refuse(self, name: str, why: str) -> None:
-        """Note a refusal; only the first ones by name."""
+        """Record a refused entry; the first ones are listed by name."""
         self._refused_count += 1
-        if len(self._refused) < _NAMED_REFUSALS_MAX:
+        if len(self._refused) < _LISTED_REFUSALS_MAX:
             self._refused.append(Skipped(f"{self._shown}/{_shown(name)}", why))
 
-    def told(self) -> Iterator[Skipped]:
-        """Yield all that was noted."""
+    def reports(self) -> Iterator[Skipped]:
+        """Yield the recorded entries."""
         yield from self._refused
         if (more := self._refused_count - len(self._refused)) > 0:
-            yield Skipped(self._shown, f"{more:,} more entries were refused for such reasons")
-        if count := self._passed_over_count:
-            what = "1 file that is" if count == 1 else f"{count:,} files that are"
-            yield Skipped(
-                self._shown, f"{what} no conversation (pictures, sounds, pages) stayed out"
-            )
+            yield Skipped(self._shown, f"{more:,} more entries were refused for similar reasons")
+        if count := self._other_count:
+            files = "1 other file" if count == 1 else f"{count:,} other files"
+            yield Skipped(self._shown, f"{files} skipped (images, audio, web pages, documents)")

@@ -1,69 +1,56 @@
-"""An import from file to store: what is new is added, what grew grows, nothing is added twice.
+"""The import run: from files to the store; unknown messages are added and nothing is stored twice.
 
-Reading foreign formats is `app.transfer.importers`; here their conversations get our ids, their
-turns and their passages, and are journalled one by one. What was imported before is known by its
-origin: source, kind and the source's own id.
+`app.transfer.importers` reads the formats, `ConversationImporter` assigns local ids, turns and passages.
+Conversations are journaled one by one. Earlier imports are found by origin: source, kind and source id.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
 from app.domain.transfer import (
-    CarriedFact,
     ImportedConversation,
     ImportProgress,
     ImportReport,
+    PortableFact,
     Skipped,
 )
-from app.storage.backup import back_up_first
-from app.storage.conversations import Conversations
-from app.storage.store import Store
-from app.transfer.adopting import Adopted, Adoption, Written
-from app.transfer.carrying_facts import FactAdoption
+from app.storage.engine.store import Store
+from app.storage.safety.backup import back_up_first
+from app.storage.tables.conversations import Conversations
+from app.transfer.existing import key_of
+from app.transfer.facts import FactImporter
+from app.transfer.importer import ConversationImporter, ImportCounts, PendingImport
 from app.transfer.importers import read_export
 
 _BATCH_CONVERSATIONS = 64
 _BATCH_MESSAGES = 3_000
-_CHECKPOINT_MESSAGES = 40_000  # until then they stay in memory: 1.2 MB for each thousand
-
-
-def _never() -> bool:
-    return False
-
-
-def _at_once() -> None:
-    return None
-
-
-def _unheard(_progress: ImportProgress) -> None:
-    return None
+_CHECKPOINT_MESSAGES = 40_000  # uncheckpointed messages take 1.2 MB of memory per thousand
 
 
 def import_files(
     store: Store,
     paths: Sequence[Path],
     *,
-    cancelled: Callable[[], bool] = _never,
-    on_progress: Callable[[ImportProgress], None] = _unheard,
-    give_way: Callable[[], None] = _at_once,
+    cancelled: Callable[[], bool] = lambda: False,
+    on_progress: Callable[[ImportProgress], None] = lambda _progress: None,
     dry_run: bool = False,
 ) -> ImportReport:
-    """Import exports, one after the other; return what came of it.
+    """Import exports one after the other and return a report. Blocking.
 
-    Each conversation is durable once it is counted. `on_progress` is called on this thread, after
-    every batch, `give_way` after some milliseconds of work: it may rest. A `dry_run` reads and counts, and stores nothing. Blocking. Raises NotFound for a
-    path that is not there, before anything is stored; ImportRefused when nothing could be taken;
-    StorageError, and then what was stored before it stays.
+    A conversation is durable once it is counted. `on_progress` is called on this thread after every
+    batch, the store's `throttle` every few milliseconds of work. A `dry_run` stores nothing.
+
+    Raises NotFound for a path that does not exist, before anything is stored; ImportRefused when
+    nothing could be imported; StorageError, after which everything stored so far remains.
     """
     for path in paths:
-        _look_for(path)
+        _check_exists(path)
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
-    run = _Run(store, Adoption(store, give_way, dry_run=dry_run), on_progress, give_way)
-    facts = None if dry_run else FactAdoption(store)
+    importer = ConversationImporter(store, dry_run=dry_run)
+    run = _ImportRun(store, importer, on_progress)
     refusals: list[ImportRefused] = []
     is_cancelled = False
     try:
@@ -72,185 +59,148 @@ def import_files(
                 for batch in _batches(run.read(path, cancelled)):
                     if cancelled():
                         raise Cancelled("The import was stopped")
-                    run.take(batch)
+                    run.store_batch(batch)
             except (ImportRefused, OSError) as error:
-                refusals.append(_naming(path, error))
-                run.tally.skipped.append(Skipped(str(path), _why(error)))
+                refusals.append(_refusal(path, error))
+                run.skipped.append(Skipped(str(path), _reason(error)))
     except Cancelled:
         is_cancelled = True
     finally:
         try:
             run.settle()
-            if facts is not None:
-                facts.adopt(run.facts)
+            if not dry_run:
+                FactImporter(store).store(run.facts)
         finally:
             store.checkpoint()
-    if refusals and not run.tally.holds_something and not is_cancelled:
+    if refusals and run.counts == ImportCounts() and not is_cancelled:
         raise refusals[0]
-    return run.tally.report(is_cancelled, len(refusals))
+    return ImportReport(
+        *run.counts,
+        skipped=tuple(run.skipped),
+        cancelled=is_cancelled,
+        refused=len(refusals),
+    )
 
 
-def _look_for(path: Path) -> None:
-    with suppress(OSError):  # reading it says the rest
+def _check_exists(path: Path) -> None:
+    with suppress(OSError):  # other errors are reported when it is read
         try:
             path.stat()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(
-                f"There is no file or folder '{path}'", "Check how it is spelled."
+                f"There is no file or folder '{path}'", "Check the spelling of the path."
             ) from error
 
 
-def _why(error: ImportRefused | OSError) -> str:
+def _reason(error: ImportRefused | OSError) -> str:
     return str(error) if isinstance(error, ImportRefused) else error.strerror or str(error)
 
 
-def _naming(path: Path, refusal: ImportRefused | OSError) -> ImportRefused:
-    if isinstance(refusal, OSError):
+def _refusal(path: Path, error: ImportRefused | OSError) -> ImportRefused:
+    """Return an error that names the path."""
+    if isinstance(error, OSError):
         return ImportRefused(
-            f"'{path}' cannot be read: {_why(refusal)}", "Check the disk, or export it once more."
+            f"'{path}' cannot be read: {_reason(error)}", "Check the disk, or export again."
         )
-    if str(path) in refusal.title:
-        return refusal
-    return ImportRefused(f"'{path}' cannot be imported: {refusal.title}", refusal.hint)
+    if str(path) in error.title:
+        return error
+    return ImportRefused(f"'{path}' cannot be imported: {error.title}", error.hint)
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What an import has come to so far."""
-
-    conversations: int = 0
-    turns: int = 0
-    messages: int = 0
-    duplicates: int = 0
-    bytes_read: int = 0
-    bytes_total: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
-
-    @property
-    def holds_something(self) -> bool:
-        return bool(self.conversations or self.messages or self.duplicates)
-
-    def add(self, adopted: Adopted) -> None:
-        self.conversations += adopted.is_new
-        self.turns += adopted.new_turns
-        self.messages += adopted.new_messages
-        self.duplicates += adopted.duplicates
-
-    def progress(self) -> ImportProgress:
-        return ImportProgress(
-            self.conversations, self.messages, self.bytes_read, max(self.bytes_total, 0)
-        )
-
-    def report(self, is_cancelled: bool, refused: int) -> ImportReport:
-        return ImportReport(
-            self.conversations,
-            self.turns,
-            self.messages,
-            self.duplicates,
-            tuple(self.skipped),
-            is_cancelled,
-            refused,
-        )
-
-
-class _Run:
-    """One import under way: while a batch is being stored, the next one is read.
+class _ImportRun:
+    """A running import: while a batch is being stored, the next one is read.
 
     Attributes:
-        tally: What has been stored so far, and what was skipped.
-        facts: What is known of facts; they are stored last, since they name conversations.
+        counts: What is stored so far.
+        skipped: What could not be imported.
+        facts: Imported facts; they are stored last, because they refer to conversations.
     """
 
     def __init__(
         self,
         store: Store,
-        adoption: Adoption,
+        importer: ConversationImporter,
         on_progress: Callable[[ImportProgress], None],
-        give_way: Callable[[], None],
     ) -> None:
-        self.tally = _Tally()
-        self.facts: list[CarriedFact] = []
+        self.counts = ImportCounts()
+        self.skipped: list[Skipped] = []
+        self.facts: list[PortableFact] = []
         self._store = store
-        self._adoption = adoption
+        self._importer = importer
         self._on_progress = on_progress
-        self._give_way = give_way
-        self._writing: Written | None = None
-        self._folded = 0
+        self._bytes_read = self._bytes_total = 0
+        self._pending: Sequence[PendingImport] = ()
+        self._checkpointed_messages = 0
 
     def read(self, path: Path, cancelled: Callable[[], bool]) -> Iterator[ImportedConversation]:
-        """Yield the conversations of a path; what was skipped goes into the tally.
+        """Yield the conversations of a path; what cannot be imported is added to `skipped`.
 
-        Raises ImportRefused, in place of the last thing skipped, when that was all there is.
+        Raises ImportRefused instead of the last skipped report when the path contains nothing else.
         """
-        before, skipped, taken = self.tally.bytes_read, len(self.tally.skipped), 0
+        bytes_before, skipped_before, has_content = self._bytes_read, len(self.skipped), False
 
         def on_bytes(read: int, total: int) -> None:
-            self.tally.bytes_read, self.tally.bytes_total = before + read, before + total
-            self._give_way()
+            self._bytes_read, self._bytes_total = bytes_before + read, bytes_before + total
+            self._store.throttle()
 
         for found in read_export(path, cancelled=cancelled, on_bytes=on_bytes):
-            self._give_way()
+            self._store.throttle()
             if isinstance(found, Skipped):
-                self.tally.skipped.append(found)
-            else:
-                self.tally.skipped.extend(found.skipped)
-                self.facts.extend(found.facts)
-                taken += bool(found.messages or found.facts)
-                if found.messages:
-                    yield found
-        if not taken and len(self.tally.skipped) > skipped:
-            last = self.tally.skipped.pop()
+                self.skipped.append(found)
+                continue
+            self.skipped.extend(found.skipped)
+            self.facts.extend(found.facts)
+            has_content |= bool(found.messages or found.facts)
+            if found.messages:
+                yield found
+        if not has_content and len(self.skipped) > skipped_before:
+            last = self.skipped.pop()
             raise ImportRefused(
-                f"Nothing could be taken from '{path}': {last.why}", "Export it once more."
+                f"Nothing could be imported from '{path}': {last.why}", "Export it again."
             )
 
-    def take(self, batch: Sequence[ImportedConversation]) -> None:
-        """Begin to store a batch, once the one before is stored."""
-        if self._writing is not None and self._writing.shares_with(batch):
-            self.settle()  # what it says is looked up in the database
-        before, self._writing = self._writing, self._adoption.adopt(batch)
-        self._count(before)
+    def store_batch(self, batch: Sequence[ImportedConversation]) -> None:
+        """Begin to store a batch and wait for the previous one."""
+        keys = {key_of(found) for found in batch}
+        if any(pending.key in keys for pending in self._pending):
+            self.settle()  # its messages are looked up in the database
+        self.settle(self._importer.store(batch))
 
-    def settle(self) -> None:
-        """Wait for what is being stored."""
-        writing, self._writing = self._writing, None
-        self._count(writing)
-
-    def _count(self, written: Written | None) -> None:
-        if written is None:
+    def settle(self, following: Sequence[PendingImport] = ()) -> None:
+        """Wait until everything but the `following` batch is stored."""
+        batch, self._pending = self._pending, following
+        for pending in batch:
+            self.counts = self.counts.plus(pending.wait())
+        if not batch:
             return
-        for adopted in written.results():
-            self.tally.add(adopted)
-        self._on_progress(self.tally.progress())
-        if self.tally.messages - self._folded >= _CHECKPOINT_MESSAGES:
+        stored, total = self.counts, max(self._bytes_total, 0)
+        self._on_progress(
+            ImportProgress(stored.conversations, stored.messages, self._bytes_read, total)
+        )
+        if self.counts.messages - self._checkpointed_messages >= _CHECKPOINT_MESSAGES:
             self._store.checkpoint()
-            self._folded = self.tally.messages
+            self._checkpointed_messages = self.counts.messages
 
 
 def _batches(found: Iterator[ImportedConversation]) -> Iterator[list[ImportedConversation]]:
-    """Yield conversations in lists short enough for memory, none twice in the same list.
+    """Yield conversations in lists that fit into memory and contain no conversation twice.
 
-    What was gathered before a failure is yielded before the failure goes on.
+    Conversations that were read before an error are yielded before it is raised.
     """
     batch: list[ImportedConversation] = []
-    failure: Exception | None = None
-    while failure is None:
-        try:
-            conversation = next(found)
-        except StopIteration:
-            break
-        except Exception as error:  # noqa: BLE001 - raised again below, after what came before it
-            failure = error
-            break
-        if any(each.source_id == conversation.source_id for each in batch):
+    try:
+        for conversation in found:
+            if any(each.source_id == conversation.source_id for each in batch):
+                yield batch
+                batch = []
+            batch.append(conversation)
+            messages = sum(len(each.messages) for each in batch)
+            if len(batch) >= _BATCH_CONVERSATIONS or messages >= _BATCH_MESSAGES:
+                yield batch
+                batch = []
+    except Exception:
+        if batch:
             yield batch
-            batch = []
-        batch.append(conversation)
-        messages = sum(len(each.messages) for each in batch)
-        if len(batch) >= _BATCH_CONVERSATIONS or messages >= _BATCH_MESSAGES:
-            yield batch
-            batch = []
+        raise
     if batch:
         yield batch
-    if failure is not None:
-        raise failure

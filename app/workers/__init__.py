@@ -1,17 +1,13 @@
-"""Background work that keeps memory up to date. No Qt: the command line runs the same code.
+"""Background workers that keep memory up to date. No Qt: the command line runs the same code.
 
-board                    all workers together: on and off, hosting, waking, draining, warnings
-machine                  the state machine that each worker is
-job                      what the machine asks of a worker: find, make, save
-verdicts, failures,      whose fault a failure is, and what then becomes of the item
-patience, resting        how long a model is asked on, and a worker waits
-progress, clock          a worker's numbers; time
-open_conversation        the conversation that summaries leave alone for now
-summariser               the seam behind which a language model may stand
-exchange_summarizer,     the workers there are
-  conversation_summarizer,
-  tool_summarizer,
-  knowledge_extractor,
-  embedding_pipeline,
-  man_indexer
+board             all workers: switching, hosting, waking, draining, warnings
+loop, job         the worker loop, and what it needs from a job: find, make, save
+jobs              one module per worker, named as the worker
+retries           error classification, backoff, circuit breaker, failed items
+progress          a worker's counts and rate; `status_text` shows them as text
+ui_priority       makes background work yield to the user
+background_model  requests to the background model; `json_output`, `prompts` are used by it
+model_choice      the choice of that model, its price and consent; `workload` counts what waits
+spend_limits      reservations under the daily and monthly limits
+regeneration      summaries, facts and vectors that are made again
 """

@@ -1,29 +1,31 @@
-"""What one worker does, as the machine sees it: find, make, save. The machine is `machine`.
+"""The interface between a worker loop and its job, and the clock they use."""
 
-A job holds no state of its own work: what is missing is found in the database, what was made is
-saved in one commit with the fact that it is done. So a crash loses nothing but the item at hand.
-"""
-
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
-from app.domain.events import Changed
-from app.domain.workers import Ledger, WorkerName
-from app.storage.tally import Tally
+from app.domain.ports import Embedder
+from app.domain.workers import UsageTotals, WorkerName
+from app.storage.engine.times import now
+from app.storage.work.queue import Tally
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 IsCancelled = Callable[[], bool]
+ActiveEmbedder = Callable[[], Embedder]  # raises KnownError while there is none
 
 
 class Blocked(KnownError):
-    """The worker as a whole cannot go on until the user or the world has changed something.
+    """The worker cannot go on until the user has acted or an outage has ended.
 
     Attributes:
-        retry_after_s: Look again after so long; None means not before the worker is woken.
+        retry_after_s: The time until the next probe; None means not before the worker is woken.
+        ends_drain: Whether `work --until-idle` ends instead of waiting for the next probe.
     """
 
     def __init__(
@@ -32,19 +34,21 @@ class Blocked(KnownError):
         hint: str = "",
         *,
         retry_after_s: float | None = None,
-        own_words: str = "",
+        ends_drain: bool = False,
+        log_text: str = "",
     ) -> None:
-        super().__init__(title, hint, own_words=own_words)
+        super().__init__(title, hint, log_text=log_text)
         self.retry_after_s = retry_after_s
+        self.ends_drain = ends_drain
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a job wants to be driven.
+    """The batch sizes of a job.
 
-    `together` items are made by one call; results are saved after `save_items` or `save_s`,
-    whichever comes first (1 for work that is paid for: what is finished is stored before the next
-    request starts). An item that has failed more than `retries` times is set aside.
+    `together` items are made by one call. Results are saved after `save_items` or `save_s`,
+    whichever comes first; with 1, which paid work uses, each is stored before the next request. An
+    item that failed more than `retries` times is abandoned.
     """
 
     together: int = 1
@@ -58,65 +62,101 @@ PAID = Pace(save_items=1)
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of results: stored, or found to need nothing; and what they cost."""
+    """The number of results that were stored and skipped, and their cost."""
 
     completed: int
     skipped: int = 0
-    spent: Ledger = field(default_factory=Ledger)
+    spent: UsageTotals = field(default_factory=UsageTotals)
 
 
-class Job(Protocol[Item, Result]):
-    """The work of one worker; called on its thread, except where it says otherwise."""
+class Job(Generic[Item, Result]):
+    """The work of one worker; called on its thread, except where it says otherwise.
 
-    @property
-    def name(self) -> WorkerName:
-        """The worker's name."""
-        ...
+    Attributes:
+        name: The worker's name.
+        concerned: Keys of settings whose change may cause work.
+    """
+
+    name: WorkerName
+    concerned: frozenset[str] = frozenset()
 
     @property
     def pace(self) -> Pace:
-        """How it wants to be driven."""
-        ...
+        """The batch sizes."""
+        return Pace()
 
     def find(self, at: datetime) -> Sequence[Item]:
-        """Return the next items that lack their work, the most urgent first; () when none does.
+        """Return the next items to work on, the most urgent first; () if there are none.
 
-        Left out is what was set aside, and what is to be tried again after `at` (UTC).
+        Abandoned items and those to be retried after `at` (UTC) are left out.
         """
-        ...
+        raise NotImplementedError
 
-    def item_id(self, item: Item) -> int:
-        """Return the item's number in the table of attempts."""
-        ...
+    def item_id(self, item: Any) -> int:
+        """Return the item's id in the table of attempts."""
+        return int(item.id)
 
     def describe(self, item: Item) -> str:
-        """Return a few words for the dashboard."""
-        ...
+        """Return a short description for the dashboard."""
+        raise NotImplementedError
 
     def make(self, items: Sequence[Item], is_cancelled: IsCancelled) -> Result:
         """Return the work done for items (as many as `pace.together`), without saving it.
 
-        Raises `Cancelled` soon after `is_cancelled`, `Blocked` or what `verdicts` knows when it is
-        not the items' fault, anything else when it is.
+        Raises `Cancelled` soon after `is_cancelled`, `Blocked` or an outage that `retries` knows, and
+        anything else for a failure of the items.
         """
-        ...
+        raise NotImplementedError
 
     def save(self, results: Sequence[Result]) -> Saved:
-        """Store results and that their items are done, in one commit; raise StorageError."""
-        ...
+        """Store the results and that their items are done, in one commit; raise StorageError."""
+        raise NotImplementedError
 
     def tally(self) -> Tally:
-        """Return what the database says about all the items there are."""
-        ...
+        """Return the counts of all items in the database."""
+        raise NotImplementedError
 
     def poll_interval_s(self) -> float:
-        """Return how long to idle before looking again unasked."""
+        """Return the idle time between two polls."""
+        return 60.0
+
+    def wakes_for(self, changed: ChangeSet) -> bool:
+        """Return whether a change may have caused work; called on the writer thread, never waits."""
+        return bool(
+            changed.turns_completed
+            or changed.conversations
+            or changed.providers
+            or changed.settings & self.concerned
+        )
+
+
+class Clock(Protocol):
+    """Wall-clock time and monotonic time."""
+
+    def now(self) -> datetime:
+        """Return the present, UTC."""
         ...
 
-    def wakes_for(self, changed: Changed) -> bool:
-        """Return whether a write may have made work; called on the writer thread, so at once."""
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
         ...
 
-    def waiting_words(self, count: int) -> str:
-        """Return "27 exchanges wait for summaries", for warnings."""
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        """Block until `event` is set, at most `timeout_s`; return whether it is."""
         ...
+
+
+class SystemClock:
+    """The clock of the system."""
+
+    def now(self) -> datetime:
+        """Return the present, UTC."""
+        return now()
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+        return time.monotonic()
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        """Block until `event` is set, at most `timeout_s`; return whether it is."""
+        return event.wait(timeout_s)

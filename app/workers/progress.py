@@ -1,30 +1,29 @@
-"""A worker's numbers: what the database says, what this session did, how fast it goes."""
+"""A worker's progress: counts of the database and of this session, spending, and the rate."""
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from app.domain.workers import Ledger, WorkerName, WorkerState, WorkerStatus
-from app.storage.tally import Tally
-from app.workers.clock import Clock
-from app.workers.job import Saved
+from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
+from app.storage.work.queue import Tally
+from app.workers.job import Clock, Saved
 
 _WINDOW_S = 60.0
-_LEAST_SAVES = 2
-_LEAST_S = 1.0
-_ASK_AGAIN_FACTOR = 20  # counting may take a twentieth of a worker's time
+_MIN_SAVES = 2
+_MIN_S = 1.0
+_QUERY_FACTOR = 20  # queries may take a twentieth of a worker's time
 
 
 @dataclass(slots=True)
 class Counts:
-    """This session's counts, and what the status says beside them."""
+    """The counts of this session, and other fields of the status."""
 
     completed: int = 0
     failed: int = 0
     skipped: int = 0
-    session: Ledger = field(default_factory=Ledger)
-    all_time: Ledger = field(default_factory=Ledger)
+    session: UsageTotals = field(default_factory=UsageTotals)
+    all_time: UsageTotals = field(default_factory=UsageTotals)
     current_item: str = ""
     last_error: str = ""
     blocked_by: str = ""
@@ -32,18 +31,18 @@ class Counts:
 
 
 class Progress:
-    """Counts what a worker does. Used by one thread at a time.
+    """Counts a worker's results. Used by one thread at a time.
 
-    Between two queries the tally is carried on by what was saved and what failed, so that it is
-    true as long as nobody else writes, and exact at every change of state.
+    Between two queries the tally is updated by what was saved and what failed; it is exact at every
+    change of state.
     """
 
     def __init__(
         self,
         ask: Callable[[], Tally],
         clock: Clock,
-        all_time: Callable[[], Ledger] = Ledger,
-        spent_since: Callable[[datetime], Ledger] | None = None,
+        all_time: Callable[[], UsageTotals] = UsageTotals,
+        spent_since: Callable[[datetime], UsageTotals] | None = None,
     ) -> None:
         self._ask = ask
         self._all_time = all_time
@@ -58,39 +57,39 @@ class Progress:
         self.tally = Tally(0, 0)
 
     def ask(self) -> None:
-        """Bring the tally up to date from the database."""
+        """Query the tally."""
         started = self._clock.monotonic()
         self.tally = self._ask()
         self._asked_at = self._clock.monotonic()
         self._took_s = self._asked_at - started
 
     def ask_sometimes(self) -> None:
-        """Bring it up to date, unless that was done a moment ago."""
-        if self._clock.monotonic() - self._asked_at > self._took_s * _ASK_AGAIN_FACTOR:
+        """Query the tally, unless that was done a moment ago."""
+        if self._clock.monotonic() - self._asked_at > self._took_s * _QUERY_FACTOR:
             self.ask()
 
     def read_spend(self) -> None:
-        """Bring what was spent up to date from the record; raise StorageError."""
+        """Query the spending; raise StorageError."""
         self.counts.all_time = self._all_time()
         if self._spent_since is not None:
             self.counts.session = self._spent_since(self._built_at)
 
     @property
     def runs(self) -> bool:
-        """Whether work is under way: a rate is only about the time it was."""
+        """Whether the worker is working: the rate covers this time only."""
         return self._running_since is not None
 
     def begin(self) -> None:
-        """Note that work begins."""
+        """Record the start of work."""
         self._running_since = self._clock.monotonic()
         self._saves.clear()
 
     def end(self) -> None:
-        """Note that work has ended."""
+        """Record the end of work."""
         self._running_since = None
 
     def saved(self, saved: Saved) -> None:
-        """Note results that are stored."""
+        """Record stored results."""
         counts = self.counts
         counts.completed += saved.completed
         counts.skipped += saved.skipped
@@ -100,31 +99,31 @@ class Progress:
         done = min(self.tally.total, self.tally.done + saved.completed)
         self.tally = replace(self.tally, done=done)
         if saved.skipped:
-            self.ask()  # what was skipped may be done or may be gone
+            self.ask()  # skipped items may be done or deleted
         else:
             self.ask_sometimes()
 
-    def failed(self, *, for_good: bool) -> None:
-        """Note an item that failed; `for_good` when it is set aside."""
-        self.counts.failed += for_good
+    def failed(self, *, is_abandoned: bool) -> None:
+        """Record a failed item; `is_abandoned` if it will not be retried automatically."""
+        self.counts.failed += is_abandoned
         self.ask()
 
     def rate_per_minute(self) -> float | None:
-        """Return items a minute over the last minute of work, None until that says something."""
+        """Return items per minute over the last minute of work; None until that is meaningful."""
         if self._running_since is None:
             return None
         present = self._clock.monotonic()
         while self._saves and self._saves[0][0] < present - _WINDOW_S:
             self._saves.popleft()
         elapsed = present - max(self._running_since, present - _WINDOW_S)
-        if len(self._saves) < _LEAST_SAVES or elapsed < _LEAST_S:
+        if len(self._saves) < _MIN_SAVES or elapsed < _MIN_S:
             return None
         return sum(count for _, count in self._saves) / elapsed * 60
 
     def status(self, name: WorkerName, *, enabled: bool, state: WorkerState) -> WorkerStatus:
-        """Return all of it as the user sees it."""
+        """Return the status."""
         rate, tally, counts = self.rate_per_minute(), self.tally, self.counts
-        left = max(0, tally.total - tally.done - tally.set_aside)
+        left = max(0, tally.total - tally.done - tally.abandoned)
         return WorkerStatus(
             name=name,
             enabled=enabled,
@@ -143,17 +142,17 @@ class Progress:
             last_error=counts.last_error,
             blocked_by=counts.blocked_by,
             next_attempt_at=counts.next_look_at or tally.next_attempt_at,
-            set_aside=tally.set_aside,
+            abandoned=tally.abandoned,
             next_retry_at=tally.next_attempt_at,
         )
 
 
-def plus(first: Ledger, second: Ledger) -> Ledger:
-    """Return both together; an unknown price makes the sum unknown."""
+def plus(first: UsageTotals, second: UsageTotals) -> UsageTotals:
+    """Return the sum; an unknown price makes it unknown."""
     cost = (
         None
         if first.cost_usd is None or second.cost_usd is None
         else first.cost_usd + second.cost_usd
     )
     estimated_usd = first.estimated_usd + second.estimated_usd
-    return Ledger(first.tokens + second.tokens, cost, estimated_usd)
+    return UsageTotals(first.tokens + second.tokens, cost, estimated_usd)

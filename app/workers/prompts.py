@@ -1,7 +1,7 @@
-"""Prompts of background work: the files of resources/prompts filled in, with history as a quotation.
+"""Prompts of background work: the templates in resources/prompts, with history as a quotation.
 
-A file has two parts divided by a line `---`: what the model is told, and what is said once more
-after the quotation. `$quotation` in it is the paragraph that says what a quotation is.
+A template has two parts separated by a line `---`: the instructions, and a reminder after the
+quotation. `$quotation` stands for the paragraph that explains quotations.
 """
 
 import json
@@ -20,7 +20,7 @@ _MARK_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What one request says: `system` is ours, `user` holds the quotation."""
+    """The prompt of one request: `system` holds the instructions, `user` the quotation."""
 
     system: str
     user: str
@@ -28,38 +28,38 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A piece of history: `label` is a word of ours (user, assistant, notes 2), `text` anybody's."""
+    """A piece of history: `label` is ours (user, assistant, notes 2), `text` is untrusted."""
 
     label: str
     text: str
 
 
-def prompt(name: str, quoted: Sequence[Quoted], **words: str) -> Prompt:
-    """Return the prompt in `NAME.txt` about what is quoted; `words` fill its other placeholders.
+def prompt(name: str, quoted: Sequence[Quoted], **values: str) -> Prompt:
+    """Return the prompt of the template `NAME.txt`; `values` fill its other placeholders.
 
-    Each piece begins with a line of its label and a random mark that none of the pieces holds, and
-    the last is followed by such a line: what is quoted can neither end the quotation nor change
-    who speaks in it.
+    Each piece begins with a line of its label and a random mark that no piece contains, and the
+    last is followed by such a line: quoted text can neither end the quotation nor change its
+    labels.
     """
     mark = _mark(quoted)
-    told, _, after = _file(name).partition(_DIVIDER)
-    filled = words | {"quotation": Template(_file("quotation")).substitute(mark=mark).strip()}
+    before, _, after = _file(name).partition(_DIVIDER)
+    filled = values | {"quotation": Template(_file("quotation")).substitute(mark=mark).strip()}
     pieces = [f"[{mark} {each.label}]\n{each.text}\n" for each in quoted]
     ending = Template(after).substitute(filled).strip()
     return Prompt(
-        Template(told).substitute(filled).strip(), f"{''.join(pieces)}[{mark} end]\n\n{ending}"
+        Template(before).substitute(filled).strip(), f"{''.join(pieces)}[{mark} end]\n\n{ending}"
     )
 
 
 def with_schema(asked: Prompt, schema: Mapping[str, Any]) -> Prompt:
-    """Return a prompt that asks for JSON of a schema."""
+    """Return a prompt that requests JSON of a schema."""
     shown = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-    words = Template(_file("json")).substitute(schema=shown)
-    return replace(asked, system=f"{asked.system}\n\n{words.strip()}")
+    text = Template(_file("json")).substitute(schema=shown)
+    return replace(asked, system=f"{asked.system}\n\n{text.strip()}")
 
 
 def asked_again(asked: Prompt) -> Prompt:
-    """Return a prompt that says that the answer before was no JSON."""
+    """Return a prompt that says that the previous answer was not JSON."""
     return replace(asked, user=f"{asked.user}\n{_file('json_again').strip()}")
 
 

@@ -18,6 +18,7 @@ The sentences are Python's own manual (`pydoc_data.topics`): they are at hand wh
 
 import hashlib
 import json
+import os
 import pydoc_data.topics
 import random
 import subprocess
@@ -26,6 +27,8 @@ import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read while onnxruntime is imported
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""The layers hold, and the tools that say so would notice if they did not."""
+"""Import contracts: they hold, and each detects a violation."""
 
 import re
 import subprocess
@@ -14,24 +14,34 @@ CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-
 CONTRACTS: list[dict[str, Any]] = CONFIGURATION["tool"]["importlinter"]["contracts"]
 LINT = Path(sys.executable).with_name("lint-imports")
 
-# Contract, file, and the line in it that breaks this contract.
-OFFENCES = [
-    ("The layers of app, highest first", "app/domain/offence.py", "import app.storage"),
-    ("The layers of app, highest first", "app/index/offence.py", "import app.providers"),
-    ("The layers of app, highest first", "app/helpers.py", ""),
-    ("app knows neither Qt nor the window", "app/cli/offence.py", "import PySide6.QtCore"),
-    ("app knows neither Qt nor the window", "app/cli/offence.py", "import qasync"),
-    ("app knows neither Qt nor the window", "app/cli/offence.py", "import ui.theme"),
-    ("DuckDB is known to storage alone", "app/memory/offence.py", "import duckdb"),
-    ("DuckDB is known to storage alone", "ui/models/offence.py", "import duckdb"),
-    ("Vendor SDKs are known to providers alone", "app/chat/offence.py", "import openai"),
-    ("Vendor SDKs are known to providers alone", "ui/views/offence.py", "import anthropic"),
-    ("The layers of the window, highest first", "ui/models/offence.py", "import ui.views"),
-    ("The layers of the window, highest first", "ui/rendering/offence.py", "import ui.widgets"),
-    ("The layers of the window, highest first", "ui/dialogs.py", ""),
-]
+# For each contract the files that violate it, with the module that they must not import.
+VIOLATIONS = {
+    "The layers of app, highest first": [
+        ("app/domain/violation.py", "app.storage"),
+        ("app/index/violation.py", "app.providers"),
+        ("app/helpers.py", ""),
+    ],
+    "app knows neither Qt nor the window": [
+        ("app/cli/qt.py", "PySide6.QtCore"),
+        ("app/cli/loop.py", "qasync"),
+        ("app/cli/window.py", "ui.theme"),
+    ],
+    "DuckDB is known to storage alone": [
+        ("app/memory/violation.py", "duckdb"),
+        ("ui/models/violation.py", "duckdb"),
+    ],
+    "Vendor SDKs are known to providers alone": [
+        ("app/chat/violation.py", "openai"),
+        ("ui/views/violation.py", "anthropic"),
+    ],
+    "The layers of the window, highest first": [
+        ("ui/models/violation.py", "ui.views"),
+        ("ui/rendering/violation.py", "ui.widgets"),
+        ("ui/dialogs.py", ""),
+    ],
+}
 QT = {"PySide6", "shiboken6", "qasync"}
-# Where packages and their sources are kept: the program asks none of them for anything.
+# Hosts of packages and sources; the program must not contact them.
 PACKAGE_HOSTS = re.compile(
     r"(git(hub|lab)|githubusercontent|codeberg|bitbucket|pypi|pythonhosted|huggingface|npmjs"
     r"|anaconda)\.(com|org|co|io)",
@@ -52,7 +62,7 @@ def broken_contracts(output: str) -> set[str]:
 
 @pytest.fixture
 def tiny_tree(tmp_path: Path) -> Path:
-    """Return a tree with our configuration and an empty package for every layer it names."""
+    """A tree with the project's configuration and an empty package for every layer."""
     (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
     for contract in CONTRACTS:
         for container in contract.get("containers", []):
@@ -69,28 +79,34 @@ def test_the_layers_hold() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_a_tree_without_offences_keeps_every_contract(tiny_tree: Path) -> None:
+def test_a_tree_without_violations_keeps_every_contract(tiny_tree: Path) -> None:
     result = lint(tiny_tree)
     assert result.returncode == 0, result.stdout + result.stderr
     assert f"{len(CONTRACTS)} kept, 0 broken" in result.stdout
 
 
-@pytest.mark.parametrize(("contract", "path", "line"), OFFENCES)
-def test_a_contract_notices_its_offence(
-    tiny_tree: Path, contract: str, path: str, line: str
-) -> None:
-    (tiny_tree / path).write_text(f"{line}\n", encoding="utf-8")
+@pytest.mark.parametrize("contract", VIOLATIONS)
+def test_a_contract_detects_its_violations(tiny_tree: Path, contract: str) -> None:
+    for path, imported in VIOLATIONS[contract]:
+        (tiny_tree / path).write_text(f"import {imported}\n" if imported else "", encoding="utf-8")
     result = lint(tiny_tree)
-    assert result.returncode != 0
     assert broken_contracts(result.stdout) == {contract}, result.stdout + result.stderr
+    report = result.stdout.partition("Broken contracts")[2]
+    for path, imported in VIOLATIONS[contract]:
+        module = path.removesuffix(".py").replace("/", ".")
+        assert (
+            f"{module} -> {imported.removesuffix('.QtCore')}" in report
+            if imported
+            else module in report
+        )
 
 
-def test_every_contract_has_an_offence() -> None:
-    assert {contract["name"] for contract in CONTRACTS} == {name for name, _, _ in OFFENCES}
+def test_every_contract_has_violations() -> None:
+    assert {contract["name"] for contract in CONTRACTS} == set(VIOLATIONS)
 
 
 def import_all(package: str, *flags: str) -> set[str]:
-    """Import every module of `package` in a new Python; return what is loaded then."""
+    """Import every module of `package` in a new process; return the loaded modules."""
     program = (
         f"import importlib, pkgutil, sys, {package} as package\n"
         "for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
@@ -107,11 +123,11 @@ def import_all(package: str, *flags: str) -> set[str]:
 
 def test_importing_all_of_app_loads_no_qt() -> None:
     loaded = import_all("app")
-    assert "app.storage.database" in loaded
+    assert "app.storage.engine.database" in loaded
     assert not QT & {name.partition(".")[0] for name in loaded}
 
 
-def test_the_words_of_the_program_need_the_standard_library_alone() -> None:
+def test_the_domain_needs_only_the_standard_library() -> None:
     assert "app.domain.ports" in import_all("app.domain", "-S")  # -S: no site-packages
 
 

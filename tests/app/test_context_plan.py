@@ -1,49 +1,57 @@
-"""The context plan: ordered parts, each within its budget, nothing twice, nothing that was not asked for."""
+"""The context plan: parts, budgets, selection and quotation; and the window of messages."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.chat import ToolSchema
-from app.domain.conversations import Message, Role, Text, ToolCall, ToolResult
+from app.domain.conversations import Attachment, Block, Message, Role, Text, ToolCall, ToolResult
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.domain.recalls import PlanPart, PlanPartKind, RecalledItem, RecallLayer, Verdict
-from app.domain.retrieved import FoundExchange, FoundMessage, Retrieved
+from app.domain.recall import (
+    PlanPart,
+    PlanPartKind,
+    RecalledItem,
+    RecallLayer,
+    RecallSettings,
+    RetrievalResult,
+    RetrievedExchange,
+    RetrievedMessage,
+    Verdict,
+)
+from app.domain.settings_schema import SETTINGS as SETTINGS_TABLE
+from app.domain.settings_schema import SettingPage
 from app.memory.context_plan import (
-    Budgets,
     ContextPlan,
-    Covered,
-    History,
-    Limits,
+    CoveringSummary,
+    ModelLimits,
+    PromptInput,
     plan_context,
 )
-from app.memory.recall_choice import RecallSettings
+from app.memory.context_window import WindowLimits, message_tokens, window_start
 from tests.fakes.found import earlier, fact, match, talk, turn
 from tests.fakes.stored import AT
 
 HERE = ConversationId(1)
 FETCH = ToolSchema("fetch_conversation_details", "More.", "{}")
 SETTINGS = RecallSettings()
-NOTHING = Retrieved()
-ROOMY = Limits(24_000, 30_000)
+NOTHING = RetrievalResult()
+LARGE = ModelLimits(24_000, 30_000)
+QUOTED, IN_PROMPT = "it is already quoted", "it is already in the prompt"
 
 
-def message(number: int, role: Role, words: str) -> Message:
+def message(number: int, role: Role, *blocks: Block | str) -> Message:
     return Message(
-        MessageId(number),
-        str(number),
-        HERE,
-        MessageId(number - 1) or None,
-        role,
-        (Text(words),),
-        AT,
-    )
+        MessageId(number), str(number), HERE, MessageId(number - 1) or None, role,
+        tuple(Text(each) if isinstance(each, str) else each for each in blocks), AT,
+    )  # fmt: skip
 
 
 def segment(turns: int, words: str = "word " * 50) -> tuple[Message, ...]:
-    """Return so many turns of question and answer, and a question."""
+    """Return turns of question and answer, and a question."""
     said = [
         message(number, Role.USER if number % 2 else Role.ASSISTANT, f"{number} {words}")
         for number in range(1, turns * 2 + 1)
@@ -52,16 +60,16 @@ def segment(turns: int, words: str = "word " * 50) -> tuple[Message, ...]:
 
 
 def planned(
-    found: Retrieved = NOTHING,
+    found: RetrievalResult = NOTHING,
     messages: tuple[Message, ...] | None = None,
     *,
     settings: RecallSettings = SETTINGS,
-    limits: Limits = ROOMY,
+    limits: ModelLimits = LARGE,
     **more: object,
 ) -> ContextPlan:
     said = segment(2) if messages is None else messages
-    history = replace(History(HERE, said, len(said) - 1), **more)  # type: ignore[arg-type]
-    return plan_context(history, settings, Budgets(), found, limits)
+    prompt = replace(PromptInput(HERE, said, len(said) - 1), **more)  # type: ignore[arg-type]
+    return plan_context(prompt, settings, found, limits)
 
 
 def kinds(plan: ContextPlan) -> list[PlanPartKind]:
@@ -72,7 +80,7 @@ def part(plan: ContextPlan, kind: PlanPartKind) -> PlanPart:
     return next(each for each in plan.parts if each.kind is kind)
 
 
-def why(plan: ContextPlan) -> list[str]:
+def reasons(plan: ContextPlan) -> list[str]:
     return [item.dropped_by for item in plan.items]
 
 
@@ -80,8 +88,18 @@ def injected(plan: ContextPlan, *layers: RecallLayer) -> list[RecalledItem]:
     return [item for item in plan.items if item.injected and item.layer in layers]
 
 
-def test_the_parts_stand_in_the_order_of_the_specification() -> None:
-    found = Retrieved(
+def test_every_setting_of_the_memory_page_is_a_recall_setting() -> None:
+    keys = {key for key, each in SETTINGS_TABLE.items() if each.page is SettingPage.RECALL}
+    assert {each.name for each in fields(RecallSettings)} == keys
+    values = {key: setting.default for key, setting in SETTINGS_TABLE.items()}
+    assert RecallSettings.read(values.__getitem__) == RecallSettings()
+    values |= {"rag_fact_limit": 9, "rag_recency_half_life_days": 2.0}
+    read = RecallSettings.read(values.__getitem__)
+    assert read == RecallSettings(rag_fact_limit=9, rag_recency_half_life_days=2.0)
+
+
+def test_the_parts_have_the_order_of_the_specification() -> None:
+    found = RetrievalResult(
         facts=(fact(1, "The user drinks tea."),),
         conversations=(talk(60, turn(600)),),
         history=(turn(700, conversation_id=70),),
@@ -90,25 +108,22 @@ def test_the_parts_stand_in_the_order_of_the_specification() -> None:
     )
     plan = planned(
         found, segment(300), system_prompt="Be brief.", core_memory="Lives in Graz.",
-        summary=Covered("They spoke of walks."), tools=(FETCH,),
+        summary=CoveringSummary("They spoke of walks."), tools=(FETCH,),
     )  # fmt: skip
     assert kinds(plan) == list(PlanPartKind)
     assert [each.cacheable for each in plan.parts] == [
         True, True, True, False, False, False, True, True, False,
     ]  # fmt: skip
-    assert plan.messages[plan.asked_at].text == "where was the tea house?"
+    assert plan.messages[plan.question_index].text == "where was the tea house?"
     assert all(item.injected for item in plan.items)
     assert part(plan, PlanPartKind.RELATED).sources == (2060, 1600, 1700)
-
-
-def test_what_there_is_nothing_of_is_absent() -> None:
-    plan = planned()
-    assert kinds(plan) == [PlanPartKind.WINDOW, PlanPartKind.QUESTION]
-    assert (plan.system, plan.recalled) == ("", "")
+    empty = planned()
+    assert kinds(empty) == [PlanPartKind.WINDOW, PlanPartKind.QUESTION]
+    assert (empty.system, empty.recalled) == ("", "")
 
 
 def test_recalled_text_is_dated_attributed_and_linked() -> None:
-    found = Retrieved(
+    found = RetrievalResult(
         facts=(fact(871, "The user drinks tea."),),
         conversations=(talk(60, turn(600, "Which tea?"), summary="On tea."),),
         history=(turn(700, "Milk?", conversation_id=70),),
@@ -130,78 +145,58 @@ def test_recalled_text_is_dated_attributed_and_linked() -> None:
     assert "fetch_conversation_details" not in planned(found).recalled
 
 
-def test_each_limit_and_threshold_drops_what_is_beyond_it_and_says_so() -> None:
-    found = Retrieved(
-        facts=tuple(fact(each, f"fact number {each}") for each in range(1, 5)),
-        conversations=(
-            talk(60, turn(600), turn(601), turn(602)),
-            *(talk(each) for each in (61, 62, 63)),
-            talk(64, relevance=0.69),
-        ),
-        history=(turn(600), turn(603, relevance=0.3), *(turn(each) for each in (604, 605, 606))),
-    )
-    plan = planned(found)
-    assert why(plan) == [
-        "", "", "", "rag_fact_limit is 3",
-        "", "", "", "rag_exchange_limit_per_conversation is 2",
-        "", "", "rag_conversation_limit is 3", "rag_min_similarity is 0.7",
-        "it is quoted already", "rag_min_similarity is 0.7", "", "", "rag_history_limit is 2",
-    ]  # fmt: skip
+OWN = turn(600, conversation_id=HERE)
 
 
-def test_recall_that_is_off_says_so() -> None:
-    found = Retrieved(
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (RetrievalResult(
+            facts=tuple(fact(each, f"fact number {each}") for each in range(1, 5)),
+            conversations=(
+                talk(60, turn(600), turn(601), turn(602)),
+                *(talk(each) for each in (61, 62, 63)),
+                talk(64, relevance=0.69),
+            ),
+            history=(turn(600), turn(603, relevance=0.3), *(turn(each) for each in (604, 605, 606))),
+        ), ["", "", "", "rag_fact_limit is 3", "", "", "", "rag_exchange_limit_per_conversation is 2",
+            "", "", "rag_conversation_limit is 3", "rag_min_similarity is 0.7", QUOTED,
+            "rag_min_similarity is 0.7", "", "", "rag_history_limit is 2"]),
+        (RetrievalResult(conversations=(talk(HERE, OWN),), history=(OWN,)),
+         ["it is in this conversation", "its conversation was left out", "it is in this conversation"]),
+        (RetrievalResult(
+            facts=(fact(1, "The user drinks tea."), fact(2, "the user  drinks TEA.")),
+            history=(turn(600, "tea?"), turn(601, "tea?", conversation_id=61)),
+        ), ["", QUOTED, "", QUOTED]),
+        (RetrievalResult(history=(replace(turn(600), match=match(1600, verdict=Verdict.NEVER)),)),
+         ["you asked never to use it again"]),
+        (RetrievalResult(facts=(fact(1, "tea", message_id=3),)), [IN_PROMPT]),
+        (RetrievalResult(history=(turn(600, "long " * 800), turn(601, "short"))),
+         ["rag_max_tokens is 1200", ""]),
+        (RetrievalResult(earlier=(earlier(1, "tea"),)), [IN_PROMPT]),
+    ],
+    ids=["limits", "own conversation", "repeated", "never", "message is sent", "budget", "earlier"],
+)  # fmt: skip
+def test_each_dropped_item_has_a_reason(found: RetrievalResult, expected: list[str]) -> None:
+    assert reasons(planned(found)) == expected
+
+
+def test_recall_that_is_off_is_the_reason() -> None:
+    found = RetrievalResult(
         facts=(fact(1, "tea"),), conversations=(talk(60, turn(600)),), earlier=(earlier(1, "tea"),)
     )
     off = RecallSettings(rag_enabled=False, auto_rag_enabled=False)
     plan = planned(found, segment(300), settings=off)
-    assert why(plan) == [
+    assert reasons(plan) == [
         "rag_enabled is off", "rag_enabled is off", "its conversation was left out",
         "auto_rag_enabled is off",
     ]  # fmt: skip
     assert plan.recalled == ""
 
 
-def test_this_conversation_is_never_related_to_itself() -> None:
-    own = turn(600, conversation_id=HERE)
-    plan = planned(Retrieved(conversations=(talk(HERE, own),), history=(own,)))
-    assert not any(item.injected for item in plan.items)
-    assert why(plan)[0] == "it belongs to this conversation"
-
-
-def test_the_same_words_are_quoted_once() -> None:
-    found = Retrieved(
-        facts=(fact(1, "The user drinks tea."), fact(2, "the user  drinks TEA.")),
-        history=(turn(600, "tea?"), turn(601, "tea?", conversation_id=61)),
-    )
-    assert why(planned(found)) == ["", "it is quoted already", "", "it is quoted already"]
-
-
-def test_what_the_user_never_wants_again_is_not_used() -> None:
-    unwanted = replace(turn(600), match=match(1600, verdict=Verdict.NEVER))
-    assert why(planned(Retrieved(history=(unwanted,)))) == ["you asked never to use it again"]
-
-
-def test_a_fact_whose_message_is_sent_anyway_is_not_quoted() -> None:
-    plan = planned(Retrieved(facts=(fact(1, "tea", message_id=3),)))
-    assert why(plan) == ["it stands in the prompt already"]
-
-
-def test_what_does_not_fit_its_budget_is_dropped_and_smaller_things_still_fit() -> None:
-    found = Retrieved(history=(turn(600, "long " * 800), turn(601, "short")))
-    plan = planned(found)
-    assert why(plan) == ["rag_max_tokens is 1200", ""]
-
-
-def test_nothing_earlier_is_quoted_while_the_whole_segment_is_sent() -> None:
-    plan = planned(Retrieved(earlier=(earlier(1, "tea"),)), segment(5))
-    assert why(plan) == ["it stands in the prompt already"]
-    assert len(plan.messages) == 11
-
-
 def test_an_earlier_message_is_cut_at_a_sentence_near_the_question() -> None:
     words = "Nothing of note here. " * 90 + "The tea house stood by the river. " + "More. " * 300
-    plan = planned(Retrieved(earlier=(earlier(1, words),)), segment(300))
+    plan = planned(RetrievalResult(earlier=(earlier(1, words),)), segment(300))
     (quoted,) = part(plan, PlanPartKind.EARLIER).pieces[-1:]
     assert "The tea house stood by the river." in quoted.text
     assert quoted.text.strip().endswith("…")
@@ -209,46 +204,37 @@ def test_an_earlier_message_is_cut_at_a_sentence_near_the_question() -> None:
     assert plan.items[-1].tokens <= 400
 
 
-def test_the_summary_stands_for_what_no_longer_fits() -> None:
-    said = segment(300)
-    assert PlanPartKind.SUMMARY not in kinds(planned(messages=segment(5), summary=Covered("Old.")))
-    plan = planned(messages=said, summary=Covered("They spoke of walks."))
+def test_a_summary_is_sent_for_messages_that_do_not_fit_twice() -> None:
+    old = CoveringSummary("They spoke of walks.")
+    assert PlanPartKind.SUMMARY not in kinds(planned(messages=segment(5), summary=old))
+    plan = planned(messages=segment(300), summary=old)
     assert "> They spoke of walks." in plan.system
-    assert plan.messages[0] != said[0]
-
-
-def test_what_is_summarised_is_not_sent_again_unless_there_is_room_for_twice_all_of_it() -> None:
+    assert plan.messages[0] != segment(300)[0]
     said = segment(100)
-    summary = Covered("They spoke of walks.", said[99].id)
-    small = Limits(8_000, 10_000)
-    assert planned(messages=said, summary=summary, limits=small).messages[0] == said[100]
-    assert planned(messages=said, summary=summary, limits=Limits(30_000)).messages[0] == said[0]
+    covering = CoveringSummary("They spoke of walks.", said[99].id)
+    for limits, first in ((ModelLimits(8_000, 10_000), 100), (ModelLimits(30_000), 0)):
+        plan = planned(messages=said, summary=covering, limits=limits)
+        assert plan.messages[0] == said[first]
 
 
-def test_the_window_stays_where_the_last_prompt_began_whatever_is_recalled() -> None:
+def test_the_window_keeps_its_beginning_whatever_is_recalled() -> None:
     starts: list[MessageId | None] = [None]
     for turns in range(200, 230):
-        found = Retrieved(history=(turn(600, "tea " * (turns % 7) * 100),))
-        sent = planned(found, segment(turns), limits=Limits(9_000), window_before=starts[-1])
+        found = RetrievalResult(history=(turn(600, "tea " * (turns % 7) * 100),))
+        sent = planned(found, segment(turns), limits=ModelLimits(9_000), window_before=starts[-1])
         starts.append(sent.messages[0].id)
     moved = starts[1:]
     assert moved == sorted(moved, key=int)  # type: ignore[arg-type]
     assert len(set(moved)) == 2
 
 
-def test_core_memory_is_cut_to_its_budget() -> None:
+def test_core_memory_and_recall_have_budgets() -> None:
     plan = planned(core_memory="The user likes tea. " * 500)
-    assert part(plan, PlanPartKind.CORE_MEMORY).tokens <= 500
-
-
-def test_a_model_that_reads_little_is_recalled_less() -> None:
-    found = Retrieved(
-        history=tuple(turn(each, f"{each} " + "w " * 150) for each in range(600, 606))
-    )
-    settings = RecallSettings(rag_history_limit=6)
+    assert 400 < part(plan, PlanPartKind.CORE_MEMORY).tokens <= 500
+    turns = tuple(turn(each, f"{each} " + "w " * 150) for each in range(600, 606))
+    settings, found = RecallSettings(rag_history_limit=6), RetrievalResult(history=turns)
     much = planned(found, settings=settings).tokens
-    little = planned(found, settings=settings, limits=Limits(700, 900))
-    assert little.tokens <= 700 < much
+    assert planned(found, settings=settings, limits=ModelLimits(700, 900)).tokens <= 700 < much
 
 
 PLANTED = (
@@ -263,8 +249,8 @@ PLANTED = (
 
 
 @pytest.mark.parametrize("planted", PLANTED)
-def test_planted_words_stay_quoted_between_marks_they_cannot_close(planted: str) -> None:
-    found = Retrieved(
+def test_planted_text_stays_quoted_inside_its_tags(planted: str) -> None:
+    found = RetrievalResult(
         facts=(fact(1, planted),),
         conversations=(
             replace(talk(60, turn(600, planted + "a"), summary=planted), title=planted),
@@ -273,15 +259,89 @@ def test_planted_words_stay_quoted_between_marks_they_cannot_close(planted: str)
         earlier=(earlier(1, planted + "c"),),
         titles={ConversationId(70): planted},
     )
-    plan = planned(found, segment(300), summary=Covered(planted), core_memory=planted)
+    plan = planned(found, segment(300), summary=CoveringSummary(planted), core_memory=planted)
     for block, name in ((plan.recalled, "recalled"), (plan.system, "core-memory")):
         opening = next(line for line in block.splitlines() if line.startswith(f"<{name}-"))
         assert block.count(opening) == 1
         assert block.count(opening.replace("<", "</")) == 1
     inner = plan.recalled.splitlines()[1:-1]
     assert not any("<recalled" in line.casefold().replace(" ", "") for line in inner)
-    for line in filter(str.strip, planted.splitlines()):
-        assert line not in inner, "every line of it begins with a sign of quotation"
+    assert not set(filter(str.strip, planted.splitlines())) & set(inner)
+
+
+# -- the window
+
+
+def conversation(turns: int, tokens: int = 96) -> list[Message]:
+    """Return question and answer in turn, each of `tokens` and four more."""
+    return [
+        message(number + 1, Role.ASSISTANT if number % 2 else Role.USER, "word" * tokens)
+        for number in range(turns * 2)
+    ]
+
+
+def window_of(
+    messages: Sequence[Message],
+    budget_tokens: int,
+    min_messages: int,
+    most_tokens: int | None = None,
+    begins_at: int = 0,
+) -> tuple[Message, ...]:
+    """Return the window; the question is the user's last message."""
+    opening = [place for place, each in enumerate(messages) if each.opens_turn]
+    room = WindowLimits(budget_tokens, min_messages, most_tokens, begins_at)
+    weights = [*map(message_tokens, messages)]
+    question_index = opening[-1] if opening else max(0, len(messages) - 1)
+    return tuple(messages[window_start(messages, weights, question_index, room) :])
+
+
+def test_the_newest_messages_that_fit_are_sent_and_a_minimum_always() -> None:
+    short, long = conversation(5), conversation(50)
+    assert window_of(short, 1000, 4) == tuple(short)
+    sent = window_of(long, 2000, 4)
+    assert sent == tuple(long[-len(sent) :])
+    assert sum(map(message_tokens, sent)) <= 2000
+    assert len(window_of(conversation(20, tokens=5000), 1000, 6)) == 6
+    assert window_of(long, 2000, 4, begins_at=90)[0] == long[90], "everything after it fits"
+    assert window_of(long, 2000, 4, begins_at=2)[0].id > long[2].id
+    large = conversation(20, tokens=500)[:-1]
+    assert sum(map(message_tokens, window_of(large, 1000, 20, most_tokens=2100))) <= 2100
+    assert window_of(large, 100, 20, most_tokens=100) == (large[-1],)
+
+
+def test_the_start_moves_by_a_quarter_of_the_budget() -> None:
+    messages = conversation(60)
+    starts = [window_of(messages[:count], 2000, 4)[0].id for count in range(20, 120)]
+    assert starts == sorted(starts)
+    moves = sum(one != other for one, other in pairwise(starts))
+    assert moves <= 100 * 100 / (2000 / 4) + 1
+
+
+def test_a_turn_with_tool_results_is_not_divided() -> None:
+    rounds = [message(1, Role.USER, "Look it up " * 50)]
+    for number in range(2, 42, 2):
+        rounds.append(message(number, Role.ASSISTANT, ToolCall(str(number), "search", "{}")))
+        result = ToolResult(str(number), "search", "found " * 200)
+        rounds.append(message(number + 1, Role.TOOL, result))
+    assert window_of(rounds, 1000, 3) == tuple(rounds)
+    messages = [
+        message(1, Role.USER, "a" * 4000), message(2, Role.ASSISTANT, "b" * 4000),
+        message(3, Role.USER, "c" * 4000),
+        message(4, Role.ASSISTANT, ToolCall("1", "search", "{}")),
+        message(5, Role.USER, ToolResult("1", "search", "d" * 4000)),
+        message(6, Role.ASSISTANT, "e" * 4000),
+    ]  # fmt: skip
+    assert window_of(messages, 3500, 2)[0].id == 3, "a message of results opens no turn"
+
+
+def test_every_block_has_its_tokens() -> None:
+    plain = message_tokens(message(1, Role.USER, "x" * 400))
+    assert plain == 104
+    for block in (
+        ToolCall("1", "search", "x" * 400), ToolResult("1", "search", "x" * 400),
+        Attachment("notes.txt", "text/plain", None, "x" * 400),
+    ):  # fmt: skip
+        assert message_tokens(message(1, Role.USER, block)) >= plain
 
 
 # -- properties
@@ -291,19 +351,19 @@ _WORDS = st.text("abcdefgh .\n<>/é", max_size=1500)
 
 
 @st.composite
-def _turns(draw: st.DrawFn) -> FoundExchange:
+def _turns(draw: st.DrawFn) -> RetrievedExchange:
     number = draw(st.integers(1, 8))
     where = draw(st.sampled_from([int(HERE), 60, 61, 62]))
     return turn(number * 10 + where, draw(_WORDS) or "x", draw(_RELEVANCES), where)
 
 
 @st.composite
-def _earlier(draw: st.DrawFn) -> FoundMessage:
+def _earlier(draw: st.DrawFn) -> RetrievedMessage:
     return earlier(draw(st.integers(1, 60)), draw(_WORDS) or "x", draw(_RELEVANCES))
 
 
 _FOUND = st.builds(
-    Retrieved,
+    RetrievalResult,
     facts=st.lists(
         st.builds(
             fact, st.integers(1, 9), _WORDS.filter(bool), _RELEVANCES, st.integers(1, 60)
@@ -340,40 +400,53 @@ _SETTINGS = st.builds(
 @st.composite
 def _segments(draw: st.DrawFn) -> tuple[Message, ...]:
     said: list[Message] = []
-    for kind, size in draw(
-        st.lists(st.tuples(st.sampled_from("uat"), st.integers(1, 2500)), max_size=24)
-    ):
-        number = len(said) + 1
+    sizes = st.tuples(st.sampled_from("uat"), st.integers(1, 2500))
+    for kind, size in draw(st.lists(sizes, max_size=24)):
+        number, text = len(said) + 1, "x" * size
         if kind == "t":
-            call, result = (
-                ToolCall(str(number), "f", "{}"),
-                ToolResult(str(number), "f", "x" * size),
-            )
-            said.append(replace(message(number, Role.ASSISTANT, ""), blocks=(call,)))
-            said.append(replace(message(number + 1, Role.TOOL, ""), blocks=(result,)))
+            said.append(message(number, Role.ASSISTANT, ToolCall(str(number), "f", text)))
+            result = ToolResult(str(number), "f", text)
+            said += [message(number + more, Role.TOOL, result) for more in (1, 2)]
         else:
-            said.append(message(number, Role.USER if kind == "u" else Role.ASSISTANT, "x" * size))
+            said.append(message(number, Role.USER if kind == "u" else Role.ASSISTANT, text))
     return (*said, message(len(said) + 1, Role.USER, "abc and def?"))
+
+
+@given(
+    _segments(), st.integers(0, 4000), st.integers(1, 30), st.integers(0, 5000) | st.none(),
+    st.integers(0, 60),
+)  # fmt: skip
+def test_any_window_is_the_end_of_the_segment_in_whole_turns(
+    messages: tuple[Message, ...], budget: int, least: int, most: int | None, begins_at: int
+) -> None:
+    sent = window_of(messages, budget, least, most, begins_at)
+    assert sent == messages[len(messages) - len(sent) :]
+    assert sent[0].role is not Role.TOOL
+    weight = sum(map(message_tokens, sent))
+    assert most is None or weight <= most or sent == (messages[-1],)
+    assert most is not None or len(sent) >= min(least, len(messages))
 
 
 @given(
     _FOUND, _SETTINGS, _segments(), st.integers(200, 9000), st.integers(1, 12),
     st.integers(0, 30), st.booleans(), _WORDS,
 )  # fmt: skip
-def test_a_plan_keeps_its_word(
-    found: Retrieved, settings: RecallSettings, messages: tuple[Message, ...], usable: int,
+def test_any_plan_keeps_its_budgets_limits_and_order(
+    found: RetrievalResult, settings: RecallSettings, messages: tuple[Message, ...], usable: int,
     least: int, covered: int, has_summary: bool, core: str,
 ) -> None:  # fmt: skip
-    limits = Limits(usable, usable * 5 // 4)
-    budgets = Budgets(200, 200, least)
+    limits = ModelLimits(usable, usable * 5 // 4)
+    settings = replace(
+        settings, core_memory_max_tokens=200, summary_max_tokens=200, context_sliding_window=least
+    )
     until = messages[min(covered, len(messages) - 1)].id
-    history = History(
+    history = PromptInput(
         HERE, messages, len(messages) - 1, "Be brief.", core,
-        Covered("A walk.", until) if has_summary else None, (FETCH,),
+        CoveringSummary("A walk.", until) if has_summary else None, (FETCH,),
         window_before=messages[min(covered // 2, len(messages) - 1)].id,
     )  # fmt: skip
-    plan = plan_context(history, settings, budgets, found, limits)
-    assert plan == plan_context(history, settings, budgets, found, limits)
+    plan = plan_context(history, settings, found, limits)
+    assert plan == plan_context(history, settings, found, limits)
     _keeps_budgets(plan, settings, limits, least)
     _quotes_nothing_twice(plan)
     _respects(plan, settings)
@@ -384,7 +457,7 @@ def test_a_plan_keeps_its_word(
 
 
 def _keeps_budgets(
-    plan: ContextPlan, settings: RecallSettings, limits: Limits, least: int
+    plan: ContextPlan, settings: RecallSettings, limits: ModelLimits, least: int
 ) -> None:  # fmt: skip
     tokens = {each.kind: each.tokens for each in plan.parts}
     related = tokens.get(PlanPartKind.FACTS, 0) + tokens.get(PlanPartKind.RELATED, 0)

@@ -1,16 +1,20 @@
 """The developer's commands choose, refuse and report as they say."""
 
 import ast
+import re
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import dev
 import dev_check
+import dev_environment
 import dev_python
+import dev_system
+from app.cli.commands import COMMANDS
+from app.system.display import display_problem
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,6 +27,9 @@ def test_all_tests_run_in_a_process_for_each_core_within_reason(
     wanted = ["-n", str(processes), "--dist", "worksteal"]
     assert dev.test_processes([]) == wanted
     assert dev.test_processes(["tests/ui", "-q", "--color=no"]) == wanted
+    one_file = "tests/app/test_codec.py"
+    for argument in (one_file, f"{one_file}::test_it", "-n4", "-n", "--pdb", "-s"):
+        assert dev.test_processes([argument]) == []
 
 
 def test_files_are_kept_in_memory_only_where_there_is_room(
@@ -36,54 +43,71 @@ def test_files_are_kept_in_memory_only_where_there_is_room(
 
 
 @pytest.mark.parametrize(
-    "argument",
-    ["tests/app/test_codec.py", "tests/app/test_codec.py::test_it", "-n4", "-n", "--pdb", "-s"],
+    ("arguments", "printed"),
+    [(["setup", "--fast"], "'--fast'"), (["bench", "no-such-thing"], "Name a benchmark")],
 )
-def test_some_arguments_speak_for_one_process(argument: str) -> None:
-    assert dev.test_processes([argument]) == []
-
-
-def test_a_command_that_takes_no_arguments_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert dev.main(["setup", "--fast"]) == 1
-    assert "'--fast'" in capsys.readouterr().out
-
-
-def test_an_unknown_benchmark_is_answered_with_the_names(
-    capsys: pytest.CaptureFixture[str],
+def test_unknown_arguments_are_refused(
+    arguments: list[str], printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert dev.main(["bench", "no-such-thing"]) == 1
-    assert "Name a benchmark" in capsys.readouterr().out
-
-
-def test_an_unknown_command_is_wrong_usage() -> None:
+    assert dev.main(arguments) == 1
+    assert printed in capsys.readouterr().out
     with pytest.raises(SystemExit) as stopped:
         dev.main(["fly"])
     assert stopped.value.code == 2
 
 
-def test_without_a_display_it_says_what_is_not_set() -> None:
-    problem = dev.display_problem({})
-    assert problem is not None
-    assert "DISPLAY" in problem
-
-
-def test_a_display_nobody_serves_is_a_problem() -> None:
-    assert "no X server answers" in (dev.display_problem({"DISPLAY": ":65123"}) or "")
-
-
-def test_a_display_that_answers_is_none() -> None:
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind("\0/tmp/.X11-unix/X65124")
-        server.listen()
-        assert dev.display_problem({"DISPLAY": ":65124.0"}) is None
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        ({}, ["DISPLAY"]),
+        ({"DISPLAY": ":65123"}, ["/tmp/.X11-unix/X65123"]),
+        ({"WAYLAND_DISPLAY": "w", "XDG_RUNTIME_DIR": "/nowhere"}, ["/nowhere/w"]),
+        ({"WAYLAND_DISPLAY": "/nowhere/w", "DISPLAY": ":65123"}, ["/nowhere/w", "X65123"]),
+    ],
+)
+def test_a_display_without_a_server_is_a_problem(environ: dict[str, str], named: list[str]) -> None:
+    problem = display_problem(environ) or ""
+    assert [each for each in named if each in problem] == named
 
 
 @pytest.mark.parametrize(
     "environ",
-    [{"WAYLAND_DISPLAY": "wayland-0"}, {"QT_QPA_PLATFORM": "offscreen"}, {"DISPLAY": "far:1"}],
+    [
+        {"DISPLAY": ":65124.0"},
+        {"DISPLAY": ":65124", "WAYLAND_DISPLAY": "/nowhere/w"},
+        {"QT_QPA_PLATFORM": "offscreen"},
+        {"DISPLAY": "far:1"},
+        {"WAYLAND_DISPLAY": "relative"},
+    ],
 )
-def test_what_cannot_be_judged_is_left_to_qt(environ: dict[str, str]) -> None:
-    assert dev.display_problem(environ) is None
+def test_a_display_that_answers_or_cannot_be_judged_is_left_to_qt(environ: dict[str, str]) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("\0/tmp/.X11-unix/X65124")
+        server.listen()
+        assert display_problem(environ) is None
+
+
+def test_the_display_is_checked_before_anything_is_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dev_environment, "make", lambda: pytest.fail("installed"))
+    monkeypatch.setattr(dev_system, "provide", lambda *_, **__: pytest.fail("installed"))
+    for name in ("WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DISPLAY", ":65123")
+    assert dev.main(["run"]) == 1
+    assert "X65123" in capsys.readouterr().out
+
+
+def test_the_readme_names_the_commands_that_exist() -> None:
+    named = set[str]()
+    for line in re.findall(
+        r"^commonplace (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    ):
+        named.update(re.findall(r"(?:^|(?<=\| ))[a-z]+", line.split(" ID")[0].split(" [")[0]))
+    words_of_commands = {"add", "edit", "embeddings", "get", "remove", "reset", "set", "test"}
+    named -= words_of_commands
+    assert named == {*COMMANDS, "restore"}
 
 
 def test_the_readme_shows_one_test_command() -> None:
@@ -93,37 +117,21 @@ def test_the_readme_shows_one_test_command() -> None:
 def test_a_check_goes_on_after_a_failure_and_names_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ran: list[str] = []
-
-    def step(name: str, good: bool) -> tuple[str, Callable[[], bool]]:
-        def run() -> bool:
-            ran.append(name)
-            return good
-
-        return name, run
-
-    monkeypatch.setattr(dev_check, "STEPS", (step("first", False), step("second", True)))
-    assert dev_check.run_all() == 1
-    assert ran == ["first", "second"]
-    summary = capsys.readouterr().out.partition("=== Summary")[2]
-    assert "FAIL  first" in summary
-    assert "ok    second" in summary
-
-
-@pytest.mark.parametrize(("module", "outcome"), [("this", 0), ("no_such_module", 1)])
-def test_a_step_beside_others_prints_when_its_turn_comes(
-    module: str, outcome: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     monkeypatch.setattr(dev_check, "_python", lambda: sys.executable)
-    steps = (("first", lambda: True), ("beside", dev_check.Beside(module)))
-    monkeypatch.setattr(dev_check, "STEPS", steps)
-    assert dev_check.run_all() == outcome
-    said = capsys.readouterr().out.partition("=== beside")[2].partition("=== Summary")[0]
-    assert ("Beautiful is better" in said) is (outcome == 0)
-    assert ("No module named" in said) is (outcome == 1)
-
-
-def test_a_check_without_failures_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = {
+        "first": lambda: False,
+        "second": lambda: True,
+        "beside": dev_check.Beside("this"),
+        "missing": dev_check.Beside("no_such_module"),
+    }
+    monkeypatch.setattr(dev_check, "STEPS", tuple(steps.items()))
+    assert dev_check.run_all() == 1
+    _, *sections, summary = capsys.readouterr().out.split("=== ")
+    assert [each.split()[0] for each in sections] == list(steps)
+    assert "Beautiful is better" in sections[2]
+    assert "No module named" in sections[3]
+    for line in ("FAIL  first", "ok    second", "ok    beside", "FAIL  missing"):
+        assert line in summary
     monkeypatch.setattr(dev_check, "STEPS", (("only", lambda: True),))
     assert dev_check.run_all() == 0
 

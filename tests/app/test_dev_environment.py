@@ -1,25 +1,23 @@
 """`.venv` is made once, and again when the lock, the project or the place has changed."""
 
 import re
+import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import dev_environment
+import dev_system
 from dev_environment import Stopped
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class Installer:
-    """Stands for pip and venv: writes down what was asked, and leaves what they would leave.
-
-    Attributes:
-        done: "venv", "lock" and "project", in order.
-        works: Whether packages can be fetched.
-    """
+    """A fake pip and venv: leaves the files they would leave; `done` lists its steps in order."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -52,40 +50,38 @@ def installer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Installer:
         "PROJECT": tmp_path / "pyproject.toml",
     }.items():
         monkeypatch.setattr(dev_environment, name, value)
-    monkeypatch.setattr(dev_environment, "_has_pip", dev_environment.command("python").exists)
+    monkeypatch.setattr(dev_environment, "has_pip", dev_environment.command("python").exists)
     (tmp_path / "requirements.lock").write_text("one==1\n")
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     return fake
 
 
-def test_the_first_call_does_everything(installer: Installer) -> None:
+def test_the_first_call_does_everything_and_the_second_nothing(installer: Installer) -> None:
     assert not dev_environment.is_ready()
     dev_environment.make()
     assert installer.done == ["venv", "lock", "project"]
     assert dev_environment.is_ready()
+    dev_environment.make()
+    assert installer.done == ["venv", "lock", "project"]
 
 
-def test_the_second_call_does_nothing(installer: Installer) -> None:
+@pytest.mark.parametrize(
+    ("change", "done"),
+    [
+        (lambda: dev_environment.LOCK.write_text("one==2\n"), ["lock", "project"]),
+        (lambda: dev_environment.PROJECT.write_text("[project]\nname = 'other'\n"), ["project"]),
+        (lambda: dev_environment.command("commonplace").unlink(), ["project"]),
+    ],
+    ids=["new lock", "changed project", "lost launcher"],
+)
+def test_only_what_changed_is_installed_again(
+    installer: Installer, change: Callable[[], object], done: list[str]
+) -> None:
     dev_environment.make()
     installer.done.clear()
+    change()
     dev_environment.make()
-    assert installer.done == []
-
-
-def test_a_new_lock_is_installed(installer: Installer) -> None:
-    dev_environment.make()
-    installer.done.clear()
-    dev_environment.LOCK.write_text("one==2\n")
-    dev_environment.make()
-    assert installer.done == ["lock", "project"]
-
-
-def test_a_changed_project_leaves_the_packages_alone(installer: Installer) -> None:
-    dev_environment.make()
-    installer.done.clear()
-    dev_environment.PROJECT.write_text("[project]\nname = 'other'\n")
-    dev_environment.make()
-    assert installer.done == ["project"]
+    assert installer.done == done
 
 
 def test_a_moved_tree_gets_a_new_environment(
@@ -100,15 +96,7 @@ def test_a_moved_tree_gets_a_new_environment(
     assert installer.done == ["venv", "lock", "project"]
 
 
-def test_a_lost_launcher_is_brought_back(installer: Installer) -> None:
-    dev_environment.make()
-    dev_environment.command("commonplace").unlink()
-    installer.done.clear()
-    dev_environment.make()
-    assert installer.done == ["project"]
-
-
-def test_a_failed_installation_goes_on_where_it_was(installer: Installer) -> None:
+def test_a_failed_installation_is_continued(installer: Installer) -> None:
     installer.works = False
     with pytest.raises(Stopped):
         dev_environment.make()
@@ -117,6 +105,46 @@ def test_a_failed_installation_goes_on_where_it_was(installer: Installer) -> Non
     dev_environment.make()
     assert dev_environment.is_ready()
     assert installer.done == ["venv", "lock", "project"]
+
+
+def test_a_python_that_cannot_create_environments_leaves_none_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    venv, program = tmp_path / ".venv", tmp_path / "python3"
+    program.write_text(  # like a bare Debian's: a Python without pip, and an error
+        f"#!/bin/sh\nmkdir -p {venv}/bin\nln -s /bin/false {venv}/bin/python\nexit 1\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(dev_environment, "VENV", venv)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(Stopped, match="python3-venv"):
+        dev_environment.make()
+    assert not venv.exists()
+    subprocess.run([program, "-m", "venv"])
+    monkeypatch.setattr(dev_system, "VENV_MODULES", ("a_module_nobody_has",))
+    (part,) = dev_system.missing_venv()
+    assert part.package.endswith("-venv")
+
+
+def test_progress_is_printed_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pip = tmp_path / "pip"
+    pip.write_text(
+        "#!/bin/sh\n"
+        "echo 'Ignoring pywin32: markers do not match your environment'\n"
+        "echo 'Collecting one==1'\necho 'Collecting two==1'\n"
+        "echo 'Installing collected packages: one, two'\nexit 3\n"
+    )
+    pip.chmod(0o755)
+    lock = tmp_path / "requirements.lock"
+    lock.write_text("one==1\ntwo==1\npywin32==1 ; sys_platform == 'win32'\n")
+    monkeypatch.setattr(dev_environment, "LOCK", lock)
+    monkeypatch.setattr(dev_environment, "PROGRESS_EVERY_S", 0.0)
+    assert dev_environment._with_progress([str(pip)]) == 3
+    printed = capsys.readouterr().out
+    assert "1 of 2 packages" in printed
+    assert "2 of 2 packages" in printed
 
 
 def test_everything_the_project_names_is_locked_with_hashes() -> None:

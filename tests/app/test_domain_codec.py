@@ -1,20 +1,19 @@
-"""Values become JSON and come back the same; what does not fit is refused."""
+"""JSON encoding of values: round trips, invalid data, other versions and serialized names."""
 
 import json
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain import codec
-from app.domain.changes import Change, MessagesAdded, SettingPut, SummaryPut
-from app.domain.conversations import Block, Exchange, Message, Role, Text, ToolResult
+from app.domain.changes import Change, MessagesAdded, SettingPut, SpendReleased, SummaryPut
+from app.domain.conversations import Block, Exchange, Message, Role, Text, ToolResult, Usage
 from app.domain.ids import ConversationId, MessageId
-from app.domain.usage import Usage
 from tests.fakes.values import values
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
@@ -28,7 +27,7 @@ class Pair:
 
 
 @given(st.lists(values(Change), max_size=4).map(tuple))
-def test_every_change_comes_back_the_same(changes: tuple[Change, ...]) -> None:
+def test_every_change_round_trips(changes: tuple[Change, ...]) -> None:
     text = codec.dumps(changes)
     assert codec.loads(tuple[Change, ...], text) == changes
     assert codec.dumps(codec.loads(tuple[Change, ...], text)) == text
@@ -36,27 +35,27 @@ def test_every_change_comes_back_the_same(changes: tuple[Change, ...]) -> None:
 
 @pytest.mark.parametrize("at_once", [1, 3, 200])
 @given(changes=st.lists(values(Change), max_size=6).map(tuple))
-def test_pieces_are_the_text_however_short_they_are(
+def test_the_chunks_are_the_text_for_any_chunk_size(
     at_once: int, changes: tuple[Change, ...]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codec, "_AT_ONCE", at_once)
-        assert "".join(codec.pieces(changes)) == codec.dumps(changes)
+        patch.setattr(codec, "_CHUNK_ITEMS", at_once)
+        assert "".join(codec.iter_json(changes)) == codec.dumps(changes)
 
 
-def test_no_piece_of_a_long_conversation_is_long() -> None:
+def test_the_chunks_of_a_long_conversation_are_short() -> None:
     messages = tuple(
         Message(MessageId(each), "uid", ConversationId(1), None, Role.USER, (Text("words"),), AT)
         for each in range(5_000)
     )
-    pieces = list(codec.pieces((MessagesAdded(messages), SettingPut("theme", None))))
+    pieces = list(codec.iter_json((MessagesAdded(messages), SettingPut("theme", None))))
     assert "".join(pieces) == codec.dumps((MessagesAdded(messages), SettingPut("theme", None)))
     assert max(map(len, pieces)) < 50_000
 
 
 @pytest.mark.parametrize("kind", [Message, Exchange, Usage, tuple[Block, ...]])
 @given(data=st.data())
-def test_every_value_of_a_row_comes_back_the_same(kind: Any, data: st.DataObject) -> None:
+def test_every_value_of_a_row_round_trips(kind: Any, data: st.DataObject) -> None:
     value = data.draw(values(kind))
     assert codec.loads(kind, codec.dumps(value)) == value
 
@@ -64,13 +63,13 @@ def test_every_value_of_a_row_comes_back_the_same(kind: Any, data: st.DataObject
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
                     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.just("_"), inner),
                     max_leaves=10))  # fmt: skip
-def test_any_json_is_taken_or_refused_by_a_value_error(plain: Any) -> None:
+def test_any_json_is_decoded_or_raises_a_value_error(plain: Any) -> None:
     for annotation in (tuple[Change, ...], Message, Pair, datetime, Role, float, bool):
         with suppress(ValueError):
-            codec.from_plain(annotation, plain)
+            codec.from_json_value(annotation, plain)
 
 
-def test_the_json_is_compact_and_leaves_defaults_out() -> None:
+def test_the_json_is_compact_and_omits_defaults() -> None:
     assert (
         codec.dumps(SettingPut("theme", None))
         == '{"_":"SettingPut","key":"theme","value_json":null}'
@@ -79,7 +78,7 @@ def test_the_json_is_compact_and_leaves_defaults_out() -> None:
     assert codec.dumps(Text("ü")) == '{"_":"Text","text":"ü"}'
 
 
-def test_times_are_kept_in_utc_to_the_microsecond() -> None:
+def test_times_are_stored_in_utc_with_microseconds() -> None:
     elsewhere = AT.astimezone(timezone(timedelta(hours=5, minutes=30)))
     text = codec.dumps(SummaryPut("exchange", 1, ConversationId(1), "s", "m", "h", elsewhere))
     back: SummaryPut = codec.loads(SummaryPut, text)
@@ -87,26 +86,25 @@ def test_times_are_kept_in_utc_to_the_microsecond() -> None:
     assert back.made_at.utcoffset() == timedelta(0)
 
 
-def test_fields_of_a_later_version_are_passed_over() -> None:
+def test_unknown_fields_are_ignored_and_missing_ones_have_their_default_or_raise() -> None:
     assert codec.loads(Text, '{"_":"Text","text":"a","colour":"red"}') == Text("a")
-
-
-def test_missing_fields_take_their_default_or_are_named() -> None:
     result: ToolResult = codec.loads(ToolResult, '{"call_id":"1","name":"grep","text":"x"}')
     assert result == ToolResult("1", "grep", "x", is_error=False, duration_ms=None)
     with pytest.raises(ValueError, match="Text lacks text"):
         codec.loads(Text, "{}")
 
 
-@pytest.mark.parametrize("text", ['[{"_":"BlockOfTomorrow"}]', '[{"text":"no name"}]'])
-def test_a_type_of_a_later_version_is_told_from_nonsense(text: str) -> None:
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        (tuple[Block, ...], '[{"_":"BlockOfTomorrow"}]'),
+        (tuple[Block, ...], '[{"text":"no name"}]'),
+        (Role, '"narrator"'),
+    ],
+)
+def test_an_unknown_class_or_enum_value_raises_unknown_type(annotation: Any, text: str) -> None:
     with pytest.raises(codec.UnknownType):
-        codec.loads(tuple[Block, ...], text)
-
-
-def test_an_enum_s_value_of_a_later_version_is_told_from_nonsense() -> None:
-    with pytest.raises(codec.UnknownType, match="narrator"):
-        codec.loads(Role, '"narrator"')
+        codec.loads(annotation, text)
 
 
 @pytest.mark.parametrize(
@@ -118,17 +116,14 @@ def test_an_enum_s_value_of_a_later_version_is_told_from_nonsense() -> None:
         (Text, "not json"), (int | str, "1.5"), (int | None, '"a"'),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_a_value_error(annotation: Any, text: str) -> None:
+def test_invalid_data_raises_a_value_error(annotation: Any, text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         codec.loads(annotation, text)
 
 
-def test_a_whole_number_is_a_float_where_one_is_wanted() -> None:
+def test_types_other_than_the_domain_s_are_refused() -> None:
     back: Pair = codec.loads(Pair, '{"pair":["a",1],"share":1}')
     assert (back.share, type(back.share)) == (1.0, float)
-
-
-def test_what_is_no_value_of_the_domain_cannot_be_written() -> None:
     for stranger in (object(), b"bytes", Text):
         with pytest.raises(TypeError):
             codec.dumps(stranger)
@@ -145,3 +140,17 @@ def test_the_oldest_journals_can_be_read() -> None:
          "input_tokens": 1, "output_tokens": 2, "cached_tokens": 0, "cost_usd": None},
     ])  # fmt: skip
     assert len(codec.loads(tuple[Change, ...], kept)) == 4
+
+
+def test_serialized_names_of_changes_never_change() -> None:
+    names = [getattr(each, "SERIALIZED_NAME", each.__name__) for each in get_args(Change)]
+    assert names == [
+        "ConversationPut", "ConversationEdited", "MessagesAdded", "ExchangePut", "PassagesPut",
+        "TagsChanged", "OriginsAdded", "SettingPut", "ProviderPut", "SummaryPut", "DraftPut",
+        "SpendHeld", "SpendFreed", "SpendAdded", "ReplyGrew", "FactPut", "FactForgotten",
+        "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "ToolSummaryPut",
+        "PromptKept", "FeedbackPut", "ConversationForgotten",
+    ]  # fmt: skip
+    freed = codec.dumps((SpendReleased("u"),))
+    assert freed == '[{"_":"SpendFreed","uid":"u"}]'
+    assert codec.loads(tuple[Change, ...], freed) == (SpendReleased("u"),)

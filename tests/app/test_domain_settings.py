@@ -1,4 +1,4 @@
-"""Settings are parsed and checked by one table, whose refusals name key, value and range."""
+"""The settings table: parsing, validation, and errors that name key, value and range."""
 
 import math
 
@@ -12,16 +12,16 @@ from app.domain.settings_schema import SETTINGS, Setting, setting_for
 NUMBERS = [setting for setting in SETTINGS.values() if setting.kind in (int, float)]
 
 
-def test_every_default_is_allowed_and_spelled_as_it_is_read() -> None:
+def test_every_default_is_valid_and_round_trips() -> None:
     for setting in SETTINGS.values():
         assert setting.check(setting.default) == setting.default
-        assert setting.parse(setting.spell(setting.default)) == setting.default
+        assert setting.parse(setting.format_value(setting.default)) == setting.default
         assert setting.label
         assert setting.help.endswith(".")
 
 
 @given(st.sampled_from(NUMBERS))
-def test_a_number_has_two_limits_that_belong_to_it(setting: Setting) -> None:
+def test_the_limits_of_a_number_are_inclusive(setting: Setting) -> None:
     assert setting.minimum is not None
     assert setting.maximum is not None
     for limit in (setting.minimum, setting.maximum):
@@ -35,12 +35,12 @@ def test_a_number_has_two_limits_that_belong_to_it(setting: Setting) -> None:
 
 @settings(max_examples=120)
 @given(st.sampled_from(list(SETTINGS.values())), st.text(max_size=20))
-def test_any_text_is_taken_or_refused(setting: Setting, text: str) -> None:
+def test_any_text_is_valid_or_refused(setting: Setting, text: str) -> None:
     try:
         value = setting.parse(text)
     except InvalidSetting:
         return
-    assert setting.parse(setting.spell(value)) == value
+    assert setting.parse(setting.format_value(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_any_text_is_taken_or_refused(setting: Setting, text: str) -> None:
         ("spend_cap_daily_usd", "2.5", 2.5), ("background_model", "", None), ("theme", "dark", "dark"),
     ],
 )  # fmt: skip
-def test_what_a_person_types_becomes_a_value(key: str, text: str, value: object) -> None:
+def test_text_is_parsed(key: str, text: str, value: object) -> None:
     parsed = setting_for(key).parse(text)
     assert (parsed, type(parsed)) == (value, type(value))
 
@@ -66,7 +66,7 @@ def test_what_a_person_types_becomes_a_value(key: str, text: str, value: object)
         ("rag_fact_limit", "none", "rag_fact_limit cannot be 'none'. Allowed: a whole number from 0 to 50"),
     ],
 )  # fmt: skip
-def test_a_refusal_names_key_value_and_range(key: str, text: str, words: str) -> None:
+def test_an_error_names_key_value_and_range(key: str, text: str, words: str) -> None:
     with pytest.raises(InvalidSetting) as refusal:
         setting_for(key).parse(text)
     assert str(refusal.value) == words
@@ -78,7 +78,7 @@ def test_a_value_of_another_type_is_refused(value: object) -> None:
         setting_for("rag_fact_limit").check(value)  # type: ignore[arg-type]
 
 
-def test_an_unknown_key_suggests_the_nearest() -> None:
+def test_an_unknown_key_suggests_similar_ones() -> None:
     with pytest.raises(InvalidSetting, match="rag_enabled"):
         setting_for("rag_enable")
     with pytest.raises(InvalidSetting, match="config list"):

@@ -1,4 +1,4 @@
-"""What of a turn goes into the indexes: both sides and the calls, no thinking."""
+"""Indexable text of turns: sides, calls and results, parts and passages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,17 +21,17 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.ids import (
-    PARTS_OF_A_PASSAGE,
+    PARTS_PER_PASSAGE,
     ConversationId,
     ExchangeId,
     MessageId,
     PassageId,
-    number_of,
     part_id,
-    passage_of,
+    part_number,
+    passage_id_of,
 )
 from app.domain.turn_text import (
-    QUOTING_MODEL,
+    RECALL_MODEL,
     content_hash,
     estimate_tokens,
     turn_parts,
@@ -53,7 +53,7 @@ def said(role: Role, *blocks: Block) -> Message:
     return Message(MessageId(1), "u", ConversationId(3), None, role, blocks, AT)
 
 
-def test_the_two_sides_calls_and_results_are_kept_apart() -> None:
+def test_sides_calls_and_results_are_separate() -> None:
     words = turn_text([
         (Role.USER, (Text("Why?"), Attachment("a.txt", "text/plain", text="because"))),
         (Role.ASSISTANT, (Thinking("secret"), Text("So."), ToolCall("1", "grep", '{"a": 1, "b": "x"}'))),
@@ -75,27 +75,20 @@ def test_the_two_sides_calls_and_results_are_kept_apart() -> None:
         ("[" * 200_000, 260), ('{"a":' * 2000 + "1" + "}" * 2000, 300), ("9" * 10_000, 260),
     ],
 )  # fmt: skip
-def test_arguments_are_cut_and_never_make_trouble(arguments: str, longest: int) -> None:
+def test_arguments_are_truncated(arguments: str, longest: int) -> None:
     words = turn_text([(Role.ASSISTANT, (ToolCall("1", "f", arguments),))])
     assert len(words.calls) <= longest
 
 
-@given(st.lists(st.tuples(st.sampled_from(Role), values(tuple[Block, ...]))))
-def test_any_turn_has_words_or_none(messages: list[tuple[Role, tuple[Block, ...]]]) -> None:
-    words = turn_text(messages)
-    for part in (words.user, words.assistant, words.calls):
-        assert part in words.embedded
-
-
 def placed(*messages: tuple[Role, Sequence[Block]], model: str = "m") -> list[Placed]:
-    """Return messages as `turn_parts` takes them; the one at place 0 has the id 100."""
+    """Return the arguments of `turn_parts`; the message at position 0 has the id 100."""
     return [
         (MessageId(100 + at), at, role, model if role is Role.ASSISTANT else None, blocks)
         for at, (role, blocks) in enumerate(messages)
     ]
 
 
-def test_every_message_with_words_is_a_part_and_tools_stand_with_the_one_before() -> None:
+def test_messages_with_text_are_parts_and_tools_belong_to_the_part_before() -> None:
     messages = placed(
         (Role.USER, (Text("Why?"),)),
         (Role.ASSISTANT, (Text("Let me see."), ToolCall("1", "grep", '{"a": 1}'))),
@@ -116,22 +109,23 @@ def test_every_message_with_words_is_a_part_and_tools_stand_with_the_one_before(
     assert parts[1].shown == "Let me see.\ngrep(a: 1)\ncat()\nfound it\nmore"
 
 
-def test_what_recall_quoted_is_no_part() -> None:
+def test_replies_of_recall_are_not_parts() -> None:
     messages = placed(
         (Role.USER, (Text("Why?"),)),
         (Role.ASSISTANT, (Text("From your conversations"),)),
-        model=QUOTING_MODEL,
+        model=RECALL_MODEL,
     )
     assert [part.text for part in turn_parts(PassageId(9), messages)] == ["Why?"]
 
 
 @given(st.lists(st.tuples(st.sampled_from(Role), values(tuple[Block, ...]))))
-def test_the_parts_of_a_turn_hold_all_its_words(
+def test_the_parts_contain_the_whole_text(
     messages: list[tuple[Role, tuple[Block, ...]]],
 ) -> None:
     parts = turn_parts(PassageId(9), placed(*messages))
     whole = turn_text(messages)
-    assert {passage_of(part.id) for part in parts} <= {9}
+    assert all(each in whole.embedded for each in (whole.user, whole.assistant, whole.calls))
+    assert {passage_id_of(part.id) for part in parts} <= {9}
     assert [part.id for part in parts] == sorted({part.id for part in parts})
     for role, blocks in messages:
         alone = turn_text([(role, blocks)])
@@ -141,13 +135,13 @@ def test_the_parts_of_a_turn_hold_all_its_words(
 
 
 @given(st.integers(min_value=1, max_value=2**40), st.integers(min_value=0, max_value=10_000))
-def test_a_part_knows_its_passage_and_its_number(passage: int, number: int) -> None:
+def test_a_part_id_contains_passage_and_number(passage: int, number: int) -> None:
     part = part_id(passage, number)
-    assert passage_of(part) == passage
-    assert number_of(part) == min(number, PARTS_OF_A_PASSAGE - 1)
+    assert passage_id_of(part) == passage
+    assert part_number(part) == min(number, PARTS_PER_PASSAGE - 1)
 
 
-def test_a_passage_names_its_exchange_and_what_it_was_made_of() -> None:
+def test_a_passage_has_its_exchange_and_hash() -> None:
     messages = (said(Role.USER, Text("Why?")), said(Role.ASSISTANT, Text("So.")))
     passage = turn_passage(PassageId(9), EXCHANGE, messages)
     assert passage is not None
@@ -157,26 +151,23 @@ def test_a_passage_names_its_exchange_and_what_it_was_made_of() -> None:
     assert passage.tokens == estimate_tokens("Why?\n\nSo.")
 
 
-def test_an_incomplete_turn_has_no_tokens_and_an_empty_one_no_passage() -> None:
+def test_turns_that_are_incomplete_or_have_no_text() -> None:
     broken = replace(EXCHANGE, status=ExchangeStatus.INTERRUPTED)
     passage = turn_passage(PassageId(9), broken, (said(Role.USER, Text("Why?")),))
     assert passage is not None
     assert passage.tokens == 0
-    assert turn_passage(PassageId(9), EXCHANGE, (said(Role.ASSISTANT, Thinking("hm")),)) is None
-    assert turn_passage(PassageId(9), EXCHANGE, ()) is None
-
-
-def test_a_turn_of_results_alone_is_still_found() -> None:
-    found = said(Role.TOOL, ToolResult("1", "grep", "found"))
-    assert turn_passage(PassageId(9), EXCHANGE, (found,)) is not None
+    results = (said(Role.TOOL, ToolResult("1", "grep", "found")),)
+    assert turn_passage(PassageId(9), EXCHANGE, results) is not None
+    for nothing in ((), (said(Role.ASSISTANT, Thinking("hm")),)):
+        assert turn_passage(PassageId(9), EXCHANGE, nothing) is None
 
 
 @given(TEXTS, TEXTS)
-def test_the_same_text_has_the_same_hash_and_no_other(one: str, other: str) -> None:
+def test_equal_texts_have_equal_hashes(one: str, other: str) -> None:
     assert (content_hash(one) == content_hash(other)) is (one == other)
     assert len(content_hash(one)) == 32
 
 
 @given(TEXTS)
-def test_a_text_is_estimated_at_one_token_at_least(text: str) -> None:
+def test_a_text_has_at_least_one_token(text: str) -> None:
     assert estimate_tokens(text) >= 1

@@ -1,10 +1,11 @@
-"""Turns: where they begin and end, on every branch, and how a conversation grows."""
+"""Turn calculation: limits of turns, branches, and conversations that grow."""
 
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,10 +21,10 @@ from app.domain.conversations import (
     Thinking,
     ToolCall,
     ToolResult,
+    Usage,
 )
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.turns import calculate_exchanges, is_reply
-from app.domain.usage import Usage
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS: dict[str, tuple[Role, tuple[Block, ...]]] = {
@@ -86,74 +87,69 @@ def leaves(messages: Sequence[Message]) -> list[Message]:
     return [each for each in messages if each.id not in parents]
 
 
-def test_a_turn_is_a_question_with_all_that_answers_it() -> None:
-    messages = chain("user", "call", "result", "assistant", "user", "thinking", "assistant")
-    assert shape(calculated(messages)) == [(0, (1, 2, 3, 4)), (1, (5, 6, 7))]
+@pytest.mark.parametrize(
+    ("kinds", "turns"),
+    [
+        (
+            ("user", "call", "result", "assistant", "user", "thinking", "assistant"),
+            [(0, (1, 2, 3, 4)), (1, (5, 6, 7))],
+        ),
+        (("user", "user", "assistant"), [(0, (1, 2, 3))]),  # no reply before the next question
+        (("user", "thinking", "user", "assistant"), [(0, (1, 2, 3, 4))]),
+        (
+            ("system", "assistant", "user", "assistant", "user", "assistant"),
+            [(0, (1, 2, 3, 4)), (1, (5, 6))],
+        ),
+        (("user", "call", "user result", "assistant"), [(0, (1, 2, 3, 4))]),
+    ],
+)
+def test_a_turn_is_a_question_with_its_replies(
+    kinds: tuple[str, ...], turns: list[tuple[int, tuple[int, ...]]]
+) -> None:
+    assert shape(calculated(chain(*kinds))) == turns
 
 
-def test_a_question_without_a_reply_is_grouped_with_the_next() -> None:
-    assert shape(calculated(chain("user", "user", "assistant"))) == [(0, (1, 2, 3))]
-    assert shape(calculated(chain("user", "thinking", "user", "assistant"))) == [(0, (1, 2, 3, 4))]
+@pytest.mark.parametrize(
+    ("path", "branches", "turns"),
+    [
+        # A regenerated reply shares the question.
+        (4, [(5, 3, "assistant")], [(0, (1, 2), None), (1, (3, 4), 0), (1, (3, 5), 0)]),
+        # An edited question is an exchange of its own.
+        (4, [(5, 2, "user")], [(0, (1, 2), None), (1, (3, 4), 0), (1, (5,), 0)]),
+        # A reply that continues after the next question is a branch.
+        (3, [(4, 2, "assistant")], [(0, (1, 2), None), (1, (3,), 0), (0, (1, 2, 4), None)]),
+        # Two questions after a reply that continues elsewhere share its first part.
+        (
+            2,
+            [(3, 2, "assistant"), (4, 2, "user"), (5, 2, "user")],
+            [(0, (1, 2), None), (0, (1, 2, 3), None), (1, (4,), 0), (1, (5,), 0)],
+        ),
+    ],
+)
+def test_branches_are_sibling_exchanges(
+    path: int,
+    branches: list[tuple[int, int, str]],
+    turns: list[tuple[int, tuple[int, ...], int | None]],
+) -> None:
+    kinds = ("user", "assistant", "user", "assistant")[:path]
+    exchanges = calculated([*chain(*kinds), *(message(*each) for each in branches)])
+    ids = [each.id for each in exchanges]
+    found = [
+        (each.turn_number, each.message_ids, each.parent_id and ids.index(each.parent_id))
+        for each in exchanges
+    ]
+    assert found == turns
 
 
-def test_what_stands_before_the_first_question_belongs_to_turn_0() -> None:
-    messages = chain("system", "assistant", "user", "assistant", "user", "assistant")
-    assert shape(calculated(messages)) == [(0, (1, 2, 3, 4)), (1, (5, 6))]
-
-
-def test_a_tool_result_in_the_user_s_name_opens_no_turn() -> None:
-    messages = chain("user", "call", "user result", "assistant")
-    assert shape(calculated(messages)) == [(0, (1, 2, 3, 4))]
-
-
-def test_an_image_or_an_attachment_opens_a_turn() -> None:
+def test_the_record_of_a_turn() -> None:
     for block in (Image("a.png", "image/png"), Attachment("a.txt", "text/plain")):
         last = replace(message(3, 2, "user"), blocks=(block,))
-        assert shape(calculated([*chain("user", "assistant"), last])) == [(0, (1, 2)), (1, (3,))]
-
-
-def test_a_turn_without_a_reply_is_interrupted() -> None:
-    done, open_turn = calculated(chain("user", "assistant", "user"))
-    assert (done.status, open_turn.status) == (ExchangeStatus.COMPLETED, ExchangeStatus.INTERRUPTED)
+        done, open_turn = calculated([*chain("user", "assistant"), last])
+        assert shape([done, open_turn]) == [(0, (1, 2)), (1, (3,))]
+        assert done.status is ExchangeStatus.COMPLETED
+        assert open_turn.status is ExchangeStatus.INTERRUPTED
     (alone,) = calculated(chain("system", "assistant"))
     assert alone.status is ExchangeStatus.COMPLETED
-
-
-def test_a_regenerated_reply_is_a_sibling_that_shares_the_question() -> None:
-    messages = [*chain("user", "assistant", "user", "assistant"), message(5, 3, "assistant")]
-    first, one, other = calculated(messages)
-    assert shape([first, one, other]) == [(0, (1, 2)), (1, (3, 4)), (1, (3, 5))]
-    assert one.parent_id == other.parent_id == first.id
-
-
-def test_an_edited_question_is_a_sibling_of_its_own() -> None:
-    messages = [*chain("user", "assistant", "user", "assistant"), message(5, 2, "user")]
-    assert shape(calculated(messages)) == [(0, (1, 2)), (1, (3, 4)), (1, (5,))]
-
-
-def test_two_questions_after_the_middle_of_a_turn_share_one_exchange() -> None:
-    # The first reply went on (3), and two questions (4, 5) were asked before it did.
-    middle = [
-        *chain("user", "assistant", "assistant"),
-        message(4, 2, "user"),
-        message(5, 2, "user"),
-    ]
-    exchanges = calculated(middle)
-    assert sorted(shape(exchanges)) == [(0, (1, 2)), (0, (1, 2, 3)), (1, (4,)), (1, (5,))]
-    ids = {each.message_ids: each.id for each in exchanges}
-    followers = [each for each in exchanges if each.turn_number == 1]
-    assert {each.parent_id for each in followers} == {ids[MessageId(1), MessageId(2)]}
-
-
-def test_a_reply_that_goes_on_after_a_next_question_is_a_branch() -> None:
-    # 4 continues the answer 2 although the question 3 has already followed it.
-    messages = [*chain("user", "assistant", "user"), message(4, 2, "assistant")]
-    first, second, longer = calculated(messages)
-    assert shape([first, second, longer]) == [(0, (1, 2)), (1, (3,)), (0, (1, 2, 4))]
-    assert second.parent_id == first.id
-
-
-def test_the_record_says_when_with_what_and_where_it_stands() -> None:
     _, second = calculated(chain("user", "assistant", "user", "assistant"))
     assert second.started_at == AT + timedelta(seconds=3)
     assert second.completed_at == AT + timedelta(seconds=4)
@@ -174,7 +170,7 @@ def test_a_conversation_that_grew_keeps_its_exchanges() -> None:
     assert (after[1].segment_number, after[1].usage) == (2, Usage(1, 2))
 
 
-def test_of_two_that_fit_the_one_that_is_equal_keeps_the_id() -> None:
+def test_an_equal_exchange_keeps_the_id_before_one_that_extends_it() -> None:
     messages = chain("user", "assistant")
     (known,) = calculated(messages)
     grown = [*messages, message(3, 2, "assistant"), message(4, 2, "user")]
@@ -187,6 +183,7 @@ def test_of_two_that_fit_the_one_that_is_equal_keeps_the_id() -> None:
 def test_every_path_is_made_of_whole_exchanges(messages: list[Message]) -> None:
     exchanges = calculated(messages)
     by_id = {each.id: each for each in exchanges}
+    by_message = {each.id: each for each in messages}
     by_end = {each.message_ids[-1]: each for each in exchanges}
     assert len(by_end) == len(exchanges), "two exchanges are the same"
     for leaf in leaves(messages):
@@ -197,28 +194,13 @@ def test_every_path_is_made_of_whole_exchanges(messages: list[Message]) -> None:
             step = None if step.parent_id is None else by_id[step.parent_id]
         assert [int(m) for each in path for m in each.message_ids] == path_to(messages, leaf)
         assert [each.turn_number for each in path] == list(range(len(path)))
-
-
-@given(trees())
-def test_every_turn_but_the_last_has_a_question_and_an_answer(messages: list[Message]) -> None:
-    by_id = {each.id: each for each in messages}
-    exchanges = calculated(messages)
-    parents = {each.parent_id for each in exchanges}
-    for exchange in exchanges:
-        own = [by_id[each] for each in exchange.message_ids]
-        if exchange.id in parents:
-            assert any(each.opens_turn for each in own)
-            assert any(is_reply(each) for each in own)
-        if exchange.turn_number > 0:
-            assert own[0].opens_turn
+        for each in path[:-1]:  # every turn but the last has a question and an answer
+            own = [by_message[message_id] for message_id in each.message_ids]
+            assert any(one.opens_turn for one in own)
+            assert any(is_reply(one) for one in own)
+        assert all(by_message[each.message_ids[0]].opens_turn for each in path[1:])
     order = {each.id: place for place, each in enumerate(exchanges)}
     assert all(e.parent_id is None or order[e.parent_id] < order[e.id] for e in exchanges)
-
-
-@given(trees())
-def test_calculating_again_changes_nothing(messages: list[Message]) -> None:
-    exchanges = calculated(messages)
-    assert calculated(messages, exchanges, first_id=1000) == exchanges
 
 
 @given(trees(), st.integers(1, 14))
@@ -229,9 +211,10 @@ def test_growing_step_by_step_loses_no_identity(messages: list[Message], cut: in
     kept = {each.id for each in after}
     assert all(each.id in kept for each in before)
     assert shape(after) == shape(calculated(messages))
+    assert calculated(messages, after, first_id=2000) == after
 
 
-def test_a_very_long_conversation_takes_no_recursion() -> None:
-    messages = chain(*["user", "assistant"] * 5000)
-    assert len(calculated(messages)) == 5000
-    assert len(calculated(chain(*["user"] * 5000))) == 1
+def test_a_very_long_conversation_needs_no_recursion() -> None:
+    messages = chain(*["user", "assistant"] * 2000)
+    assert len(calculated(messages)) == 2000
+    assert len(calculated(chain(*["user"] * 2000))) == 1

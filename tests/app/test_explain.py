@@ -1,91 +1,52 @@
-"""Why a turn is not found: its place, its points, each thing that can keep it back; and probes."""
+"""Explanations of a search, and probe questions."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from app.domain.changes import ConversationEdited, TagsChanged
+from app.domain.changes import TagsChanged
+from app.domain.diagnostics import Explanation, ObstacleCause, Probe
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.explanations import Cause, Explanation
 from app.domain.ids import ExchangeId
-from app.domain.probes import Probe
-from app.index.calibration import Background
 from app.index.ranking import FEATURES
-from app.index.text_index import TantivyTextIndex
-from app.index.vector_index import ExactVectorIndex
 from app.memory.explain import Explainer
-from app.memory.index_sync import IndexSync
-from app.memory.meaning import Look
-from app.memory.probes import MOST, ProbeQuestions
-from app.memory.search import SearchService
-from app.storage.attempts import Attempts
-from app.storage.passages import Passages
-from app.storage.settings import Settings
-from app.storage.store import Store
-from tests.fakes.embedders import BagOfWords
-from tests.fakes.stored import Told, asked, opened, told
+from app.memory.probes import MAX_PROBES, ProbeQuestions
+from app.storage.engine.store import Store
+from app.storage.tables.attempts import Attempts
+from app.storage.tables.passages import Passages
+from tests.fakes.searchable import Library
+from tests.fakes.stored import ConversationRecord, add_conversation, add_running, opened
 
 BREAD = "How does the sourdough bread of my grandmother rise overnight in a cold kitchen"
+CAUSE = ObstacleCause
 
 
-class Nearness:
-    """Search by meaning for a store, by words in common.
-
-    Attributes:
-        lacks: Passages that have no vector.
-        problem: What a user is told of the last question.
-    """
+class ExplainedLibrary(Library):
+    """A library with an explainer and probe questions."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._embedder = BagOfWords(dimension=256)
-        self.lacks: set[int] = set()
-        self.problem = ""
-
-    def look(self, question: str) -> Look:
-        index = ExactVectorIndex(self._embedder.space.dimension)
-        for text in Passages(self._store).texts(set(range(1, 200)) - self.lacks):
-            ids = np.array([part.id for part in text.parts], np.int64)
-            vectors = self._embedder.embed([part.embedded for part in text.parts])
-            index.put(ids, np.zeros((len(ids), 2), np.int32), vectors)
-        return Look(self._embedder.embed([question])[0], index, Background(0.1, 0.1))
-
-
-class Book:
-    """A store with an explainer on it."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.settings = Settings(store)
-        self.index = TantivyTextIndex(store.paths.index / "text", store.generation)
-        self.sync = IndexSync(store, self.index)
-        self.meaning = Nearness(store)
-        self.search = SearchService(
-            store, self.settings, self.index, self.sync, self.meaning  # type: ignore[arg-type]
-        )  # fmt: skip
-        self.explainer = Explainer(store, self.settings, self.index, self.search)
+        super().__init__(store)
+        self.explainer = Explainer(store, self.settings, self.index, self.with_meaning)
         self.probes = ProbeQuestions(store, self.settings, self.explainer)
 
-    def explain(self, question: str, told: Told, turn: int = 0, limit: int = 20) -> Explanation:
+    def explain(
+        self, question: str, whole: ConversationRecord, turn: int = 0, limit: int = 20
+    ) -> Explanation:
         self.sync.catch_up()
-        return self.explainer.explain(question, told.exchanges[turn].id, limit)
+        return self.explainer.explain(question, whole.exchanges[turn].id, limit)
 
-    def causes(self, question: str, told: Told, turn: int = 0) -> list[Cause]:
-        """Return what keeps a turn back, being weak left out."""
-        found = [each.cause for each in self.explain(question, told, turn).obstacles]
-        return [each for each in found if each is not Cause.WEAK]
-
-    def edit(self, told: Told, **fields: object) -> None:
-        self.store.save(ConversationEdited(told.conversation.id, **fields))  # type: ignore[arg-type]
+    def causes(self, question: str, whole: ConversationRecord) -> list[ObstacleCause]:
+        """Return the obstacles of the first turn besides a low relevance."""
+        found = [each.cause for each in self.explain(question, whole).obstacles]
+        return [each for each in found if each is not CAUSE.WEAK]
 
 
 @pytest.fixture
-def book(data_dir: Path) -> Iterator[Book]:
+def library(data_dir: Path) -> Iterator[ExplainedLibrary]:
     with opened(data_dir) as store:
-        made = Book(store)
+        made = ExplainedLibrary(store)
         yield made
         made.sync.stop()
 
@@ -93,277 +54,213 @@ def book(data_dir: Path) -> Iterator[Book]:
 # -- a turn that is found
 
 
-def test_the_rank_is_the_place_in_the_results(book: Book) -> None:
-    talks = [told(book.store, f"{BREAD} number {number}") for number in range(5)]
-    book.sync.catch_up()
-    results = book.search.search("sourdough bread number 3").results
-    for place, result in enumerate(results, 1):
-        (talk,) = (each for each in talks if each.conversation.id == result.conversation_id)
-        explained = book.explain("sourdough bread number 3", talk)
+def test_the_rank_is_the_place_among_the_results(library: ExplainedLibrary) -> None:
+    query = "sourdough bread number 3"
+    talks = [add_conversation(library.store, f"{BREAD} number {number}") for number in range(5)]
+    by_id = {each.conversation.id: each for each in talks}
+    for place, result in enumerate(library.by_meaning(query).results, 1):
+        assert result.conversation_id is not None
+        whole = by_id[result.conversation_id]
+        explained = library.explain(query, whole, limit=3)
         assert (explained.rank, explained.ranked_count) == (place, 5)
         assert explained.relevance == pytest.approx(result.relevance)
         assert explained.cosine == pytest.approx(result.cosine)
         assert explained.message_id == result.message_id
+        assert (CAUSE.LIMIT in library.causes(query, whole)) is False
+        assert any(each.cause is CAUSE.LIMIT for each in explained.obstacles) is (place > 3)
 
 
-def test_the_points_add_up_to_the_score(book: Book) -> None:
-    first = told(book.store, BREAD)
-    told(book.store, "Rye bread", "And the oven for bread")
-    explained = book.explain("my grandmother's sourdough", first)
+def test_the_points_add_up_to_the_score_and_words_are_as_typed(library: ExplainedLibrary) -> None:
+    first = add_conversation(library.store, BREAD)
+    add_conversation(library.store, "Rye bread", "And the oven for bread")
+    explained = library.explain("my grandmother's sourdough", first)
     assert explained.score == pytest.approx(sum(each.points for each in explained.points), abs=0.05)
     assert {each.feature for each in explained.points} <= {*FEATURES, "company"}
     amounts = [abs(each.points) for each in explained.points]
     assert amounts == sorted(amounts, reverse=True)
-    assert [each.best_points for each in explained.points] == [
-        each.points for each in explained.points
-    ]
+    assert all(each.best_points == each.points for each in explained.points)
+    words = library.explain("how do the Sourdoughs rise in winter", first).words
+    assert [(each.word, each.is_present) for each in words] == [
+        ("Sourdoughs", True), ("rise", True), ("winter", False),
+    ]  # fmt: skip
 
 
-def test_every_feature_is_told_in_words(book: Book) -> None:
-    whole = told(book.store, BREAD, "Rye")
-    for each in book.explain("sourdough", whole).points:
-        assert each.words != each.feature
-
-
-def test_the_words_that_count_are_named_as_they_were_typed(book: Book) -> None:
-    whole = told(book.store, BREAD)
-    words = book.explain("how do the Sourdoughs rise in winter", whole).words
-    assert [(each.word, each.is_held) for each in words] == [
-        ("Sourdoughs", True),
-        ("rise", True),
-        ("winter", False),
-    ]
-
-
-def test_a_weak_match_names_the_setting(book: Book) -> None:
-    whole = told(book.store, BREAD)
-    book.settings.set("rag_min_similarity", 1.0)
-    (weak,) = book.explain("sourdough", whole).obstacles
-    assert weak.cause is Cause.WEAK
-    assert "below 100%" in weak.words
+def test_a_low_relevance_is_an_obstacle_by_the_setting(library: ExplainedLibrary) -> None:
+    whole = add_conversation(library.store, BREAD)
+    library.settings.set("rag_min_similarity", 1.0)
+    (weak,) = library.explain("sourdough", whole).obstacles
+    assert weak.cause is CAUSE.WEAK
     assert "rag_min_similarity" in weak.hint
-    book.settings.set("rag_min_similarity", 0.0)
-    assert book.explain("sourdough", whole).obstacles == ()
+    library.settings.set("rag_min_similarity", 0.0)
+    library.meaning.problem = "The embedder is gone"
+    explained = library.explain("sourdough", whole)
+    assert (explained.obstacles, explained.notice) == ((), "The embedder is gone")
 
 
-def test_a_list_by_filters_has_places_and_no_points(book: Book) -> None:
-    old = told(book.store, BREAD, at=datetime(2024, 1, 1, tzinfo=UTC))
-    told(book.store, BREAD)
-    explained = book.explain("after:2023", old)
+def test_a_list_by_filters_has_ranks_and_no_points(library: ExplainedLibrary) -> None:
+    old = add_conversation(library.store, BREAD, at=datetime(2024, 1, 1, tzinfo=UTC))
+    add_conversation(library.store, BREAD)
+    explained = library.explain("after:2023", old)
     assert (explained.rank, explained.ranked_count) == (2, 2)
     assert (explained.relevance, explained.score, explained.points) == (None, None, ())
     assert explained.obstacles == ()
 
 
-# -- what keeps a turn back
+# -- obstacles
 
 
-def test_archived_is_a_cause_until_it_is_asked_for(book: Book) -> None:
-    whole = told(book.store, BREAD)
-    book.edit(whole, archived=True)
-    assert book.causes("sourdough", whole) == [Cause.ARCHIVED]
-    assert book.explain("sourdough", whole).rank is None
-    assert book.explain("sourdough", whole).score is not None, "what it would have had"
-    assert book.causes("sourdough is:archived", whole) == []
-    other = told(book.store, BREAD)
-    assert book.causes("sourdough is:archived", other) == [Cause.FILTER]
-
-
-def test_private_trash_and_unfinished_are_causes(book: Book) -> None:
-    private = told(book.store, BREAD, private=True)
-    assert book.causes("sourdough", private) == [Cause.PRIVATE]
-    trashed = told(book.store, BREAD)
-    book.edit(trashed, deleted_at=datetime(2026, 3, 1, tzinfo=UTC))
-    assert book.causes("sourdough", trashed) == [Cause.TRASH]
-    assert book.causes("sourdough", asked(book.store, BREAD)) == [Cause.UNFINISHED]
+def test_hidden_conversations_and_unfinished_turns_are_obstacles(library: ExplainedLibrary) -> None:
+    store, other = library.store, add_conversation(library.store, BREAD)
+    archived, trashed = add_conversation(store, BREAD), add_conversation(store, BREAD)
+    library.edit(archived, archived=True)
+    library.edit(trashed, deleted_at=datetime(2026, 3, 1, tzinfo=UTC))
+    for question, whole, causes in (
+        ("sourdough", archived, [CAUSE.ARCHIVED]),
+        ("sourdough is:archived", archived, []),
+        ("sourdough is:archived", other, [CAUSE.FILTER]),
+        ("sourdough", add_conversation(store, BREAD, private=True), [CAUSE.PRIVATE]),
+        ("sourdough", trashed, [CAUSE.TRASH]),
+        ("sourdough", add_running(store, BREAD), [CAUSE.UNFINISHED]),
+        ("bread -sourdough", other, [CAUSE.EXCLUDED_WORD]),
+        ('"bread sourdough"', other, [CAUSE.PHRASE]),
+        ('"sourdough bread" -rye', other, []),
+    ):
+        assert library.causes(question, whole) == causes
+    explained = library.explain("sourdough", archived)
+    assert explained.rank is None
+    assert explained.score is not None, "the score without the obstacle"
+    late = add_conversation(store, BREAD)
+    found = library.explainer.explain("sourdough", late.exchanges[0].id)
+    assert found.obstacles[0].cause is CAUSE.NOT_INDEXED
 
 
 @pytest.mark.parametrize(
     ("question", "named"),
     [
-        ("bread title:cake", "title:cake"),
-        ("bread tag:work", "tag:work"),
-        ("bread model:claude", "model:claude"),
-        ("bread before:2025", "before:2025-01-01"),
-        ("bread after:2030", "after:2030-01-01"),
-        ("bread is:pinned", "is:pinned"),
+        ("bread title:cake", "title:cake"), ("bread tag:work", "tag:work"),
+        ("bread model:claude", "model:claude"), ("bread before:2025", "before:2025-01-01"),
+        ("bread after:2030", "after:2030-01-01"), ("bread is:pinned", "is:pinned"),
     ],
-)
-def test_the_filter_that_leaves_it_out_is_named(book: Book, question: str, named: str) -> None:
-    whole = told(book.store, BREAD, title="Baking")
-    book.store.save(TagsChanged(whole.conversation.id, ("kitchen",)))
-    (cause, *_) = book.explain(f"{question} title:baking tag:kitchen model:openai", whole).obstacles
-    assert (cause.cause, cause.words) == (Cause.FILTER, f"The filter {named} leaves it out.")
+)  # fmt: skip
+def test_the_filter_that_excludes_it_is_named(
+    library: ExplainedLibrary, question: str, named: str
+) -> None:
+    whole = add_conversation(library.store, BREAD, title="Baking")
+    library.store.save(TagsChanged(whole.conversation.id, ("kitchen",)))
+    query = f"{question} title:baking tag:kitchen model:openai"
+    (obstacle, *_) = library.explain(query, whole).obstacles
+    assert obstacle.cause is CAUSE.FILTER
+    assert named in obstacle.words
 
 
-def test_an_excluded_word_and_a_missing_phrase_are_causes(book: Book) -> None:
-    whole = told(book.store, BREAD)
-    assert book.causes("bread -sourdough", whole) == [Cause.EXCLUDED_WORD]
-    assert book.causes('"bread sourdough"', whole) == [Cause.PHRASE]
-    assert book.causes('"sourdough bread" -rye', whole) == []
+def test_a_missing_vector_has_a_reason(library: ExplainedLibrary) -> None:
+    short, long = add_conversation(library.store, "Rye"), add_conversation(library.store, BREAD)
+    passages = sorted(each.id for each in Passages(library.store).texts(range(1, 20)))
+    library.meaning.lacks = set(passages)
+    add_conversation(library.store, "Something else with a vector")
+
+    def reason(whole: ConversationRecord, question: str) -> str:
+        found = library.explain(question, whole).obstacles
+        return next(each.words for each in found if each.cause is CAUSE.NO_VECTOR)
+
+    library.settings.set("min_message_tokens", 10)
+    assert "fewer than 10" in reason(short, "rye")
+    assert "not embedded yet" in reason(long, "sourdough")
+    library.settings.set("embedding_pipeline_enabled", False)
+    assert "pipeline is off" in reason(long, "sourdough")
+    Attempts(library.store, "embedding_pipeline").failed(passages[1], 2, None, "no")
+    assert "failed" in reason(long, "sourdough")
 
 
-def test_what_the_index_does_not_hold_yet_is_said(book: Book) -> None:
-    told(book.store, BREAD)
-    book.sync.catch_up()
-    late = told(book.store, BREAD)
-    found = book.explainer.explain("sourdough", late.exchanges[0].id)
-    assert found.obstacles[0].cause is Cause.NOT_INDEXED
-
-
-def test_beyond_the_limit_is_a_cause(book: Book) -> None:
-    talks = [told(book.store, f"{BREAD} number {number}") for number in range(4)]
-    ranks = {talk.conversation.id: book.explain("sourdough", talk).rank for talk in talks}
-    (last,) = (talk for talk in talks if ranks[talk.conversation.id] == 4)
-    obstacle = book.explain("sourdough", last, limit=3).obstacles[0]
-    assert obstacle.cause is Cause.LIMIT
-    assert obstacle.words == "It is number 4, and the first 3 results are shown."
-
-
-def test_without_a_vector_the_reason_is_told(book: Book) -> None:
-    short, long = told(book.store, "Rye"), told(book.store, BREAD)
-    passages = [
-        Passages(book.store).texts(range(1, 20))[number].id for number in range(2)
-    ]  # in the order they were told
-    book.meaning.lacks = set(passages)
-    told(book.store, "Something else to look at by meaning")
-
-    def reason(talk: Told, question: str) -> str:
-        found = book.explain(question, talk).obstacles
-        return next(each.words for each in found if each.cause is Cause.NO_VECTOR)
-
-    book.settings.set("min_message_tokens", 10)
-    assert "too short to be embedded" in reason(short, "rye")
-    assert "waits to be embedded." in reason(long, "sourdough")
-    Attempts(book.store, "embedding_pipeline").failed(passages[1], 2, None, "no")
-    assert "has failed so far" in reason(long, "sourdough")
-    book.settings.set("embedding_pipeline_enabled", False)
-    assert "the embedding pipeline is off" in reason(long, "sourdough")
-
-
-def test_a_turn_that_no_list_names_is_told_so(book: Book) -> None:
-    whole = told(book.store, "Zucchini")
-    for number in range(210):
-        told(book.store, f"{BREAD} number {number}")
-    explained = book.explain("sourdough bread", whole)
+def test_a_turn_that_is_no_candidate_says_so(
+    library: ExplainedLibrary,
+) -> None:
+    whole = add_conversation(library.store, "Zucchini")
+    add_conversation(library.store, *(f"{BREAD} number {number}" for number in range(130)))
+    explained = library.explain("sourdough bread", whole)
     assert explained.rank is None
-    assert explained.obstacles[0].cause is Cause.NOT_A_CANDIDATE
+    assert explained.obstacles[0].cause is CAUSE.NOT_A_CANDIDATE
     assert explained.score is not None
-
-
-def test_why_meaning_takes_no_part_is_passed_on(book: Book) -> None:
-    whole = told(book.store, BREAD)
-    book.meaning.problem = "The embedder is gone"
-    assert book.explain("sourdough", whole).notice == "The embedder is gone"
-
-
-def test_what_cannot_be_explained_is_refused(book: Book) -> None:
-    whole = told(book.store, BREAD)
     with pytest.raises(NotFound):
-        book.explainer.explain("sourdough", ExchangeId(999))
+        library.explainer.explain("sourdough", ExchangeId(999))
     for question in ("", "x", "title:", "y" * 501):
         with pytest.raises(InvalidInput):
-            book.explain(question, whole)
-
-
-@pytest.mark.parametrize(
-    "question", ["the of", "\U0001f600\U0001f600", '"open', "a\x00b \ud800 bread", "-- bread"]
-)
-def test_a_strange_question_is_explained(book: Book, question: str) -> None:
-    whole = told(book.store, BREAD)
-    assert book.explain(question, whole).exchange_id == whole.exchanges[0].id
+            library.explain(question, whole)
 
 
 # -- probe questions
 
 
-def test_a_probe_remembers_where_its_turn_stood(book: Book) -> None:
-    whole = told(book.store, BREAD, title="Baking")
-    book.sync.catch_up()
-    book.probes.add(" sourdough bread ", whole.exchanges[0].id)
-    book.edit(whole, archived=True)
-    (place,) = book.probes.run()
-    assert (place.conversation_title, place.turn_number) == ("Baking", 0)
-    assert (place.probe.question, place.probe.rank, place.probe.before) == (
-        "sourdough bread",
-        None,
-        1,
-    )
-    assert place.probe.fell_by > 0
-    book.edit(whole, archived=False)
-    (place,) = book.probes.run()
-    assert (place.probe.rank, place.probe.before) == (1, None)
-    assert place.probe.fell_by < 0
-    assert ProbeQuestions(book.store, Settings(book.store), book.explainer).listed() == (place,)
+def test_a_probe_has_the_ranks_of_its_last_two_runs(library: ExplainedLibrary) -> None:
+    whole = add_conversation(library.store, BREAD, title="Baking")
+    library.sync.catch_up()
+    library.probes.add(" sourdough bread ", whole.exchanges[0].id)
+    ranks = []
+    for archived in (True, False):
+        library.edit(whole, archived=archived)
+        (listed,) = library.probes.run()
+        ranks.append((listed.probe.rank, listed.probe.before, listed.probe.rank_drop > 0))
+    assert ranks == [(None, 1, True), (1, None, False)]
+    assert listed.probe.rank_drop < 0
+    assert (listed.conversation_title, listed.turn_number) == ("Baking", 0)
+    assert listed.probe.question == "sourdough bread"
+    reopened = ProbeQuestions(library.store, library.settings, library.explainer)
+    assert reopened.listed() == (listed,)
+    assert library.probes.run(cancelled=lambda: True) == (listed,)
+    progress: list[tuple[int, int]] = []
+    library.probes.run(progress=lambda done, total: progress.append((done, total)))
+    assert progress == [(0, 1), (1, 1)]
 
 
-def test_a_question_is_kept_once_for_a_turn(book: Book) -> None:
-    whole = told(book.store, BREAD, "Rye bread in summer")
-    book.sync.catch_up()
+def test_a_question_is_stored_once_for_a_turn(library: ExplainedLibrary) -> None:
+    whole = add_conversation(library.store, BREAD, "Rye bread in summer")
+    library.sync.catch_up()
     for turn in (0, 1, 0):
-        book.probes.add("bread", whole.exchanges[turn].id)
-    kept = [each.probe.exchange_id for each in book.probes.listed()]
-    assert sorted(kept) == [each.id for each in whole.exchanges]
-    assert book.probes.remove(1).exchange_id == whole.exchanges[1].id
-    with pytest.raises(NotFound, match="There is no probe question 2"):
-        book.probes.remove(2)
-    book.probes.drop(Probe("bread", whole.exchanges[0].id))
-    assert book.probes.listed() == ()
+        library.probes.add("bread", whole.exchanges[turn].id)
+    stored = [each.probe.exchange_id for each in library.probes.listed()]
+    assert stored == [whole.exchanges[1].id, whole.exchanges[0].id]
+    assert library.probes.remove(1).exchange_id == whole.exchanges[1].id
+    for number in (0, 2):
+        with pytest.raises(NotFound):
+            library.probes.remove(number)
+    library.probes.drop(Probe("bread", whole.exchanges[0].id))
+    assert library.probes.listed() == ()
+    row = '{"question": "q%d", "exchange_id": 1}'
+    rows = ", ".join(row % number for number in range(MAX_PROBES))
+    library.settings.set("probe_questions", f"[{rows}]")
+    with pytest.raises(InvalidInput, match="200"):
+        library.probes.add("sourdough", whole.exchanges[0].id)
 
 
-def test_a_probe_whose_turn_is_gone_says_so_and_the_rest_goes_on(book: Book) -> None:
-    gone, there = told(book.store, BREAD), told(book.store, BREAD)
-    book.sync.catch_up()
-    for whole in (gone, there):
-        book.probes.add("sourdough", whole.exchanges[0].id)
-    book.settings.set(
-        "probe_questions",
-        book.settings.text("probe_questions").replace(
-            f'"exchange_id": {gone.exchanges[0].id}', '"exchange_id": 9999'
-        ),
-    )
-    first, second = book.probes.run()
+def test_a_probe_of_a_deleted_turn_has_a_problem(library: ExplainedLibrary) -> None:
+    gone, there = (add_conversation(library.store, BREAD).exchanges[0].id for _ in range(2))
+    library.sync.catch_up()
+    for each in (gone, there):
+        library.probes.add("sourdough", each)
+    stored = library.settings.text("probe_questions")
+    stored = stored.replace(f'"exchange_id": {gone}', '"exchange_id": 9999')
+    library.settings.set("probe_questions", stored)
+    first, second = library.probes.run()
     assert (first.conversation_id, first.turn_number) == (None, None)
     assert "9999" in first.probe.problem
-    assert second.probe.problem == ""
-    assert second.probe.rank is not None
-
-
-def test_a_run_that_is_broken_off_changes_nothing(book: Book) -> None:
-    whole = told(book.store, BREAD)
-    book.sync.catch_up()
-    book.probes.add("sourdough", whole.exchanges[0].id)
-    before = book.probes.listed()
-    assert book.probes.run(cancelled=lambda: True) == before
-    seen: list[tuple[int, int]] = []
-    book.probes.run(progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 1), (1, 1)]
-
-
-def test_too_many_probes_are_refused(book: Book) -> None:
-    whole = told(book.store, BREAD)
-    book.sync.catch_up()
-    row = '{"question": "q%d", "exchange_id": 1}'
-    kept = ", ".join(row % number for number in range(MOST))
-    book.settings.set("probe_questions", f"[{kept}]")
-    with pytest.raises(InvalidInput, match="200 probe questions already"):
-        book.probes.add("sourdough", whole.exchanges[0].id)
+    assert (second.probe.problem, second.probe.rank is None) == ("", False)
 
 
 @pytest.mark.parametrize(
-    "kept", ["", "nonsense", "{}", "[1, null, {}]", '[{"question": 1, "exchange_id": "x"}]']
+    "text",
+    [
+        "",
+        "nonsense",
+        "{}",
+        "[1, null, {}]",
+        '[{"question": 1, "exchange_id": "x"}]',
+        '[{"question": "q", "exchange_id": 1, "ran_at": "soon"}]',
+    ],
 )
-def test_probes_that_cannot_be_read_are_none(book: Book, kept: str) -> None:
-    book.settings.set("probe_questions", kept)
-    assert book.probes.listed() == ()
-
-
-def test_odd_places_and_times_of_a_kept_probe_are_passed_over(book: Book) -> None:
-    book.settings.set(
-        "probe_questions",
-        '[{"question": "q", "exchange_id": 1, "rank": -3, "ran_at": "soon", "before": "x", '
-        '"before_at": "2026-01-01T00:00:00"}]',
-    )
-    (place,) = book.probes.listed()
-    assert (place.probe.rank, place.probe.ran_at, place.probe.before) == (None, None, None)
-    assert place.probe.before_at == datetime(2026, 1, 1, tzinfo=UTC)
+def test_unreadable_probes_are_skipped(library: ExplainedLibrary, text: str) -> None:
+    stored = '{"question": "q", "exchange_id": 1, "before_at": "2026-01-01T00:00:00+00:00"}'
+    library.settings.set("probe_questions", text)
+    assert library.probes.listed() == ()
+    library.settings.set("probe_questions", f"{text[:-1]}, {stored}]" if text[:1] == "[" else "[]")
+    dates = [each.probe.before_at for each in library.probes.listed()]
+    assert dates == ([datetime(2026, 1, 1, tzinfo=UTC)] if text[:1] == "[" else [])

@@ -1,6 +1,7 @@
-"""Whatever an export holds: nothing but ImportRefused is raised, parents come first, nothing twice."""
+"""Property tests of the importers: any data gives valid conversations or ImportRefused."""
 
 import contextlib
+import copy
 import io
 import json
 import tempfile
@@ -22,17 +23,21 @@ from app.transfer.importers.chatgpt import read_chatgpt
 from app.transfer.importers.claude import read_claude
 from app.transfer.importers.commonplace import read_commonplace
 from app.transfer.importers.scanner import Readable
+from tests.app.test_import_own_format import document
+from tests.fakes.exports import chatgpt_message, chatgpt_node, chatgpt_row
 
-_NAMES = st.sampled_from(["a", "b", "c", "d", "e", "f", "", "\ud800"])
+_DATA = Path(__file__).parents[1] / "data" / "imports"
+_WHOLE_FILE = (_DATA / "chatgpt_kinds.json").read_bytes()
 _ODD = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats()
     | st.text(max_size=8)
-    | _NAMES
     | st.sampled_from(
-        ["2025-01-01T00:00:00Z", "user", "assistant", "text", "\ue200cite\ue201", "all"]
+        ["", "a", "\ud800", "2025-01-01T00:00:00Z", "2025-02-01T00:00:00+02:00", "yesterday",
+         "user", "text", "image", "sonic_webpage", "user_editable_context", "sediment://x",
+         "\ue200cite\ue201", "all"]
     ),
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -41,132 +46,32 @@ _ODD = st.recursive(
         )
     ),
     max_leaves=5,
-)
-
-
-def _mostly(usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.one_of(usual, usual, usual, usual, _ODD)
-
-
-def _object(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return objects with any of these members, mostly of the right type."""
-    return st.fixed_dictionaries({}, optional={key: _mostly(each) for key, each in members.items()})
-
-
-_TIMES = st.floats(0, 4e9) | st.none()
-_PARTS = st.lists(
-    _mostly(
-        st.text(max_size=8)
-        | _object(
-            content_type=st.sampled_from(["image_asset_pointer", "audio_transcription"]),
-            asset_pointer=st.just("sediment://x"),
-            text=st.text(max_size=5),
-        )
-    ),
-    max_size=3,
-)
-_CONTENT_TYPES = st.sampled_from(
-    ["text", "multimodal_text", "code", "execution_output", "thoughts", "reasoning_recap",
-     "tether_quote", "tether_browsing_display", "sonic_webpage", "system_error",
-     "user_editable_context", "new_thing"]
 )  # fmt: skip
-_CHATGPT_MESSAGE = _object(
-    id=_NAMES,
-    author=_object(role=st.sampled_from(["user", "assistant", "tool", "system"]), name=_NAMES),
-    create_time=_TIMES,
-    content=_object(
-        content_type=_CONTENT_TYPES,
-        parts=_PARTS,
-        text=st.text(max_size=8),
-        language=_NAMES,
-        thoughts=st.lists(_object(summary=_NAMES, content=_NAMES), max_size=2),
-        content=_NAMES,
-    ),
-    recipient=st.sampled_from(["all", "python"]),
-    metadata=_object(
-        model_slug=_NAMES,
-        is_visually_hidden_from_conversation=st.booleans(),
-        attachments=st.lists(_object(id=_NAMES, name=_NAMES, size=st.integers()), max_size=2),
-        content_references=st.lists(_object(matched_text=st.text(), alt=_NAMES), max_size=2),
-        citations=st.lists(
-            _object(start_ix=st.integers(-2, 9), end_ix=st.integers(-2, 9)), max_size=2
-        ),
-        aggregate_result=_object(status=_NAMES, messages=st.lists(_ODD, max_size=2)),
-    ),
-)
-_CHATGPT = _object(
-    id=_NAMES,
-    title=_NAMES,
-    create_time=_TIMES,
-    update_time=_TIMES,
-    current_node=_NAMES,
-    mapping=st.dictionaries(
-        _NAMES,
-        _mostly(
-            _object(
-                id=_NAMES,
-                parent=_NAMES | st.none(),
-                children=st.lists(_NAMES),
-                message=_CHATGPT_MESSAGE,
-            )
-        ),
-        max_size=6,
-    ),
-)
-_CLAUDE = _object(
-    uuid=_NAMES,
-    name=_NAMES,
-    summary=_NAMES,
-    created_at=st.sampled_from(["2025-01-01T00:00:00Z", "yesterday"]),
-    chat_messages=st.lists(
-        _object(
-            uuid=_NAMES,
-            sender=st.sampled_from(["human", "assistant"]),
-            text=st.text(max_size=8),
-            parent_message_uuid=_NAMES,
-            created_at=st.sampled_from(["2025-01-01T00:00:00Z", "2025-02-01T00:00:00+02:00"]),
-            content=st.lists(
-                _object(
-                    type=st.sampled_from(["text", "thinking", "tool_use", "tool_result", "image"]),
-                    text=_NAMES,
-                    thinking=_NAMES,
-                    content=_ODD,
-                    input=_ODD,
-                ),
-                max_size=3,
-            ),
-            attachments=st.lists(_object(file_name=_NAMES, extracted_content=_NAMES), max_size=2),
-        ),
-        max_size=6,
-    ),
-)
-_OURS = _object(
-    uid=_NAMES,
-    title=_NAMES,
-    title_origin=st.sampled_from(["user", "import"]),
-    visible_leaf=_NAMES,
-    tags=st.lists(_NAMES),
-    summaries=st.lists(_object(text=_NAMES, made_at=st.just("2025-01-01")), max_size=2),
-    messages=st.lists(
-        _object(
-            uid=_NAMES,
-            parent=_NAMES | st.none(),
-            role=st.sampled_from(["user", "assistant"]),
-            raw=_ODD,
-            blocks=st.lists(
-                _object(type=st.sampled_from(["text", "image", "tool_call"]), text=_NAMES),
-                max_size=2,
-            ),
-        ),
-        max_size=6,
-    ),
-)
-_KINDS = [
-    pytest.param(read_chatgpt, _CHATGPT, id="chatgpt"),
-    pytest.param(read_claude, _CLAUDE, id="claude"),
-    pytest.param(read_commonplace, _OURS, id="commonplace"),
+_READERS = [
+    pytest.param(read_chatgpt, json.loads(_WHOLE_FILE), id="chatgpt"),
+    pytest.param(read_claude, json.loads((_DATA / "claude_kinds.json").read_text()), id="claude"),
+    pytest.param(read_commonplace, document()["conversations"], id="commonplace"),
 ]
-_SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: list[Any]) -> list[Any]:
+    """Return a copy in which some members, at any depth, are missing or something else."""
+    made = copy.deepcopy(whole)
+    for _ in range(draw(st.integers(1, 12))):
+        container: Any = made
+        while container:
+            keys = list(container) if isinstance(container, dict) else range(len(container))
+            key = draw(st.sampled_from(keys))
+            inner = container[key]
+            if not isinstance(inner, dict | list) or draw(st.integers(0, 5)) == 0:
+                if draw(st.booleans()):
+                    container[key] = draw(_ODD)
+                else:
+                    del container[key]
+                break
+            container = inner
+    return made
 
 
 def _check(found: ImportedConversation | Skipped) -> None:
@@ -193,55 +98,51 @@ def _check_text(message: ImportedMessage) -> None:
             assert clean(text) == text
 
 
-@pytest.mark.parametrize(("read", "kind"), _KINDS)
-def test_any_tree_of_anything_gives_sound_conversations(
-    read: Callable[[Readable, str], Imported], kind: st.SearchStrategy[dict[str, Any]]
-) -> None:
-    @_SETTINGS
-    @given(st.lists(_mostly(kind), max_size=3))
-    def check(conversations: list[Any]) -> None:
-        text = json.dumps(conversations).encode()
-        for found in read(io.BytesIO(text), "file"):
+def _read_all(content: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file, contextlib.suppress(ImportRefused):
+        file.write(content)
+        file.flush()
+        for found in read_export(Path(file.name)):
             _check(found)
 
-    check()
+
+@pytest.mark.parametrize(("read", "whole"), _READERS)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_any_document_gives_valid_conversations(
+    read: Callable[[Readable, str], Imported], whole: list[Any], data: st.DataObject
+) -> None:
+    text = json.dumps(data.draw(damaged(whole))).encode()
+    for found in read(io.BytesIO(text), "file"):
+        _check(found)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("abcdefghz"), min_size=1),
     st.sets(st.sampled_from("abcdefgh")),
     st.permutations("abcdefgh"),
 )
-def test_circles_orphans_and_any_order_lose_no_message(
+def test_cycles_orphans_and_any_order_lose_no_message(
     parents: dict[str, str], hidden: set[str], order: list[str]
 ) -> None:
-    mapping = {
-        name: {
-            "id": name,
-            "parent": parents[name],
-            "message": {
-                "author": {"role": "user"},
-                "content": {"content_type": "text", "parts": [name]},
-                "metadata": {"is_visually_hidden_from_conversation": name in hidden},
-            },
-        }
-        for name in order
-        if name in parents
-    }
-    text = json.dumps([{"id": "c", "mapping": mapping}]).encode()
-    (found,) = read_chatgpt(io.BytesIO(text), "file")
+    row = chatgpt_row()
+    for name in order:
+        message = chatgpt_message(
+            name, "user", name, is_visually_hidden_from_conversation=name in hidden
+        )
+        if name in parents:
+            row["mapping"][name] = chatgpt_node(name, parents[name], message)
+    (found,) = read_chatgpt(io.BytesIO(json.dumps([row]).encode()), "file")
     _check(found)
     kept = set() if isinstance(found, Skipped) else {each.source_id for each in found.messages}
     assert kept == set(parents) - hidden
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
-def test_a_damaged_file_gives_sound_conversations_or_is_refused(data: st.DataObject) -> None:
-    whole = bytearray(
-        (Path(__file__).parents[1] / "data" / "imports" / "chatgpt_kinds.json").read_bytes()
-    )
+def test_a_damaged_file_gives_valid_conversations_or_is_refused(data: st.DataObject) -> None:
+    whole = bytearray(_WHOLE_FILE)
     for _ in range(data.draw(st.integers(1, 6))):
         place = data.draw(st.integers(0, len(whole) - 1))
         whole[place] = data.draw(st.sampled_from(b'{}[]",:\\0\xff\xe2a\x00'))
@@ -250,31 +151,17 @@ def test_a_damaged_file_gives_sound_conversations_or_is_refused(data: st.DataObj
     _read_all(bytes(whole))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
-def test_a_damaged_zip_gives_sound_conversations_or_is_refused(data: st.DataObject) -> None:
+def test_a_damaged_zip_gives_valid_conversations_or_is_refused(data: st.DataObject) -> None:
+    small = json.dumps([chatgpt_row(chatgpt_message("a", "user", "Hello " * 200))])
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
         for name in ("conversations.json", "inner.zip", "chat.html"):
-            made.writestr(name, out.getvalue() if name == "inner.zip" else _SMALL)
+            made.writestr(name, out.getvalue() if name == "inner.zip" else small)
     whole = bytearray(out.getvalue())
     for _ in range(data.draw(st.integers(1, 5))):
         whole[data.draw(st.integers(4, len(whole) - 1))] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
         whole += data.draw(st.binary(max_size=40))
     _read_all(bytes(whole))
-
-
-_SMALL = json.dumps(
-    [{"id": "c", "mapping": {"a": {"message": {"author": {"role": "user"}, "content": {
-        "content_type": "text", "parts": ["Hello " * 200]}}}}}]
-)  # fmt: skip
-
-
-def _read_all(content: bytes) -> None:
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(content)
-        file.flush()
-        with contextlib.suppress(ImportRefused):
-            for found in read_export(Path(file.name)):
-                _check(found)

@@ -1,4 +1,4 @@
-"""The ranking: each feature moves a message the way its name says, and nothing unsettles it."""
+"""Ranking: the effect of each feature."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.ids import PartId, part_id
-from app.index.question import Question, read_question
-from app.index.ranking import FEATURES, WEIGHTS, Ranked, features, neighbourhood, rank
-from app.index.text_ranking import Survey
+from app.index.message_traits import NEAR, Traits
+from app.index.question import ParsedQuestion, parse_question
+from app.index.ranking import FEATURES, WEIGHTS, Ranked, context_parts, features, rank
 from app.index.text_schema import speaker_number
-from app.index.traits import NEAR, Traits
+from app.index.text_snapshot import CandidateTable
 
 PLAIN = Traits(20)
 ASKS = Traits(8, asking=1.0)
-QUESTION = read_question("where is the rake")
+QUESTION = parse_question("where is the rake")
 
 OLD, NEW, OTHER = (part_id(number, 0) for number in (1, 2, 3))
 
 
-def surveyed(*rows: Mapping[str, Any]) -> Survey:
-    """Return a survey of rows that say in what they differ from a plain message."""
+def made_table(*rows: Mapping[str, Any]) -> CandidateTable:
+    """Return a table of rows that say in what they differ from a plain message."""
 
     def column(name: str, otherwise: Any) -> list[Any]:
         return [row.get(name, otherwise) for row in rows]
@@ -33,7 +33,7 @@ def surveyed(*rows: Mapping[str, Any]) -> Survey:
         padded = [each + [0] * (NEAR - len(each)) for each in ids]
         return np.array(padded, np.int64).reshape(len(rows), NEAR)
 
-    return Survey(
+    return CandidateTable(
         parts=np.array(column("part", 0), np.int64),
         words=np.array(column("words", 1.0), float),
         context=np.array(column("context", 1.0), float),
@@ -50,14 +50,11 @@ def surveyed(*rows: Mapping[str, Any]) -> Survey:
 
 
 def order(
-    survey: Survey, question: Question = QUESTION, cosines: Mapping[PartId, float] | None = None
+    table: CandidateTable,
+    question: ParsedQuestion = QUESTION,
+    cosines: Mapping[PartId, float] | None = None,
 ) -> list[int]:
-    return [each.part_id for each in rank(question, survey, cosines)]
-
-
-def test_each_weight_has_its_feature() -> None:
-    survey = surveyed({"part": OLD}, {"part": NEW})
-    assert features(QUESTION, survey, None).shape == (2, len(FEATURES)) == (2, len(WEIGHTS))
+    return [each.part_id for each in rank(question, table, cosines)]
 
 
 @pytest.mark.parametrize(
@@ -73,25 +70,14 @@ def test_each_weight_has_its_feature() -> None:
         ({"traits": Traits(20, prefers=True)}, {}),
         ({"dated": 1.0}, {"dated": 0.3}),
     ],
-    ids=[
-        "words",
-        "context",
-        "coverage",
-        "answers",
-        "asking",
-        "length",
-        "own side",
-        "preference",
-        "date",
-    ],
-)
-def test_what_speaks_for_a_message_lifts_it(
-    better: Mapping[str, Any], worse: Mapping[str, Any]
-) -> None:
+    ids=["words", "context", "coverage", "answers", "asking", "length", "own side", "preference",
+         "date"],
+)  # fmt: skip
+def test_each_feature_raises_a_message(better: Mapping[str, Any], worse: Mapping[str, Any]) -> None:
     """The better one is the older, so that a tie would lose."""
     rest = {"part": OTHER, "words": 0.5, "context": 0.5, "coverage": 0.0}
-    survey = surveyed({"part": OLD, **better}, {"part": NEW, **worse}, rest)
-    ranked = order(survey)
+    table = made_table({"part": OLD, **better}, {"part": NEW, **worse}, rest)
+    ranked = order(table)
     assert ranked.index(OLD) < ranked.index(NEW)
 
 
@@ -104,88 +90,79 @@ def test_what_speaks_for_a_message_lifts_it(
     ],
     ids=["cosine", "context cosine", "answers cosine"],
 )
-def test_nearness_in_meaning_lifts_a_message(
+def test_each_cosine_feature_raises_a_message(
     cosines: Mapping[PartId, float], asked: Mapping[str, Any]
 ) -> None:
-    survey = surveyed(
+    table = made_table(
         {"part": OLD, "before": (part_id(7, 0),), **asked},
         {"part": NEW, "before": (part_id(8, 0),), **asked},
         {"part": OTHER},
     )
-    ranked = order(survey, QUESTION, cosines)
+    ranked = order(table, QUESTION, cosines)
     assert ranked.index(OLD) < ranked.index(NEW)
 
 
-def column(name: str, survey: Survey, question: Question, cosines: Any = None) -> list[float]:
-    values: list[float] = features(question, survey, cosines)[:, FEATURES.index(name)].tolist()
+def column(
+    name: str, table: CandidateTable, question: ParsedQuestion, cosines: Any = None
+) -> list[float]:
+    values: list[float] = features(question, table, cosines)[:, FEATURES.index(name)].tolist()
     return values
 
 
 def test_a_time_counts_only_where_the_question_asks_for_one() -> None:
-    survey = surveyed(
+    table = made_table(
         {"part": OLD, "traits": Traits(6, tells_time=True)},
         {"part": NEW, "traits": Traits(6)},
         {"part": OTHER, "traits": Traits(600, tells_time=True)},
     )
-    asks, does_not = read_question("when did it rain"), read_question("where did it rain")
-    assert column("time_told", survey, asks) == pytest.approx([0.9, 0.0, 0.0]), "long ones may"
-    assert column("time_told", survey, does_not) == [0.0, 0.0, 0.0]
-    assert order(survey, asks).index(OLD) < order(survey, asks).index(NEW)
-    assert order(survey, does_not).index(NEW) < order(survey, does_not).index(OLD)
+    asks, does_not = parse_question("when did it rain"), parse_question("where did it rain")
+    assert column("time_told", table, asks) == pytest.approx([0.9, 0.0, 0.0]), "long ones may"
+    assert column("time_told", table, does_not) == [0.0, 0.0, 0.0]
+    assert order(table, asks).index(OLD) < order(table, asks).index(NEW)
+    assert order(table, does_not).index(NEW) < order(table, does_not).index(OLD)
 
 
-def test_the_speaker_counts_who_is_named_unless_all_are() -> None:
-    survey = surveyed({"part": OLD, "speaker": "ana"}, {"part": NEW, "speaker": "ben"}, {})
-    named = read_question("what did Ana buy")
-    assert column("speaker_named", survey, named) == [1.0, 0.0, 0.0]
-    assert order(survey, named)[0] == OLD
-    assert column("speaker_named", survey, read_question("did Ana meet Ben")) == [0.0] * 3
-    assert column("speaker_named", survey, read_question("what did Carl buy")) == [0.0] * 3
-    silent = surveyed({"part": OLD}, {"part": NEW})
+def test_a_named_speaker_counts_unless_all_are_named() -> None:
+    table = made_table({"part": OLD, "speaker": "ana"}, {"part": NEW, "speaker": "ben"}, {})
+    named = parse_question("what did Ana buy")
+    assert column("speaker_named", table, named) == [1.0, 0.0, 0.0]
+    assert order(table, named)[0] == OLD
+    assert column("speaker_named", table, parse_question("did Ana meet Ben")) == [0.0] * 3
+    assert column("speaker_named", table, parse_question("what did Carl buy")) == [0.0] * 3
+    silent = made_table({"part": OLD}, {"part": NEW})
     assert column("speaker_named", silent, named) == [0.0, 0.0]
 
 
-def test_a_standing_order_counts_when_it_is_about_the_matter() -> None:
+def test_an_instruction_counts_when_it_is_near_and_not_when_looking_back() -> None:
     instructs = Traits(20, instructs=True)
-    survey = surveyed(
+    table = made_table(
         {"part": OLD, "traits": instructs},
         {"part": NEW, "traits": instructs},
         {"part": OTHER},
     )
-    near, far, _ = column("instruction", survey, QUESTION, {OLD: 0.9, NEW: 0.1, OTHER: 0.1})
+    near, far, _ = column("instruction", table, QUESTION, {OLD: 0.9, NEW: 0.1, OTHER: 0.1})
     assert near > 0.9
     assert far == 0.0
-    assert column("instruction", survey, QUESTION) == [0.0] * 3, "without vectors nobody can tell"
+    assert column("instruction", table, QUESTION) == [0.0] * 3, "unknown without vectors"
+    back = parse_question("a summary of the shed plans")
+    assert column("instruction", table, back, {OLD: 0.9, NEW: 0.1}) == [0.0] * 3
 
 
-def test_standing_orders_are_for_new_work_and_not_for_looking_back() -> None:
-    survey = surveyed({"part": OLD, "traits": Traits(20, instructs=True)}, {"part": NEW})
-    cosines = {OLD: 0.9, NEW: 0.1}
-    back = read_question("a summary of the shed plans")
-    assert column("instruction", survey, QUESTION, cosines)[0] > 0.6
-    assert column("instruction", survey, back, cosines) == [0.0, 0.0]
+def test_a_preference_counts_twice_for_advice() -> None:
+    table = made_table({"part": OLD, "traits": Traits(20, prefers=True)}, {"part": NEW})
+    assert column("preference", table, QUESTION) == [1.0, 0.0]
+    advice = parse_question("which rake would you recommend")
+    assert column("preference", table, advice) == [2.0, 0.0]
 
 
-def test_what_the_user_likes_counts_twice_where_advice_is_asked_for() -> None:
-    survey = surveyed({"part": OLD, "traits": Traits(20, prefers=True)}, {"part": NEW})
-    assert column("preference", survey, QUESTION) == [1.0, 0.0]
-    advice = read_question("which rake would you recommend")
-    assert column("preference", survey, advice) == [2.0, 0.0]
-
-
-def test_one_that_holds_a_word_by_chance_stays_behind_what_is_meant() -> None:
+def test_a_chance_word_ranks_behind_a_near_message() -> None:
     # "why is the database slow": one message of 120 has a "slow day", another a slow query.
     ids = [part_id(number, 0) for number in range(1, 121)]
     rows = [{"part": each, "words": 0.0, "context": 0.0, "coverage": 0.0} for each in ids]
     rows[0] |= {"words": 1.2, "context": 1.4, "coverage": 0.35}
     cosines = {each: 0.05 + 0.001 * (place % 60) for place, each in enumerate(ids)}
     cosines[ids[1]] = 0.42
-    assert order(surveyed(*rows), cosines=cosines)[0] == ids[1]
-
-
-def test_of_equals_the_newer_comes_first() -> None:
-    ids = [part_id(passage, number) for passage, number in ((1, 0), (5, 1), (3, 0), (5, 0))]
-    assert order(surveyed(*({"part": each} for each in ids))) == sorted(ids, reverse=True)
+    assert order(made_table(*rows), cosines=cosines)[0] == ids[1]
 
 
 @pytest.mark.parametrize("score", [0.1, 1.1, 3.3, 17.7])
@@ -193,77 +170,74 @@ def test_equal_scores_that_differ_by_rounding_are_equal(score: float) -> None:
     """The mean of equal numbers may differ from them in the last bit."""
     rows = [{"part": at + 1, "words": score, "context": score, "asked": ASKS} for at in range(6)]
     cosines = {PartId(at + 1): score / 20 for at in range(6)}
-    table = features(QUESTION, surveyed(*rows), cosines)
+    table = features(QUESTION, made_table(*rows), cosines)
     assert np.abs(table).max() < 10
 
 
-def test_nothing_ranks_nothing() -> None:
-    assert rank(QUESTION, surveyed()) == []
-
-
-def test_one_candidate_is_ranked_and_not_yet_judged() -> None:
-    survey = surveyed({"part": OLD, "coverage": 1.0})
-    (found,) = rank(QUESTION, survey)
+def test_one_candidate_is_ranked_without_relevance() -> None:
+    table = made_table({"part": OLD, "coverage": 1.0})
+    assert features(QUESTION, table, None).shape == (1, len(FEATURES)) == (1, len(WEIGHTS))
+    (found,) = rank(QUESTION, table)
     assert found == Ranked(OLD, found.score, 0.0, None, 1.0)
-    assert found.score == pytest.approx((features(QUESTION, survey, None) @ WEIGHTS).item())
+    assert found.score == pytest.approx((features(QUESTION, table, None) @ WEIGHTS).item())
 
 
-def test_a_turn_both_of_whose_sides_fit_comes_before_one_that_fits_by_one() -> None:
+def test_a_turn_with_two_matching_sides_ranks_before_one_with_one() -> None:
     question, answer = part_id(1, 0), part_id(1, 1)
     alone = {"part": part_id(2, 0), "coverage": 1.0}
     nothing = {"coverage": 0.0, "words": 0.0, "context": 0.0}
     fits = {"part": question, "coverage": 1.0}
-    both = surveyed(fits, {"part": answer, "coverage": 0.9}, alone, {"part": OTHER, **nothing})
+    both = made_table(fits, {"part": answer, "coverage": 0.9}, alone, {"part": OTHER, **nothing})
     assert order(both)[0] == question
-    one = surveyed(fits, {"part": answer, **nothing}, alone, {"part": OTHER, **nothing})
+    one = made_table(fits, {"part": answer, **nothing}, alone, {"part": OTHER, **nothing})
     assert order(one)[0] == alone["part"], "the newer of equals"
 
 
-def test_in_long_turns_the_other_side_tells_more() -> None:
+def test_the_other_side_counts_more_in_long_turns() -> None:
     def lead(words: int) -> float:
         """By how much a turn of which both sides fit is ahead of one that fits better by one."""
         side = {"traits": Traits(words, own_side=True), "coverage": 0.8}
         other = {"traits": Traits(words), "coverage": 0.7}
-        survey = surveyed(
+        table = made_table(
             {"part": part_id(1, 0), **side},
             {"part": part_id(1, 1), **other},
             {"part": part_id(2, 0), **side, "coverage": 1.0},
             {"part": part_id(2, 1), **other, "coverage": 0.0},
         )
-        scores = {each.part_id: each.score for each in rank(QUESTION, survey)}
+        scores = {each.part_id: each.score for each in rank(QUESTION, table)}
         return scores[part_id(1, 0)] - scores[part_id(2, 0)]
 
     assert lead(300) > lead(120) > lead(45) == pytest.approx(lead(41))
 
 
-def test_what_has_one_side_only_does_not_pay_for_it() -> None:
+def test_a_passage_with_one_side_is_not_penalized() -> None:
     def behind(words: int) -> float:
         """By how much a summary is behind a short message that fits as well."""
-        survey = surveyed(
+        table = made_table(
             {"part": OLD, "traits": Traits(words)},
             {"part": NEW, "traits": Traits(40)},
             {"part": OTHER, "coverage": 0.0},
         )
-        scores = {each.part_id: each.score for each in rank(QUESTION, survey)}
+        scores = {each.part_id: each.score for each in rank(QUESTION, table)}
         return scores[NEW] - scores[OLD]
 
     assert behind(500) == pytest.approx(behind(50)) == pytest.approx(0.0)
 
 
-def test_a_cosine_is_the_messages_own_and_none_without_vectors() -> None:
+def test_the_cosine_is_the_own_one_and_none_without_vectors() -> None:
     beside = part_id(7, 0)
-    survey = surveyed({"part": OLD, "after": (beside,)}, {"part": NEW})
-    found = {each.part_id: each for each in rank(QUESTION, survey, {OLD: 0.2, beside: 0.7})}
+    table = made_table({"part": OLD, "after": (beside,)}, {"part": NEW})
+    found = {each.part_id: each for each in rank(QUESTION, table, {OLD: 0.2, beside: 0.7})}
     assert (found[OLD].cosine, found[NEW].cosine) == (0.2, None)
-    assert {each.cosine for each in rank(QUESTION, survey)} == {None}
+    assert {each.cosine for each in rank(QUESTION, table)} == {None}
 
 
-def test_the_neighbourhood_is_all_whose_cosines_count() -> None:
-    survey = surveyed(
+def test_context_parts_are_candidates_and_their_neighbors() -> None:
+    table = made_table(
         {"part": OLD, "before": (7, 8), "after": (9,)}, {"part": NEW, "before": (OLD,)}
     )
-    assert neighbourhood(survey) == {OLD, NEW, 7, 8, 9}
-    assert neighbourhood(surveyed()) == frozenset()
+    assert context_parts(table) == {OLD, NEW, 7, 8, 9}
+    assert context_parts(made_table()) == frozenset()
 
 
 SCORES = st.floats(0, 60) | st.just(0.0)
@@ -287,12 +261,12 @@ ROWS = st.fixed_dictionaries(
     st.none() | st.dictionaries(st.integers(1, 9).map(PartId), st.floats(-1, 1)),
     st.sampled_from(["when did Ana call", "rake", "did Ana meet Ben", ""]),
 )
-def test_any_candidates_are_ranked_each_once_by_real_numbers(
+def test_any_candidates_are_ranked_once_with_finite_scores(
     rows: list[dict[str, Any]], cosines: dict[PartId, float] | None, text: str
 ) -> None:
     numbered = [{**row, "part": at + 1} for at, row in enumerate(rows)]
-    survey, question = surveyed(*numbered), read_question(text)
-    assert np.isfinite(features(question, survey, cosines)).all()
-    ranked = rank(question, survey, cosines)
+    table, question = made_table(*numbered), parse_question(text)
+    assert np.isfinite(features(question, table, cosines)).all()
+    ranked = rank(question, table, cosines)
     assert sorted(each.part_id for each in ranked) == list(range(1, len(rows) + 1))
     assert [each.score for each in ranked] == sorted((x.score for x in ranked), reverse=True)

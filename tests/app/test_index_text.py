@@ -1,20 +1,25 @@
-"""The text index ranks, restricts, forgets and comes back, and its numbers mean what they say."""
+"""The text index: search, candidates and their features, updates, persistence and faults."""
 
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import PassageId, part_id, passage_of
+from app.domain.ids import PartId, PassageId, part_id, passage_id_of
 from app.domain.passages import PassageText
-from app.domain.ports import TextIndex
+from app.index.message_traits import message_traits
 from app.index.query import parse_query
 from app.index.text_index import RebuildReason, TantivyTextIndex
-from tests.fakes.passages import talk, turn
+from app.index.text_schema import speaker_number
+from app.index.text_snapshot import CandidateTable
+from tests.app.test_index_traits import unpacked
+from tests.fakes.passages import said, talk, turn
 
 FILLER = "Nothing of note was said that day, only small talk about the weather and the news. "
 
@@ -28,104 +33,50 @@ def index(tmp_path: Path) -> Iterator[TantivyTextIndex]:
 
 
 def found(index: TantivyTextIndex, text: str, limit: int = 10) -> list[int]:
-    """The passages of the parts that are found, each at its best."""
+    """Return the passages found, each once, best first."""
     hits = index.search(parse_query(text), limit)
-    return list(dict.fromkeys(passage_of(hit.part_id) for hit in hits))
+    return list(dict.fromkeys(passage_id_of(hit.part_id) for hit in hits))
 
 
-def found_parts(index: TantivyTextIndex, text: str) -> list[int]:
-    return [hit.part_id for hit in index.search(parse_query(text), 50)]
-
-
-def fill(index: TextIndex, *passages: PassageText) -> None:
+def fill(index: TantivyTextIndex, *passages: PassageText) -> None:
     index.put(passages)
     index.commit(1)
 
 
-def test_it_is_a_text_index(index: TantivyTextIndex) -> None:
-    port: TextIndex = index
-    port.put([turn(1, "apple")])
-    port.commit(7)
-    assert (port.position, port.passage_count, port.needs_rebuild) == (7, 1, None)
+# -- search
 
 
-def test_the_passage_with_more_of_the_words_comes_first(index: TantivyTextIndex) -> None:
-    fill(
-        index,
-        turn(1, "Where is my garden hose?", "In the shed."),
-        turn(2, "What grows in a garden in winter?", "Kale and leeks grow all winter."),
-        turn(3, "Who won?", "Nobody."),
-    )
-    assert found(index, "what grows in the garden in winter") == [2, 1]
-
-
-def test_the_users_words_weigh_more_than_the_depth_of_a_long_answer(
-    index: TantivyTextIndex,
+@pytest.mark.parametrize(
+    ("passages", "query", "expected"),
+    [
+        ([turn(1, "Where is my garden hose?", "In the shed."),
+          turn(2, "What grows in a garden in winter?", "Kale and leeks grow all winter."),
+          turn(3, "Who won?", "Nobody.")], "what grows in the garden in winter", [2, 1]),
+        ([turn(1, "Tell me about cooking", FILLER * 20 + "A word on sourdough. " + FILLER * 20),
+          turn(2, "Why does my sourdough not rise?", FILLER * 40)], "sourdough", [2, 1]),
+        ([turn(1, "Run it", "Done.", tools="exit status of quokka: 7"),
+          turn(2, "About the quokka", "A marsupial."),
+          turn(3, "Hello", "Hi.", title="Quokka talk")], "quokka", [2, 1, 3]),
+        ([turn(each, "apple pie") for each in (1, 3, 2)], "apple", [3, 2, 1]),
+        ([turn(1, "the trip was nice", month=5), turn(2, "the trip was nice", month=6)],
+         "trip in June 2024", [2, 1]),
+        ([turn(1, "the trip was nice", month=5), turn(2, "the trip was nice", month=6)],
+         "trip im Mai", [1, 2]),
+        ([turn(1, "the cat sat on the mat"), turn(2, "on the mat the cats sat"),
+          turn(3, "the cat", "sat on the mat")], '"cat sat on the mat"', [1]),
+        ([turn(4, "東京大学の学生")], '"京大学"', [4]),
+        ([turn(4, "東京大学の学生")], '"大学京"', []),
+        ([talk(1), turn(2, "apple")], "apple", [2]),
+        ([turn(1, "a\ud800b \x00 apple", "\udfff")], "apple", [1]),
+    ],
+    ids=["more words", "density", "tools and titles", "newer of equals", "month", "German month",
+         "phrase", "unspaced phrase", "no phrase", "empty passage", "surrogates"],
+)  # fmt: skip
+def test_ranks(
+    index: TantivyTextIndex, passages: list[PassageText], query: str, expected: list[int]
 ) -> None:
-    fill(
-        index,
-        turn(1, "Tell me about cooking", FILLER * 20 + "A word on sourdough. " + FILLER * 20),
-        turn(2, "Why does my sourdough not rise?", FILLER * 40),
-    )
-    assert found(index, "sourdough") == [2, 1]
-
-
-def test_words_of_tools_and_titles_are_found_but_weigh_less(index: TantivyTextIndex) -> None:
-    fill(
-        index,
-        turn(1, "Run it", "Done.", tools="exit status of quokka: 7"),
-        turn(2, "About the quokka", "A marsupial."),
-        turn(3, "Hello", "Hi.", title="Quokka talk"),
-    )
-    assert found(index, "quokka") == [2, 1, 3]
-
-
-def test_a_phrase_must_stand_as_it_is_typed(index: TantivyTextIndex) -> None:
-    fill(
-        index,
-        turn(1, "the cat sat on the mat", ""),
-        turn(2, "on the mat the cats sat", ""),
-        turn(3, "the cat", "sat on the mat"),
-        turn(4, "東京大学の学生", ""),
-    )
-    assert found(index, '"cat sat on the mat"') == [1]
-    assert found(index, '"on the mat"') == [2, 1, 3] or set(found(index, '"on the mat"')) == {
-        1,
-        2,
-        3,
-    }
-    assert found(index, '"京大学"') == [4]
-    assert found(index, '"大学京"') == []
-
-
-def test_excluded_words_and_phrases_keep_passages_out(index: TantivyTextIndex) -> None:
-    fill(
-        index,
-        turn(1, "apple pie with cream", ""),
-        turn(2, "apple tree in the garden", ""),
-        turn(3, "a pear tree", ""),
-    )
-    assert found(index, "apple -cream") == [2]
-    assert found(index, 'tree -"pear tree"') == [2]
-    assert found(index, "unknownword -apple") == []
-
-
-def test_what_is_only_excluded_ranks_nothing_but_is_known(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "apple pie"), turn(2, "a pear", "no apple"), turn(3, "a pear tree"))
-    assert found(index, "-apple") == []
-    assert index.holding(parse_query("-apple")) == {1, 2}
-    assert index.holding(parse_query('pear -"pear tree"')) == {3}
-    assert index.holding(parse_query("apple")) == frozenset()
-
-
-def test_what_is_excluded_leaves_out_the_whole_turn(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "apple pie", "With cream."), turn(2, "apple pie", "With nuts."))
-    assert found(index, "apple -cream") == [2]
-
-
-def test_only_small_words_are_searched_as_they_are(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "to be or not to be", ""), turn(2, "hello world", ""))
-    assert found(index, "to be or not to be") == [1]
+    fill(index, *passages)
+    assert found(index, query) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,123 +101,182 @@ def test_words_are_found_in_any_language(
     assert found(index, query) == [2]
 
 
-def test_a_passage_is_found_by_its_month(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "the trip was nice", month=5), turn(2, "the trip was nice", month=6))
-    assert found(index, "trip in June 2024") == [2, 1]
-    assert found(index, "trip im Mai")[0] == 1
+def test_exclusions_rank_nothing_and_name_passages(index: TantivyTextIndex) -> None:
+    fill(index, turn(1, "apple pie"), turn(2, "a pear", "no apple"), turn(3, "a pear tree"))
+    assert found(index, "-apple") == []
+    assert found(index, "pear -tree") == [2]
+    for query, excluded in (("-apple", {1, 2}), ('pear -"pear tree"', {3}), ("apple", set())):
+        assert index.excluded_passages(parse_query(query)) == excluded
+    for query in ("", "!!", "\ud800 \x00"):
+        assert index.search(query, 10) == []
+    assert index.search("apple", 0) == []
+    assert index.search("apple", 10, allowed=frozenset()) == []
+    counts = index.document_frequencies("the apple pie plum")
+    assert counts == {"apple": 2, "pie": 1, "plum": 0}
 
 
-def test_coverage_is_the_weighted_share_of_the_words_found(index: TantivyTextIndex) -> None:
+def test_coverage_is_the_weighted_share_of_the_words(index: TantivyTextIndex) -> None:
     fill(
-        index,
-        *(turn(number, "common words here", "") for number in range(1, 50)),
-        turn(50, "common and rareword", ""),
-        turn(51, "rareword alone", ""),
-    )
-    share = {passage_of(hit.part_id): hit.coverage for hit in index.search("common rareword", 60)}
-    assert share[PassageId(50)] == pytest.approx(1.0)
-    assert 0.8 < share[PassageId(51)] < 1.0
-    assert 0.0 < share[PassageId(1)] < 0.2
-    unknown = index.search("rareword neverwritten", 1)[0]
-    assert 0.3 < unknown.coverage < 0.7
-    assert index.search(parse_query('"rareword alone"'), 1)[0].coverage == pytest.approx(1.0)
+        index, *(turn(number, "common words here") for number in range(1, 50)),
+        turn(50, "common and rareword"), turn(51, "rareword alone"),
+        turn(52, "get the user name"), turn(53, "getusername"),
+    )  # fmt: skip
+
+    def shares(query: str, limit: int = 60) -> dict[int, float]:
+        hits = index.search(parse_query(query), limit)
+        return {passage_id_of(hit.part_id): hit.coverage for hit in hits}
+
+    share = shares("common rareword")
+    assert share[50] == pytest.approx(1.0)
+    assert 0.8 < share[51] < 1.0
+    assert 0.0 < share[1] < 0.2
+    assert 0.3 < shares("rareword neverwritten")[51] < 0.7
+    assert shares('"rareword alone"') == {51: pytest.approx(1.0)}
+    assert shares("getUserName") == {52: pytest.approx(1.0), 53: pytest.approx(1.0)}
 
 
-def test_an_identifier_is_covered_by_all_its_parts(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "get the user name", ""), turn(2, "getusername", ""), turn(3, "x"))
-    share = {passage_of(hit.part_id): hit.coverage for hit in index.search("getUserName", 5)}
-    assert share == {1: pytest.approx(1.0), 2: pytest.approx(1.0)}
-
-
-def test_putting_again_replaces_and_removing_removes(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "first version"), turn(2, "another"))
-    fill(index, turn(1, "second version"))
-    assert found(index, "first") == []
-    assert found(index, "second") == [1]
-    index.remove([PassageId(1), PassageId(99)])
-    assert found(index, "second") == [1]  # until the commit
-    index.commit(2)
-    assert found(index, "second") == []
-    assert index.passage_ids() == {2}
-    fill(index, turn(1, "third version"))
-    assert found(index, "version") == [1]
-    assert index.passage_count == 2
-
-
-@pytest.mark.parametrize("share", [1, 10, 500])
-def test_only_allowed_passages_are_found_and_none_that_is_excluded(
-    index: TantivyTextIndex, share: int
-) -> None:
-    """Few are asked for by id, many are filtered out of what ranks."""
+@pytest.mark.parametrize("count", [1, 10, 500])
+def test_only_allowed_passages_are_found(index: TantivyTextIndex, count: int) -> None:
+    """Few are searched by id; many are filtered out of the ranking."""
     fill(index, *(turn(number, f"apple {'apple ' * (number % 7)}") for number in range(1, 1001)))
-    allowed = frozenset(PassageId(number) for number in range(1, 1001, 1000 // share))
+    allowed = frozenset(PassageId(number) for number in range(1, 1001, 1000 // count))
     excluded = frozenset({PassageId(1)})
     hits = index.search("apple", 20, allowed, excluded)
-    assert {passage_of(hit.part_id) for hit in hits} <= allowed - excluded
+    assert {passage_id_of(hit.part_id) for hit in hits} <= allowed - excluded
     assert len(hits) == min(20, len(allowed) - 1)
-    scores = [hit.score for hit in hits]
-    assert scores == sorted(scores, reverse=True)
-    everywhere = [hit for hit in index.search("apple", 1000) if passage_of(hit.part_id) in allowed]
-    assert scores == pytest.approx(
-        [hit.score for hit in everywhere if passage_of(hit.part_id) != 1][:20]
-    )
+    everywhere = [
+        hit.score for hit in index.search("apple", 1000)
+        if passage_id_of(hit.part_id) in allowed - excluded
+    ]  # fmt: skip
+    assert [hit.score for hit in hits] == pytest.approx(everywhere[:20])
 
 
-def test_nothing_is_allowed_or_asked_for(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "apple"))
-    assert index.search("apple", 10, allowed=frozenset()) == []
-    assert index.search("apple", 0) == []
-    assert index.search("", 10) == []
-    assert index.search("!!", 10) == []
+# -- candidates
 
 
-def test_each_message_is_found_by_its_own_words(index: TantivyTextIndex) -> None:
-    fill(index, talk(1, "Where is the hose?", "In the shed.", "And the rake?", "In the shed too."))
-    assert found_parts(index, "rake") == [part_id(1, 2)]
-    assert set(found_parts(index, "shed")) == {part_id(1, 1), part_id(1, 3)}
-    assert index.passage_count == 1
-    assert index.passage_ids() == {1}
-
-
-def test_of_equals_the_newer_message_comes_first(index: TantivyTextIndex) -> None:
-    fill(index, *(turn(number, "apple pie") for number in (1, 3, 2)))
-    assert found(index, "apple") == [3, 2, 1]
-
-
-def test_candidates_are_the_best_by_their_words_and_the_best_by_those_around_them(
-    index: TantivyTextIndex,
-) -> None:
+def test_candidates_are_the_best_by_own_words_and_by_context(index: TantivyTextIndex) -> None:
     fill(
-        index,
-        turn(1, "Which fruit?", "Quinces."),
+        index, turn(1, "Which fruit?", "Quinces."),
         turn(2, "Apples.", "Which fruit do you mean, and is it ripe by now?"),
         *(turn(number, f"Number {number}", "Nothing.") for number in range(3, 20)),
-    )
-    by_words = {hit.part_id for hit in index.search("quinces", 10)}
-    assert by_words == {part_id(1, 1)}
+    )  # fmt: skip
     query = parse_query("quinces")
-    assert index.candidates(query, 10) == {part_id(1, 0), part_id(1, 1)}, "the context has it too"
+    assert {hit.part_id for hit in index.search(query, 10)} == {part_id(1, 1)}
+    assert index.candidates(query, 10) == {part_id(1, 0), part_id(1, 1)}
     assert index.candidates(query, 10, excluded=frozenset({PassageId(1)})) == frozenset()
     assert index.candidates(query, 10, allowed=frozenset({PassageId(2)})) == frozenset()
     assert len(index.candidates(parse_query("nothing"), 5)) in range(5, 11)
 
 
-def test_a_passage_without_words_counts_and_is_never_found(index: TantivyTextIndex) -> None:
-    fill(index, talk(1), turn(2, "apple"))
-    assert index.passage_count == 2
-    assert index.passage_ids() == {1, 2}
-    assert found(index, "apple") == [2]
-    index.remove([PassageId(1)])
+def row(table: CandidateTable, part: int) -> int:
+    return int(np.flatnonzero(table.parts == part)[0])
+
+
+def around(table: CandidateTable, part: int) -> tuple[list[int], list[int]]:
+    """Return the parts before and after in the context, nearest first."""
+    at = row(table, part)
+    return ([each for each in table.before[at].tolist() if each],
+            [each for each in table.after[at].tolist() if each])  # fmt: skip
+
+
+def test_the_table_has_the_features_of_each_part(index: TantivyTextIndex) -> None:
+    passage = talk(1, "Where is the rake?", "In the shed.", "Always lock the shed.")
+    fill(index, passage)
+    ids = [part.id for part in passage.parts]
+    table = index.candidate_table(parse_query("rake"), [*ids, part_id(9, 0)])
+    assert sorted(table.parts.tolist()) == ids, "without parts that are not indexed"
+    for part in passage.parts:
+        at = row(table, part.id)
+        assert unpacked(int(table.traits[at])) == replace(message_traits(part), speaker="")
+        assert bool(table.words[at]) is ("rake" in part.text)
+        assert table.coverage[at] == pytest.approx(float("rake" in part.text))
+        assert table.context[at] > 0
+    assert around(table, ids[1]) == ([ids[0]], [ids[2]])
+    assert around(table, ids[2]) == ([ids[1], ids[0]], [])
+    at, first = row(table, ids[1]), row(table, ids[0])
+    assert table.asked_words[at] == pytest.approx(table.words[first])
+    assert unpacked(int(table.asked_traits[at])).asking == 1.0
+    assert (table.asked_words[first], table.asked_traits[first]) == (0, 0)
+
+
+def test_the_table_scores_as_a_search_does(index: TantivyTextIndex) -> None:
+    fill(index, *(turn(number, "apple pear"[: 5 + number % 6]) for number in range(1, 1200)))
+    hits = {hit.part_id: hit for hit in index.search("apple pear", 2000)}
+    table = index.candidate_table(parse_query("apple pear"), hits)
+    assert len(table.parts) == 1199
+    assert table.words == pytest.approx([hits[PartId(each)].score for each in table.parts])
+    assert table.coverage == pytest.approx([hits[PartId(each)].coverage for each in table.parts])
+
+
+def test_a_context_is_made_of_short_neighbors_also_of_other_turns(index: TantivyTextIndex) -> None:
+    long = talk(1, "Which rake?", "word " * 298, "The red one.")
+    before, after = said(7, 1, "The rake is red."), said(8, 0, "Thanks.")
+    fill(index, long, turn(5, "Is it?", before=(before,), after=(after,)))
+    ids = [part.id for part in long.parts]
+    table = index.candidate_table(parse_query("rake"), [*ids, part_id(5, 0)])
+    assert [around(table, each) for each in ids] == [([], [])] * 3
+    assert table.context[row(table, ids[2])] == 0
+    assert table.asked_traits[row(table, ids[1])] == 0, "its question is not in its context"
+    assert around(table, part_id(5, 0)) == ([part_id(7, 1)], [part_id(8, 0)])
+    at = row(table, part_id(5, 0))
+    assert table.context[at] > 0
+    assert table.words[at] == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("rake in May 2024", [0.0, 1.0, 0.3, 0.0]),
+        ("rake in May", [0.0, 1.0, 0.3, 0.0]),
+        ("rake on 2 May 2024", [0.0, 0.7, 0.3, 0.0]),
+        ("rake on 30 May 2024", [0.0, 0.4, 0.475, 0.0]),
+        ("rake in May 2023", [0.0] * 4),
+        ("rake", [0.0] * 4),
+    ],
+)
+def test_the_table_has_the_nearness_of_dates(
+    index: TantivyTextIndex, query: str, expected: list[float]
+) -> None:
+    fill(index, *(turn(month, "rake", month=month) for month in (4, 5, 6, 8)))
+    ids = [part_id(month, 0) for month in (4, 5, 6, 8)]
+    table = index.candidate_table(parse_query(query), ids)
+    assert [table.dated[row(table, each)] for each in ids] == pytest.approx(expected)
+
+
+def test_the_table_has_speakers_and_lacks_excluded_words_and_missing_phrases(
+    index: TantivyTextIndex,
+) -> None:
+    fill(
+        index, talk(1, "Ana: a red rake.", "Ben: the rake, rusty.", "the rake"),
+        talk(2, "A rake.", "It is new."), talk(3, "Neither."),
+    )  # fmt: skip
+    ids = [part_id(number, at) for number, count in ((1, 3), (2, 2), (3, 1)) for at in range(count)]
+    table = index.candidate_table(parse_query("rake"), ids)
+    speakers = [int(table.speakers[row(table, each)]) for each in ids[:3]]
+    assert speakers == [speaker_number("ana"), speaker_number("ben"), 0]
+    table = index.candidate_table(parse_query("rake -rusty"), ids)
+    assert sorted(table.parts.tolist()) == ids[3:], "the whole turn is left out"
+    table = index.candidate_table(parse_query('"red rake" -nobody'), ids)
+    assert table.parts.tolist() == [ids[0]]
+    assert table.coverage.tolist() == pytest.approx([1.0])
+
+
+# -- updates
+
+
+def test_putting_replaces_and_removing_removes_after_a_commit(index: TantivyTextIndex) -> None:
+    fill(index, turn(1, "first version"), turn(2, "another"), talk(3))
+    fill(index, turn(1, "second version"))
+    assert (found(index, "first"), found(index, "second")) == ([], [1])
+    index.remove([PassageId(1), PassageId(3), PassageId(99)])
+    assert (found(index, "second"), index.passage_count) == ([1], 3)
     index.commit(2)
-    assert index.passage_count == 1
+    assert (found(index, "second"), set(index.passage_ids())) == ([], {2})
+    fill(index, turn(1, "third version"))
+    assert (found(index, "version"), index.passage_count) == ([1], 2)
 
 
-def test_words_are_counted(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "apple pie"), turn(2, "apples"), turn(3, tools="pie"))
-    assert index.document_frequencies("the apple pie plum") == {"apple": 2, "pie": 1, "plum": 0}
-
-
-def test_it_is_found_again_after_closing(tmp_path: Path) -> None:
+def test_what_was_committed_is_found_after_a_restart(tmp_path: Path) -> None:
     first = TantivyTextIndex(tmp_path / "text", "one")
     assert first.needs_rebuild is RebuildReason.MISSING
     first.start_over()
@@ -274,39 +284,33 @@ def test_it_is_found_again_after_closing(tmp_path: Path) -> None:
     first.put([turn(2, "never committed")])
     first.close()
     again = TantivyTextIndex(tmp_path / "text", "one")
-    assert again.needs_rebuild is None
-    assert again.position == 1
-    assert found(again, "apple") == [1]
-    assert found(again, "committed") == []
+    assert (again.needs_rebuild, again.position) == (None, 1)
+    assert (found(again, "apple"), found(again, "committed")) == ([1], [])
     fill(again, turn(1, "pear"), turn(3, "plum"))
     assert found(again, "apple") == []
     assert again.passage_ids() == {1, 3}
     again.close()
 
 
-def test_an_index_of_another_database_or_an_older_program_must_be_rebuilt(tmp_path: Path) -> None:
+def test_an_index_of_another_database_or_format_must_be_rebuilt(tmp_path: Path) -> None:
     first = TantivyTextIndex(tmp_path, "one")
     first.start_over()
     fill(first, turn(1, "apple"))
     first.close()
     other = TantivyTextIndex(tmp_path, "two")
-    assert other.needs_rebuild is RebuildReason.OTHER_GENERATION
-    assert other.position == 0
-    with pytest.raises(IndexUnavailable):
-        other.search("apple", 1)
-    with pytest.raises(IndexUnavailable):
-        other.put([turn(1, "apple")])
-    with pytest.raises(IndexUnavailable):
-        other.commit(3)
+    assert (other.needs_rebuild, other.position) == (RebuildReason.OTHER_GENERATION, 0)
+    for use in (lambda: other.search("apple", 1), lambda: other.put([turn(1, "apple")]),
+                lambda: other.commit(3)):  # fmt: skip
+        with pytest.raises(IndexUnavailable):
+            use()
     seal = tmp_path / "seal.json"
     seal.write_text(seal.read_text().replace('"format":"', '"format":"0'))
     assert TantivyTextIndex(tmp_path, "one").needs_rebuild is RebuildReason.OLD_FORMAT
     other.start_over()
-    assert other.needs_rebuild is None
-    assert found(other, "apple") == []
+    assert (other.needs_rebuild, found(other, "apple")) == (None, [])
 
 
-def test_a_rebuild_that_was_broken_off_is_noticed_and_can_go_on(tmp_path: Path) -> None:
+def test_an_interrupted_rebuild_is_noticed_and_can_continue(tmp_path: Path) -> None:
     first = TantivyTextIndex(tmp_path, "one")
     first.start_over()
     first.put([turn(1, "apple")])
@@ -321,56 +325,55 @@ def test_a_rebuild_that_was_broken_off_is_noticed_and_can_go_on(tmp_path: Path) 
     again.close()
 
 
-def test_searches_go_on_while_another_thread_writes(index: TantivyTextIndex) -> None:
+def test_searches_see_whole_commits_while_another_thread_writes(index: TantivyTextIndex) -> None:
     fill(index, turn(1, "apple"))
-    done = threading.Event()
-    wrong: list[object] = []
+    done, wrong = threading.Event(), list[int]()
 
-    def look() -> None:
+    def search() -> None:
         while not done.is_set():
             hits = index.search("apple", 1000)
-            counts = {passage_of(hit.part_id) for hit in hits}
-            if len(counts) % 20 != 1 or len(hits) != len(counts):
+            if len(hits) % 20 != 1 or len(hits) != len(
+                {passage_id_of(hit.part_id) for hit in hits}
+            ):
                 wrong.append(len(hits))
 
-    readers = [threading.Thread(target=look) for _ in range(2)]
+    readers = [threading.Thread(target=search) for _ in range(2)]
     for reader in readers:
         reader.start()
-    for batch in range(10):
-        first = 2 + batch * 20
-        index.put([turn(number, "apple") for number in range(first, first + 20)])
+    for batch in range(6):
+        index.put([turn(number, "apple") for number in range(2 + batch * 20, 22 + batch * 20)])
         index.commit(batch + 2)
     done.set()
     for reader in readers:
         reader.join()
-    assert wrong == []
-    assert index.passage_count == 201
+    assert (wrong, index.passage_count) == ([], 121)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="files are held on Linux alone")
-def test_the_last_to_let_go_of_a_merged_file_is_never_a_commit(index: TantivyTextIndex) -> None:
-    """Its end keeps the interpreter's lock, while the disk frees the file."""
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="files are held on Linux only")
+def test_merged_files_are_held_open_until_they_are_no_longer_mapped(
+    index: TantivyTextIndex,
+) -> None:
     missed = seen = 0
     others = mapped_segments() | held_segments()  # of tests whose indexes are not collected yet
-    for number in range(1, 31):  # merges begin with the eighth
+    for number in range(1, 21):  # merges begin with the eighth
         fill(index, turn(number, f"apple number {number}"))
         mapped, held = mapped_segments() - others, held_segments()
         seen += len(mapped)
         missed += len(mapped - held)
-    assert seen > 30 * 6
+    assert seen > 20 * 6
     assert missed < seen / 10  # a merge may end between a commit and the look at the folder
     index.close()
     assert held_segments() <= others
 
 
 def mapped_segments() -> set[str]:
-    """The files of segments that are mapped, by their inodes, which outlive their names."""
+    """Return the inodes of the mapped segment files, deleted ones included."""
     rows = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
     return {row[4] for row in rows if len(row) == 6 and "/words-" in row[5]}
 
 
 def held_segments() -> set[str]:
-    """The files of segments that are open, in the same way."""
+    """Return the inodes of the open segment files."""
     held = set()
     for each in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):
@@ -379,9 +382,7 @@ def held_segments() -> set[str]:
     return held
 
 
-def test_when_the_disk_refuses_nothing_counts_since_the_last_commit(
-    index: TantivyTextIndex, tmp_path: Path
-) -> None:
+def test_a_commit_that_fails_leaves_the_last_one(index: TantivyTextIndex, tmp_path: Path) -> None:
     fill(index, turn(1, "apple"))
     index.put([turn(2, "pear")])
     (files,) = (tmp_path / "text").glob("words-*")
@@ -389,37 +390,14 @@ def test_when_the_disk_refuses_nothing_counts_since_the_last_commit(
     with pytest.raises(IndexUnavailable) as refusal:
         index.commit(2)
     assert refusal.value.hint
-    assert index.position == 1
-    assert found(index, "apple") == [1]
+    assert (index.position, found(index, "apple")) == (1, [1])
     away.rename(files)
     index.put([turn(2, "pear")])
-    index.commit(2)
-    assert found(index, "pear") == [2]
-
-
-def test_a_position_that_could_not_be_saved_is_saved_the_next_time(
-    index: TantivyTextIndex, tmp_path: Path
-) -> None:
-    fill(index, turn(1, "apple"))
-    index.put([turn(2, "pear")])
-    seal_in_the_way = tmp_path / "text" / "seal.json.new"
-    seal_in_the_way.mkdir()
+    in_the_way = tmp_path / "text" / "seal.json.new"
+    in_the_way.mkdir()
     with pytest.raises(IndexUnavailable):
         index.commit(2)
     assert index.position == 1
-    seal_in_the_way.rmdir()
+    in_the_way.rmdir()
     index.commit(2)
-    assert index.position == 2
-    assert found(index, "pear") == [2]
-
-
-def test_a_passage_may_be_ten_megabytes(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "big", "lorem ipsum dolor " * 600_000 + "needle"))
-    assert found(index, "needle") == [1]
-    assert found(index, '"dolor needle"') == [1]
-
-
-def test_lone_surrogates_and_nul_do_no_harm(index: TantivyTextIndex) -> None:
-    fill(index, turn(1, "a\ud800b \x00 apple", "\udfff"))
-    assert found(index, "apple") == [1]
-    assert index.search("\ud800 \x00", 5) == []
+    assert (index.position, found(index, "pear")) == (2, [2])

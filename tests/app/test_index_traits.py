@@ -1,4 +1,4 @@
-"""What a message is like: what it asks, tells and orders; who stands in its context."""
+"""Traits of messages, and the range of their context."""
 
 import time
 
@@ -9,66 +9,63 @@ from hypothesis import strategies as st
 
 from app.domain.conversations import Role
 from app.domain.ids import part_id
-from app.domain.passages import Part
-from app.index.traits import CONTEXT_WORDS, NEAR, Traits, context_of, count_words, traits_of
+from app.domain.passages import PassagePart
+from app.index.message_traits import (
+    CONTEXT_WORDS,
+    NEAR,
+    Traits,
+    context_range,
+    count_words,
+    message_traits,
+)
 from tests.fakes.values import TEXTS
 
 
 def of(text: str, role: Role = Role.USER) -> Traits:
-    return traits_of(Part(part_id(1, 0), role, text))
+    return message_traits(PassagePart(part_id(1, 0), role, text))
+
+
+TIMES = (
+    "We met yesterday.", "It was last Tuesday", "in 2019 she moved", "on the 3rd", "at 5 pm",
+    "It took three weeks.", "2024-05-06", "06.05.2024", "A couple of days ago", "In March we",
+    "recently", "next weekend", "since 1999", "the other day",
+)  # fmt: skip
+NO_TIMES = ("We met there.", "room 2019b", "It is 5", "weekly", "agony", "")
+INSTRUCTIONS = (
+    "Always use metric units.", "Fine. Never mention my boss.", "From now on be brief",
+    "please always cite", "Whenever I ask for code, add tests.", "remember that I am vegan",
+    "I'd like you to always answer in French", "When I ask about food, think of my allergy.",
+    "I’d like you to never guess",
+)  # fmt: skip
+NO_INSTRUCTIONS = ("I always use metric units.", "She never called.", "Add tests.")
+PREFERENCES = (
+    "I prefer tea.", "I really love jazz", "my favourite colour", "My favorite book",
+    "I've decided on blue", "I don't like crowds", "I don’t like crowds", "I'd rather walk",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("texts", "tells"), [(TIMES, True), (NO_TIMES, False)])
+def test_times_are_recognized_from_either_side(texts: tuple[str, ...], tells: bool) -> None:
+    for text in texts:
+        assert of(text).tells_time is of(text, Role.ASSISTANT).tells_time is tells, text
+        long = f"{text} {'word ' * 60}"
+        assert not of(long).tells_time
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("trait", "texts", "expected"),
     [
-        "We met yesterday.", "It was last Tuesday", "in 2019 she moved", "on the 3rd", "at 5 pm",
-        "It took three weeks.", "2024-05-06", "06.05.2024", "A couple of days ago", "In March we",
-        "recently", "next weekend", "since 1999", "the other day",
+        ("instructs", INSTRUCTIONS, True), ("instructs", NO_INSTRUCTIONS, False),
+        ("prefers", PREFERENCES, True), ("prefers", NO_INSTRUCTIONS, False),
     ],
 )  # fmt: skip
-def test_a_message_that_tells_a_time_is_known(text: str) -> None:
-    assert of(text).tells_time
-    assert of(text, Role.ASSISTANT).tells_time
-
-
-@pytest.mark.parametrize("text", ["We met there.", "room 2019b", "It is 5", "weekly", "agony", ""])
-def test_other_numbers_and_words_are_no_time(text: str) -> None:
-    assert not of(text).tells_time
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Always use metric units.", "Fine. Never mention my boss.", "From now on be brief",
-        "please always cite", "Whenever I ask for code, add tests.", "remember that I am vegan",
-        "I'd like you to always answer in French", "When I ask about food, think of my allergy.",
-        "I’d like you to never guess",
-    ],
-)  # fmt: skip
-def test_a_standing_order_is_one_only_from_the_user(text: str) -> None:
-    assert of(text).instructs
-    assert not of(text, Role.ASSISTANT).instructs
-    assert not of(f"Maria: {text}").instructs, "somebody in a talk between people"
-
-
-@pytest.mark.parametrize("text", ["I always use metric units.", "She never called.", "Add tests."])
-def test_what_merely_happens_always_is_no_order(text: str) -> None:
-    assert not of(text).instructs
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["I prefer tea.", "I really love jazz", "my favourite colour", "My favorite book",
-     "I've decided on blue", "I don't like crowds", "I don’t like crowds", "I'd rather walk"],
-)  # fmt: skip
-def test_a_preference_is_one_only_from_the_user(text: str) -> None:
-    assert of(text).prefers
-    assert not of(text, Role.ASSISTANT).prefers
-
-
-@pytest.mark.parametrize("text", ["We prefer tea.", "She loves jazz", "I see", "an island"])
-def test_what_others_like_is_no_preference(text: str) -> None:
-    assert not of(text).prefers
+def test_instructions_and_preferences_count_only_from_the_user(
+    trait: str, texts: tuple[str, ...], expected: bool
+) -> None:
+    for text in texts:
+        assert getattr(of(text), trait) is expected, text
+        assert not getattr(of(text, Role.ASSISTANT), trait)
+        assert not getattr(of(f"Maria: {text}"), trait), "one of several people"
 
 
 @pytest.mark.parametrize(
@@ -79,34 +76,25 @@ def test_what_others_like_is_no_preference(text: str) -> None:
         ("The Quick Brown: no", ""),
     ],
 )  # fmt: skip
-def test_a_name_before_the_words_is_the_speaker(text: str, speaker: str) -> None:
+def test_a_name_before_the_text_is_the_speaker(text: str, speaker: str) -> None:
     assert of(text).speaker == speaker
     assert of(text).own_side is (not speaker)
     assert not of(text, Role.ASSISTANT).own_side
 
 
-def test_the_speaker_s_name_is_none_of_the_words() -> None:
-    assert of("Maria: where are you?") == Traits(3, asking=1.0, speaker="maria")
-
-
 @pytest.mark.parametrize(
-    ("text", "asking"),
+    ("text", "asking", "words"),
     [
-        ("Where are you?", 1.0), ("I am here. Where are you?", 0.5), ("I am here.", 0.0),
-        ("どこですか？", 1.0), ("Where?! I see.", 0.0), ("", 0.0), ("?", 0.0),
+        ("Where are you?", 1.0, 3), ("I am here. Where are you?", 0.5, 6), ("I am here.", 0.0, 3),
+        ("どこですか？", 1.0, 2), ("Where?! I see.", 0.0, 3), ("", 0.0, 0), ("?", 0.0, 0),
+        ("don't stop", 0.0, 2), ("東京大学です", 0.0, 3), ("Grüße aus Köln", 0.0, 3),
+        ("... -", 0.0, 0), ("猫", 0.0, 1), ("a_b", 0.0, 2), ("word " * 5_000, 0.0, 1_200),
     ],
 )  # fmt: skip
-def test_asking_is_the_share_of_the_words_in_questions(text: str, asking: float) -> None:
+def test_words_and_the_share_of_questions_are_counted(text: str, asking: float, words: int) -> None:
     assert of(text).asking == pytest.approx(asking)
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [("don't stop", 2), ("東京大学です", 3), ("Grüße aus Köln", 3), ("", 0), ("... -", 0),
-     ("猫", 1), ("a_b", 2)],
-)  # fmt: skip
-def test_words_are_counted_in_any_script(text: str, count: int) -> None:
-    assert count_words(text) == count
+    assert of(text).words == words
+    assert count_words(text[:6_000]) == words
 
 
 TRAITS = st.builds(
@@ -120,25 +108,28 @@ TRAITS = st.builds(
 )
 
 
-@given(TRAITS)
-def test_traits_come_back_from_one_integer(traits: Traits) -> None:
-    packed = traits.packed()
-    assert Traits.unpacked(packed) == traits
-    assert 0 <= packed < 2**63
-
-
 @given(st.lists(TRAITS, max_size=8))
-def test_a_table_of_traits_says_what_each_says(rows: list[Traits]) -> None:
+def test_packed_traits_are_the_columns_of_a_table(rows: list[Traits]) -> None:
     table = Traits.table(np.array([each.packed() for each in rows], np.int64))
     for name in ("words", "asking", "tells_time", "instructs", "prefers", "own_side"):
         assert getattr(table, name).tolist() == [float(getattr(each, name)) for each in rows]
+
+
+def unpacked(packed: int) -> Traits:
+    """Return packed traits, without the speaker."""
+    assert 0 <= packed < 2**63
+    row = Traits.table(np.array([packed], np.int64))
+    return Traits(
+        int(row.words[0]), float(row.asking[0]), bool(row.tells_time[0]), bool(row.instructs[0]),
+        bool(row.prefers[0]), bool(row.own_side[0]),
+    )  # fmt: skip
 
 
 @given(TEXTS, st.sampled_from(Role))
 @example("Maria: " * 5, Role.USER)
 def test_any_text_has_traits_that_can_be_packed(text: str, role: Role) -> None:
     traits = of(text, role)
-    again = Traits.unpacked(traits.packed())
+    again = unpacked(traits.packed())
     assert again.words == traits.words
     assert again.asking == pytest.approx(traits.asking, abs=0.005)
     assert 0 <= traits.asking <= 1
@@ -149,38 +140,24 @@ def test_any_text_has_traits_that_can_be_packed(text: str, role: Role) -> None:
     ["a", "a ", "A'", "? ", "\n", "always ", "I would ", "1", "1/", "12:", "one ", "東", "Aa: ",
      "please ", "my ", ".!?", "last few ", "I've ", " "],
 )  # fmt: skip
-def test_a_megabyte_of_anything_is_read_at_once(piece: str) -> None:
+def test_a_megabyte_of_anything_is_read_in_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     started = time.thread_time()
-    traits_of(Part(part_id(1, 0), Role.USER, text))
+    message_traits(PassagePart(part_id(1, 0), Role.USER, text))
     assert time.thread_time() - started < 0.5
 
 
-# -- the context
-
-ROWS = st.lists(st.integers(0, 200), min_size=1, max_size=12)
-
-
-@given(ROWS, st.integers(0, 11))
-def test_a_context_is_a_short_stretch_around_the_message(words: list[int], place: int) -> None:
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=12), st.integers(0, 11))
+def test_a_context_is_as_wide_as_its_limits_allow(words: list[int], place: int) -> None:
     at = place % len(words)
-    context = context_of(words, at)
-    assert at in context
-    assert 0 <= context.start < context.stop <= len(words)
-    assert at - context.start <= NEAR
-    assert context.stop - 1 - at <= NEAR
-    assert len(context) == 1 or sum(words[each] for each in context) <= CONTEXT_WORDS
-
-
-@given(ROWS, st.integers(0, 11))
-def test_no_neighbour_is_left_out_that_there_is_room_for(words: list[int], place: int) -> None:
-    at = place % len(words)
-    context = context_of(words, at)
+    context = context_range(words, at)
+    assert 0 <= context.start <= at < context.stop <= len(words)
+    before, after = at - context.start, context.stop - 1 - at
     room = CONTEXT_WORDS - sum(words[each] for each in context)
-    if context.start > 0 and at - context.start < NEAR:
-        assert words[context.start - 1] > room
-    if context.stop < len(words) and context.stop - 1 - at < NEAR:
-        assert words[context.stop] > room
+    assert len(context) == 1 or room >= 0
+    assert max(before, after) <= NEAR
+    assert context.start == 0 or before == NEAR or words[context.start - 1] > room
+    assert context.stop == len(words) or after == NEAR or words[context.stop] > room
 
 
 @pytest.mark.parametrize(
@@ -190,13 +167,12 @@ def test_no_neighbour_is_left_out_that_there_is_room_for(words: list[int], place
         ([50, 50, 50, 50, 50], 2, range(1, 4)),
         ([60, 60, 60, 60], 2, range(1, 3)),  # room for one: the one before
         ([10, 10, 200, 10, 10], 2, range(2, 3)),  # too long to have any
-        ([10, 200, 10, 10], 2, range(2, 4)),  # a long neighbour is never cut
+        ([10, 200, 10, 10], 2, range(2, 4)),  # a long neighbor is never cut
         ([5], 0, range(1)),
-        ([50, 50, 50], 1, range(3)),  # 150 words are as many as there may be
+        ([50, 50, 50], 1, range(3)),  # exactly 150 words
         ([50, 50, 51], 1, range(2)),
-        ([75, 75], 1, range(2)),
         ([0] * 9, 0, range(4)),
     ],
 )
-def test_whole_neighbours_are_taken_in_turn(words: list[int], at: int, expected: range) -> None:
-    assert context_of(words, at) == expected
+def test_whole_neighbors_are_added_in_turn(words: list[int], at: int, expected: range) -> None:
+    assert context_range(words, at) == expected

@@ -1,4 +1,4 @@
-"""The log file: where an error came from is in it, what a server or a bug quotes is not."""
+"""The log: it contains tracebacks but no quoted text of servers or conversations."""
 
 import logging
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.provider_errors import NonsenseReply, ProviderError
-from app.providers.subject import Subject
-from app.providers.verdicts import Complaint, verdict
-from app.system.logs import start_log
+from app.domain.errors import InvalidReply, ProviderError
+from app.providers.http.endpoint import RequestTarget
+from app.providers.http.error_classification import ErrorResponse, classify
+from app.system.logs import configure_logging
 from app.system.paths import DataPaths
 
 SAID = "my diary, page 3"
@@ -21,7 +21,7 @@ def log(tmp_path: Path) -> Iterator[Path]:
     paths.logs.mkdir(parents=True)
     root = logging.getLogger()
     before, level = list(root.handlers), root.level
-    start_log(paths)
+    configure_logging(paths)
     yield paths.logs / "commonplace.log"
     for handler in [each for each in root.handlers if each not in before]:
         root.removeHandler(handler)
@@ -30,14 +30,16 @@ def log(tmp_path: Path) -> Iterator[Path]:
 
 
 def refused() -> ProviderError:
-    return verdict(Complaint(400, "cannot parse 'my diary'"), Subject("here", "http://here"))
+    return classify(
+        ErrorResponse(400, "cannot parse 'my diary'"), RequestTarget("here", "http://here")
+    )
 
 
 def parse() -> None:
     raise ValueError(SAID)
 
 
-def test_an_exception_is_logged_with_its_place_and_no_message_but_our_own(log: Path) -> None:
+def test_tracebacks_contain_only_messages_of_known_errors(log: Path) -> None:
     try:
         try:
             parse()
@@ -52,10 +54,10 @@ def test_an_exception_is_logged_with_its_place_and_no_message_but_our_own(log: P
     assert "diary" not in written
 
 
-def test_an_error_put_into_a_sentence_says_our_own_words(log: Path) -> None:
-    quoting = NonsenseReply("here redirects to my-diary", own_words="here redirects")
+def test_a_formatted_error_contains_its_log_text(log: Path) -> None:
+    quoting = InvalidReply("here redirects to my-diary", log_text="here redirects")
     logging.getLogger("test").warning("it waits: %s; %s", refused(), quoting)
     written = log.read_text()
     assert "here redirects" in written
     assert "diary" not in written
-    assert "The server says: cannot parse 'my diary'" in refused().screen_words
+    assert "The server says: cannot parse 'my diary'" in refused().display_text

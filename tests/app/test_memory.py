@@ -8,10 +8,10 @@ import pytest
 # Arrays beside small things that stay, after a large array has been freed once.
 _WORK = """
 import re, sys
-from app.system.memory import give_back_freed_memory
+from app.system.process import limit_malloc_retention
 
 if sys.argv[1] == "given back":
-    give_back_freed_memory()
+    limit_malloc_retention()
 
 b"x" * int("8000000")
 kept = [(b"y" * size, b"z" * 20_000) for size in range(1_000_000, 1_000_050)]

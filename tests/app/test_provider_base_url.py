@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidInput
-from app.providers.base_url import check_base_url
+from app.providers.http.base_url import check_base_url
 
 
 @pytest.mark.parametrize(

@@ -1,47 +1,40 @@
-"""Everything a server and the way to it can do wrong: which error the user sees, and how often
-the server was asked."""
+"""Errors of servers and of the network: their class, the requests made, the waits, and no key in them."""
 
 import asyncio
 import gzip
+import logging
 import socket
-from collections.abc import Iterator
+import traceback
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import httpx2
 import pytest
 
-from app.domain.errors import KnownError
-from app.domain.provider_errors import (
-    ConnectionLost,
-    ContextTooLong,
-    KeyMissing,
-    KeyRejected,
-    ModelNotFound,
-    NonsenseReply,
-    PaymentRequired,
-    PermissionRefused,
-    ProviderError,
-    QuotaExhausted,
-    RateLimited,
-    RequestRejected,
-    ServerFailed,
-    ServerOverloaded,
-    TimedOut,
-    Unreachable,
-)
-from app.providers.limits import Network, SizeLimits
-from app.providers.remote import ConnectionReport
-from app.providers.verdicts import EndpointMissing
+from app.domain import errors
+from app.domain.chat import Finished, Retrying
+from app.providers.http.endpoint import Network, SizeLimits
+from app.providers.http.error_classification import EndpointMissing
+from app.providers.http.error_translation import retry_after
+from app.providers.remote_provider import ConnectionReport, RemoteProvider
+from app.providers.wire.streaming import RetryPolicy
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import (
+    KEY,
     SHORT,
     SHORT_ONCE_BEGUN,
-    WIRES,
     Heard,
     PatientSleeper,
+    address,
+    ask,
     hear,
+    hear_all,
+    listen,
     policy,
     provider,
+    request,
 )
 from tests.fakes.loopback_script import (
     Step,
@@ -54,6 +47,7 @@ from tests.fakes.loopback_script import (
     hang_up,
     html,
     json_reply,
+    no_marker,
     raw,
     redirect,
     stall,
@@ -61,68 +55,82 @@ from tests.fakes.loopback_script import (
 )
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES, stream_bytes
 
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with Loopback() as running:
-        yield running
-
-
-@pytest.fixture(params=WIRES)
-def wire(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+ELSEWHERE = "https://api.example.com/v1"
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def shown(heard: Heard) -> str:
-    """What the screen says of a failure."""
-    assert isinstance(heard.error, KnownError)
-    return heard.error.screen_words
+    """Return the text of an error on the screen."""
+    assert isinstance(heard.error, errors.KnownError)
+    return heard.error.display_text
 
 
-def ask(server: Loopback, wire: str, *steps: Step, **terms: Any) -> Heard:
-    """Ask a server that always answers the same."""
-    server.always(*steps)
-    return hear(provider(wire, server.url if wire == MESSAGES else server.v1, **terms))
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Everything that is logged, however verbose the SDKs are asked to be."""
+    caplog.set_level(logging.DEBUG)
+    for name in ("openai", "anthropic", "httpx2", "httpcore2"):
+        logging.getLogger(name).setLevel(logging.DEBUG)
+    return caplog
 
 
-# status, type, code, words, what it means to the user, requests the server sees
+def everything_seen(heard: Heard, log: pytest.LogCaptureFixture) -> str:
+    """Return all that a report, a log or a dialog could show of it."""
+    seen = [repr(heard.events), log.text, *(str(record.__dict__) for record in log.records)]
+    pending: list[BaseException | None] = [heard.error]
+    while pending:
+        if (each := pending.pop()) is not None:
+            seen += [str(each), repr(each), repr(each.args), *traceback.format_exception(each)]
+            pending += [each.__cause__, each.__context__]
+    return "\n".join(seen)
+
+
+def check_secrecy(source: RemoteProvider, heard: Heard, log: pytest.LogCaptureFixture) -> None:
+    """Check that the key appears in no error, traceback, log or repr."""
+    assert KEY not in everything_seen(heard, log)
+    assert KEY not in f"{source!r} {vars(source)!r}"
+
+
+# -- whole answers
+
+# status, type, code, message, error, requests
 ERRORS = [
-    (400, "invalid_request_error", None, "messages: bad", RequestRejected, 1),
-    (400, "invalid_request_error", "context_length_exceeded", "context length 9", ContextTooLong, 1),
-    (400, "invalid_request_error", None, "prompt is too long: 250000 tokens", ContextTooLong, 1),
-    (400, "exceed_context_size_error", None, "the request exceeds", ContextTooLong, 1),
-    (400, "invalid_request_error", None, "Your credit balance is too low", PaymentRequired, 1),
-    (400, "", None, "API key not valid. Please pass a valid one.", KeyRejected, 1),
-    (401, "authentication_error", "invalid_api_key", "bad key", KeyRejected, 1),
-    (402, "billing_error", None, "pay first", PaymentRequired, 1),
-    (403, "permission_error", None, "not yours", PermissionRefused, 1),
-    (404, "not_found_error", "model_not_found", "the model 'x' does not exist", ModelNotFound, 1),
-    (404, "not_found_error", None, "model 'test-model' not found", ModelNotFound, 1),
+    (400, "invalid_request_error", None, "messages: bad", errors.RequestRejected, 1),
+    (400, "invalid_request_error", "context_length_exceeded", "context length 9", errors.ContextTooLong, 1),
+    (400, "invalid_request_error", None, "prompt is too long: 250000 tokens", errors.ContextTooLong, 1),
+    (400, "exceed_context_size_error", None, "the request exceeds", errors.ContextTooLong, 1),
+    (400, "invalid_request_error", None, "Your credit balance is too low", errors.PaymentRequired, 1),
+    (400, "", None, "API key not valid. Please pass a valid one.", errors.KeyRejected, 1),
+    (401, "authentication_error", "invalid_api_key", "bad key", errors.KeyRejected, 1),
+    (402, "billing_error", None, "pay first", errors.PaymentRequired, 1),
+    (403, "permission_error", None, "not yours", errors.PermissionRefused, 1),
+    (404, "not_found_error", "model_not_found", "the model 'x' does not exist", errors.ModelNotFound, 1),
+    (404, "not_found_error", None, "model 'test-model' not found", errors.ModelNotFound, 1),
     (405, "", None, "Method Not Allowed", EndpointMissing, 1),
-    (408, "timeout", None, "too slow", TimedOut, 1),
-    (409, "conflict_error", None, "busy", RequestRejected, 1),
-    (413, "request_too_large", None, "too large", RequestRejected, 1),
-    (422, "invalid_request_error", None, "no", RequestRejected, 1),
-    (429, "rate_limit_error", "rate_limit_exceeded", "slow down", RateLimited, 4),
-    (429, "insufficient_quota", "insufficient_quota", "used up", QuotaExhausted, 1),
-    (429, "insufficient_quota", "credit_balance_exhausted", "used up", QuotaExhausted, 1),
-    (500, "api_error", None, "oops", ServerFailed, 4),
-    (502, "", None, "bad gateway", ServerFailed, 4),
-    (503, "service_unavailable_error", "server_is_overloaded", "full", ServerOverloaded, 4),
-    (504, "", None, "gateway timeout", ServerFailed, 4),
-    (529, "overloaded_error", None, "Overloaded", ServerOverloaded, 4),
+    (408, "timeout", None, "too slow", errors.TimedOut, 1),
+    (409, "conflict_error", None, "busy", errors.RequestRejected, 1),
+    (413, "request_too_large", None, "too large", errors.RequestRejected, 1),
+    (422, "invalid_request_error", None, "no", errors.RequestRejected, 1),
+    (429, "rate_limit_error", "rate_limit_exceeded", "slow down", errors.RateLimited, 4),
+    (429, "insufficient_quota", "insufficient_quota", "used up", errors.QuotaExhausted, 1),
+    (429, "insufficient_quota", "credit_balance_exhausted", "used up", errors.QuotaExhausted, 1),
+    (500, "api_error", None, "oops", errors.ServerFailed, 4),
+    (502, "", None, "bad gateway", errors.ServerFailed, 4),
+    (503, "service_unavailable_error", "server_is_overloaded", "full", errors.ServerOverloaded, 4),
+    (504, "", None, "gateway timeout", errors.ServerFailed, 4),
+    (529, "overloaded_error", None, "Overloaded", errors.ServerOverloaded, 4),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("status", "kind", "code", "words", "meaning", "requests"), ERRORS)
-def test_an_http_error_becomes_ours_and_is_asked_again_only_where_that_helps(
+def test_an_http_error_is_classified_and_retried_where_that_helps(
     server: Loopback,
     wire: str,
     status: int,
     kind: str,
     code: str | None,
     words: str,
-    meaning: type[ProviderError],
+    meaning: type[errors.ProviderError],
     requests: int,
 ) -> None:
     if status == 405 and wire == RESPONSES:
@@ -135,218 +143,196 @@ def test_an_http_error_becomes_ours_and_is_asked_again_only_where_that_helps(
     assert words.rstrip(".") in shown(heard)
 
 
-def test_a_missing_model_is_named(server: Loopback, wire: str) -> None:
-    heard = ask(server, wire, error(404, "not_found_error", message="model: test-model"))
+UGLY = "line\n" * 500 + "\u202e\U000e0041"
+SHAPES: list[Any] = [
+    None, [], "", 5, {"error": None}, {"error": "words"}, {"error": {"message": {"a": 1}}},
+    [{"error": {"message": "in a list", "status": "INVALID"}}], {"detail": [{"msg": "x"}]},
+    {"message": "plain"}, {"object": "error", "message": "vllm", "code": 400},
+    {"error": {"message": "x" * 500_000}}, {"error": {"message": UGLY}},
+]  # fmt: skip
+
+
+def test_an_error_of_any_shape_is_shown_as_one_short_line(server: Loopback, wire: str) -> None:
+    for body in SHAPES:
+        server.reply(json_reply(body, 400))
+    for heard in hear_all(provider(wire, address(server, wire)), [request()] * len(SHAPES)):
+        assert type(heard.error) is errors.RequestRejected
+        assert "\n" not in shown(heard)
+        assert len(shown(heard)) < 400
+
+
+# steps, error, requests, text on the screen
+ECHO = f"Incorrect API key provided: {KEY}. Bearer {KEY}"
+REJECTED: dict[str, tuple[Step, type[errors.ProviderError], int, str]] = {
+    "closed before headers": (hang_up(), errors.ConnectionLost, 4, ""),
+    "reset before headers": (hang_up(reset=True), errors.ConnectionLost, 4, ""),
+    "no HTTP": (garbage(f"NOT HTTP {KEY}\r\n\r\n".encode()), errors.InvalidReply, 1, ""),
+    "silent before headers": (stall(before_headers=True), errors.TimedOut, 1, "sent nothing"),
+    "silent after headers": (stall(), errors.TimedOut, 1, "sent nothing"),
+    "web page": (html(), errors.InvalidReply, 1, "a web page"),
+    "web page as an error": (html(502), errors.ServerFailed, 4, "status 502"),
+    "JSON": (json_reply({"choices": []}), errors.InvalidReply, 1, "application/json"),
+    "empty": (empty(), errors.InvalidReply, 1, "empty"),
+    "redirect": (redirect(f"https://evil.example/?key={KEY}"), errors.InvalidReply, 1, "evil.example"),
+    "permanent redirect": (redirect("/elsewhere", 308), errors.InvalidReply, 1, "/elsewhere"),
+    "see other": (redirect("/elsewhere", 303), errors.InvalidReply, 1, "/elsewhere"),
+    "compressed": (compressed(gzip.compress(b"data: {}\n\n")), errors.InvalidReply, 1, "(gzip)"),
+    "bomb": (compressed(gzip.compress(b"z" * (10 << 20))), errors.InvalidReply, 1, "(gzip)"),
+    "other encoding": (compressed(b"xx", "br"), errors.InvalidReply, 1, "(br)"),
+    "200 with an error": (json_reply({"error": {"message": "slow", "code": "rate_limit_exceeded"}}), errors.RateLimited, 4, "slow"),
+    "200 with the key": (json_reply({"error": {"message": ECHO}}), errors.KeyRejected, 1, "[key]"),
+    "401 with the key": (error(401, "authentication_error", message=ECHO), errors.KeyRejected, 1, "[key]"),
+    "400 with the key": (error(400, "x", message=ECHO, param="temperature"), errors.KeyRejected, 1, "[key]"),
+    "429 with the key": (error(429, ECHO, code=ECHO, message=ECHO), errors.RateLimited, 4, "[key]"),
+    "500 with the key": (error(500, "api_error", message=ECHO), errors.ServerFailed, 4, "[key]"),
+    "a text with the key": (json_reply(ECHO, 418), errors.RequestRejected, 1, "[key]"),
+    "an event with the key": (error_event("overloaded_error", ECHO, ECHO), errors.KeyRejected, 1, "[key]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_a_response_that_is_no_reply_is_an_error_without_the_key(
+    server: Loopback, wire: str, name: str, log: pytest.LogCaptureFixture
+) -> None:
+    step, meaning, requests, words = REJECTED[name]
+    server.always(step)
+    times = SHORT if meaning is errors.TimedOut else None
+    source = provider(wire, address(server, wire), times=times)
+    heard = hear(source)
+    assert type(heard.error) is meaning, heard.error
+    assert heard.text == ""
+    assert len(server.posts) == requests
+    assert server.posts[0].headers["authorization"] == f"Bearer {KEY}"
+    assert words in shown(heard)
+    assert "<" not in shown(heard)
+    check_secrecy(source, heard, log)
+
+
+def test_a_redirect_is_not_followed(server: Loopback, wire: str) -> None:
+    with Loopback() as other:
+        assert other.v1 in shown(ask(server, wire, redirect(other.v1)))
+        assert other.requests == []
+
+
+def test_the_model_the_missing_key_and_a_better_base_url_are_named(server: Loopback) -> None:
+    heard = ask(server, CHAT, error(404, "not_found_error", message="model: test-model"))
     assert "'test-model'" in shown(heard)
-
-
-def test_a_wrong_address_hints_at_v1(server: Loopback) -> None:
+    heard = ask(server, CHAT, error(401, "authentication_error"), key="")
+    assert isinstance(heard.error, errors.KeyMissing)
     server.always(json_reply("404 page not found", 404))
     heard = hear(provider(CHAT, server.url))
     assert isinstance(heard.error, EndpointMissing)
     assert f"Try {server.url}/v1" in shown(heard)
 
 
-def test_a_server_that_wants_a_key_we_have_not_says_so(server: Loopback) -> None:
-    heard = ask(server, CHAT, error(401, "authentication_error"), key="")
-    assert isinstance(heard.error, KeyMissing)
+def test_a_connection_test_reports_the_problem(server: Loopback, wire: str) -> None:
+    steps: list[Step] = [html(), json_reply([1]), error(500, "x"), hang_up(), redirect("/x")]
+    for step in steps:
+        server.reply(step)
+
+    async def run() -> list[ConnectionReport]:
+        source = provider(wire, address(server, wire))
+        reports = [await source.test() for _ in steps]
+        await source.aclose()
+        return reports
+
+    for report in asyncio.run(run()):
+        assert isinstance(report.problem, errors.ProviderError)
+        assert not report.ok
+    assert len(server.requests) == len(steps)
 
 
-def test_a_web_page_as_an_error_is_not_quoted(server: Loopback, wire: str) -> None:
-    heard = ask(server, wire, html(502))
-    assert isinstance(heard.error, ServerFailed)
-    assert "<" not in shown(heard)
+# -- in mid-stream
 
-
-@pytest.mark.parametrize(
-    "body",
-    [None, [], "", 5, {"error": None}, {"error": "words"}, {"error": {"message": {"a": 1}}},
-     [{"error": {"message": "in a list", "status": "INVALID"}}], {"detail": [{"msg": "x"}]},
-     {"message": "plain"}, {"object": "error", "message": "vllm", "code": 400}],
-)  # fmt: skip
-def test_errors_of_any_shape_are_understood(server: Loopback, wire: str, body: Any) -> None:
-    heard = ask(server, wire, json_reply(body, 400))
-    assert type(heard.error) is RequestRejected
-
-
-def test_a_long_ugly_complaint_is_shortened_to_one_clean_line(server: Loopback, wire: str) -> None:
-    words = "line\n" * 500 + "\u202e\U000e0041"
-    heard = ask(server, wire, error(400, "x", message=words))
-    assert "\n" not in shown(heard)
-    assert len(shown(heard)) < 400
-
-
-def test_a_huge_error_body_is_not_read(server: Loopback, wire: str) -> None:
-    heard = ask(server, wire, json_reply({"error": {"message": "x" * 500_000}}, 400))
-    assert type(heard.error) is RequestRejected
-
-
-# what goes wrong, what it means, requests the server sees
-WAYS = [
-    ("closed before headers", (hang_up(),), ConnectionLost, 4),
-    ("reset before headers", (hang_up(reset=True),), ConnectionLost, 4),
-    ("no HTTP", (garbage(),), NonsenseReply, 1),
-    ("silent before headers", (stall(before_headers=True),), TimedOut, 1),
-    ("silent after headers", (stall(),), TimedOut, 1),
-    ("web page", (html(),), NonsenseReply, 1),
-    ("JSON", (json_reply({"choices": []}),), NonsenseReply, 1),
-    ("empty", (empty(),), NonsenseReply, 1),
-    ("redirect", (redirect("https://evil.example/v1"),), NonsenseReply, 1),
-    ("permanent redirect", (redirect("/elsewhere", 308),), NonsenseReply, 1),
-    ("see other", (redirect("/elsewhere", 303),), NonsenseReply, 1),
-    ("compressed", (compressed(gzip.compress(b"data: {}\n\n")),), NonsenseReply, 1),
-    ("bomb", (compressed(gzip.compress(b"z" * (10 << 20))),), NonsenseReply, 1),
-    ("other encoding", (compressed(b"xx", "br"),), NonsenseReply, 1),
-    ("200 with an error in JSON", (json_reply({"error": {"message": "slow", "code": "rate_limit_exceeded"}}),), RateLimited, 4),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("steps", "meaning", "requests"), [w[1:] for w in WAYS], ids=[w[0] for w in WAYS]
-)
-def test_what_is_no_reply_becomes_an_error(
-    server: Loopback,
-    wire: str,
-    steps: tuple[Step, ...],
-    meaning: type[ProviderError],
-    requests: int,
-) -> None:
-    times = SHORT if any(step in (stall(), stall(before_headers=True)) for step in steps) else None
-    heard = ask(server, wire, *steps, times=times)
-    assert type(heard.error) is meaning, heard.error
-    assert heard.text == ""
-    assert len(server.posts) == requests
-
-
-def test_a_compressed_reply_is_named_as_such(server: Loopback, wire: str) -> None:
-    heard = ask(server, wire, compressed(gzip.compress(b"data: {}\n\n")))
-    assert "compressed reply (gzip)" in shown(heard)
-
-
-def test_a_redirect_names_its_target_and_is_not_followed(server: Loopback, wire: str) -> None:
-    with Loopback() as other:
-        heard = ask(server, wire, redirect(other.v1))
-        assert other.v1 in shown(heard)
-        assert other.requests == []
-
-
-def test_a_list_of_models_does_not_follow_a_redirect_either(server: Loopback, wire: str) -> None:
-    server.always(redirect("https://evil.example/"))
-    report = run_test(server, wire)
-    assert isinstance(report.problem, NonsenseReply)
-    assert not report.ok
-
-
-def run_test(server: Loopback, wire: str) -> ConnectionReport:
-    async def run() -> ConnectionReport:
-        source = provider(wire, server.url if wire == MESSAGES else server.v1)
-        try:
-            return await source.test()
-        finally:
-            await source.aclose()
-
-    return asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    "steps", [(html(),), (json_reply([1]),), (error(500, "x"),), (hang_up(),), (redirect("/x"),)]
-)
-def test_a_connection_test_reports_instead_of_raising(
-    server: Loopback, wire: str, steps: tuple[Step, ...]
-) -> None:
-    server.always(*steps)
-    report = run_test(server, wire)
-    assert isinstance(report.problem, ProviderError)
-    assert not report.ok
-    assert len(server.requests) == 1
-
-
-# kinds of error events, as either vendor names them, in the middle of a reply
+# type and code of an error event, as either vendor names them
 EVENTS = [
-    ("overloaded_error", "", ServerOverloaded),
-    ("api_error", "", ServerFailed),
-    ("server_error", "", ServerFailed),
-    ("rate_limit_error", "rate_limit_exceeded", RateLimited),
-    ("insufficient_quota", "insufficient_quota", QuotaExhausted),
-    ("invalid_request_error", "context_length_exceeded", ContextTooLong),
-    ("authentication_error", "", KeyRejected),
-    ("brand_new_error", "", ServerFailed),
+    ("overloaded_error", "", errors.ServerOverloaded),
+    ("api_error", "", errors.ServerFailed),
+    ("server_error", "", errors.ServerFailed),
+    ("rate_limit_error", "rate_limit_exceeded", errors.RateLimited),
+    ("insufficient_quota", "insufficient_quota", errors.QuotaExhausted),
+    ("invalid_request_error", "context_length_exceeded", errors.ContextTooLong),
+    ("authentication_error", "", errors.KeyRejected),
+    ("brand_new_error", "", errors.ServerFailed),
 ]
 
 
 @pytest.mark.parametrize(("kind", "code", "meaning"), EVENTS)
-def test_an_error_event_keeps_what_was_heard_and_is_classified_by_its_type(
-    server: Loopback, wire: str, kind: str, code: str, meaning: type[ProviderError]
+def test_an_error_event_keeps_the_text_and_is_classified_by_its_type(
+    server: Loopback, wire: str, kind: str, code: str, meaning: type[errors.ProviderError]
 ) -> None:
-    words = "prompt is too long" if meaning is ContextTooLong else "says who"
-    words = "exceeded your current quota" if meaning is QuotaExhausted else words
-    heard = ask(server, wire, text("Half an"), error_event(kind, words, code))
-    assert heard.text == "Half an"
+    messages = {
+        errors.ContextTooLong: "prompt is too long",
+        errors.QuotaExhausted: "exceeded your current quota",
+    }
+    event = error_event(kind, messages.get(meaning, "says who"), code)
+    heard = ask(server, wire, text("Half an"), event)
+    assert (heard.text, heard.finished) == ("Half an", None)
     assert type(heard.error) is meaning, heard.error
-    assert heard.finished is None
     assert len(server.posts) == 1
 
 
-def test_an_overload_before_any_output_is_tried_again(server: Loopback, wire: str) -> None:
-    server.reply(error_event("overloaded_error"))
-    heard = ask(server, wire, text("here"))
-    assert heard.text == "here"
-    assert len(server.posts) == 2
-
-
-def test_a_drop_in_mid_stream_keeps_what_was_heard_and_is_not_tried_again(
-    server: Loopback, wire: str
-) -> None:
+def test_a_lost_connection_keeps_the_text_and_is_not_retried(server: Loopback, wire: str) -> None:
     whole = stream_bytes(wire, text("Hello", chunks=2))
-    middle = whole.index(b"Hel") + whole[whole.index(b"Hel") :].index(b"\n\n") + 3
+    middle = whole.index(b"\n\n", whole.index(b"Hel")) + 3
     for reset in (False, True):
         server.reply(text("Hello", chunks=2), cut_after(middle, reset=reset))
         heard = ask(server, wire, text("never"))
         assert heard.text == "Hel" or (reset and heard.text == "")
-        assert isinstance(heard.error, ConnectionLost) or reset
+        assert isinstance(heard.error, errors.ConnectionLost) or reset
 
 
-def test_silence_in_mid_stream_ends_by_our_own_limit(server: Loopback, wire: str) -> None:
-    heard = ask(server, wire, text("Hel"), stall(), text("lo"), times=SHORT_ONCE_BEGUN)
-    assert heard.text == "Hel"
-    assert isinstance(heard.error, TimedOut)
-    assert "0.15 s" in shown(heard)
-    assert server.posts[0].hung_up.wait(5)
+FLOOD = raw(b"data: " + b"x" * (2 << 20))
+LIMITED: dict[str, tuple[tuple[Step, ...], dict[str, Any], type[errors.ProviderError], str]] = {
+    "silence": ((stall(), text("lo")), {"times": SHORT_ONCE_BEGUN}, errors.TimedOut, "0.15 s"),
+    "a large event": (
+        (text("x" * 70_000),), {"sizes": SizeLimits(event_bytes=65_536)}, errors.InvalidReply, "event",
+    ),
+    "an endless event": ((FLOOD,), {}, errors.InvalidReply, "1 MB"),
+    "an error with the key": ((error_event("api_error", ECHO),), {}, errors.KeyRejected, "[key]"),
+    "damage with the key": ((raw(f'event: x\ndata: {{"a": "{KEY}\n\n'.encode()),), {}, errors.InvalidReply, ""),
+    "no terminal marker": ((no_marker(),), {}, errors.ConnectionLost, "before it was complete"),
+}  # fmt: skip
 
 
-def test_an_event_over_its_limit_is_refused(server: Loopback, wire: str) -> None:
-    heard = ask(server, wire, text("ok"), text("x" * 70_000), sizes=SizeLimits(event_bytes=65_536))
-    assert heard.text == "ok"
-    assert isinstance(heard.error, NonsenseReply)
-
-
-def test_an_event_without_an_end_is_refused(server: Loopback, wire: str) -> None:
-    flood = raw(b"data: " + b"x" * (2 << 20))
-    heard = ask(server, wire, text("ok"), flood)
-    assert heard.text == "ok"
-    assert isinstance(heard.error, NonsenseReply)
-    assert "1 MB" in shown(heard)
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_fault_in_mid_stream_keeps_the_text(
+    server: Loopback, wire: str, name: str, log: pytest.LogCaptureFixture
+) -> None:
+    steps, terms, meaning, words = LIMITED[name]
+    server.always(text("Hel"), *steps)
+    source = provider(wire, address(server, wire), **terms)
+    heard = hear(source)
+    assert (heard.text, heard.finished) == ("Hel", None)
+    assert type(heard.error) is meaning
+    assert words in shown(heard)
+    assert len(server.posts) == 1
+    assert meaning is not errors.TimedOut or server.posts[0].hung_up.wait(5)
+    check_secrecy(source, heard, log)
 
 
 def test_a_reply_over_its_limit_is_cut_off(server: Loopback, wire: str) -> None:
     sizes = SizeLimits(reply_bytes=100_000)
     heard = ask(server, wire, text("x" * 120_000, chunks=600), sizes=sizes)
-    assert isinstance(heard.error, NonsenseReply)
+    assert isinstance(heard.error, errors.InvalidReply)
     assert 0 < len(heard.text) < 100_000
 
 
-def test_a_refused_connection_on_this_machine_is_final() -> None:
+# -- the network
+
+
+def test_a_refused_connection_on_this_machine_is_not_retried() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     sleeper = PatientSleeper()
     heard = hear(provider(CHAT, f"http://127.0.0.1:{port}/v1", retries=policy(sleeper)))
-    assert isinstance(heard.error, Unreachable)
+    assert isinstance(heard.error, errors.Unreachable)
     assert "Is the server running?" in shown(heard)
     assert sleeper.waits_s == []
 
 
 class Failing(httpx2.AsyncBaseTransport):
-    """A network on which every request fails in the same way."""
+    """A network on which each request fails in the same way."""
 
     def __init__(self, failure: Exception, cause: Exception | None = None) -> None:
         self._failure, self._cause = failure, cause
@@ -360,40 +346,35 @@ class Failing(httpx2.AsyncBaseTransport):
 @pytest.mark.parametrize(
     ("failure", "cause", "meaning", "words", "requests"),
     [
-        (httpx2.ConnectError("x"), socket.gaierror(-2, "unknown"), Unreachable, "no host", 4),
-        (httpx2.ConnectError("x"), OSError("unreachable"), Unreachable, "Nothing answers", 4),
-        (httpx2.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED]"), None, Unreachable, "certificate", 1),
-        (httpx2.ConnectTimeout("x"), None, Unreachable, "does not answer", 4),
-        (httpx2.ReadTimeout("x"), None, TimedOut, "sent nothing", 1),
-        (httpx2.ProxyError("x"), None, Unreachable, "proxy", 4),
-        (httpx2.ReadError("x"), None, ConnectionLost, "ended before", 4),
-        (httpx2.WriteError("x"), None, ConnectionLost, "ended before", 4),
-        (httpx2.UnsupportedProtocol("x"), None, Unreachable, "No request", 4),
-        (ConnectionResetError("x"), None, ConnectionLost, "ended before", 4),
+        (httpx2.ConnectError("x"), socket.gaierror(-2, "unknown"), errors.Unreachable, "cannot be found", 4),
+        (httpx2.ConnectError("x"), OSError("unreachable"), errors.Unreachable, "Nothing answers", 4),
+        (httpx2.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED]"), None, errors.Unreachable, "certificate", 1),
+        (httpx2.ConnectTimeout("x"), None, errors.Unreachable, "does not answer", 4),
+        (httpx2.ReadTimeout("x"), None, errors.TimedOut, "sent nothing", 1),
+        (httpx2.ProxyError("x"), None, errors.Unreachable, "proxy", 4),
+        (httpx2.ReadError("x"), None, errors.ConnectionLost, "ended before", 4),
+        (httpx2.WriteError("x"), None, errors.ConnectionLost, "ended before", 4),
+        (httpx2.UnsupportedProtocol("x"), None, errors.Unreachable, "No request", 4),
+        (ConnectionResetError("x"), None, errors.ConnectionLost, "ended before", 4),
     ],
 )  # fmt: skip
-def test_the_way_there_can_fail_in_many_ways(
+def test_an_error_of_the_transport_is_translated(
     wire: str,
     failure: Exception,
     cause: Exception | None,
-    meaning: type[ProviderError],
+    meaning: type[errors.ProviderError],
     words: str,
     requests: int,
 ) -> None:
     transport = Failing(failure, cause)
-    heard = hear(provider(wire, "https://api.example.com/v1", transport=transport))
+    heard = hear(provider(wire, ELSEWHERE, transport=transport))
     assert type(heard.error) is meaning, heard.error
     assert words in shown(heard)
     assert transport.requests == requests
 
 
-def test_a_bug_of_ours_is_not_dressed_up_as_a_fault_of_the_server() -> None:
-    class Clumsy(Failing):
-        async def handle_async_request(self, _request: httpx2.Request) -> httpx2.Response:
-            raise AttributeError("a slip")
-
-    transport = Clumsy(ValueError())
-    heard = hear(provider(CHAT, "https://api.example.com/v1", transport=transport))
+def test_a_bug_in_this_program_is_not_reported_as_an_error_of_the_server() -> None:
+    heard = hear(provider(CHAT, ELSEWHERE, transport=Failing(AttributeError("a slip"))))
     assert isinstance(heard.error, AttributeError)
 
 
@@ -405,7 +386,169 @@ def test_a_bug_of_ours_is_not_dressed_up_as_a_fault_of_the_server() -> None:
         Network(proxy_url="not a url"),
     ],
 )
-def test_settings_that_cannot_be_used_are_named(network: Network) -> None:
-    heard = hear(provider(CHAT, "https://api.example.com/v1", network=network))
-    assert isinstance(heard.error, Unreachable)
+def test_unusable_network_settings_are_named(network: Network) -> None:
+    heard = hear(provider(CHAT, ELSEWHERE, network=network))
+    assert isinstance(heard.error, errors.Unreachable)
     assert "Settings, Network" in shown(heard)
+
+
+# -- retries
+
+
+def test_a_retry_is_reported_and_the_reply_follows(server: Loopback, wire: str) -> None:
+    sleeper = PatientSleeper()
+    server.reply(error(429, "rate_limit_error", retry_after=2)).reply(hang_up())
+    server.reply(error_event("overloaded_error")).reply(text("here"))
+    heard = hear(provider(wire, address(server, wire), retries=policy(sleeper)))
+    assert heard.text == "here"
+    assert [each.attempt for each in heard.retries] == [2, 3, 4]
+    assert [each.wait_s for each in heard.retries] == sleeper.waits_s == [3.0, 2.0, 4.0]
+    assert "too many requests and asks to wait 2 s" in heard.retries[0].reason
+
+
+def test_a_retry_after_of_over_a_minute_is_reported(server: Loopback, wire: str) -> None:
+    heard = ask(server, wire, error(429, "rate_limit_error", retry_after=90))
+    assert isinstance(heard.error, errors.RateLimited)
+    assert heard.error.retry_after_s == 90
+    assert "wait 90 s" in str(heard.error)
+    assert len(server.posts) == 1
+
+
+@pytest.mark.parametrize(("status", "header", "requests"), [(429, "false", 1), (409, "true", 4)])
+def test_the_server_decides_with_x_should_retry(
+    server: Loopback, wire: str, status: int, header: str, requests: int
+) -> None:
+    ask(server, wire, error(status, "x", headers=(("x-should-retry", header),)))
+    assert len(server.posts) == requests
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait_s"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-7"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": format_datetime(NOW + timedelta(seconds=40), usegmt=True)}, 40.0),
+        ({"retry-after": format_datetime(NOW - timedelta(days=1), usegmt=True)}, 0.0),
+        ({"retry-after": "Sun, 99 Foo 2026 12:00:00 GMT"}, None),
+    ],
+)
+def test_both_forms_of_retry_after_are_read(headers: dict[str, str], wait_s: float | None) -> None:
+    assert retry_after(headers, NOW) == wait_s
+
+
+@pytest.mark.parametrize(
+    ("fault", "failures", "wait_s"),
+    [
+        (errors.ServerFailed("x"), 1, 0.5),
+        (errors.ServerFailed("x"), 3, 2.0),
+        (errors.RateLimited("x", retry_after_s=10), 1, 10.5),
+        (errors.RateLimited("x", retry_after_s=60), 1, 60.5),
+        (errors.RateLimited("x", retry_after_s=61), 1, None),
+        (errors.ConnectionLost("x"), 1, 0.5),
+        (errors.ServerFailed("x"), 4, None),
+        (errors.TimedOut("x"), 1, None),
+        (errors.QuotaExhausted("x"), 1, None),
+        (errors.RequestRejected("x"), 1, None),
+    ],
+)
+def test_the_policy_adds_full_jitter_to_retry_after(
+    fault: errors.ProviderError, failures: int, wait_s: float | None
+) -> None:
+    assert RetryPolicy(chance=lambda: 0.5).wait_s(fault, failures) == wait_s
+    capped = RetryPolicy(tries=99, chance=lambda: 1.0)
+    assert capped.wait_s(errors.ServerFailed("x"), 50) == capped.cap_s
+
+
+# -- cancellation at each stage closes the socket at once
+
+
+def test_closing_the_stream_closes_the_socket(server: Loopback, wire: str) -> None:
+    server.reply(text("Hel"), stall())
+    heard = hear(provider(wire, address(server, wire)), until=lambda heard: heard.text == "Hel")
+    assert (heard.text, heard.error) == ("Hel", None)
+    assert server.posts[0].hung_up.wait(5)
+
+
+@pytest.mark.parametrize("before_headers", [True, False])
+def test_cancelling_closes_the_socket(server: Loopback, wire: str, before_headers: bool) -> None:
+    server.reply(stall(before_headers=before_headers))
+
+    async def run() -> None:
+        source = provider(wire, address(server, wire))
+        task = asyncio.create_task(listen(source.chat_model(), request()))
+        await asyncio.to_thread(server.wait_for, lambda: server.requests)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(server.posts[0].hung_up.wait, 5)
+        await source.aclose()
+
+    asyncio.run(run())
+
+
+def test_cancelling_during_a_wait_sends_no_further_request(server: Loopback, wire: str) -> None:
+    server.always(error(500, "api_error"))
+
+    async def run() -> None:
+        source = provider(wire, address(server, wire), retries=RetryPolicy(base_s=3600))
+        waiting = asyncio.Event()
+
+        async def ask() -> None:
+            async with aclosing(source.chat_model().stream(request())) as events:  # type: ignore[type-var]
+                async for event in events:
+                    assert isinstance(event, Retrying)
+                    waiting.set()
+
+        task = asyncio.create_task(ask())
+        await waiting.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await source.aclose()
+
+    asyncio.run(run())
+    assert len(server.posts) == 1
+
+
+def test_concurrent_streams_are_independent(server: Loopback, wire: str) -> None:
+    replies = [f"reply {n} " * 50 for n in range(8)]
+    for reply in replies:
+        server.reply(text(reply, chunks=20))
+
+    async def run() -> list[Heard]:
+        source = provider(wire, address(server, wire))
+        heard = await asyncio.gather(*(listen(source.chat_model(), request()) for _ in replies))
+        await source.aclose()
+        return heard
+
+    heard = asyncio.run(run())
+    assert all(isinstance(each.finished, Finished) for each in heard)
+    assert sorted(each.text for each in heard) == replies
+
+
+def test_neither_the_key_nor_the_conversation_is_logged(
+    server: Loopback,
+    wire: str,
+    log: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_LOG", "debug")
+    monkeypatch.setenv("ANTHROPIC_LOG", "debug")
+    assert ask(server, wire, text("a secret answer")).text == "a secret answer"
+    logged = log.text + str([record.__dict__ for record in log.records])
+    assert not [word for word in (KEY, "Hello", "a secret answer") if word in logged]
+    for name in ("openai", "anthropic", "httpx2", "httpcore2"):
+        assert logging.getLogger(name).getEffectiveLevel() >= logging.WARNING
+
+
+def test_an_invalid_key_is_rejected_before_anything_is_sent(server: Loopback) -> None:
+    heard = hear(provider(MESSAGES, server.url, key=f"{KEY}\nX-Evil: 1"))
+    assert type(heard.error) is errors.KeyRejected
+    assert KEY not in str(heard.error)
+    assert server.requests == []

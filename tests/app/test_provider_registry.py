@@ -1,81 +1,61 @@
-"""Which providers exist, where their keys go, and what loads when."""
+"""Providers there are: configuration, environment, keys, proxies, imports, lists of models."""
 
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.domain.errors import InvalidInput, NotFound
-from app.domain.provider_errors import KeyMissing
-from app.providers.configuration import ProviderConfig, ProviderKind, check_provider_name
-from app.providers.limits import Network
-from app.providers.local_servers import find_local_servers
+from app.chat.models import ModelDirectory
+from app.domain.errors import InvalidInput, KeyMissing, KnownError, NotFound
+from app.providers.configuration import ProviderConfig, check_provider_name
+from app.providers.http import connection
+from app.providers.http.connection import Sdk
+from app.providers.http.endpoint import Network, TimeLimits
 from app.providers.registry import ProviderRegistry
-from app.system.keys import KeyPlace, KeyStore
+from app.providers.vendors import local_servers, openai
+from app.providers.vendors.local_servers import find_local_servers
+from app.providers.vendors.model_list import is_model_list, listed_models
+from app.storage.tables.settings import Settings
+from app.system.keys import KeyLocation, KeyStore
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import hear, policy
 from tests.fakes.loopback_script import error, html, json_reply, text
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
+from tests.fakes.stored import opened
+
+GATE = "https://gate.example/v1"
 
 
-class NoVault:
-    """A machine without a keyring."""
-
-    def usable(self) -> bool:
-        return False
-
-    def get(self, account: str) -> str | None:
-        raise AssertionError(account)
-
-    def put(self, account: str, text: str) -> bool:
-        raise AssertionError(account)
-
-    def drop(self, account: str) -> None:
-        raise AssertionError(account)
+def registry(
+    *configs: ProviderConfig, environ: dict[str, str] | None = None, proxy: str | None = None
+) -> ProviderRegistry:
+    return ProviderRegistry(
+        lambda: configs,
+        KeyStore(environ or {}),
+        environ=environ or {},
+        network=lambda: Network(proxy_url=proxy),
+        policy=policy(tries=1),
+    )
 
 
-def registry(*configs: ProviderConfig, environ: dict[str, str] | None = None) -> ProviderRegistry:
-    environ = environ or {}
-    keys = KeyStore(NoVault(), environ)
-    return ProviderRegistry(lambda: configs, keys, environ=environ, policy=policy())
-
-
-def compatible(name: str, base_url: str, **more: str | None) -> ProviderConfig:
-    return ProviderConfig(name, ProviderKind.COMPATIBLE, base_url, **more)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with Loopback() as running:
-        yield running
+def compatible(name: str, base_url: str) -> ProviderConfig:
+    return ProviderConfig(name, "compatible", base_url, allow_plain_http=True)
 
 
 def test_openai_and_anthropic_always_exist_first() -> None:
-    names = [config.name for config in registry(compatible("a", "http://localhost:1/v1")).configs()]
-    assert names == ["openai", "anthropic", "a"]
-
-
-def test_an_unknown_provider_suggests_the_nearest() -> None:
+    known = registry(compatible("a", "http://localhost:1/v1"))
+    assert [config.name for config in known.configs()] == ["openai", "anthropic", "a"]
     with pytest.raises(NotFound, match="Did you mean openai"):
-        registry().build("openia")
+        known.build("openia")
 
 
-def test_nothing_is_loaded_or_looked_up_by_building() -> None:
-    code = (
-        "import sys; from app.providers.registry import ProviderRegistry;"
-        "from app.system.keys import KeyStore;"
-        "ProviderRegistry(tuple, KeyStore()).build('anthropic').chat_model();"
-        "print([m for m in ('httpx2', 'openai', 'anthropic', 'keyring') if m in sys.modules])"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"
+# -- the environment, and keys
 
 
-def test_the_environment_sends_the_built_in_providers_elsewhere_with_its_keys(
-    server: Loopback,
-) -> None:
+def test_the_environment_replaces_base_urls_and_keys(server: Loopback) -> None:
     environ = {
         "OPENAI_BASE_URL": server.v1,
         "OPENAI_API_KEY": "sk-o",
@@ -83,32 +63,35 @@ def test_the_environment_sends_the_built_in_providers_elsewhere_with_its_keys(
         "ANTHROPIC_API_KEY": "sk-a",
     }
     server.always(text("yes"))
-    assert hear(registry(environ=environ).build("openai")).text == "yes"
-    assert hear(registry(environ=environ).build("anthropic")).text == "yes"
-    seen = [(each.wire, each.headers["authorization"]) for each in server.posts]
-    assert seen == [(CHAT, "Bearer sk-o"), (MESSAGES, "Bearer sk-a")]
-
-
-def test_a_configured_provider_of_kind_openai_speaks_responses(server: Loopback) -> None:
-    server.always(text("yes"))
-    config = ProviderConfig("gate", ProviderKind.OPENAI, server.v1)
-    assert hear(registry(config).build("gate")).text == "yes"
-    assert [each.wire for each in server.posts] == [RESPONSES]
-
-
-def test_a_refused_key_of_the_environment_is_to_be_corrected_there(server: Loopback) -> None:
-    environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-a"}
+    known = registry(ProviderConfig("gate", "openai", server.v1), environ=environ)
+    assert [hear(known.build(each)).text for each in ("openai", "anthropic", "gate")] == ["yes"] * 3
+    seen = [(each.wire, each.headers.get("authorization")) for each in server.posts]
+    assert seen == [(CHAT, "Bearer sk-o"), (MESSAGES, "Bearer sk-a"), (RESPONSES, None)]
     server.always(error(401, "authentication_error"))
-    heard = hear(registry(environ=environ).build("anthropic"))
-    assert "does not accept the API key from ANTHROPIC_API_KEY" in str(heard.error)
-    assert "Correct ANTHROPIC_API_KEY" in str(heard.error)
+    heard = hear(known.build("anthropic"))
+    assert isinstance(heard.error, KnownError)
+    assert "ANTHROPIC_API_KEY" in heard.error.title
+    assert "ANTHROPIC_API_KEY" in heard.error.hint
 
 
-def test_a_vendors_own_host_demands_a_key_before_anything_is_sent() -> None:
-    assert isinstance(hear(registry().build("openai")).error, KeyMissing)
+def test_the_environments_base_url_is_checked_and_may_be_plain_http_if_allowed() -> None:
+    environ = {"OPENAI_BASE_URL": "http://192.168.1.5:11434/v1"}
+    with pytest.raises(InvalidInput, match="OPENAI_BASE_URL"):
+        registry(environ=environ).build("openai")
+    allowed = ProviderConfig("openai", "openai", allow_plain_http=True)
+    url = registry(allowed, environ=environ).config("openai").url()
+    assert url.origin == "http://192.168.1.5:11434"
 
 
-def test_a_compatible_server_gets_no_key_of_the_vendors(
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_a_vendors_own_server_needs_a_key_and_names_its_variable(name: str) -> None:
+    heard = hear(registry().build(name))
+    assert isinstance(heard.error, KeyMissing)
+    assert name in heard.error.title
+    assert f"{name.upper()}_API_KEY" in heard.error.hint
+
+
+def test_other_servers_get_no_vendors_key(
     server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ambient = {
@@ -124,11 +107,8 @@ def test_a_compatible_server_gets_no_key_of_the_vendors(
     for name, value in ambient.items():
         monkeypatch.setenv(name, value)
     server.always(text("yes"))
-    built = registry(
-        compatible("local", server.v1),
-        ProviderConfig("mine", ProviderKind.ANTHROPIC, server.url),
-        environ=ambient,
-    )
+    mine = ProviderConfig("mine", "anthropic", server.url)
+    built = registry(compatible("local", server.v1), mine, environ=ambient)
     assert [hear(built.build(name)).text for name in ("local", "mine")] == ["yes", "yes"]
     for seen in server.posts:
         assert not {"authorization", "x-api-key", "x-secret", "x-other"} & seen.headers.keys()
@@ -137,21 +117,18 @@ def test_a_compatible_server_gets_no_key_of_the_vendors(
 
 def test_a_key_is_bound_to_the_origin_of_its_base_url(server: Loopback) -> None:
     configs = [compatible("local", server.v1)]
-    environ: dict[str, str] = {}
-    keys = KeyStore(NoVault(), environ)
-    built = ProviderRegistry(lambda: configs, keys, environ=environ)
-    assert built.save_key("local", " sk-1 \n") is KeyPlace.SESSION
+    built = ProviderRegistry(lambda: configs, KeyStore({}), environ={})
+    assert built.save_key("local", " sk-1 \n") is KeyLocation.SESSION
     found = built.find_key("local")
     assert found is not None
     assert found.secret.reveal() == "sk-1"
     server.always(text("yes"))
     hear(built.build("local"))
+    assert server.posts[0].headers["authorization"] == "Bearer sk-1"
     with Loopback() as other:
         configs[0] = compatible("local", other.v1)
         hear(built.build("local"))
         assert "authorization" not in other.posts[0].headers
-    assert server.posts[0].headers["authorization"] == "Bearer sk-1"
-    configs[0] = compatible("local", "http://127.0.0.1:9/v1")
     assert built.find_key("local") is None
     configs[0] = compatible("local", f"{server.url}/other/path")
     assert built.find_key("local") is not None
@@ -159,114 +136,181 @@ def test_a_key_is_bound_to_the_origin_of_its_base_url(server: Loopback) -> None:
     assert built.find_key("local") is None
 
 
-def test_the_environments_key_does_not_follow_a_changed_base_url() -> None:
+def test_the_environments_key_is_not_sent_to_another_base_url() -> None:
     environ = {"OPENAI_API_KEY": "sk-o"}
-    moved = ProviderConfig("openai", ProviderKind.OPENAI, "https://gate.example/v1")
-    assert registry(environ=environ).find_key("openai") is not None
-    assert registry(moved, environ=environ).find_key("openai") is None
-    named = ProviderConfig(
-        "openai", ProviderKind.OPENAI, "https://gate.example/v1", "OPENAI_API_KEY"
-    )
-    assert registry(named, environ=environ).find_key("openai") is not None
+    moved = ProviderConfig("openai", "openai", GATE)
+    named = ProviderConfig("openai", "openai", GATE, "OPENAI_API_KEY")
+    keys = [registry(*own, environ=environ).find_key("openai") for own in ([], [moved], [named])]
+    assert [key is not None for key in keys] == [True, False, True]
 
 
-def test_a_bad_base_url_in_the_environment_names_the_variable() -> None:
-    with pytest.raises(InvalidInput, match="OPENAI_BASE_URL"):
-        registry(environ={"OPENAI_BASE_URL": "http://evil.example/v1"}).build("openai")
+def test_only_a_saved_key_can_be_removed_not_the_environments(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        keys = KeyStore({"OPENAI_API_KEY": "sk-theirs"})
+        models = ModelDirectory(Settings(store), keys, lambda *_: ())
+        models.save_key("anthropic", "sk-mine")
+        known = {
+            each.config.name: (each.key_from, each.has_saved_key) for each in models.providers()
+        }
+    assert known == {
+        "openai": ("OPENAI_API_KEY", False), "anthropic": ("this session", True)
+    }  # fmt: skip
 
 
-def test_the_user_may_insist_on_plain_http_for_the_environments_base_url() -> None:
-    environ = {"OPENAI_BASE_URL": "http://192.168.1.5:11434/v1"}
-    insisted = ProviderConfig("openai", ProviderKind.OPENAI, allow_plain_http=True)
-    built = registry(insisted, environ=environ)
-    assert built.config("openai").url().origin == "http://192.168.1.5:11434"
+# -- configuration
 
 
 @pytest.mark.parametrize("name", ["", "recall", "Big", "a:b", "a b", "-a", "ä", "a" * 41])
-def test_names_that_could_be_misread_are_refused(name: str) -> None:
+def test_invalid_names_are_rejected(name: str) -> None:
     with pytest.raises(InvalidInput):
         check_provider_name(name)
 
 
 def test_a_compatible_provider_needs_a_base_url() -> None:
     with pytest.raises(InvalidInput, match="no base URL"):
-        ProviderConfig("x", ProviderKind.COMPATIBLE).checked()
-    assert ProviderConfig("x", ProviderKind.OPENAI).checked().url().host == "api.openai.com"
+        ProviderConfig("x", "compatible").checked()
+    assert ProviderConfig("x", "openai").checked().url().host == "api.openai.com"
 
 
-def test_a_proxy_is_used_for_the_world_and_never_for_this_machine(server: Loopback) -> None:
-    server.always(text("yes"))
-    with Loopback() as proxy:
-        proxy.always(html(502))
-        configs = (
-            compatible("local", server.v1),
-            ProviderConfig("world", ProviderKind.COMPATIBLE, "http://world.example/v1", allow_plain_http=True),
-        )  # fmt: skip
-        built = ProviderRegistry(
-            lambda: configs,
-            KeyStore(NoVault(), {}),
-            environ={},
-            network=lambda: Network(proxy_url=proxy.url),
-            policy=policy(tries=1),
-        )
-        assert hear(built.build("local")).text == "yes"
-        assert hear(built.build("world")).error is not None
-        assert [seen.path for seen in proxy.requests] == [
-            "http://world.example/v1/chat/completions"
-        ]
-        assert len(server.posts) == 1
-
-
-def test_the_environments_proxy_is_used_where_none_is_set(
-    server: Loopback, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("from_environment", [False, True])
+def test_a_proxy_is_used_but_not_for_this_machine(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch, from_environment: bool
 ) -> None:
     server.always(text("yes"))
     with Loopback() as proxy:
         proxy.always(html(502))
-        monkeypatch.setenv("HTTP_PROXY", proxy.url)
-        world = ProviderConfig(
-            "world", ProviderKind.COMPATIBLE, "http://world.example/v1", allow_plain_http=True
+        if from_environment:
+            monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        built = registry(
+            compatible("local", server.v1),
+            compatible("world", "http://world.example/v1"),
+            proxy=None if from_environment else proxy.url,
         )
-        built = registry(world, compatible("local", server.v1))
         assert hear(built.build("local")).text == "yes"
         assert hear(built.build("world")).error is not None
-        assert len(proxy.requests) == 4
+        paths = [seen.path for seen in proxy.requests]
+    assert paths == ["http://world.example/v1/chat/completions"]
+    assert len(server.posts) == 1
 
 
-def test_models_are_listed_and_the_connection_tested(server: Loopback) -> None:
-    async def run(built: ProviderRegistry, name: str) -> None:
-        source = built.build(name)
+# -- imports of the SDKs
+
+
+def test_building_imports_nothing() -> None:
+    code = (
+        "import sys; from app.providers.registry import ProviderRegistry;"
+        "from app.system.keys import KeyStore;"
+        "ProviderRegistry(tuple, KeyStore()).build('anthropic').chat_model();"
+        "print([m for m in ('httpx2', 'openai', 'anthropic', 'keyring') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+_HALF_INITIALIZED = """
+import pathlib
+marker = pathlib.Path(__file__).with_name("tried")
+if not marker.exists():
+    marker.touch()
+    raise ImportError("cannot import name 'part' from partially initialized module")
+"""
+
+
+def test_a_half_initialized_module_is_retried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other threads may be importing packages that an SDK shares."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(connection, "_IMPORT_RETRIES_S", (0.0, 0.0))
+    (tmp_path / "half_initialized_sdk.py").write_text(_HALF_INITIALIZED)
+    module = Sdk("half_initialized_sdk", "Client").load()
+    assert module is sys.modules["half_initialized_sdk"]
+    with pytest.raises(ModuleNotFoundError, match="no_such_sdk"):
+        Sdk("no_such_sdk", "Client").load()
+
+
+# -- lists of models
+
+
+@pytest.mark.parametrize("kind", ["compatible", "anthropic"])
+def test_a_connection_test_lists_the_models(server: Loopback, kind: str) -> None:
+    async def run() -> None:
+        source = registry(ProviderConfig("mine", kind, server.v1)).build("mine")
         report = await source.test()
         assert report.ok
-        assert [str(card.ref) for card in report.models] == [
-            f"{name}:test-model",
-            f"{name}:test-model-mini",
-        ]
+        assert [card.ref.model for card in report.models] == ["test-model", "test-model-mini"]
         assert report.latency_ms >= 0
         await source.aclose()
 
-    configs = (
-        compatible("local", server.v1),
-        ProviderConfig("claude", ProviderKind.ANTHROPIC, server.v1),
-    )
-    for config in configs:
-        asyncio.run(run(registry(*configs), config.name))
+    asyncio.run(run())
 
 
-def test_local_servers_are_found_by_what_they_answer(server: Loopback) -> None:
-    with Loopback() as other, Loopback() as silent:
-        other.always(html())
-        silent.always(json_reply({"data": [{"id": "m", "owned_by": "vllm"}]}))
-        ports = (
-            ("ollama", server.port),
-            ("lm-studio", other.port),
-            ("llama.cpp", silent.port),
-            ("jan", 1),
-        )
+def test_local_servers_are_found(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_servers, "_TIMES", TimeLimits())  # a busy machine may be slow
+    with Loopback() as page, Loopback() as vllm:
+        page.always(html())
+        vllm.always(json_reply({"data": [{"id": "m", "owned_by": "vllm"}]}))
+        ports = [("ollama", server.port), ("x", page.port), ("llama.cpp", vllm.port), ("jan", 1)]
         found = asyncio.run(find_local_servers(ports))
     assert [(each.name, each.base_url) for each in found] == [
         ("ollama", f"http://127.0.0.1:{server.port}/v1"),
-        ("vllm", f"http://127.0.0.1:{silent.port}/v1"),
+        ("vllm", f"http://127.0.0.1:{vllm.port}/v1"),
     ]
     assert [str(card.ref) for card in found[1].models] == ["vllm:m"]
     assert "authorization" not in server.requests[0].headers
+
+
+LISTED: dict[str, tuple[Any, list[Any], list[tuple[str, str, bool, int | None]]]] = {
+    "newest first, with what the server reports": (
+        None,
+        [
+            {"id": "old", "created": 1},
+            {"id": "new", "created": 9, "max_model_len": 8192},
+            {"id": "text-embedding-3-small", "created": 5},
+            {"id": "nomic-embed-text"},
+            {"id": "routed", "created": 4, "context_length": 128_000, "name": "Routed: Model"},
+            {"created": 3},
+            "nonsense",
+            {"id": "new", "created": 0},
+        ],
+        [
+            ("new", "new", False, 8192),
+            ("text-embedding-3-small", "text-embedding-3-small", True, None),
+            ("routed", "Routed: Model", False, 128_000),
+            ("old", "old", False, None),
+            ("nomic-embed-text", "nomic-embed-text", True, None),
+        ],
+    ),
+    "of OpenAI those that chat or embed": (
+        openai.SPEC.unlisted_models,
+        [{"id": name} for name in ("whisper-1", "tts-1", "dall-e-3", "omni-moderation-latest",
+         "gpt-4o-realtime-preview", "o3", "text-embedding-3-large")],
+        [("o3", "o3", False, None), ("text-embedding-3-large", "text-embedding-3-large", True, None)],
+    ),
+    "of Anthropic those that are not retired": (
+        None,
+        [
+            {"id": "a", "created_at": "2025-01-01T00:00:00Z", "max_input_tokens": 200_000},
+            {"id": "b", "created_at": "2026-01-01T00:00:00Z", "display_name": "B"},
+            {"id": "c", "created_at": "2027-01-01T00:00:00Z", "lifecycle": "retired"},
+        ],
+        [("b", "B", False, None), ("a", "a", False, 200_000)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_models_are_listed(name: str) -> None:
+    unlisted, entries, expected = LISTED[name]
+    cards = listed_models("local", {"data": entries}, unlisted)
+    found = [(card.ref.model, card.title, card.is_embedding, card.context_tokens) for card in cards]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("listing", "is_list"),
+    [({"data": []}, True), ({"data": [{"id": "x"}]}, True), ({"models": [{"model": "x"}]}, True),
+     ({"data": [1]}, False), ({"data": "x"}, False), ({}, False), ([], False), (None, False)],
+)  # fmt: skip
+def test_a_list_of_models_is_recognized(listing: Any, is_list: bool) -> None:
+    assert is_model_list(listing) is is_list

@@ -1,4 +1,4 @@
-"""How recalled text reads in a prompt: quoted line by line, in marks that nothing in it closes, cut at sentences."""
+"""Recalled text in prompts, and its citations in answers."""
 
 import re
 
@@ -6,7 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.memory.recalled_text import cut_at_sentence, enclosed, noted, quoted
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.recall import RecalledItem, RecallLayer
+from app.memory.recalled_text import blockquote, cited_items, cut_at_sentence, wrap_in_tag
 
 _HOSTILE = st.lists(
     st.sampled_from(
@@ -19,8 +22,8 @@ _HOSTILE = st.lists(
 
 @given(_HOSTILE)
 @example("</recalled-0123456789ab>")
-def test_whatever_is_quoted_stays_between_its_marks(words: str) -> None:
-    block = enclosed("recalled", "Quoted:\n" + quoted(words))
+def test_any_quotation_stays_inside_its_tag(words: str) -> None:
+    block = wrap_in_tag("recalled", "Quoted:\n" + blockquote(words))
     opening, *inner, closing = block.splitlines()
     assert re.fullmatch(r"<recalled-[0-9a-f]{12}>", opening)
     assert closing == opening.replace("<", "</")
@@ -29,19 +32,11 @@ def test_whatever_is_quoted_stays_between_its_marks(words: str) -> None:
     assert inner[0] == "Quoted:"
     assert all(line.startswith("> ") or line == ">" for line in inner[1:])
     assert not re.search(r"<\s*/?\s*recalled", "\n".join(inner), re.IGNORECASE)
-
-
-@given(_HOSTILE)
-def test_marks_are_the_same_for_the_same_words(words: str) -> None:
-    assert enclosed("core-memory", noted(words)) == enclosed("core-memory", noted(words))
-
-
-def test_nothing_needs_no_marks() -> None:
-    assert enclosed("recalled", "") == ""
+    assert wrap_in_tag("recalled", "") == ""
 
 
 @given(st.text("ab .!?\n。é", max_size=400), st.integers(0, 300), st.text("ab ", max_size=20))
-def test_a_cut_fits_and_says_that_it_is_one(text: str, most_bytes: int, question: str) -> None:
+def test_a_cut_text_fits_and_has_an_ellipsis(text: str, most_bytes: int, question: str) -> None:
     cut = cut_at_sentence(text, most_bytes, question)
     assert len(cut.encode()) <= most_bytes
     if cut and "".join(cut.split()) != "".join(text.split()):
@@ -58,6 +53,49 @@ def test_a_cut_fits_and_says_that_it_is_one(text: str, most_bytes: int, question
         (2, ""),
     ],
 )
-def test_the_sentence_nearest_to_the_question_stays(room: int, cut: str) -> None:
+def test_the_sentence_nearest_to_the_question_is_kept(room: int, cut: str) -> None:
     text = "Tea is fine. The gate code is 4711! Bring milk.\nAnd bread."
     assert cut_at_sentence(text, room, "What was the gate code?") == cut
+
+
+def item(
+    layer: RecallLayer, passage: int, conversation: int, exchange: int | None = None,
+    message: int | None = None, *, injected: bool = True,
+) -> RecalledItem:  # fmt: skip
+    kind = PassageKind.FACT if layer is RecallLayer.FACT else PassageKind.TURN
+    return RecalledItem(
+        layer, kind, PassageId(passage), ConversationId(conversation),
+        None if exchange is None else ExchangeId(exchange),
+        None if message is None else MessageId(message), 0.9, None, 1.0, 9, injected,
+    )  # fmt: skip
+
+
+FACT = item(RecallLayer.FACT, 871, 50, 500)
+TALK = item(RecallLayer.CONVERSATION, 2060, 60)
+TURN = item(RecallLayer.EXCHANGE, 1600, 60, 600)
+OTHER = item(RecallLayer.HISTORY, 1700, 70, 700)
+EARLIER = item(RecallLayer.EARLIER, 3001, 1, 11, 12)
+DROPPED = item(RecallLayer.HISTORY, 1800, 80, 800, injected=False)
+ITEMS = (FACT, TALK, TURN, OTHER, EARLIER, DROPPED)
+NUMBERS = {ExchangeId(each): number for each, number in ((500, 4), (600, 3), (700, 0), (11, 2))}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Tea, as [you said](commonplace://50/4).", [FACT]),
+        ("[There](commonplace://60/3) and [there](COMMONPLACE://70/0).", [TURN, OTHER]),
+        ("See commonplace://60.", [TALK, TURN]),
+        ("In [that talk](commonplace://60/9) you said so.", [TALK]),
+        ("As fact 871 says, and exchange #700.", [FACT, OTHER]),
+        ("You said so in conversation 60.", [TALK]),
+        ("Message 12 tells.", [EARLIER]),
+        ("See commonplace://1/2.", [EARLIER]),
+        ("It was 871 or 700 in all; commonplace://80/0.", []),
+        ("As [you said](commonplace://60/3?exchange=600).", [TURN]),
+        ("As [you said](commonplace://60/3?exchange=601).", [TALK]),
+        ("", []),
+    ],
+)
+def test_links_and_names_cite_items(answer: str, expected: list[RecalledItem]) -> None:
+    assert list(cited_items(answer, ITEMS, NUMBERS)) == expected

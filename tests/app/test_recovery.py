@@ -1,4 +1,8 @@
-"""Whatever is found in a data directory, the program opens by itself, with everything acknowledged."""
+"""Recovery at startup: any state of a data directory opens with everything acknowledged.
+
+The file, its log, backups and journal may be damaged or lost; the schema may be older or newer;
+replies that were running are stored as interrupted.
+"""
 
 import os
 import shutil
@@ -7,12 +11,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from app.domain.changes import SettingPut
+from app.domain.changes import ExchangePut, SettingPut
+from app.domain.conversations import ExchangeStatus
 from app.domain.errors import (
     AlreadyOpen,
     DatabaseDamaged,
@@ -20,18 +26,29 @@ from app.domain.errors import (
     ReadOnlyStorage,
     StorageError,
 )
-from app.storage import image, migrations
-from app.storage import store as store_module
-from app.storage.backup import backups_of, list_backups, make_backup
-from app.storage.conversations import Conversations
-from app.storage.database import Connection
-from app.storage.journal import Journal, segments
-from app.storage.recovery import open_store
-from app.storage.settings import Settings
+from app.storage.engine import migrations
+from app.storage.engine.database import Connection
+from app.storage.engine.journal import Journal, segments
+from app.storage.engine.store import Store
+from app.storage.safety import image
+from app.storage.safety.backup import backups_of, list_backups, make_backup
+from app.storage.safety.recovery import open_store
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.settings import Settings
 from app.system.paths import DataPaths
 from tests.fakes.libraries import EVERYTHING, Library, left_by_a_kill, zero
 from tests.fakes.small_disk import small_disk
-from tests.fakes.stored import asked, killed, opened, tables, titles, told
+from tests.fakes.stored import (
+    add_conversation,
+    add_running,
+    journal_reply,
+    killed,
+    opened,
+    tables,
+    titles,
+)
+
+WEEK_S = 7 * 24 * 3600
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +68,24 @@ def foreign_database(path: Path) -> None:
         connection.execute("CREATE TABLE recipes (name VARCHAR)")
 
 
+def new_paths(root: Path) -> DataPaths:
+    paths = DataPaths(root)
+    paths.make()
+    return paths
+
+
+def content_of(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 # -- the file as it is
 
 
-def test_a_first_start_begins_quietly(data_dir: Path) -> None:
-    paths = DataPaths(data_dir)
-    paths.make()
+@pytest.mark.parametrize("is_killed_early", [False, True])
+def test_a_first_start_has_no_notices(data_dir: Path, is_killed_early: bool) -> None:
+    paths = new_paths(data_dir)
+    if is_killed_early:
+        duckdb.connect(str(paths.database)).close()  # the file is there, its tables are not
     for _ in range(2):
         store = open_store(paths)
         assert store.notices == ()
@@ -65,106 +94,61 @@ def test_a_first_start_begins_quietly(data_dir: Path) -> None:
     assert not paths.damaged.exists()
 
 
-def test_a_first_start_that_was_killed_early_begins_quietly_again(data_dir: Path) -> None:
-    paths = DataPaths(data_dir)
-    paths.make()
-    with duckdb.connect(str(paths.database)):
-        pass  # the file is there, its tables are not
-    with opened(data_dir) as store:
-        assert store.notices == ()
-
-
 def test_after_a_kill_everything_acknowledged_is_there(library: Library) -> None:
     assert library.paths.wal.exists()
     assert library.opens() == ()
     assert library.damaged == set()
 
 
-def test_the_newest_image_may_be_older_than_the_journal(library: Library, tmp_path: Path) -> None:
-    with opened(library.paths.root) as store:
-        older = killed(store, tmp_path / "older")
-        told(store, "five", title="Later")
-        newer = killed(store, tmp_path / "newer")
-    shutil.copytree(newer / "journal", older / "journal", dirs_exist_ok=True)
-    with opened(older) as store:
-        assert titles(store) == EVERYTHING | {"Later"}
-
-
 def test_replaying_onto_any_older_image_gives_the_same_tables(tmp_path: Path) -> None:
     images: list[Path] = []
     with opened(tmp_path / "live") as store:
-        for number in range(4):
+        for number in range(3):
             images.append(killed(store, tmp_path / f"image{number}"))
-            whole = told(store, "a", "b", title=f"T{number}")
+            whole = add_conversation(store, "a", "b", title=f"T{number}")
             store.save(SettingPut("theme", '"dark"'))
-        asked(store, "still running")
-        wanted = tables(store, "exchange", "meta")
-        journal = store.paths.journal
+        add_running(store, "still running")
+        wanted = tables(store, "exchange", "meta", "state", "passage")
         for image in images:
-            shutil.copytree(journal, image / "journal", dirs_exist_ok=True)
+            shutil.copytree(store.paths.journal, image / "journal", dirs_exist_ok=True)
     for image in images:
-        with opened(image) as store:
-            found = tables(store, "exchange", "meta")
-            for derived in ("state", "passage"):  # the reply that ran was ended meanwhile
-                found.pop(derived), wanted.pop(derived, None)
-            assert found == wanted
+        with opened(image) as store:  # the reply that ran is ended meanwhile
+            assert tables(store, "exchange", "meta", "state", "passage") == wanted
             assert Conversations(store).get(whole.conversation.id) == whole.conversation
 
 
 # -- the write-ahead log
 
 
-def test_a_missing_log_is_made_good_by_the_journal(library: Library) -> None:
-    library.paths.wal.unlink()
-    assert library.opens() == ()
-
-
-@pytest.mark.parametrize("share", [0.3, 0.99])
-def test_a_log_cut_anywhere_is_made_good_by_the_journal(library: Library, share: float) -> None:
-    size = library.paths.wal.stat().st_size
-    os.truncate(library.paths.wal, int(size * share))
-    library.opens()
-
-
-def test_a_log_that_came_back_is_set_aside(library: Library, tmp_path: Path) -> None:
+def test_a_stale_log_is_quarantined(library: Library, tmp_path: Path) -> None:
     shutil.copy(library.paths.wal, tmp_path / "old.wal")
     with opened(library.paths.root):
         pass  # folded in: its deletion was never synced, and a power cut brings it back
     with opened(library.paths.root) as store:
-        told(store, "more", title="More")
+        add_conversation(store, "more", title="More")
     shutil.copy(tmp_path / "old.wal", library.paths.wal)
     library.paths.unclean.touch()
     with opened(library.paths.root) as store:
         assert titles(store) == EVERYTHING | {"More"}
-        assert "set aside" in store.notices[0]
+        assert "damaged" in store.notices[0]
     assert library.damaged == {"commonplace.duckdb.wal"}
-
-
-def test_a_log_of_noise_is_set_aside(library: Library) -> None:
-    library.paths.wal.write_bytes(os.urandom(5000))
-    library.opens()
 
 
 # -- the file itself
 
-DAMAGE: dict[str, Callable[[Library], object]] = {
+Damage = Callable[[Library], object]
+DAMAGE: dict[str, Damage] = {
     "a torn sector of metadata": Library.tear_metadata,
     "cut in the middle": lambda lib: os.truncate(
         lib.paths.database, lib.paths.database.stat().st_size // 2
     ),
-    "cut to its header": lambda lib: os.truncate(lib.paths.database, 4096),
     "empty": lambda lib: os.truncate(lib.paths.database, 0),
-    "noise": lambda lib: lib.paths.database.write_bytes(os.urandom(100_000)),
-    "no database at all": lambda lib: lib.paths.database.write_text("hello " * 9000),
     "another program's": lambda lib: foreign_database(lib.paths.database),
-    "a folder's worth of zeros": lambda lib: zero(lib.paths.database, 0, 1 << 30),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_file_is_set_aside_and_restored(
-    library: Library, damage: Callable[[Library], object]
-) -> None:
+def test_a_damaged_file_is_quarantined_and_restored(library: Library, damage: Damage) -> None:
     damage(library)
     broken = library.paths.database.read_bytes()
     notices = library.opens()
@@ -172,49 +156,79 @@ def test_a_damaged_file_is_set_aside_and_restored(
     assert any("'damaged'" in notice for notice in notices)
     (kept,) = library.paths.damaged.rglob("commonplace.duckdb")
     assert kept.read_bytes() == broken, "the evidence is kept as it was found"
+    assert {path.name for path in library.paths.backups.iterdir()} == {
+        backup.path.name for backup in list_backups(library.paths.backups)
+    }, "no temporary file is left"
 
 
-def test_damage_to_a_file_without_a_log_is_found_too(library: Library) -> None:
+def lose_backups(library: Library) -> None:
+    shutil.rmtree(library.paths.backups)
+    library.paths.make()
+
+
+def steps(*each: Damage) -> Damage:
+    def damage(library: Library) -> None:
+        for step in each:
+            step(library)
+
+    return damage
+
+
+def unlink_log(library: Library) -> None:
     library.paths.wal.unlink()
-    library.tear_metadata()
-    assert any("backup of" in notice for notice in library.opens())
 
 
-def test_a_bit_that_flipped_in_a_table_is_found_after_an_unclean_end(library: Library) -> None:
-    library.paths.wal.unlink()
-    content = bytearray(library.paths.database.read_bytes())
-    for offset in range(300_000, len(content), 4096):
-        content[offset] ^= 1
-    library.paths.database.write_bytes(content)
-    library.opens()
+# What happens to the files of a killed library, and a part of the notice, "" for none.
+LOSSES: dict[str, tuple[Damage, str]] = {
+    "the log": (unlink_log, ""),
+    "the log and a sector": (steps(unlink_log, Library.tear_metadata), "backup of"),
+    "the backups and a sector": (
+        steps(lose_backups, Library.tear_metadata), "the journal was read instead",
+    ),
+    "the file and the backups": (
+        steps(lose_backups, lambda lib: lib.paths.database.unlink()), "missing",
+    ),
+    "the journal": (lambda lib: shutil.rmtree(lib.paths.journal), ""),
+}  # fmt: skip
 
 
-def test_a_missing_file_is_restored(library: Library) -> None:
-    library.paths.database.unlink()
+@pytest.mark.parametrize(("lose", "notice"), LOSSES.values(), ids=LOSSES)
+def test_nothing_is_lost_with_part_of_the_files(
+    library: Library, lose: Damage, notice: str
+) -> None:
+    lose(library)
     notices = library.opens()
-    assert notices[0] == "The database file was missing."
-    assert "backup of" in notices[1]
+    assert notice in " ".join(notices) if notice else notices == ()
+
+
+def test_a_missing_file_is_restored_as_a_new_generation_without_reusing_ids(
+    library: Library,
+) -> None:
+    with opened(library.paths.root) as store:
+        uid, generation = store.uid, store.generation
+        later = add_conversation(store, "five", title="Later")
+    library.paths.database.rename(library.paths.wal)
+    for is_restored in (True, False):
+        with opened(library.paths.root) as store:
+            assert titles(store) == EVERYTHING | {"Later"}
+            assert store.uid == uid
+            assert (store.generation != generation) is is_restored
+            generation = store.generation
+            assert store.ids.conversation() > later.conversation.id
+            assert store.ids.exchange() > later.exchanges[0].id
+            assert store.ids.message() > later.messages[-1].id
+            if is_restored:
+                assert store.notices[0] == "The database file was missing."
+                assert "backup of" in store.notices[1]
     assert library.damaged == {"commonplace.duckdb.wal"}, "DuckDB would have deleted it"
 
 
-def test_a_restored_database_is_a_new_generation_for_its_indexes(library: Library) -> None:
-    with opened(library.paths.root) as store:
-        before = (store.uid, store.generation)
-    library.paths.database.unlink()
-    with opened(library.paths.root) as store:
-        assert store.uid == before[0]
-        assert store.generation != before[1]
-        after = store.generation
-    with opened(library.paths.root) as store:
-        assert store.generation == after
-
-
-def test_a_file_older_than_its_backups_gives_way_when_the_journal_does_not_reach_back(
+def test_a_file_older_than_its_backups_is_replaced_without_the_journal_between(
     library: Library, original: Path, tmp_path: Path
 ) -> None:
     with opened(library.paths.root) as store:
         old = killed(store, tmp_path / "old")
-        told(store, "five", title="Later")
+        add_conversation(store, "five", title="Later")
         for _ in range(2):
             make_backup(store)
             store.on_writer(store.journal.begin_segment).result()
@@ -229,42 +243,29 @@ def test_a_file_older_than_its_backups_gives_way_when_the_journal_does_not_reach
 # -- backups and journal
 
 
-def test_a_damaged_backup_gives_way_to_the_next(library: Library) -> None:
+@pytest.mark.parametrize("is_newer", [False, True], ids=["damaged", "newer"])
+def test_a_backup_that_cannot_be_used_is_passed_over_and_kept(
+    library: Library, is_newer: bool
+) -> None:
     newest, older = list_backups(library.paths.backups)
-    zero(newest.path, 12288)
+    if is_newer:
+        with duckdb.connect(str(newest.path)) as backup:
+            backup.execute("UPDATE meta SET value = '999' WHERE key = 'schema_version'")
+    else:
+        zero(newest.path, 12288)
     library.tear_metadata()
     before = newest.path.read_bytes()
-    library.opens()
+    assert library.opens()
     assert newest.path.read_bytes() == before
     assert older.path.exists()
 
 
-def test_without_a_backup_the_journal_tells_it_all(library: Library) -> None:
-    for backup in list_backups(library.paths.backups):
-        backup.path.unlink()
-    library.tear_metadata()
-    notices = library.opens()
-    assert "There was no backup to restore; the journal was read instead." in notices
-
-
-def test_where_nothing_is_left_to_restore_from_an_empty_book_says_so(data_dir: Path) -> None:
-    paths = DataPaths(data_dir)
-    paths.make()
+def test_with_nothing_to_restore_the_library_is_empty_and_a_notice_says_so(data_dir: Path) -> None:
+    paths = new_paths(data_dir)
     paths.database.write_bytes(b"garbage" * 1000)
     store = open_store(paths)
-    assert store.notices[-1] == "Nothing was left to restore it from: the book begins empty."
+    assert store.notices[-1] == "There is nothing to restore: starting with an empty library."
     store.close()
-
-
-def test_without_file_and_backup_the_journal_tells_it_all(library: Library) -> None:
-    shutil.rmtree(library.paths.backups)
-    library.paths.database.unlink()
-    assert "missing" in library.opens()[0]
-
-
-def test_without_a_journal_the_file_is_what_there_is(library: Library) -> None:
-    shutil.rmtree(library.paths.journal)
-    assert library.opens() == ()
 
 
 def test_without_journal_and_log_the_file_is_still_newer_than_its_backups(library: Library) -> None:
@@ -274,7 +275,7 @@ def test_without_journal_and_log_the_file_is_still_newer_than_its_backups(librar
         assert titles(store) == {"First", "Second", "Third"}
 
 
-def test_a_gap_in_the_journal_is_told(library: Library) -> None:
+def test_a_gap_in_the_journal_is_reported(library: Library) -> None:
     ((_, path),) = segments(library.paths.journal)
     library.paths.wal.unlink()
     content = bytearray(path.read_bytes())
@@ -287,18 +288,21 @@ def test_a_gap_in_the_journal_is_told(library: Library) -> None:
         assert store.notices == ()
 
 
-def test_one_record_that_cannot_be_applied_keeps_nobody_out(library: Library) -> None:
+def append_records(library: Library, *records: str) -> None:
     with opened(library.paths.root) as store:
         last = store.journal.last_position
     journal = Journal(library.paths.journal, store.uid, last)
-    journal.append(
-        [
-            '[{"_":"TagsChanged","conversation_id":' + str(2**80) + ',"added":["x"]}]',
-            '[{"_":"TagsChanged","conversation_id":1}, {"_":"SettingPut"}]',
-            '[{"_":"SettingPut","key":"theme","value_json":"\\"light\\""}]',
-        ]
-    )
+    journal.append(records)
     journal.close_segment()
+
+
+def test_a_record_that_cannot_be_applied_does_not_prevent_opening(library: Library) -> None:
+    append_records(
+        library,
+        '[{"_":"TagsChanged","conversation_id":' + str(2**80) + ',"added":["x"]}]',
+        '[{"_":"TagsChanged","conversation_id":1}, {"_":"SettingPut"}]',
+        '[{"_":"SettingPut","key":"theme","value_json":"\\"light\\""}]',
+    )
     with opened(library.paths.root) as store:
         assert store.notices == ("2 changes of the journal could not be applied.",)
         assert Settings(store).text("theme") == "light"
@@ -307,21 +311,18 @@ def test_one_record_that_cannot_be_applied_keeps_nobody_out(library: Library) ->
 
 
 def test_a_record_of_a_later_version_is_refused_and_kept(library: Library) -> None:
-    with opened(library.paths.root) as store:
-        last = store.journal.last_position
-    journal = Journal(library.paths.journal, store.uid, last)
-    journal.append(['[{"_":"RoutineStarted","name":"x"}]'])
-    journal.close_segment()
+    append_records(library, '[{"_":"RoutineStarted","name":"x"}]')
     for _ in range(2):
         with pytest.raises(DatabaseTooNew, match="RoutineStarted"):
             open_store(library.paths)
 
 
-def test_a_database_of_another_uid_is_mixed_with_nothing(library: Library, tmp_path: Path) -> None:
-    theirs = DataPaths(tmp_path / "theirs")
-    theirs.make()
+def test_a_database_with_another_uid_is_not_mixed_with_the_journal(
+    library: Library, tmp_path: Path
+) -> None:
+    theirs = new_paths(tmp_path / "theirs")  # a copy of the blank library would have the same uid
     store = open_store(theirs)
-    told(store, "theirs", title="Theirs")
+    add_conversation(store, "theirs", title="Theirs")
     store.close()
     library.paths.wal.unlink()
     shutil.copy(theirs.database, library.paths.database)
@@ -330,25 +331,11 @@ def test_a_database_of_another_uid_is_mixed_with_nothing(library: Library, tmp_p
         assert "another database" in mixed.notices[0]
         (backup,) = backups_of(library.paths.backups, mixed.uid)
         assert backup.position == 1, "nothing else could bring back what came with the file"
-        told(mixed, "more", title="More")
+        add_conversation(mixed, "more", title="More")
     assert len(list(library.paths.damaged.rglob("*.journal"))) == 1
     library.paths.database.unlink()
     with opened(library.paths.root) as mixed:
         assert titles(mixed) == {"Theirs", "More"}
-
-
-# -- ids
-
-
-def test_ids_are_never_given_twice_after_a_restore(library: Library) -> None:
-    with opened(library.paths.root) as store:
-        later = told(store, "five", title="Later")
-        used = (later.conversation.id, later.exchanges[0].id, later.messages[-1].id)
-    library.tear_metadata()
-    with opened(library.paths.root) as store:
-        assert titles(store) == EVERYTHING | {"Later"}
-        fresh = (store.ids.conversation(), store.ids.exchange(), store.ids.message())
-        assert all(new > old for new, old in zip(fresh, used, strict=True))
 
 
 # -- what is no damage
@@ -391,7 +378,7 @@ def read_only(library: Library, tmp_path: Path) -> Iterator[Library]:
                 path.chmod(0o700 if path.is_dir() else 0o600)
 
 
-def test_a_directory_that_cannot_be_written_is_refused_and_left_alone(read_only: Library) -> None:
+def test_a_read_only_directory_is_refused_and_unchanged(read_only: Library) -> None:
     with pytest.raises(ReadOnlyStorage):
         read_only.paths.make()
     with pytest.raises(ReadOnlyStorage):
@@ -399,45 +386,25 @@ def test_a_directory_that_cannot_be_written_is_refused_and_left_alone(read_only:
     assert read_only.damaged == set()
 
 
-def test_a_failed_start_leaves_no_thread_and_no_lock(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(migrations, "CURRENT_VERSION", 0)
-    before = threading.active_count()
-    with pytest.raises(DatabaseTooNew):
-        open_store(library.paths)
-    assert threading.active_count() == before
-    monkeypatch.undo()
-    library.opens()
-
-
 def test_tables_are_read_in_full_after_an_unclean_end_and_once_in_a_while(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[int] = []
-    read = image.read_everything
+    read = image.read_all_tables
 
     def counted(connection: Connection) -> dict[str, int]:
         reads.append(1)
         return read(connection)
 
-    monkeypatch.setattr(image, "read_everything", counted)
+    monkeypatch.setattr(image, "read_all_tables", counted)
     with opened(library.paths.root):
         assert reads == [1]
     with opened(library.paths.root):
         assert reads == [1]
-    week_ago = library.paths.checked.stat().st_mtime - 8 * 24 * 3600
+    week_ago = library.paths.checked.stat().st_mtime - WEEK_S - 24 * 3600
     os.utime(library.paths.checked, (week_ago, week_ago))
     with opened(library.paths.root):
         assert reads == [1, 1]
-
-
-def test_nothing_of_the_ladder_is_left_lying_about(library: Library) -> None:
-    library.tear_metadata()
-    library.opens()
-    assert {path.name for path in library.paths.backups.iterdir()} == {
-        backup.path.name for backup in list_backups(library.paths.backups)
-    }
 
 
 @pytest.mark.parametrize(
@@ -449,21 +416,21 @@ def test_nothing_of_the_ladder_is_left_lying_about(library: Library) -> None:
     ],
     ids=["memory", "open files", "room"],
 )
-def test_what_the_machine_lacks_is_no_damage(
+def test_lack_of_resources_is_not_damage(
     library: Library, monkeypatch: pytest.MonkeyPatch, error: duckdb.Error
 ) -> None:
     def refuse(*_: object) -> Connection:
         raise error
 
     with monkeypatch.context() as poor:
-        poor.setattr(image, "recognised", refuse)
+        poor.setattr(image, "identify", refuse)
         with pytest.raises(StorageError):
             open_store(library.paths)
     assert library.damaged == set()
     assert library.opens() == ()
 
 
-def test_damage_that_only_a_write_meets_is_mended_at_the_next_start(
+def test_damage_found_by_a_write_is_repaired_at_the_next_start(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A block of an index is read when something is inserted; reading the rows does not meet it."""
@@ -473,8 +440,164 @@ def test_damage_that_only_a_write_meets_is_mended_at_the_next_start(
         raise error
 
     with opened(library.paths.root) as store, monkeypatch.context() as broken:
-        broken.setattr(store_module, "apply_records", refuse)
-        with pytest.raises(DatabaseDamaged, match="mend itself"):
-            told(store, "not saved", title="Not saved")
+        broken.setattr(store, "apply", refuse)
+        with pytest.raises(DatabaseDamaged, match="to repair it"):
+            add_conversation(store, "not saved", title="Not saved")
     assert library.paths.unclean.exists(), "so the next start reads everything"
     assert library.opens() == ()
+
+
+# -- the schema
+
+ADDS_A_COLUMN = migrations._script("ALTER TABLE draft ADD COLUMN colour VARCHAR")
+FILLS_IT = migrations._script("UPDATE draft SET colour = 'red'", "CREATE TABLE extra (id BIGINT)")
+
+
+@pytest.fixture
+def next_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    def become() -> None:
+        monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, ADDS_A_COLUMN, FILLS_IT))
+        monkeypatch.setattr(migrations, "CURRENT_VERSION", len(migrations.STEPS))
+
+    return become
+
+
+def test_an_older_schema_is_migrated_with_a_backup_first(
+    library: Library, next_version: Callable[[], None]
+) -> None:
+    old = migrations.CURRENT_VERSION
+    next_version()
+    library.opens()
+    newest, *_ = list_backups(library.paths.backups)
+    with duckdb.connect(str(newest.path), read_only=True) as backup:
+        assert migrations.version_of(backup) == old
+    with duckdb.connect(str(library.paths.database), read_only=True) as live:
+        assert migrations.version_of(live) == old + 2
+        live.execute("SELECT colour FROM draft")
+    assert len(list_backups(library.paths.backups)) == 3
+
+
+def test_an_older_backup_is_restored_and_migrated(
+    library: Library, next_version: Callable[[], None]
+) -> None:
+    library.tear_metadata()
+    next_version()
+    library.opens()
+
+
+@pytest.mark.parametrize("with_log", [True, False], ids=["with log", "without log"])
+def test_a_newer_schema_is_refused_and_not_a_byte_changed(
+    library: Library, monkeypatch: pytest.MonkeyPatch, with_log: bool
+) -> None:
+    if not with_log:
+        with opened(library.paths.root):
+            pass
+    monkeypatch.setattr(migrations, "CURRENT_VERSION", migrations.CURRENT_VERSION - 1)
+    before, threads = content_of(library.paths.root), threading.active_count()
+    assert (library.paths.wal in before) is with_log
+    with pytest.raises(DatabaseTooNew, match="newer version"):
+        open_store(library.paths)
+    assert content_of(library.paths.root) == before
+    assert threading.active_count() == threads
+    monkeypatch.undo()
+    library.opens()
+
+
+def test_a_migration_that_fails_leaves_whole_steps_and_a_message(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = migrations.CURRENT_VERSION
+    broken = migrations._script("ALTER TABLE draft ADD COLUMN half VARCHAR", "SELECT 1 / 'a'")
+    with monkeypatch.context() as later:
+        later.setattr(migrations, "STEPS", (*migrations.STEPS, ADDS_A_COLUMN, broken))
+        later.setattr(migrations, "CURRENT_VERSION", old + 2)
+        with pytest.raises(StorageError, match="The database failed"):
+            open_store(library.paths)
+    assert library.damaged == set()
+    with duckdb.connect(str(library.paths.database)) as found:
+        assert migrations.version_of(found) == old + 1
+        found.execute("SELECT colour FROM draft")
+        with pytest.raises(duckdb.BinderException):
+            found.execute("SELECT half FROM draft")
+    monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, ADDS_A_COLUMN))
+    monkeypatch.setattr(migrations, "CURRENT_VERSION", old + 1)
+    library.opens()
+
+
+# -- interrupted replies
+
+
+def test_replies_that_ran_at_a_kill_are_stored_as_interrupted(store: Store, tmp_path: Path) -> None:
+    add_conversation(store, "a", "b")
+    whole, silent, retried, several = (add_running(store, each) for each in ("Why?", "1", "2", "3"))
+    private = [add_running(store, each, private=True) for each in ("4", "5")]
+    add_running(store, "6")
+    ids = [store.ids.message() for _ in range(6)]
+    running = whole.exchanges[0]
+    journal_reply(store, running, ids[0], "Let me ", "think. ", kind="thinking")
+    journal_reply(store, running, ids[0], "Because ", "it is.")
+    journal_reply(store, retried.exchanges[0], ids[1], "The first try")
+    store.save(*retried.changes[2:])
+    journal_reply(store, retried.exchanges[0], ids[2], "The second try")
+    journal_reply(store, several.exchanges[0], ids[3], "I look it up.")
+    journal_reply(store, several.exchanges[0], ids[4], "Here it is.")
+    journal_reply(store, private[0].exchanges[0], ids[5], "Secret")
+    after_kill = killed(store, tmp_path / "killed")
+    with opened(after_kill) as again:
+        assert again.notices == (
+            "7 replies were interrupted when the program ended; the part received was kept.",
+        )
+        found = tables(again)
+        assert [row[5] for row in found["exchange"]] == ["completed"] * 2 + ["interrupted"] * 7
+        messages = {row[0]: row for row in found["message"]}
+        answer = messages[ids[0]]
+        assert (answer[3], answer[4], answer[5]) == (
+            whole.messages[0].id, "assistant", "Because it is.",
+        )  # fmt: skip
+        assert '"text":"Let me think. "' in str(answer[6])
+        assert ids[1] not in messages, "a part from before a retry"
+        assert messages[ids[2]][5] == "The second try"
+        assert (messages[ids[3]][3], messages[ids[4]][3]) == (several.messages[0].id, ids[3])
+        leaves = {row[0]: row[7] for row in found["conversation"]}
+        assert leaves[whole.conversation.id] == ids[0]
+        assert leaves[silent.conversation.id] == silent.messages[0].id
+        passages = {row[3]: row[7] for row in found["passage"]}
+        assert passages[whole.conversation.id] == 0, "an incomplete turn is in the text index only"
+        assert silent.conversation.id in passages
+        assert not {each.conversation.id for each in private} & passages.keys()
+        assert again.ids.message() > max(ids)
+    with opened(after_kill) as again:
+        assert again.notices == ()
+
+
+def test_a_branch_that_is_shown_meanwhile_stays_shown(store: Store, tmp_path: Path) -> None:
+    shown = add_conversation(store, "a", "b")
+    running = replace(
+        shown.exchanges[1], id=store.ids.exchange(), status=ExchangeStatus.RUNNING,
+        message_ids=(shown.messages[2].id,),
+    )  # fmt: skip
+    store.save(ExchangePut(running))
+    journal_reply(store, running, store.ids.message(), "Because")
+    with opened(killed(store, tmp_path / "killed")) as again:
+        assert len(tables(again)["message"]) == 5
+        leaf = Conversations(again).get(shown.conversation.id).visible_leaf_id
+        assert leaf == shown.conversation.visible_leaf_id
+
+
+def test_a_full_disk_at_startup_does_not_prevent_opening(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = add_running(store, "Why?")
+    journal_reply(store, whole.exchanges[0], store.ids.message(), "Because")
+    after_kill = killed(store, tmp_path / "killed")
+
+    def refuse(self: Store, *_: object) -> None:
+        raise ReadOnlyStorage("not now")
+
+    with monkeypatch.context() as full:
+        full.setattr(Store, "save", refuse)
+        with opened(after_kill) as again:
+            assert tables(again)["exchange"][0][5] == "running"
+    with opened(after_kill) as again:
+        assert tables(again)["exchange"][0][5] == "interrupted"
+        assert "A reply was interrupted" in again.notices[0]

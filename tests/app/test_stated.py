@@ -1,37 +1,24 @@
-"""What in a message is stated: not its questions, not its quotations."""
+"""The statements of a message, without its questions and quotations."""
 
 import pytest
 
 from app.chat.tools.stated import stated_in
 
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "What do I know about bees?",
-        "so what do I know about bees",
-        "Which hives have I bought, by the way?",
-        "Have I ever kept bees",
-        "Show me what I noted about bees.",
-        "Explain how one keeps bees",
-        "Write a poem about someone who keeps bees",
-        "Schreib mir ein Gedicht über Bienen",
-        "Can you remember what I said about bees?",
-        "Was weiß ich über Bienen",
-        "Que sais-je des abeilles\xa0?",
-        "¿Qué sé de abejas?",
-        "我养蜜蜂吗",
-        "> I keep bees",
-        "```\nI keep bees\n```",
-    ],
-)
-def test_a_question_and_a_quotation_state_nothing(asked: str) -> None:
-    assert stated_in(asked) == ""
+NOTHING = (
+    "What do I know about bees?", "so what do I know about bees",
+    "Which hives have I bought, by the way?", "Have I ever kept bees",
+    "Show me what I noted about bees.", "Explain how one keeps bees",
+    "Write a poem about someone who keeps bees", "Schreib mir ein Gedicht über Bienen",
+    "Can you remember what I said about bees?", "Was weiß ich über Bienen",
+    "Que sais-je des abeilles\xa0?", "¿Qué sé de abejas?", "我养蜜蜂吗", "> I keep bees",
+    "```\nI keep bees\n```", "can you " * 20_000 + '"„«「' * 20_000,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("said", "stated"),
     [
+        *((text, "") for text in NOTHING),
         ("I live in Oslo, what should I pack?", "i live in oslo"),
         ("Could you note that my name is Ada?", "my name is ada"),
         ("Kannst du dir merken, dass ich in Oslo wohne?", "ich in oslo wohne"),
@@ -46,10 +33,7 @@ def test_a_question_and_a_quotation_state_nothing(asked: str) -> None:
         ('Call me "Ada"', 'call me "ada"'),
         ("我养蜜蜂", "我养蜜蜂"),
     ],
+    ids=range(29),
 )
-def test_what_stands_beside_or_looks_like_a_question_is_stated(said: str, stated: str) -> None:
+def test_only_statements_are_returned(said: str, stated: str) -> None:
     assert stated_in(said) == stated
-
-
-def test_a_message_of_many_words_is_read_in_linear_time() -> None:
-    assert stated_in("can you " * 20_000 + '"„«「' * 20_000) == ""

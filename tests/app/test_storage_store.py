@@ -1,6 +1,5 @@
-"""The store: what is committed is durable and whole, and the writer survives everything."""
+"""The store: commits are durable and whole, the writer survives errors, a replay changes nothing."""
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -11,43 +10,61 @@ from typing import Any
 
 import duckdb
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.domain.changes import (
+    Change,
+    ChangeSet,
     ConversationEdited,
     ConversationForgotten,
     DraftPut,
+    ExchangePut,
     MessagesAdded,
+    PassagesPut,
     ReplyGrew,
     SettingPut,
     SpendAdded,
     SummaryPut,
     TagsChanged,
 )
+from app.domain.conversations import Exchange, ExchangeStatus, TitleOrigin
 from app.domain.errors import StorageError
-from app.domain.events import Changed
-from app.domain.ids import ConversationId, MessageId
-from app.storage.conversations import Conversations
-from app.storage.database import Connection
-from app.storage.exchanges import Exchanges
-from app.storage.journal import JournalReader
-from app.storage.settings import Settings
-from app.storage.store import Store
-from tests.fakes.stored import AT, asked, killed, opened, tables, tell, titles, told
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.passages import Passage, PassageKind
+from app.storage.apply import apply_records, fold
+from app.storage.engine import migrations
+from app.storage.engine.database import Connection
+from app.storage.engine.journal import JournalReader
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.settings import Settings
+from tests.fakes.histories import histories
+from tests.fakes.stored import (
+    AT,
+    add_conversation,
+    add_running,
+    killed,
+    new_conversation,
+    opened,
+    rows_of,
+    tables,
+    titles,
+)
 
-
-@pytest.fixture
-def store(data_dir: Path) -> Iterator[Store]:
-    with opened(data_dir) as made:
-        yield made
+HERE = ConversationId(1)
+DARK = SettingPut("theme", '"dark"')
+TOO_LARGE = TagsChanged(ConversationId(2**80), ("x",))
+"""A change that the journal takes and the database cannot: the id is no BIGINT."""
 
 
 def positions(store: Store) -> list[int]:
     return [record.position for record in JournalReader(store.paths.journal, 0, store.uid)]
 
 
-def too_large(name: str = "x") -> TagsChanged:
-    """A change that the journal takes and the database cannot: the id is no BIGINT."""
-    return TagsChanged(ConversationId(2**80), (name,))
+def commit_titled(store: Store, title: str, *more: Change) -> Future[ChangeSet]:
+    return store.commit(*new_conversation(store, "a", title=title).changes, *more)
 
 
 @contextmanager
@@ -62,29 +79,21 @@ def busy_writer(store: Store) -> Iterator[threading.Event]:
         holding.result()
 
 
-@pytest.fixture
-def busy(store: Store) -> Iterator[threading.Event]:
-    with busy_writer(store) as go_on:
-        yield go_on
+# -- commits
 
 
-def test_what_was_saved_is_read_again_as_it_was(store: Store) -> None:
-    whole = told(store, "one", "two")
-    conversation = Conversations(store).get(whole.conversation.id)
-    assert conversation == whole.conversation
-    assert Exchanges(store).of(conversation.id) == whole.exchanges
+def test_a_commit_is_journalled_first_and_read_unchanged(store: Store, tmp_path: Path) -> None:
+    whole = add_conversation(store, "one", "two", title="Acknowledged")
+    assert Conversations(store).get(whole.conversation.id) == whole.conversation
+    assert Exchanges(store).of(whole.conversation.id) == whole.exchanges
     assert tuple(Exchanges(store).messages(m.id for m in whole.messages).values()) == whole.messages
-
-
-def test_it_is_in_the_journal_before_it_is_acknowledged(store: Store, tmp_path: Path) -> None:
-    told(store, "one", title="Acknowledged")
     assert positions(store) == [1]
     with opened(killed(store, tmp_path / "killed")) as again:
         assert titles(again) == {"Acknowledged"}
 
 
-def test_commits_that_wait_are_written_in_one_transaction(
-    store: Store, busy: threading.Event, monkeypatch: pytest.MonkeyPatch
+def test_waiting_commits_share_a_transaction_and_a_failing_one_harms_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transactions: list[int] = []
     write = store.database.write
@@ -94,119 +103,59 @@ def test_commits_that_wait_are_written_in_one_transaction(
         return write(work)
 
     monkeypatch.setattr(store.database, "write", counted)
-    futures = [store.commit(*tell(store, "a", title=f"T{n}").changes) for n in range(30)]
-    busy.set()
-    assert [future.result().messages_in for future in futures] == [
-        frozenset({ConversationId(n)}) for n in range(1, 31)
-    ]
+    with busy_writer(store):
+        futures = [commit_titled(store, f"T{n}") for n in range(1, 31)]
+        assert not futures[0].cancel()
+    assert [future.result().messages_in for future in futures] == [{n} for n in range(1, 31)]
     assert len(transactions) == 1
-    assert positions(store) == list(range(1, 31))
-
-
-def test_one_bad_commit_in_a_batch_does_not_hurt_the_others(
-    store: Store, busy: threading.Event
-) -> None:
-    good = [store.commit(*tell(store, "a", title=f"before {n}").changes) for n in range(3)]
-    bad = store.commit(*tell(store, "a", title="bad").changes, too_large())
-    good += [store.commit(*tell(store, "a", title=f"after {n}").changes) for n in range(3)]
-    busy.set()
-    wait([*good, bad])
-    assert isinstance(bad.exception(), duckdb.Error)
-    assert [future.exception() for future in good] == [None] * 6
-    assert titles(store) == {f"{when} {n}" for when in ("before", "after") for n in range(3)}
-    assert positions(store) == list(range(1, 7)), "the bad one is not in the journal either"
+    with busy_writer(store):
+        good = [commit_titled(store, "before"), commit_titled(store, "before 2")]
+        bad = [commit_titled(store, "bad", TOO_LARGE), store.commit(DraftPut(None, "\ud800", AT))]
+        good += [commit_titled(store, "after"), store.commit(DARK)]
+    assert [type(future.exception()) for future in bad] == [
+        duckdb.ConversionException, UnicodeEncodeError,
+    ]  # fmt: skip
+    assert [future.exception() for future in good] == [None] * 4
+    assert titles(store) == {*(f"T{n}" for n in range(1, 31)), "before", "before 2", "after"}
+    assert positions(store) == list(range(1, 35)), "the bad ones are not in the journal either"
 
 
 def test_a_commit_is_applied_whole_or_not_at_all(store: Store) -> None:
     before = tables(store)
     with pytest.raises(duckdb.Error):
-        store.save(*tell(store, "half").changes, too_large())
+        store.save(*new_conversation(store, "half").changes, TOO_LARGE)
     assert tables(store) == before
-    told(store, "the next")
-    assert len(Conversations(store).listed()) == 1
+    add_conversation(store, "the next")
+    assert len(titles(store)) == 1
 
 
-def test_text_that_cannot_be_stored_fails_its_own_commit_alone(
-    store: Store, busy: threading.Event
-) -> None:
-    bad = store.commit(DraftPut(None, "\ud800", AT))
-    good = store.commit(SettingPut("theme", '"dark"'))
-    busy.set()
-    assert isinstance(bad.exception(), UnicodeEncodeError)
-    assert good.result().settings == {"theme"}
-
-
-def test_a_commit_cannot_be_cancelled(store: Store, busy: threading.Event) -> None:
-    future = store.commit(*tell(store, "a", title="Still wanted").changes)
-    assert not future.cancel()
-    busy.set()
-    future.result()
-    assert titles(store) == {"Still wanted"}
-
-
-def test_a_task_that_is_cancelled_while_it_waits_takes_nothing_with_it(
-    store: Store, busy: threading.Event
-) -> None:
-    async def give_up() -> None:
-        waiting = asyncio.create_task(commit())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-
-    async def commit() -> None:
-        await asyncio.wrap_future(store.commit(*tell(store, "a", title="Given up").changes))
-
-    asyncio.run(give_up())
-    busy.set()
-    told(store, "b", title="The writer lives")
-    assert titles(store) == {"Given up", "The writer lives"}
-
-
-def test_listeners_hear_of_what_changed_and_can_leave(store: Store) -> None:
-    heard: list[Changed] = []
-    leave = store.subscribe(heard.append)
-    whole = told(store, "one")
-    store.save(SettingPut("theme", '"dark"'))
-    leave()
-    leave()
-    store.save(SettingPut("theme", '"light"'))
-    first, second = heard
-    assert first.conversations == first.messages_in == {whole.conversation.id}
-    assert first.turns_completed == {whole.exchanges[0].id}
-    assert first.passages
-    assert second == Changed(settings=frozenset({"theme"}))
-
-
-def test_a_listener_hears_only_what_can_be_read_already(store: Store) -> None:
+def test_listeners_can_read_the_change_and_a_failing_one_stops_nobody(store: Store) -> None:
+    heard: list[ChangeSet] = []
     seen: list[int] = []
-    leave = store.subscribe(lambda _: seen.append(len(Conversations(store).listed())))
-    told(store, "one")
-    leave()
-    assert seen == [1]
 
-
-def test_a_listener_that_fails_stops_neither_the_others_nor_the_writer(store: Store) -> None:
-    heard: list[Changed] = []
-
-    def fail(_: Changed) -> None:
+    def fail(_: ChangeSet) -> None:
         raise ValueError("a bug")
 
     store.subscribe(fail)
-    store.subscribe(heard.append)
-    told(store, "one")
-    told(store, "two")
-    assert len(heard) == 2
+    leave = store.subscribe(heard.append)
+    store.subscribe(lambda _: seen.append(len(titles(store))))
+    whole = add_conversation(store, "one")
+    store.save(DARK)
+    leave()
+    leave()
+    store.save(DARK)
+    first, second = heard
+    assert first.conversations == first.messages_in == {whole.conversation.id}
+    assert first.turns_completed == first.exchanges == {whole.exchanges[0].id}
+    assert first.passages
+    assert second == ChangeSet(settings=frozenset({"theme"}))
+    assert seen == [1, 1, 1]
 
 
-def test_work_between_writes_hands_back_its_result_or_its_error(store: Store) -> None:
-    assert store.on_writer(lambda: 5).result() == 5
+def test_work_between_writes_and_derived_rows_stay_out_of_the_journal(store: Store) -> None:
+    assert store.on_writer(threading.current_thread).result().name == "writer"
     with pytest.raises(ZeroDivisionError):
         store.on_writer(lambda: 1 // 0).result()
-    assert store.on_writer(threading.current_thread).result().name == "writer"
-
-
-def test_derived_rows_are_written_without_the_journal(store: Store) -> None:
     store.write_derived(
         lambda c: c.execute("INSERT INTO attempt VALUES ('w', 1, 1, NULL, 'why')")
     ).result()
@@ -214,117 +163,105 @@ def test_derived_rows_are_written_without_the_journal(store: Store) -> None:
     assert positions(store) == []
 
 
-def test_a_reply_that_grows_is_in_the_journal_alone(store: Store) -> None:
-    running = asked(store, "Why?")
+def test_a_growing_reply_is_in_the_journal_alone(store: Store) -> None:
+    running = add_running(store, "Why?")
     before = tables(store)
     grew = ReplyGrew(running.exchanges[0].id, store.ids.message(), "text", "Because", AT)
-    assert store.journal_only(grew).result() == Changed()
+    assert store.journal_only(grew).result() == ChangeSet()
     assert tables(store) == before
     assert positions(store) == [1, 2]
 
 
-def test_many_threads_read_while_others_write(store: Store) -> None:
-    told(store, *"abc")
-
-    def read(_: int) -> bool:
-        exchanges = Exchanges(store).of(1)
-        found = Exchanges(store).messages(m for e in exchanges for m in e.message_ids)
-        return len(exchanges) == 3 and len(found) == 6
-
-    with ThreadPoolExecutor(6) as pool:
-        reads = pool.map(read, range(120))
-        writes = [store.commit(*tell(store, "a", title=f"T{n}").changes) for n in range(40)]
-        assert all(reads)
-    wait(writes)
-    assert len(titles(store)) == 41
+# -- reading
 
 
 def test_one_query_sees_one_moment(store: Store) -> None:
-    told(store, "one")
-    counts: list[int] = []
-
-    def count(cursor: Connection) -> None:
+    def count(cursor: Connection) -> list[int]:
+        counts: list[int] = []
         for _ in range(2):
-            (number,) = cursor.execute("SELECT count(*) FROM conversation").fetchone() or (0,)
-            counts.append(number)
-            writing = threading.Thread(target=told, args=(store, "two"))
+            counts += cursor.execute("SELECT count(*) FROM conversation").fetchone() or (0,)
+            writing = threading.Thread(target=add_conversation, args=(store, "two"))
             writing.start()
             writing.join()
+        return counts
 
-    store.read(count)
-    assert counts == [1, 1]
-    assert len(Conversations(store).listed()) == 3
+    assert store.read(count) == [0, 0]
+    assert len(Conversations(store).listed()) == 2
 
 
-def test_nobody_reads_on_a_thread_that_must_never_wait(store: Store) -> None:
+def test_reading_on_a_forbidden_thread_is_an_error(store: Store) -> None:
     def ask() -> None:
         store.database.forbid_this_thread()
         Conversations(store).listed()
 
-    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="never wait"):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="never block"):
         pool.submit(ask).result()
     assert Conversations(store).listed() == ()
 
 
-def test_closing_finishes_what_was_handed_in(data_dir: Path) -> None:
+# -- closing
+
+
+def test_closing_completes_submitted_writes_and_refuses_later_ones(data_dir: Path) -> None:
     with opened(data_dir) as store:
-        futures = [store.commit(*tell(store, "a", title=f"T{n}").changes) for n in range(50)]
+        futures = [commit_titled(store, f"T{n}") for n in range(50)]
     assert all(future.done() and future.exception() is None for future in futures)
     assert not store.paths.wal.exists()
     assert not store.paths.unclean.exists()
+    for future in (store.commit(DARK), store.on_writer(lambda: 1)):
+        assert isinstance(future.exception(timeout=1), StorageError)
+    with pytest.raises(StorageError):
+        Conversations(store).listed()
+    store.close()
     with opened(data_dir) as again:
         assert len(titles(again)) == 50
         assert again.notices == ()
 
 
-def test_what_is_handed_in_too_late_is_refused_at_once(data_dir: Path) -> None:
-    with opened(data_dir) as store:
-        pass
-    for future in (store.commit(SettingPut("theme", '"dark"')), store.on_writer(lambda: 1)):
-        assert isinstance(future.exception(timeout=1), StorageError)
-    with pytest.raises(StorageError):
-        Conversations(store).listed()
-    store.close()
-
-
 def test_closing_while_others_write_leaves_no_one_waiting(data_dir: Path) -> None:
-    for round_number in range(5):
-        with opened(data_dir / str(round_number)) as store:
+    for round_number in range(3):
+        with opened(data_dir / str(round_number)) as store, ThreadPoolExecutor(2) as pool:
             started = threading.Barrier(3)
-            futures: list[Future[Changed]] = []
 
-            def write(store: Store = store, started: threading.Barrier = started) -> None:
+            def write(
+                store: Store = store, started: threading.Barrier = started
+            ) -> list[Future[ChangeSet]]:
                 started.wait()
-                futures.extend(  # noqa: B023 - joined before the next round
-                    store.commit(TagsChanged(ConversationId(1), (f"t{n}",))) for n in range(20)
-                )
+                return [store.commit(TagsChanged(HERE, (f"t{n}",))) for n in range(20)]
 
-            threads = [threading.Thread(target=write) for _ in range(2)]
-            for thread in threads:
-                thread.start()
+            writing = [pool.submit(write) for _ in range(2)]
             started.wait()
             store.close()
-            for thread in threads:
-                thread.join()
+            futures = [each for some in writing for each in some.result()]
         assert len(wait(futures, timeout=10).done) == 40
 
 
-def test_a_checkpoint_folds_the_log_into_the_file_once(store: Store) -> None:
-    told(store, "one")
+def test_a_checkpoint_writes_the_log_into_the_file_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_conversation(store, "one")
     assert store.paths.wal.exists()
     assert store.checkpoint().result() is True
     assert not store.paths.wal.exists()
-    assert store.checkpoint().result() is True
+    monkeypatch.setattr(store.database, "checkpoint", lambda: False)
+    assert store.checkpoint().result() is True, "nothing was written since"
+    add_conversation(store, "two")
+    assert store.checkpoint().result() is False
+    assert store.checkpoint().result() is False, "it is tried again"
+    monkeypatch.undo()
 
 
-def test_what_is_forgotten_is_not_brought_back_by_who_comes_late(store: Store) -> None:
-    gone, stays = told(store, "secret"), told(store, "open")
+# -- forgetting
+
+
+def test_late_changes_do_not_bring_forgotten_data_back(store: Store) -> None:
+    gone, stays = add_conversation(store, "secret"), add_conversation(store, "open")
     exchange = gone.exchanges[0]
     summary = SummaryPut("exchange", exchange.id, gone.conversation.id, "secret", "m", "h", AT)
     with busy_writer(store):
         store.commit(ConversationForgotten(gone.conversation.id))
         late = [
-            store.commit(summary, SettingPut("theme", '"dark"')),
+            store.commit(summary, DARK),
             store.commit(*gone.changes),
             store.commit(ConversationEdited(gone.conversation.id, title="secret")),
             store.commit(DraftPut(gone.conversation.id, "secret", AT)),
@@ -347,7 +284,7 @@ def test_what_is_forgotten_is_not_brought_back_by_who_comes_late(store: Store) -
 def test_forgetting_that_fails_forgets_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = told(store, "kept")
+    whole = add_conversation(store, "kept")
 
     def refuse(*_: object) -> None:
         raise StorageError("no")
@@ -362,13 +299,127 @@ def test_forgetting_that_fails_forgets_nothing(
 
 def test_settings_are_kept_in_memory_and_written_through(data_dir: Path) -> None:
     with opened(data_dir) as store:
-        settings = Settings(store)
-        settings.set_text("rag_fact_limit", "7")
-        settings.set("theme", "dark")
-        settings.set("rag_enabled", False)
-        settings.reset("theme")
+        chosen = Settings(store)
+        chosen.set_text("rag_fact_limit", "7")
+        chosen.set("theme", "dark")
+        chosen.set("rag_enabled", False)
+        chosen.reset("theme")
     with opened(data_dir) as store:
-        settings = Settings(store)
-        assert (settings.number("rag_fact_limit"), settings.flag("rag_enabled")) == (7, False)
-        assert settings.text("theme") == "system"
-        assert settings.chosen() == {"rag_fact_limit": 7, "rag_enabled": False}
+        chosen = Settings(store)
+        assert (chosen.number("rag_fact_limit"), chosen.flag("rag_enabled")) == (7, False)
+        assert chosen.text("theme") == "system"
+        assert chosen.chosen() == {"rag_fact_limit": 7, "rag_enabled": False}
+
+
+# -- applying a history, in a live write as in a replay
+
+Records = list[tuple[int, tuple[Change, ...]]]
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Connection]:
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("SET threads = 1")  # small statements: two only wait for each other
+        migrations.migrate(connection)
+        yield connection
+
+
+@pytest.fixture
+def database(memory: Connection) -> Connection:
+    wipe(memory)
+    return memory
+
+
+def wipe(connection: Connection) -> None:
+    for table in rows_of(connection):
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute("INSERT INTO state VALUES (0, 0, 0, 0, 0, 0)")
+
+
+def apply(connection: Connection, *batches: Records) -> dict[str, list[tuple[object, ...]]]:
+    for batch in batches:
+        connection.execute("BEGIN")
+        apply_records(connection, batch)
+        connection.execute("COMMIT")
+    return rows_of(connection)
+
+
+def one_by_one(records: Records) -> list[Records]:
+    return [[record] for record in records]
+
+
+def in_batches(data: st.DataObject, records: Records) -> list[Records]:
+    if not records:
+        return []
+    ends = sorted(data.draw(st.sets(st.integers(1, len(records)), max_size=4)) | {len(records)})
+    return [records[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@given(history=histories(max_size=16), data=st.data())
+def test_any_way_of_applying_a_history_gives_identical_tables(
+    memory: Connection, history: list[tuple[Change, ...]], data: st.DataObject
+) -> None:
+    records = list(enumerate(history, start=1))
+    wipe(memory)
+    wanted = apply(memory, *one_by_one(records))
+    again_from = data.draw(st.integers(0, len(records)))
+    found = apply(memory, *in_batches(data, records[again_from:]))
+    assert found == wanted, "a replay onto the newest image changes nothing"
+    wipe(memory)
+    image_at = data.draw(st.integers(0, len(records)))
+    apply(memory, *one_by_one(records[:image_at]))
+    replay_from = data.draw(st.integers(0, image_at))
+    found = apply(memory, *in_batches(data, records[replay_from:]))
+    assert found == wanted, "an older image and the journal come to the same"
+
+
+def exchange_of(*message_ids: int) -> ExchangePut:
+    ids = tuple(map(MessageId, message_ids))
+    done = ExchangeStatus.COMPLETED
+    return ExchangePut(Exchange(ExchangeId(1), HERE, None, 0, 0, done, ids, AT))
+
+
+def test_an_exchange_that_became_shorter_keeps_no_stale_message(database: Connection) -> None:
+    found = apply(database, [(1, (exchange_of(1, 2, 3),))], [(2, (exchange_of(1),))])
+    assert found["exchange_message"] == [(1, 0, 1)]
+
+
+def test_two_summaries_of_one_moment_are_one(database: Connection) -> None:
+    first, second, other = (
+        SummaryPut("exchange", source, HERE, text, "m", "h", AT)
+        for source, text in ((1, "a"), (1, "b"), (2, "c"))
+    )
+    ((*_, latest),) = apply(database, [(1, (first,)), (2, (second,))])["summary"]
+    assert latest is True
+    assert [row[-1] for row in apply(database, [(3, (other,))])["summary"]] == [True, True]
+
+
+def test_many_edits_of_a_conversation_become_one_statement() -> None:
+    edits = [ConversationEdited(HERE, title=f"t{n}") for n in range(50)]
+    edits.append(ConversationEdited(HERE, title="no", title_origin=TitleOrigin.IMPORT))
+    edits.append(ConversationEdited(HERE, pinned=True))
+    batch = fold([(n, (edit,)) for n, edit in enumerate(edits, start=1)])
+    (merged,) = batch.rows["edits"].values()
+    assert (merged.title, merged.title_origin, merged.pinned) == ("t49", None, True)
+
+
+def test_a_title_makes_the_passages_before_it_new_and_no_later_ones(database: Connection) -> None:
+    def passage(number: int, conversation: int) -> tuple[Change, ...]:
+        own = (PassageId(number), PassageKind.TURN, number, ConversationId(conversation))
+        return (PassagesPut((Passage(*own, None, "h", AT, 1),)),)
+
+    renamed = ConversationEdited(HERE, title="t")
+    pinned = ConversationEdited(ConversationId(2), pinned=True)
+    history = [
+        (1, passage(1, 1)), (2, passage(2, 2)), (3, (renamed, pinned)), (4, passage(3, 1)),
+    ]  # fmt: skip
+    for batches in ([history], one_by_one(history), [history, history[2:]]):
+        wipe(database)
+        rows = apply(database, *batches)["passage"]
+        assert [(row[0], row[-1]) for row in rows] == [(1, 3), (2, 2), (3, 4)]
+
+
+def test_an_unknown_change_is_a_bug_that_is_raised(database: Connection) -> None:
+    with pytest.raises(KeyError):
+        apply_records(database, [(1, ("no change",))])  # type: ignore[list-item]

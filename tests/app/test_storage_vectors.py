@@ -1,6 +1,8 @@
-"""Vectors by space: written whole, loaded in order, left with their passages, mended, migrated."""
+"""Vectors by space: written whole, loaded in order, deleted with their passages, repaired, migrated."""
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,32 +12,29 @@ import numpy.typing as npt
 import pytest
 
 from app.check import check
-from app.domain.changes import ConversationEdited, ConversationForgotten, PassagesPut
+from app.domain.changes import ChangeSet, ConversationEdited, ConversationForgotten, PassagesPut
 from app.domain.errors import EmbedderUnavailable
-from app.domain.events import Changed
 from app.domain.ids import PassageId, part_id
 from app.domain.passages import Passage, PassageKind, Space
-from app.storage import migrations
-from app.storage.attempts import Attempts
-from app.storage.backup import list_backups
-from app.storage.forget import forget
-from app.storage.store import Store
-from app.storage.times import now
-from app.storage.vector_loading import LoadedRows
-from app.storage.vector_rows import BadVectors, checked
-from app.storage.vector_writing import EmbeddedPassage, Unembedded
-from app.storage.vectors import Vectors
+from app.storage.deletion.forget import forget
+from app.storage.engine import migrations
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.safety.backup import list_backups
+from app.storage.tables.attempts import Attempts
+from app.storage.tables.vector_rows import (
+    BadVectors,
+    EmbeddedPassage,
+    EmbeddingCandidate,
+    LoadedRows,
+    validated_vectors,
+)
+from app.storage.tables.vectors import Vectors
 from app.system.paths import DataPaths
-from tests.fakes.stored import AT, killed, opened, tables, told
+from tests.fakes.stored import AT, add_conversation, execute, killed, opened, tables
 
 SMALL, OTHER = Space("small", 8, 64), Space("other_one", 4, 64)
 LONG = "words enough that a turn of them is embedded, which a short one would not be"
-
-
-@pytest.fixture
-def store(data_dir: Path) -> Iterator[Store]:
-    with opened(data_dir) as made:
-        yield made
 
 
 @pytest.fixture
@@ -48,16 +47,15 @@ def vectors(store: Store) -> Vectors:
 
 def unit(count: int, space: Space = SMALL, seed: int = 0) -> npt.NDArray[np.float32]:
     given = np.random.default_rng(seed).standard_normal((count, space.dimension))
-    return checked(given, count, space)
+    return validated_vectors(given, count, space)
 
 
 def row_of(store: Store, passage_id: int) -> str:
-    rows = store.read(
-        lambda cursor: cursor.execute(
-            "SELECT content_hash FROM passage WHERE id = ?", [passage_id]
-        ).fetchall()
-    )
-    return str(rows[0][0])
+    return str(store.rows("SELECT content_hash FROM passage WHERE id = ?", [passage_id])[0][0])
+
+
+def missing(vectors: Vectors, least: int = 0, limit: int = 10, space: Space = SMALL) -> list[int]:
+    return list(vectors.missing(space, least, limit, now()))
 
 
 def chunks(store: Store, passage_id: int, count: int, space: Space = SMALL) -> EmbeddedPassage:
@@ -72,15 +70,11 @@ def all_rows(vectors: Vectors, space: Space = SMALL) -> list[LoadedRows]:
     return list(vectors.load(space))
 
 
-def run(store: Store, statement: str) -> None:
-    store.write_derived(lambda connection: connection.execute(statement) and None).result()
-
-
 # -- writing and loading
 
 
-def test_what_was_put_is_loaded_as_it_was(store: Store, vectors: Vectors) -> None:
-    told(store, LONG, LONG + "!")
+def test_stored_vectors_are_loaded_unchanged(store: Store, vectors: Vectors) -> None:
+    add_conversation(store, LONG, LONG + "!")
     put = [chunks(store, 2, 3), chunks(store, 1, 2)]
     assert vectors.put(SMALL, put) == 2
     (rows,) = all_rows(vectors)
@@ -94,17 +88,14 @@ def test_what_was_put_is_loaded_as_it_was(store: Store, vectors: Vectors) -> Non
     assert vectors.count("small") == (2, 5)
 
 
-def test_half_precision_keeps_cosines_of_every_usual_dimension() -> None:
-    for dimension in (384, 1536, 3072):
-        space = Space("x", dimension, 9)
-        given, asked = unit(50, space), unit(20, space, 1)
-        kept = given.astype("<f2").astype(np.float32)
-        assert np.abs(asked @ given.T - asked @ kept.T).max() < 1e-3
-
-
-def test_loading_goes_on_where_it_ended(store: Store, vectors: Vectors) -> None:
-    told(store, LONG, LONG + "!")
+@pytest.mark.parametrize("is_clock_set_back", [False, True])
+def test_loading_continues_where_it_ended(
+    store: Store, vectors: Vectors, is_clock_set_back: bool
+) -> None:
+    add_conversation(store, LONG, LONG + "!")
     vectors.put(SMALL, [chunks(store, 2, 1)])
+    if is_clock_set_back:
+        execute(store, "UPDATE embedding_small SET indexed_at = indexed_at + INTERVAL 1 DAY")
     (first,) = all_rows(vectors)
     assert list(vectors.load(SMALL, first.until)) == []
     vectors.put(SMALL, [chunks(store, 1, 1)])
@@ -113,29 +104,16 @@ def test_loading_goes_on_where_it_ended(store: Store, vectors: Vectors) -> None:
     assert second.until > first.until
 
 
-def test_a_clock_that_was_set_back_hides_nothing_that_is_new(
-    store: Store, vectors: Vectors
-) -> None:
-    told(store, LONG, LONG + "!")
-    vectors.put(SMALL, [chunks(store, 2, 1)])
-    run(store, "UPDATE embedding_small SET indexed_at = indexed_at + INTERVAL 1 DAY")
-    (first,) = all_rows(vectors)
-    vectors.put(SMALL, [chunks(store, 1, 1)])
-    assert [rows.part_ids.tolist() for rows in vectors.load(SMALL, first.until)] == [
-        [part_id(1, 0)]
-    ]
-
-
 def fill(store: Store, passages: int) -> None:
     """Write two chunks of each of so many passages that need not exist."""
-    run(
+    execute(
         store,
         "INSERT INTO embedding_small SELECT p, c, p * 4096, 0, 1, repeat('a', 16)::BLOB, "
         f"TIMESTAMP '2026-01-01' FROM range(1, {passages + 1}) t(p), range(2) u(c)",
     )
 
 
-def test_many_passages_come_in_portions_none_divided(store: Store, vectors: Vectors) -> None:
+def test_many_passages_are_loaded_in_undivided_portions(store: Store, vectors: Vectors) -> None:
     fill(store, 10_001)
     loaded = all_rows(vectors)
     assert [len(rows.part_ids) for rows in loaded] == [10_000, 10_000, 2]
@@ -144,7 +122,7 @@ def test_many_passages_come_in_portions_none_divided(store: Store, vectors: Vect
 
 
 @pytest.mark.parametrize("is_made_anew", [True, False])
-def test_loading_ends_when_the_space_is_thrown_away(
+def test_loading_ends_when_the_space_is_deleted(
     store: Store, vectors: Vectors, is_made_anew: bool
 ) -> None:
     fill(store, 10_001)
@@ -157,102 +135,71 @@ def test_loading_ends_when_the_space_is_thrown_away(
     assert list(rest) == []
 
 
-def test_a_batch_is_stored_whole_or_not_at_all(store: Store, vectors: Vectors) -> None:
-    told(store, LONG, LONG + "!")
-    broken = chunks(store, 1, 2)
-    misfit = EmbeddedPassage(
-        broken.id, broken.content_hash, broken.parts, broken.spans[:1], unit(2)
-    )
-    with pytest.raises(ValueError, match="zip"):
-        vectors.put(SMALL, [chunks(store, 2, 1), misfit])
-    assert vectors.count("small") == (0, 0)
-
-
-def test_passages_that_are_gone_or_say_something_else_are_left_out(
+def test_a_batch_is_stored_whole_without_what_is_deleted_or_changed(
     store: Store, vectors: Vectors
 ) -> None:
-    told(store, LONG, LONG + "!", LONG + "?")
+    heard: list[tuple[ChangeSet, int]] = []
+    add_conversation(store, LONG, LONG + "!", LONG + "?")
+    vectors.put(SMALL, [chunks(store, 3, 3)])
     put = [chunks(store, number, 1) for number in (1, 2, 3)]
+    misfit = EmbeddedPassage(put[0].id, put[0].content_hash, put[0].parts, (), unit(1))
+    with pytest.raises(ValueError, match="zip"):
+        vectors.put(SMALL, [put[1], misfit])
+    assert vectors.count("small") == (1, 3)
     store.save(PassagesPut(replaced=(PassageId(1),)))
-    run(store, "UPDATE passage SET content_hash = 'other' WHERE id = 2")
+    execute(store, "UPDATE passage SET content_hash = 'other' WHERE id = 2")
+    store.subscribe(lambda changed: heard.append((changed, vectors.count("small")[1])))
     assert vectors.put(SMALL, put) == 1
     assert [rows.part_ids.tolist() for rows in all_rows(vectors)] == [[part_id(3, 0)]]
-
-
-def test_vectors_put_again_replace_what_was_there(store: Store, vectors: Vectors) -> None:
-    told(store, LONG)
-    vectors.put(SMALL, [chunks(store, 1, 3)])
-    vectors.put(SMALL, [chunks(store, 1, 1)])
-    assert vectors.count("small") == (1, 1)
+    vectors.drop("small")
+    small = ChangeSet(vectors=frozenset({"small"}))
+    assert heard == [(small, 1), (small, 0)], "listeners can read what changed"
 
 
 def test_a_passage_with_nothing_to_embed_is_done_and_never_loaded(
     store: Store, vectors: Vectors
 ) -> None:
-    told(store, LONG)
+    add_conversation(store, LONG)
     nothing = EmbeddedPassage(PassageId(1), row_of(store, 1), [], [], unit(0))
     assert vectors.put(SMALL, [nothing]) == 1
-    assert vectors.missing(SMALL, 0, 10, now()) == ()
+    assert missing(vectors) == []
     assert all_rows(vectors) == []
     assert check(store).problems == ()
-
-
-def test_whoever_listens_hears_of_the_space_after_the_commit(
-    store: Store, vectors: Vectors
-) -> None:
-    told(store, LONG)
-    heard: list[tuple[Changed, int]] = []
-    store.subscribe(lambda changed: heard.append((changed, vectors.count("small")[1])))
-    vectors.put(SMALL, [chunks(store, 1, 2)])
-    vectors.drop("small")
-    small = Changed(vectors=frozenset({"small"}))
-    assert heard == [(small, 2), (small, 0)]
 
 
 # -- spaces
 
 
-def test_spaces_stand_side_by_side_and_know_nothing_of_each_other(
-    store: Store, vectors: Vectors
-) -> None:
-    told(store, LONG)
+def test_spaces_are_independent_of_each_other(store: Store, vectors: Vectors) -> None:
+    add_conversation(store, LONG)
     vectors.put(SMALL, [chunks(store, 1, 2)])
     vectors.put(OTHER, [chunks(store, 1, 1, OTHER)])
     assert (vectors.count("small"), vectors.count("other_one")) == ((1, 2), (1, 1))
     vectors.drop("other_one")
     assert (vectors.count("small"), vectors.count("other_one")) == ((1, 2), (0, 0))
-    assert [kept.space for kept in vectors.spaces()] == [SMALL]
-
-
-def test_a_space_keeps_its_background_and_who_makes_it(vectors: Vectors) -> None:
     vectors.set_background(SMALL, 0.03, 0.08)
     vectors.ensure(SMALL, "someone else")
-    small = vectors.spaces()[1]
-    assert (small.model, small.background_mean, small.background_deviation) == (
-        "a small model", 0.03, 0.08,
-    )  # fmt: skip
+    (small,) = vectors.spaces()
+    assert (small.space, small.model) == (SMALL, "a small model")
+    assert (small.background_mean, small.background_deviation) == (0.03, 0.08)
+    for name, done in (("small", 1), ("other_one", 0), ("never_made", 0), (None, 0)):
+        tally = vectors.tally(name, 0)
+        assert (tally.done, tally.total) == (done, 1)
 
 
-def test_a_space_that_was_thrown_away_begins_anew(store: Store, vectors: Vectors) -> None:
-    told(store, LONG)
-    vectors.put(SMALL, [chunks(store, 1, 1)])
+def test_a_deleted_space_stores_nothing_and_starts_empty(store: Store, vectors: Vectors) -> None:
+    add_conversation(store, LONG)
+    put = chunks(store, 1, 1)
+    vectors.put(SMALL, [put])
     before = vectors.spaces()[1].begun_at
     rest = vectors.load(SMALL)
     vectors.drop("small")
     assert list(rest) == []
-    vectors.ensure(SMALL, "m")
-    assert vectors.spaces()[1].begun_at > before
-    assert vectors.missing(SMALL, 0, 10, now()) == (1,)
-
-
-def test_vectors_of_a_space_thrown_away_meanwhile_are_not_stored(
-    store: Store, vectors: Vectors
-) -> None:
-    told(store, LONG)
-    put = chunks(store, 1, 1)
-    vectors.drop("small")
     assert vectors.put(SMALL, [put]) == 0
     assert "embedding_small" not in tables(store)
+    vectors.ensure(SMALL, "m")
+    assert vectors.spaces()[1].begun_at > before
+    assert missing(vectors) == [1]
 
 
 def test_another_dimension_is_refused_with_what_to_do(vectors: Vectors) -> None:
@@ -261,18 +208,16 @@ def test_another_dimension_is_refused_with_what_to_do(vectors: Vectors) -> None:
 
 
 @pytest.mark.parametrize("name", ["Robert'); DROP TABLE passage", "", "Ä", "a b", 'x"y'])
-def test_no_name_of_a_space_reaches_the_database_unless_it_is_fit(
-    vectors: Vectors, name: str
-) -> None:
+def test_invalid_space_names_are_refused(vectors: Vectors, name: str) -> None:
     with pytest.raises(ValueError, match="cannot name a table"):
         vectors.ensure(Space(name, 8, 64), "m")
 
 
-def test_a_kill_between_a_table_and_its_name_is_made_good(
+def test_a_kill_between_a_table_and_its_row_is_repaired(
     store: Store, vectors: Vectors, tmp_path: Path
 ) -> None:
-    told(store, LONG)
-    run(store, "DELETE FROM space WHERE name = 'small'")
+    add_conversation(store, LONG)
+    execute(store, "DELETE FROM space WHERE name = 'small'")
     with opened(killed(store, tmp_path / "killed")) as later:
         after = Vectors(later)
         assert after.tally("small", 0).done == 0
@@ -283,68 +228,53 @@ def test_a_kill_between_a_table_and_its_name_is_made_good(
 # -- what is missing
 
 
-def test_the_newest_passages_are_missing_first(store: Store, vectors: Vectors) -> None:
-    told(store, LONG, at=AT + timedelta(days=2))
-    told(store, LONG + "!", LONG + "?", at=AT)
-    assert vectors.missing(SMALL, 0, 10, now()) == (1, 3, 2)
-    assert vectors.missing(SMALL, 0, 2, now()) == (1, 3)
-    vectors.put(SMALL, [chunks(store, 3, 1)])
-    assert vectors.missing(SMALL, 0, 10, now()) == (1, 2)
-    assert vectors.missing(OTHER, 0, 10, now()) == (1, 3, 2)
-
-
-def test_short_turns_and_incomplete_ones_are_left_out_but_no_short_summary(
+def test_missing_passages_are_the_newest_first_without_hidden_and_short_ones(
     store: Store, vectors: Vectors
 ) -> None:
-    short = told(store, "hi").conversation.id
-    told(store, LONG)
+    add_conversation(store, LONG, at=AT + timedelta(days=2))
+    hidden = add_conversation(store, LONG + "!", LONG + "?").conversation.id
+    short = add_conversation(store, "hi", at=AT - timedelta(days=2)).conversation.id
+    assert missing(vectors) == [1, 3, 2, 4]
+    assert missing(vectors, 0, 2) == [1, 3]
+    assert missing(vectors, 10) == [1, 3, 2]
+    vectors.put(SMALL, [chunks(store, 3, 1)])
+    assert missing(vectors) == [1, 2, 4]
+    assert missing(vectors, space=OTHER) == [1, 3, 2, 4]
     kind = PassageKind.CONVERSATION_SUMMARY
     store.save(PassagesPut((Passage(PassageId(9), kind, short, short, None, "h", AT, 2),)))
-    assert vectors.missing(SMALL, 10, 10, now()) == (9, 2)
-    assert vectors.tally("small", 10).total == 2
-    run(store, "UPDATE passage SET tokens = 0 WHERE id = 2")
-    assert vectors.missing(SMALL, 10, 10, now()) == (9,)
-    assert vectors.missing(SMALL, 1, 10, now()) == (9, 1)
+    assert missing(vectors, 10) == [1, 9, 2]
+    assert vectors.tally("small", 10).total == 4
+    execute(store, "UPDATE passage SET tokens = 0 WHERE id = 1")
+    assert missing(vectors, 1) == [9, 2, 4], "an incomplete turn"
+    store.save(ConversationEdited(short, deleted_at=AT))
+    execute(store, f"UPDATE conversation SET private = true WHERE id = {hidden}")
+    assert missing(vectors, 1) == []
+    store.save(ConversationEdited(short, restored=True))
+    assert missing(vectors, 1) == [9, 4]
 
 
-def test_the_trash_and_private_conversations_are_left_out(store: Store, vectors: Vectors) -> None:
-    trashed = told(store, LONG).conversation.id
-    hidden = told(store, LONG + "!").conversation.id
-    told(store, LONG + "?")
-    store.save(ConversationEdited(trashed, deleted_at=AT))
-    run(store, f"UPDATE conversation SET private = true WHERE id = {hidden}")
-    assert vectors.missing(SMALL, 0, 10, now()) == (3,)
-    store.save(ConversationEdited(trashed, restored=True))
-    assert vectors.missing(SMALL, 0, 10, now()) == (3, 1)
-
-
-def test_what_was_set_aside_or_waits_is_left_out_and_counted(
+def test_abandoned_and_waiting_passages_are_left_out_and_counted(
     store: Store, vectors: Vectors
 ) -> None:
-    told(store, *(f"{LONG} {number}" for number in range(4)))
+    add_conversation(store, *(f"{LONG} {number}" for number in range(4)))
     attempts = Attempts(store, "embedding_pipeline")
     later = now() + timedelta(seconds=30)
     attempts.failed(1, 7, None, "no")
     attempts.failed(2, 1, later, "not yet")
     attempts.failed(3, 1, now() - timedelta(seconds=1), "again")
-    assert vectors.missing(SMALL, 0, 10, now()) == (4, 3)
+    assert missing(vectors) == [4, 3]
     assert vectors.missing(SMALL, 0, 10, later) == (4, 3, 2)
     vectors.put(SMALL, [chunks(store, 4, 1)])
     tally = vectors.tally("small", 0)
-    assert (tally.done, tally.total, tally.waiting_retry, tally.set_aside) == (1, 4, 2, 1)
+    assert (tally.done, tally.total, tally.waiting_retry, tally.abandoned) == (1, 4, 2, 1)
 
 
-def test_a_space_nobody_knows_has_nothing_done(store: Store, vectors: Vectors) -> None:
-    told(store, LONG)
-    for name in (None, "never_made"):
-        tally = vectors.tally(name, 0)
-        assert (tally.done, tally.total) == (0, 1)
-
-
-def test_the_same_words_are_known_and_their_vectors_copied(store: Store, vectors: Vectors) -> None:
-    told(store, LONG)
-    told(store, LONG)
-    told(store, LONG + "!")
+def test_vectors_of_equal_texts_are_copied(store: Store, vectors: Vectors) -> None:
+    for text in (LONG, LONG, LONG + "!"):
+        add_conversation(store, text)
+    lost = EmbeddingCandidate(PassageId(2), row_of(store, 2), PassageId(1))
+    assert vectors.put(SMALL, [], {PassageId(2): lost}) == 0, "the twin has no vectors"
+    assert missing(vectors) == [3, 2, 1]
     vectors.put(SMALL, [chunks(store, 1, 3)])
     known = vectors.before_embedding(SMALL, [2, 3, 99])
     assert {each: known[each].twin for each in known} == {2: 1, 3: None}
@@ -353,14 +283,6 @@ def test_the_same_words_are_known_and_their_vectors_copied(store: Store, vectors
     assert rows.part_ids[3:6].tolist() == [part_id(2, 0), part_id(2, 0), part_id(2, 1)]
     assert (rows.vectors[:3] == rows.vectors[3:6]).all()
     assert vectors.before_embedding(OTHER, [2])[2].twin is None
-
-
-def test_a_twin_that_lost_its_vectors_is_no_twin(store: Store, vectors: Vectors) -> None:
-    told(store, LONG)
-    told(store, LONG)
-    twin = Unembedded(PassageId(2), row_of(store, 2), PassageId(1))
-    assert vectors.put(SMALL, [], {PassageId(2): twin}) == 0
-    assert vectors.missing(SMALL, 0, 10, now()) == (2, 1)
 
 
 # -- leaving
@@ -372,88 +294,56 @@ def both_spaces(store: Store, vectors: Vectors, ids: Sequence[int]) -> None:
         vectors.put(OTHER, [chunks(store, each, 1, OTHER)])
 
 
-def test_a_passage_that_leaves_takes_its_vectors_along(store: Store, vectors: Vectors) -> None:
-    told(store, LONG, LONG + "!")
+def test_a_removed_or_changed_passage_loses_its_vectors(store: Store, vectors: Vectors) -> None:
+    whole = add_conversation(store, LONG, LONG + "!")
     both_spaces(store, vectors, (1, 2))
-    store.save(PassagesPut(replaced=(PassageId(1),)))
-    assert (vectors.count("small"), vectors.count("other_one")) == ((1, 2), (1, 1))
-
-
-def test_a_passage_given_other_words_loses_its_vectors(store: Store, vectors: Vectors) -> None:
-    whole = told(store, LONG)
-    both_spaces(store, vectors, (1,))
-    (put,) = [change for change in whole.changes if isinstance(change, PassagesPut)]
-    store.save(put)
-    assert vectors.count("small") == (1, 2), "the same words again change nothing"
-    (passage,) = put.passages
-    kind, conversation = PassageKind.TURN, whole.conversation.id
-    other = Passage(passage.id, kind, 1, conversation, passage.exchange_id, "other", AT, 20)
-    store.save(PassagesPut((other,)))
+    store.save(PassagesPut(replaced=(PassageId(2),)))
+    put = next(change for change in whole.changes if isinstance(change, PassagesPut))
+    store.save(put, ConversationEdited(whole.conversation.id, deleted_at=AT))
+    counts = (vectors.count("small"), vectors.count("other_one"))
+    assert counts == ((1, 2), (1, 1)), "neither the same words nor the trash change anything"
+    store.save(PassagesPut((replace(put.passages[0], content_hash="other"),)))
     assert (vectors.count("small"), vectors.count("other_one")) == ((0, 0), (0, 0))
 
 
-def test_a_conversation_in_the_trash_keeps_its_vectors(store: Store, vectors: Vectors) -> None:
-    trashed = told(store, LONG).conversation.id
-    both_spaces(store, vectors, (1,))
-    store.save(ConversationEdited(trashed, deleted_at=AT))
-    assert vectors.count("small") == (1, 2)
-
-
 def test_a_forgotten_conversation_leaves_no_vector_in_any_space_nor_in_any_byte(
-    store: Store, vectors: Vectors
+    store: Store, vectors: Vectors, tmp_path: Path
 ) -> None:
-    secret = told(store, LONG, LONG + "!").conversation.id
-    told(store, LONG + "?")
+    secret = add_conversation(store, LONG, LONG + "!").conversation.id
+    add_conversation(store, LONG + "?")
     both_spaces(store, vectors, (1, 2, 3))
     bytes_of_it = chunks(store, 1, 2).vectors.astype("<f2")[0].tobytes()
     store.checkpoint().result()
     assert bytes_of_it in store.paths.database.read_bytes(), "else this shows nothing"
+    older = killed(store, tmp_path / "older")
+    store.save(ConversationForgotten(secret))
+    shutil.copytree(store.paths.journal, older / "journal", dirs_exist_ok=True)
+    with opened(older) as later:
+        assert Vectors(later).count("small") == (1, 2), "replayed on an older image too"
     forget(store, [secret])
     assert (vectors.count("small"), vectors.count("other_one")) == ((1, 2), (1, 1))
     for path in store.paths.root.rglob("*"):
         assert not path.is_file() or bytes_of_it not in path.read_bytes(), path.name
 
 
-def test_forgetting_replayed_on_an_older_image_removes_the_vectors_too(
-    store: Store, vectors: Vectors, tmp_path: Path
-) -> None:
-    secret = told(store, LONG).conversation.id
-    both_spaces(store, vectors, (1,))
-    older = killed(store, tmp_path / "older")
-    store.save(ConversationForgotten(secret))
-    for each in store.paths.journal.iterdir():
-        (older / store.paths.journal.name / each.name).write_bytes(each.read_bytes())
-    with opened(older) as later:
-        assert Vectors(later).count("small") == (0, 0)
-
-
-def test_vectors_survive_a_kill(store: Store, vectors: Vectors, tmp_path: Path) -> None:
-    told(store, LONG)
-    both_spaces(store, vectors, (1,))
-    with opened(killed(store, tmp_path / "killed")) as later:
-        after = Vectors(later)
-        assert (after.count("small"), after.count("other_one")) == ((1, 2), (1, 1))
-        assert (all_rows(after)[0].vectors == all_rows(vectors)[0].vectors).all()
-
-
 # -- keeping
 
 
-def test_wrong_rows_are_named_and_mended_by_leaving(store: Store, vectors: Vectors) -> None:
-    told(store, *(f"{LONG} {number}" for number in range(5)))
+def test_wrong_vector_rows_are_reported_and_deleted(store: Store, vectors: Vectors) -> None:
+    add_conversation(store, *(f"{LONG} {number}" for number in range(5)))
     both_spaces(store, vectors, (1, 2, 3, 4, 5))
     assert check(store).problems == ()
-    run(store, "DELETE FROM passage WHERE id = 1")
-    run(store, "INSERT INTO passage_gone VALUES (1, 1)")
-    run(store, "UPDATE embedding_small SET vector = 'abc'::BLOB WHERE passage_id = 2")
-    run(store, "DELETE FROM embedding_small WHERE passage_id = 3 AND chunk_number = 0")
-    run(store, "UPDATE embedding_small SET part = 1 WHERE passage_id = 4")
+    execute(store, "DELETE FROM passage WHERE id = 1")
+    execute(store, "INSERT INTO passage_gone VALUES (1, 1)")
+    execute(store, "UPDATE embedding_small SET vector = 'abc'::BLOB WHERE passage_id = 2")
+    execute(store, "DELETE FROM embedding_small WHERE passage_id = 3 AND chunk_number = 0")
+    execute(store, "UPDATE embedding_small SET part = 1 WHERE passage_id = 4")
     says = (
         "The space small has vectors of passage 1, which does not exist.",
         "The space other_one has vectors of passage 1, which does not exist.",
-        "The space small has vectors of passage 2 that are not of 8 numbers.",
-        "The space small lacks some of the vectors of passage 3.",
-        "The space small gives vectors of passage 4 to parts of another.",
+        "The space small has vectors of passage 2 whose dimension is not 8.",
+        "The space small lacks some vectors of passage 3.",
+        "The space small assigns vectors of passage 4 to parts of another.",
     )
     assert set(says) <= set(check(store).problems)
     assert [part_id(2, 0)] not in [rows.part_ids.tolist() for rows in all_rows(vectors)]
@@ -464,10 +354,10 @@ def test_wrong_rows_are_named_and_mended_by_leaving(store: Store, vectors: Vecto
     assert set(vectors.missing(SMALL, 0, 10, now())) >= {2, 3, 4}
 
 
-def test_the_first_schema_is_brought_to_one_with_spaces_with_a_backup_first(data_dir: Path) -> None:
+def test_the_first_schema_is_migrated_after_a_backup(data_dir: Path) -> None:
     paths = DataPaths(data_dir)
     with opened(data_dir) as store:
-        told(store, LONG)
+        add_conversation(store, LONG)
         before = tables(store)
     later = set(before)
     with duckdb.connect(str(paths.database)) as file:
@@ -522,12 +412,9 @@ def first_tables() -> set[str]:
         (np.array([[1.0] * 8, [np.inf] * 8]), BadVectors),
     ],
 )
-def test_what_is_no_vector_is_a_known_error(given: object, error: type[Exception]) -> None:
+def test_invalid_vectors_are_a_known_error(given: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="small"):
-        checked(given, 2, SMALL)
-
-
-def test_vectors_are_made_unit_length() -> None:
-    made = checked(np.full((2, 8), 1e20), 2, SMALL)
+        validated_vectors(given, 2, SMALL)
+    made = validated_vectors(np.full((2, 8), 1e20), 2, SMALL)
     assert np.allclose(np.linalg.norm(made, axis=1), 1)
     assert made.dtype == np.float32

@@ -1,4 +1,4 @@
-"""A question asked again is no answer to itself: turns that only ask stay behind those that answer."""
+"""Turns without an answer rank after all possible answers, and are never recalled."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,19 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.changes import ConversationPut, ExchangePut, MessagesAdded, PassagesPut, SummaryPut
+from app.domain.changes import ConversationPut, ExchangePut, MessagesAdded, PassagesPut
 from app.domain.conversations import ExchangeStatus
-from app.domain.ids import PassageId
-from app.domain.passages import Passage, PassageKind
-from app.domain.retrieved import RecallOptions, Segment
+from app.domain.diagnostics import ObstacleCause
+from app.domain.passages import PassageKind
+from app.domain.recall import SegmentContext
 from app.domain.turn_text import turn_passage
 from app.memory.explain import Explainer
-from app.memory.finding import Finder
-from app.memory.recall import RecallService
-from app.storage.passages import Passages
-from app.storage.store import Store
-from tests.app.test_search_service import Library
-from tests.fakes.stored import AT, Told, opened, tell, told
+from app.storage.engine.store import Store
+from app.storage.tables.passages import Passages
+from tests.fakes.searchable import RecallLibrary
+from tests.fakes.stored import AT, ConversationRecord, add_conversation, new_conversation, opened
 
 QUESTION = "Why is the database so slow"
 QUOTES = "From your conversations:\n\n> The index of the database cannot be used."
@@ -27,124 +25,75 @@ ANSWER = ("Our database takes nine seconds", "It is slow because its index canno
 
 def only_asked(
     store: Store, text: str, model: str = "recall:", *, failed: bool = False, answer: str = QUOTES
-) -> Told:
-    """Write a conversation of one question that Recall answered, or whose answer failed."""
-    whole = tell(store, (text, answer), title="Asked")
+) -> ConversationRecord:
+    """Store a conversation of one question that the Recall model answered, or whose reply failed."""
+    whole = new_conversation(store, (text, answer), title="Asked")
     asked, answered = whole.messages
     messages = (asked,) if failed and not answer else (asked, replace(answered, model=model))
     exchange = replace(
-        whole.exchanges[0],
-        message_ids=tuple(each.id for each in messages),
+        whole.exchanges[0], message_ids=tuple(each.id for each in messages), model=model,
         status=ExchangeStatus.FAILED if failed else ExchangeStatus.COMPLETED,
-        model=model,
-    )
+    )  # fmt: skip
     head = replace(whole.conversation, visible_leaf_id=messages[-1].id)
     passage = turn_passage(store.ids.passage(), exchange, messages)
     assert passage is not None
+    assert passage.tokens == 0, "it is not embedded"
     store.save(
         ConversationPut(head), MessagesAdded(messages), ExchangePut(exchange), PassagesPut((passage,))
     )  # fmt: skip
     return replace(whole, conversation=head, messages=messages, exchanges=(exchange,))
 
 
-def summarised(store: Store, whole: Told) -> PassageId:
-    """Write a summary of a conversation that says its question again."""
-    talk = whole.conversation.id
-    put = SummaryPut("conversation", talk, talk, QUESTION, "extractive", "stamp", AT)
-    passage = Passage(
-        store.ids.passage(), PassageKind.CONVERSATION_SUMMARY, talk, talk, None, "hash", AT, 5
-    )
-    store.save(put, PassagesPut((passage,)))
-    return passage.id
-
-
 @pytest.fixture
-def library(data_dir: Path) -> Iterator[Library]:
+def library(data_dir: Path) -> Iterator[RecallLibrary]:
     with opened(data_dir) as store:
-        made = Library(store)
-        told(store, ANSWER, title="Tuning")
-        told(store, "Which trains cross the Alps at night", title="Trains")
+        made = RecallLibrary(store)
+        add_conversation(store, ANSWER, title="Tuning")
         yield made
         made.sync.stop()
 
 
-def recalled(library: Library, segment: Segment | None = None) -> list[str]:
-    """Return all that recall finds for the question, however irrelevant."""
-    library.sync.catch_up()
-    finder = Finder(
-        library.with_meaning, library.index, library.sync, library.meaning  # type: ignore[arg-type]
-    )  # fmt: skip
-    service = RecallService(library.store, library.settings, library.with_meaning, finder)
-    found = service.retrieve(QUESTION, None, segment or Segment(), RecallOptions())
-    assert found.notice == ""
-    titles = [each.title for each in found.conversations]
-    return [*titles, *(found.titles[each.conversation_id] for each in found.history),
-            *(each.text for each in found.earlier)]  # fmt: skip
-
-
-def test_what_recall_alone_answered_is_not_embedded(library: Library) -> None:
-    whole = only_asked(library.store, QUESTION)
-    (own,) = Passages(library.store).of_source(PassageKind.TURN, whole.exchanges[0].id)
-    tokens = library.store.read(
-        lambda cursor: cursor.execute("SELECT tokens FROM passage WHERE id = ?", [own]).fetchone()
-    )
-    assert tokens == (0,)
-
-
 @pytest.mark.parametrize(
-    "more", [{}, {"failed": True, "answer": "", "model": "openai:m"}, {"failed": True}]
-)
-def test_a_question_asked_before_ranks_behind_the_turn_that_answers(
-    library: Library, more: dict[str, object]
+    "more", [{}, {"failed": True, "answer": "", "model": "openai:m"}, {"failed": True}],
+    ids=["recall model", "failed without text", "failed"],
+)  # fmt: skip
+def test_a_repeated_question_ranks_behind_the_answer(
+    library: RecallLibrary, more: dict[str, object]
 ) -> None:
-    only_asked(library.store, QUESTION, **more)  # type: ignore[arg-type]
-    only_asked(library.store, QUESTION, **more)  # type: ignore[arg-type]
-    for results in (library.search(QUESTION), library.meant(QUESTION).results):
+    relevance = library.by_meaning(QUESTION).results[0].relevance
+    for _ in range(4):
+        only_asked(library.store, QUESTION, **more)  # type: ignore[arg-type]
+    for results in (library.search(QUESTION), library.by_meaning(QUESTION).results):
         titles = [each.conversation_title for each in results]
         assert titles[0] == "Tuning"
-        assert titles.count("Asked") == 2
+        assert titles.count("Asked") == 4
         assert all(each.is_weak for each in results if each.conversation_title == "Asked")
+    assert library.by_meaning(QUESTION).results[0].relevance == pytest.approx(relevance, abs=0.1)
 
 
-def test_it_does_not_make_what_is_beside_the_point_look_better(library: Library) -> None:
-    before = library.meant(QUESTION).results[0].relevance
-    for _ in range(5):
-        only_asked(library.store, QUESTION)
-    assert library.meant(QUESTION).results[0].relevance == pytest.approx(before, abs=0.1)
-
-
-def test_it_is_found_by_words_that_stand_nowhere_else_and_in_the_list(library: Library) -> None:
-    only_asked(library.store, "Where is the xylophone")
-    assert library.titles("xylophone") == ["Asked"]
-    assert "Asked" in library.titles("title:Asked")
-    assert library.titles("title:Asked xylophone") == ["Asked"]
-    assert [each.conversation_title for each in library.search("xylophone", 5, PassageKind.TURN)] == ["Asked"]  # fmt: skip
-
-
-@pytest.mark.parametrize("fields", [{"archived": True}, {"deleted_at": AT}])
-def test_put_away_it_is_not_found_at_all(library: Library, fields: dict[str, object]) -> None:
+def test_it_is_found_by_its_own_words_unless_it_is_hidden(library: RecallLibrary) -> None:
     whole = only_asked(library.store, "Where is the xylophone")
-    library.edit(whole, **fields)
-    assert library.titles("xylophone") == []
+    for query in ("xylophone", "title:Asked", "title:Asked xylophone"):
+        assert library.titles(query) == ["Asked"]
+    (found,) = library.search("xylophone", 5, PassageKind.TURN)
+    assert found.relevance <= 0.25
+    for hide, show in (({"archived": True}, {"archived": False}), ({"deleted_at": AT}, {})):
+        library.edit(whole, **hide)
+        assert library.titles("xylophone") == []
+        library.edit(whole, **show)
 
 
-def test_recall_never_brings_it_up_nor_a_summary_of_nothing_else(library: Library) -> None:
+def test_neither_it_nor_its_summary_is_recalled(library: RecallLibrary) -> None:
     first, second = only_asked(library.store, QUESTION), only_asked(library.store, QUESTION)
-    summarised(library.store, first)
-    assert "Tuning" in recalled(library)
-    assert "Asked" not in recalled(library)
-    again = Segment(frozenset({first.exchanges[0].id, second.exchanges[0].id}))
-    assert QUESTION not in recalled(library, again)
-
-
-def test_why_it_is_not_found_is_that_it_only_asks(library: Library) -> None:
-    whole = only_asked(library.store, QUESTION)
-    library.sync.catch_up()
+    library.summarize(first, QUESTION, conversation=True)
+    segment = SegmentContext(frozenset({first.exchanges[0].id, second.exchanges[0].id}))
+    found = library.recall(QUESTION, segment=segment)
+    titles = {found.titles[each.conversation_id] for each in found.history}
+    titles |= {each.title for each in found.conversations}
+    assert "Tuning" in titles
+    assert "Asked" not in titles
+    assert found.earlier == ()
+    assert len(Passages(library.store).unanswered()) >= 2
     explainer = Explainer(library.store, library.settings, library.index, library.service)
-    (obstacle, *_) = explainer.explain(QUESTION, whole.exchanges[0].id).obstacles
-    assert obstacle.words.startswith("It only asks")
-
-
-def test_half_an_answer_is_one(library: Library) -> None:
-    only_asked(library.store, QUESTION, "openai:m", failed=True, answer="It is slow because")
-    assert "Asked" in recalled(library)
+    obstacles = explainer.explain(QUESTION, first.exchanges[0].id).obstacles
+    assert obstacles[0].cause is ObstacleCause.UNFINISHED

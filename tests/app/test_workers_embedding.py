@@ -1,30 +1,44 @@
-"""The embedding pipeline on a real store: what it embeds, once, in which pieces, in which space."""
+"""The embedding pipeline on a real store: chunks, spaces, failures, kills, spend limits, page rate."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.check import check
-from app.domain.changes import ConversationEdited
-from app.domain.ids import part_id
-from app.domain.passages import PassageKind
-from app.domain.workers import WorkerState
-from app.storage.passages import Passages
-from app.storage.settings import Settings
-from app.storage.store import Store
+from app.domain.changes import ChangeSet, ConversationEdited, PassagesPut
+from app.domain.errors import Cancelled, ConsentMissing, EmbedderUnavailable, KeyMissing
+from app.domain.ids import PassageId, part_id
+from app.domain.manual import ManualPage, ManualPageText
+from app.domain.passages import Passage, PassageKind
+from app.domain.workers import UsageTotals, WorkerState, WorkerStatus
+from app.memory.embedders import EmbedderDirectory
+from app.providers.embedders.local import LocalEmbedder
+from app.providers.pricing.prices import OwnPrice, OwnPrices
+from app.providers.registry import provider_registry
+from app.storage.deletion.forget import forget
+from app.storage.engine.store import Store
+from app.storage.tables.attempts import Attempts
+from app.storage.tables.man_pages import ManPages
+from app.storage.tables.passages import Passages
+from app.storage.tables.settings import ProviderRow, Settings
+from app.storage.tables.spending import Spending
+from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
+from app.workers.job import Blocked
+from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
+from app.workers.jobs.limited_embedding import PageRateLimit
+from app.workers.spend_limits import MaxUsage, SpendLimits
 from tests.fakes.embedders import BagOfWords
-from tests.fakes.jobs import until
-from tests.fakes.pipelines import NAME, PipelineBench, long, poisoned_by, summary
-from tests.fakes.stored import AT, opened, told
+from tests.fakes.jobs import JumpingClock, hosted, until
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_embeddings import TOKENS_OF_A_TEXT
+from tests.fakes.loopback_script import error
+from tests.fakes.pipelines import NAME, PipelineBench, long, poisoned_by, spoiled, summary
+from tests.fakes.stored import AT, add_conversation, killed, opened
 
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "data") as made:
-        yield made
+NONSENSE = ["nan", "zeros", "fewer", "dimension", "nonsense"]
 
 
 @pytest.fixture
@@ -35,17 +49,24 @@ def bench(store: Store) -> PipelineBench:
 # -- what is embedded
 
 
-def test_each_message_of_a_turn_gets_a_vector_and_so_does_a_summary(bench: PipelineBench) -> None:
-    talk = told(bench.store, long("tea"))
+def test_messages_and_summaries_get_vectors_once(bench: PipelineBench) -> None:
+    talk = add_conversation(bench.store, long("tea"))
     own = summary(bench.store, talk, "Tea")
+    empty = summary(bench.store, add_conversation(bench.store, long("milk")), " \n\t ")
     status = bench.run()
-    assert bench.parts() == [part_id(1, 0), part_id(1, 1), part_id(own, 0)]
-    assert set(bench.bag.read) == {long("tea"), f"An answer to {long('tea')}", "Tea"}
-    assert (status.done, status.total, status.completed, status.failed) == (2, 2, 2, 0)
+    assert bench.parts() == [part_id(each, part) for each, part in ((1, 0), (1, 1), (own, 0),
+                                                                     (3, 0), (3, 1))]  # fmt: skip
+    texts = {long(each) for each in ("tea", "milk")}
+    assert set(bench.bag.read) == texts | {f"An answer to {each}" for each in texts} | {"Tea"}
+    assert (status.done, status.total, status.completed, status.failed) == (4, 4, 4, 0)
+    assert empty not in bench.passages()
+    bench.run()
+    assert len(bench.bag.read) == 5
+    assert check(bench.store).problems == ()
 
 
 def test_vectors_are_those_of_the_chunks_they_name(bench: PipelineBench) -> None:
-    told(bench.store, " ".join(f"word{number}" for number in range(150)))
+    add_conversation(bench.store, " ".join(f"word{number}" for number in range(150)))
     bench.run()
     (text,) = Passages(bench.store).texts([1])
     words = {part.id: part.embedded for part in text.parts}
@@ -56,76 +77,55 @@ def test_vectors_are_those_of_the_chunks_they_name(bench: PipelineBench) -> None
         assert wanted @ vector == pytest.approx(1, abs=1e-3)
 
 
-def test_chunks_are_as_long_as_the_settings_say(bench: PipelineBench) -> None:
+@pytest.mark.parametrize(("overlap", "second"), [(20, "word80"), (None, "word90")])
+def test_chunks_follow_the_settings(bench: PipelineBench, overlap: int | None, second: str) -> None:
+    """An overlap longer than a chunk counts as a tenth of it."""
     bench.embedder = BagOfWords(max_tokens=8000)
     bench.settings.set("turn_max_tokens", 100)
-    bench.settings.set("turn_overlap_tokens", 20)
-    told(bench.store, " ".join(f"word{number}" for number in range(180)))
-    bench.run()
-    sizes = {text.split()[0]: len(text.split()) for text in bench.bag.read}
-    assert (sizes["word0"], sizes["word80"]) == (100, 100)
-
-
-def test_an_overlap_longer_than_a_chunk_is_a_tenth(bench: PipelineBench) -> None:
-    bench.embedder = BagOfWords(max_tokens=8000)
-    bench.settings.set("turn_max_tokens", 100)
-    told(bench.store, " ".join(f"word{number}" for number in range(180)))
+    if overlap is not None:
+        bench.settings.set("turn_overlap_tokens", overlap)
+    add_conversation(bench.store, " ".join(f"word{number}" for number in range(180)))
     assert bench.run().done == 1
-    assert "word90" in {text.split()[0] for text in bench.bag.read}
+    sizes = {text.split()[0]: len(text.split()) for text in bench.bag.read}
+    assert sizes["word0"] == 100
+    assert second in sizes
 
 
-def test_the_newest_come_first_and_the_same_text_is_embedded_once(bench: PipelineBench) -> None:
+def test_the_newest_come_first_and_equal_texts_are_copied(bench: PipelineBench) -> None:
     bench.settings.set("embedding_batch_size", 2)
     for about in ("one", "two", "one", "three"):
-        told(bench.store, long(about))
+        add_conversation(bench.store, long(about))
     bench.run()
     questions = [text for text in bench.bag.read if "answer" not in text]
     assert set(questions[:2]) == {long("three"), long("one")}
     assert questions[2:] == [long("two")]
     assert bench.passages() == {1, 2, 3, 4}
-
-
-def test_a_copy_gets_the_vectors_of_what_it_says_without_the_model(bench: PipelineBench) -> None:
-    told(bench.store, long("tea"))
-    bench.run()
-    told(bench.store, long("tea"))
+    add_conversation(bench.store, long("two"))
     before = len(bench.bag.read)
-    assert bench.run().done == 2
+    assert bench.run().done == 5
     assert len(bench.bag.read) == before
-    assert bench.parts()[2:] == [part_id(2, 0), part_id(2, 1)]
+    assert bench.parts()[-2:] == [part_id(5, 0), part_id(5, 1)]
 
 
-def test_words_divided_otherwise_are_no_copy(bench: PipelineBench) -> None:
-    """The hash is of all a turn says: who said which part of it may still differ."""
+def test_equal_hashes_of_different_messages_are_no_copy(bench: PipelineBench) -> None:
+    """The hash covers the whole turn; the division into messages may still differ."""
     bench.settings.set("min_message_tokens", 0)
-    first = told(bench.store, long("tea"))
+    first = add_conversation(bench.store, long("tea"))
     bench.run()
-    second = told(bench.store, long("coffee"))
+    second = add_conversation(bench.store, long("coffee"))
     same = f"(SELECT content_hash FROM passage WHERE source_id = {first.exchanges[0].id})"
+    statement = f"UPDATE passage SET content_hash = {same} WHERE source_id = ?"
     bench.store.write_derived(
-        lambda c: c.execute(
-            f"UPDATE passage SET content_hash = {same} WHERE source_id = ?",
-            [second.exchanges[0].id],
-        )
+        lambda connection: connection.execute(statement, [second.exchanges[0].id])
     ).result()
     bench.run()
     assert long("coffee") in bench.bag.read
 
 
-def test_a_passage_without_words_is_done_and_not_found_for_ever(bench: PipelineBench) -> None:
-    talk = told(bench.store, long("tea"))
-    own = summary(bench.store, talk, " \n\t ")
-    assert bench.run().done == 2
-    assert own not in bench.passages()
-    assert check(bench.store).problems == ()
-
-
-def test_short_and_incomplete_turns_private_and_trashed_talks_are_left_out(
-    bench: PipelineBench,
-) -> None:
-    told(bench.store, "hi")
-    told(bench.store, long("secret"), private=True)
-    trashed = told(bench.store, long("trash"))
+def test_short_turns_private_and_deleted_conversations_are_skipped(bench: PipelineBench) -> None:
+    add_conversation(bench.store, "hi")
+    add_conversation(bench.store, long("secret"), private=True)
+    trashed = add_conversation(bench.store, long("trash"))
     bench.store.save(ConversationEdited(trashed.conversation.id, deleted_at=AT))
     assert bench.run().total == 0
     assert bench.bag.read == []
@@ -134,71 +134,52 @@ def test_short_and_incomplete_turns_private_and_trashed_talks_are_left_out(
     assert bench.run().done == 2
 
 
-def test_a_batch_has_at_most_as_many_texts_as_is_set_and_never_more_than_100(
+def test_a_batch_has_at_most_the_set_number_of_texts_and_never_more_than_100(
     bench: PipelineBench,
 ) -> None:
-    told(bench.store, *(long(number) for number in range(130)))
-    bench.settings.set("embedding_batch_size", 2048)
-    bench.run()
-    assert (max(bench.bag.batches), sum(bench.bag.batches)) == (100, 260)
-    bench.pipeline.start_over()
-    bench.bag.batches.clear()
-    bench.settings.set("embedding_batch_size", 7)
-    bench.run()
-    assert (max(bench.bag.batches), sum(bench.bag.batches)) == (7, 260)
+    add_conversation(bench.store, *(long(number) for number in range(60)))
+    for setting, most in ((2048, 100), (7, 7)):
+        bench.settings.set("embedding_batch_size", setting)
+        bench.bag.batches.clear()
+        bench.run()
+        assert (max(bench.bag.batches), sum(bench.bag.batches)) == (most, 120)
+        bench.pipeline.start_over()
 
 
-def test_nothing_is_embedded_twice(bench: PipelineBench) -> None:
-    told(bench.store, *(long(number) for number in range(30)))
-    bench.run()
-    bench.run()
-    assert len(bench.bag.read) == len(set(bench.bag.read)) == 60
-
-
-def test_a_turn_that_ends_is_embedded_at_once_by_a_running_worker(
-    store: Store, bench: PipelineBench
-) -> None:
+def test_a_running_worker_embeds_a_turn_when_it_ends(store: Store, bench: PipelineBench) -> None:
     bench.settings.set("embedding_pipeline_poll_interval", 86_400)
-    real = WorkerBoard(store, bench.settings, (), embedder=lambda: bench.embedder)
-    threads: list[threading.Thread] = []
-
-    def host(loop: Callable[[], None]) -> None:
-        threads.append(threading.Thread(target=loop))
-        threads[-1].start()
-
-    real.start(host)
-    try:
-        until(lambda: real.statuses()[0].state is WorkerState.IDLE)
-        told(store, long("tea"))
-        until(lambda: real.statuses()[0].done == 1)
+    board = WorkerBoard(store, bench.settings, (), embedder=lambda: bench.embedder)
+    with hosted(board):
+        until(lambda: board.statuses()[0].state is WorkerState.IDLE)
+        add_conversation(store, long("tea"))
+        until(lambda: board.statuses()[0].done == 1)
+        add_conversation(store, "hi")
         bench.settings.set("min_message_tokens", 1)
-        told(store, "hi")
-        until(lambda: real.statuses()[0].done == 2)
-    finally:
-        assert real.stop() == ()
-        for thread in threads:
-            thread.join()
+        until(lambda: board.statuses()[0].done == 2)
 
 
 # -- spaces
 
 
-def test_two_spaces_stand_side_by_side_and_going_back_costs_nothing(bench: PipelineBench) -> None:
-    told(bench.store, long("tea"), long("coffee"))
+def test_spaces_are_kept_side_by_side_and_going_back_costs_nothing(bench: PipelineBench) -> None:
+    add_conversation(bench.store, long("tea"), long("poison"))
     first = bench.bag
-    bench.run()
+    first.poison = poisoned_by("poison")
+    assert bench.run().abandoned == 1
     bench.embedder = second = BagOfWords("second", 16)
     assert bench.board.refresh()[0].done == 0
-    assert bench.run().done == 2
-    assert (bench.vectors.count("bag_of_words"), bench.vectors.count("second")) == ((2, 4), (2, 4))
+    status = bench.run()
+    assert (status.done, status.abandoned) == (2, 0), "another model may accept the text"
+    assert (bench.vectors.count("bag_of_words"), bench.vectors.count("second")) == ((1, 2), (2, 4))
     bench.embedder = first
+    first.poison = lambda _: None
     read = len(first.read)
     assert bench.run().done == 2
-    assert (len(first.read), len(second.read)) == (read, 4)
+    assert (len(first.read), len(second.read)) == (read + 2, 4)
 
 
-def test_a_change_in_mid_work_mixes_nothing(bench: PipelineBench) -> None:
-    told(bench.store, *(long(number) for number in range(20)))
+def test_a_change_of_embedder_during_work_mixes_nothing(bench: PipelineBench) -> None:
+    add_conversation(bench.store, *(long(number) for number in range(20)))
     bench.settings.set("embedding_batch_size", 5)
     first, second = bench.bag, BagOfWords("second", 16)
 
@@ -209,84 +190,362 @@ def test_a_change_in_mid_work_mixes_nothing(bench: PipelineBench) -> None:
     assert bench.run().done == 20
     assert bench.vectors.count("second")[0] == 20
     assert 0 < bench.vectors.count("bag_of_words")[0] < 20
-    assert len(second.read) == 40, "nothing was embedded for nothing"
+    assert len(second.read) == 40, "no vector was thrown away"
     assert check(bench.store).problems == ()
 
 
-def test_what_one_embedder_set_aside_another_may_take(bench: PipelineBench) -> None:
-    told(bench.store, long("poison"), long("tea"))
-    bench.bag.poison = poisoned_by("poison")
-    assert bench.run().set_aside == 1
-    bench.embedder = BagOfWords("second", 16)
-    status = bench.run()
-    assert (status.done, status.set_aside) == (2, 0)
-
-
-def test_a_space_of_another_dimension_blocks_with_what_to_do_until_it_is_rebuilt(
-    bench: PipelineBench,
-) -> None:
-    told(bench.store, long("tea"))
+def test_another_dimension_blocks_until_the_space_is_rebuilt(bench: PipelineBench) -> None:
+    add_conversation(bench.store, long("tea"))
     bench.run()
-    told(bench.store, long("coffee"))
+    add_conversation(bench.store, long("coffee"))
     bench.embedder = BagOfWords(dimension=16)
-    status = bench.run()
-    assert "gives 16 numbers" in status.last_error
-    assert "rebuild" in status.last_error
+    error = bench.run().last_error
+    assert "16" in error
+    assert "rebuild" in error
     assert bench.vectors.count("bag_of_words") == (1, 2)
     bench.pipeline.start_over()
     assert bench.run().done == 2
     assert bench.vectors.spaces()[0].space.dimension == 16
 
 
-def test_starting_over_tells_what_it_will_take_and_makes_all_anew(bench: PipelineBench) -> None:
-    told(bench.store, long("tea"), long("coffee"))
-    bench.run()
-    pipeline = bench.pipeline
-    redo = pipeline.redo()
-    assert (redo.space, redo.vectors, redo.passages) == ("bag_of_words", 4, 2)
-    assert redo.tokens > 30
-    pipeline.start_over()
-    assert bench.board.refresh()[0].done == 0
-    assert bench.run().done == 2
-    assert len(bench.bag.read) == 8
-
-
-def test_one_kind_is_made_anew_while_the_others_stay(bench: PipelineBench) -> None:
-    talk = told(bench.store, long("tea"))
-    own = summary(bench.store, talk, "Tea")
+def test_all_or_one_kind_is_embedded_again_as_announced(bench: PipelineBench) -> None:
+    own = summary(bench.store, add_conversation(bench.store, long("tea")), "Tea")
     bench.run()
     begun_at = bench.vectors.spaces()[0].begun_at
-    summaries = (PassageKind.CONVERSATION_SUMMARY,)
-    redo = bench.pipeline.redo(summaries)
-    assert (redo.vectors, redo.passages, redo.tokens) == (1, 1, 3)
-    bench.pipeline.start_over(summaries)
+    kinds = (PassageKind.CONVERSATION_SUMMARY,)
+    amount = bench.pipeline.amount(kinds)
+    assert (amount.vectors, amount.passages, amount.tokens) == (1, 1, 3)
+    bench.pipeline.start_over(kinds)
     assert bench.passages() == {1}
-    assert bench.vectors.spaces()[0].begun_at > begun_at  # what is loaded of it is loaded again
+    assert bench.vectors.spaces()[0].begun_at > begun_at  # a loaded index is loaded again
     read_before = len(bench.bag.read)
     assert bench.run().done == 2
     assert bench.passages() == {1, own}
     assert bench.bag.read[read_before:] == ["Tea"]
+    amount = bench.pipeline.amount()
+    assert (amount.space, amount.vectors, amount.passages) == ("bag_of_words", 3, 2)
+    assert amount.tokens > 15
+    bench.pipeline.start_over()
+    assert bench.board.refresh()[0].done == 0
+    assert bench.run().done == 2
+    assert len(bench.bag.read) == 7
 
 
-def test_its_card_names_the_conversation_and_its_warning_what_waits(bench: PipelineBench) -> None:
-    told(bench.store, long("tea"), long("coffee"), title="Hot drinks")
+def test_items_are_described_by_their_conversation_and_waiting_ones_counted(
+    bench: PipelineBench,
+) -> None:
+    add_conversation(bench.store, long("tea"), long("coffee"), title="Hot drinks")
     pipeline = bench.pipeline
     items = pipeline.find(bench.clock.now())
     assert {pipeline.describe(item) for item in items} == {"Hot drinks"}
     bench.run()
     bench.board.set_enabled(NAME, False)
-    told(bench.store, long("milk"))
-    bench.board.refresh()
-    assert bench.board.warnings() == (
-        "1 passage waits for its embedding, the embedding pipeline is off.",
+    for about, count in (("milk", "1 passage without"), ("juice", "2 passages without")):
+        add_conversation(bench.store, long(about))
+        bench.board.refresh()
+        (warning,) = bench.board.warnings()
+        assert warning.startswith(count)
+
+
+# -- failures
+
+
+def test_a_bad_text_is_retried_alone_and_set_aside(bench: PipelineBench) -> None:
+    bench.settings.set("embedding_batch_size", 10)
+    add_conversation(bench.store, *(long(number) for number in range(20)), long("poison"))
+    moments: list[float] = []
+
+    def poison(texts: Sequence[str]) -> None:
+        if all("poison" in text for text in texts):
+            moments.append(bench.clock.monotonic())
+        poisoned_by("An answer to a question about poison")(texts)
+
+    bench.bag.poison = poison
+    bench.board = WorkerBoard(
+        bench.store, bench.settings, (), clock=bench.clock, jitter=lambda limit: limit,
+        embedder=lambda: bench.embedder,
+    )  # fmt: skip
+    status = bench.run()
+    assert (status.done, status.total, status.abandoned, status.failed) == (20, 21, 1, 1)
+    assert bench.passages() == set(range(1, 21))
+    waits = [round(wait) for wait in np.diff(moments) if wait > 0.5]
+    assert waits == [1, 2, 4, 8, 16, 32]
+    tries = bench.settings.number("embedding_max_retries") + 1
+    assert Attempts(bench.store, NAME).tries() == {21: tries}
+    good = [text for text in bench.bag.read if "poison" not in text and text != "hello"]
+    assert len(good) == len(set(good)) == 40, "good texts are embedded once"
+    bench.bag.poison = lambda _: None
+    bench.board.retry_set_aside(NAME)
+    assert bench.run().done == 21
+
+
+def test_invalid_vectors_isolate_a_text_or_block_the_worker(bench: PipelineBench) -> None:
+    """They isolate the text if a plain word gets a vector, else they block."""
+    bench.settings.set("embedding_max_retries", 0)
+    for number, how in enumerate(NONSENSE, start=1):
+        add_conversation(bench.store, long(f"{how} tea"), long(f"{how} poison"))
+        bench.bag.spoil = spoiled(how, word="")
+        status = bench.run()
+        assert (status.done, status.abandoned) == (number - 1, number - 1)
+        assert "bag_of_words" in status.last_error
+        bench.bag.spoil = spoiled(how)
+        status = bench.run()
+        assert (status.done, status.abandoned) == (number, number)
+    assert check(bench.store).problems == ()
+    for rows in bench.vectors.load(bench.embedder.space):
+        assert np.allclose(np.linalg.norm(rows.vectors, axis=1), 1, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "is_probed"),
+    [
+        (EmbedderUnavailable("The folder is gone"), True),
+        (ConsentMissing("Nobody agreed to that server"), False),
+        (KeyMissing("There is no key"), False),
+    ],
+)
+def test_without_a_usable_embedder_the_worker_waits(
+    bench: PipelineBench, refusal: Exception, is_probed: bool
+) -> None:
+    """What only the user can change is not tried until it changes."""
+    add_conversation(bench.store, long("tea"))
+    bench.refusal = refusal
+    heard: list[WorkerStatus] = []
+    (status,) = bench.board.run_until_idle([NAME], on_status=heard.append)
+    assert (status.done, status.total, status.failed) == (0, 1, 0)
+    assert str(refusal) in status.last_error
+    blocked = [each for each in heard if each.state is WorkerState.BLOCKED]
+    assert {each.next_attempt_at is not None for each in blocked} == {is_probed}
+    bench.refusal = None
+    assert bench.pipeline.wakes_for(ChangeSet(settings=frozenset(("embedder_consent",))))
+    assert bench.run().done == 1
+
+
+def test_a_kill_between_writes_loses_nothing_and_doubles_nothing(
+    bench: PipelineBench, tmp_path: Path
+) -> None:
+    add_conversation(bench.store, *(long(number) for number in range(60)))
+    bench.settings.set("embedding_batch_size", 20)
+    roots: list[Path] = []
+
+    def kill(_: Sequence[str]) -> None:
+        if len(bench.bag.batches) in (1, 4):
+            roots.append(killed(bench.store, tmp_path / f"killed {len(roots)}"))
+
+    bench.bag.poison = kill
+    bench.run()
+    done = []
+    for root in roots:
+        with opened(root) as store:
+            after = PipelineBench(store)
+            done.append(after.board.refresh()[0].done)
+            assert after.run().done == 60
+            assert len(after.parts()) == 120
+            assert check(store).problems == ()
+    assert done[0] == 0 < done[1] < 60
+
+
+def _forget_first(store: Store) -> None:
+    forget(store, [store.read(lambda c: c.execute("SELECT id FROM conversation").fetchall())[0][0]])
+
+
+def _replace_first(store: Store) -> None:
+    ((exchange, conversation),) = store.read(
+        lambda c: c.execute(
+            "SELECT source_id, conversation_id FROM passage WHERE id = 1"
+        ).fetchall()
     )
-    told(bench.store, long("juice"))
-    bench.board.refresh()
-    (warning,) = bench.board.warnings()
-    assert warning == "2 passages wait for embeddings, the embedding pipeline is off."
+    fresh, kind = store.ids.passage(), PassageKind.TURN
+    passage = Passage(fresh, kind, exchange, conversation, exchange, "other", AT, 30)
+    store.save(PassagesPut((passage,), (PassageId(1),)))
 
 
-def test_without_an_embedder_to_ask_there_is_no_pipeline(store: Store) -> None:
-    board = WorkerBoard(store, Settings(store))
-    assert board.embedding is None
-    assert NAME not in {status.name for status in board.statuses()}
+@pytest.mark.parametrize(("change", "passages"), [(_forget_first, {2}), (_replace_first, {2, 3})])
+def test_a_passage_deleted_or_replaced_while_it_is_embedded_keeps_no_vector(
+    bench: PipelineBench, change: Callable[[Store], None], passages: set[int]
+) -> None:
+    add_conversation(bench.store, long("secret"))
+    add_conversation(bench.store, long("tea"))
+
+    def meanwhile(_: Sequence[str]) -> None:
+        bench.bag.poison = lambda _: None
+        change(bench.store)
+
+    bench.bag.poison = meanwhile
+    status = bench.run()
+    assert status.done == status.total == len(passages)
+    assert bench.passages() == passages
+
+
+def test_the_cost_of_all_requests_is_recorded(bench: PipelineBench) -> None:
+    add_conversation(bench.store, long("tea"), long("poison"))
+    bench.settings.set("embedding_max_retries", 0)
+
+    def pay(texts: Sequence[str]) -> None:
+        bench.bag.usage = UsageTotals(10 * len(texts), 0.001 * len(texts))
+        poisoned_by("poison")(texts)
+
+    bench.bag.poison = pay
+    status = bench.run()
+    assert status.done == 1
+    assert status.session == status.all_time == Spending(bench.store).all_time(NAME)
+    assert status.session.tokens == 10 * sum(bench.bag.batches)
+    assert status.session.cost_usd == pytest.approx(0.001 * sum(bench.bag.batches))
+
+
+LOCAL, REMOTE = "here:embed-model", "far:embed-model"
+REACHED = "The limit of $1.00 per day is reached"
+
+
+class Desk:
+    """A board of the pipeline alone; the loopback server is provider `here`, `far` is remote."""
+
+    def __init__(self, store: Store, server: Loopback) -> None:
+        self.store, self.server = store, server
+        self.settings = Settings(store)
+        for name, url in (("here", server.v1), ("far", "https://far.example/v1")):
+            self.settings.put_provider(ProviderRow(name, "compatible", url, None))
+        self.embedders = EmbedderDirectory(
+            self.settings, provider_registry(self.settings, KeyStore())
+        )
+        self.limits = SpendLimits(store, self.settings)
+        self.board = WorkerBoard(
+            store, self.settings, (), JumpingClock(), embedder=self.embedders.active,
+            limits=self.limits,
+        )  # fmt: skip
+        self.settings.set("spend_cap_daily_usd", 1.0)
+
+    def price(self, model: str, input_usd: float) -> None:
+        OwnPrices(self.settings).put(model, OwnPrice(input_usd, 0.0))
+
+    def run(self) -> WorkerStatus:
+        (status,) = self.board.run_until_idle([NAME])
+        return status
+
+    @property
+    def spent_usd(self) -> float | None:
+        return Spending(self.store).all_time(NAME).cost_usd
+
+
+@pytest.fixture
+def desk(store: Store, server: Loopback) -> Iterator[Desk]:
+    made = Desk(store, server)
+    yield made
+    made.embedders.close()
+
+
+def test_under_a_limit_a_remote_embedder_needs_a_price_and_a_local_one_does_not(
+    desk: Desk,
+) -> None:
+    add_conversation(desk.store, long("tea"), long("coffee"))
+    desk.embedders.choose(REMOTE, agreed=True)
+    status = desk.run()
+    assert (status.done, status.failed, status.abandoned) == (0, 0, 0)
+    assert f"commonplace price set {REMOTE}" in status.last_error
+    desk.embedders.choose(LOCAL)
+    assert (desk.run().done, desk.spent_usd) == (2, 0.0)
+
+
+def test_a_limit_stops_the_pipeline_before_it_is_exceeded(desk: Desk) -> None:
+    add_conversation(desk.store, *(long(number) for number in range(6)))
+    desk.settings.set("embedding_batch_size", 1)
+    desk.embedders.choose(LOCAL)
+    desk.price(LOCAL, 0.2 / TOKENS_OF_A_TEXT * 1e6)  # a text costs $0.20, as the server counts
+    status = desk.run()
+    assert REACHED in status.last_error
+    assert 0 <= status.done < 6
+    assert (status.failed, status.abandoned) == (0, 0)
+    assert desk.spent_usd is not None
+    assert desk.spent_usd <= 1.0
+    asked = len(desk.server.posts)
+    assert REACHED in desk.run().last_error
+    assert len(desk.server.posts) == asked, "nothing more was sent"
+    desk.settings.set("spend_cap_daily_usd", 50.0)
+    assert desk.run().done == 6
+    assert desk.spent_usd == pytest.approx(0.2 * len(desk.server.posts))
+
+
+def test_reservations_of_other_workers_count_and_failed_requests_release_theirs(
+    desk: Desk,
+) -> None:
+    add_conversation(desk.store, long("tea"))
+    desk.embedders.choose(LOCAL)
+    desk.price(LOCAL, 1.0)
+    other = ("w", "another:model", MaxUsage(1, 1, 1.0))
+    reservation = desk.limits.reserve(*other)
+    assert REACHED in desk.run().last_error
+    assert desk.server.posts == []
+    desk.limits.release(reservation)
+    desk.server.always(error(401, message="no such key"))
+    assert desk.run().done == 0
+    assert desk.server.posts
+    reservation = desk.limits.reserve(*other)
+    with pytest.raises(Blocked):
+        desk.limits.reserve("w", "another:model", MaxUsage(1, 1, 0.01))
+
+
+# -- manual pages
+
+
+class Pages:
+    """A board of the pipeline, with time that passes by sleeping alone."""
+
+    def __init__(self, store: Store, count: int) -> None:
+        self.store = store
+        self.now_s = 0.0
+        self.embedder = BagOfWords()
+        self.limit = PageRateLimit(lambda: self.now_s, self._sleep)
+        settings = Settings(store)
+        pipeline = EmbeddingPipeline(store, settings, lambda: self.embedder, self.limit)
+        self.board = WorkerBoard(store, settings, [pipeline], clock=JumpingClock())
+        names = [f"page{number}" for number in range(count)]
+        pages = [ManualPage(name, "1", f"about {name}", "s", AT) for name in names]
+        kept = ManPages(store)
+        kept.replace_list(pages)
+        kept.put([ManualPageText(page, f"The page {page.name} says this.") for page in pages])
+
+    def _sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def run(self) -> tuple[int, int]:
+        (status,) = self.board.run_until_idle([NAME])
+        return status.done, status.total
+
+
+def test_a_server_gets_ten_pages_a_request_and_ten_requests_a_minute(store: Store) -> None:
+    pages = Pages(store, 205)
+    assert pages.run() == (205, 205)
+    assert pages.embedder.batches == [20] * 20 + [10], "each has a line and a text"
+    assert 120 <= pages.now_s < 180
+    assert not hasattr(LocalEmbedder, "take_usage"), "the built-in embedder is no server"
+
+
+def test_a_full_minute_is_waited_for_unless_other_work_comes(store: Store) -> None:
+    pages = Pages(store, 0)
+    for _ in range(10):
+        pages.limit.wait(lambda: False)
+    assert pages.now_s == 0
+    with pytest.raises(Cancelled):
+        pages.limit.wait(lambda: True)
+    pages.limit.wait(lambda: False)
+    assert pages.now_s == pytest.approx(60, abs=0.2)
+
+
+def test_turns_are_embedded_before_pages_and_at_full_speed(store: Store) -> None:
+    pages = Pages(store, 130)
+    add_conversation(store, *(long(number) for number in range(30)))
+    embedder = pages.embedder
+    said: list[float] = []
+
+    def look(texts: Sequence[str]) -> None:
+        if len(embedder.batches) == 11 and not said:
+            said.append(pages.now_s)
+            add_conversation(store, long("tea"))
+        elif any("tea" in text for text in texts):
+            said.append(pages.now_s)
+
+    embedder.poison = look
+    assert pages.run() == (161, 161)
+    assert embedder.batches[:4] == [60, 20, 20, 20]
+    assert all("page" not in text for text in embedder.read[:60])
+    assert said[1] - said[0] < 1, "a turn interrupts the wait of the pages"

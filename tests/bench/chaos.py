@@ -1,6 +1,6 @@
 """Background work with a model, under everything that can go wrong; prints JSON.
 
-    python -m tests.bench.chaos [--exchanges 10000] [--turns 10] [--kill-every 4]
+    python -m tests.bench.chaos [--exchanges 10000] [--turns 10] [--kill-every 4]  (seconds; 0 never kills)
 
 A library of made-up exchanges is summarised, embedded and mined for facts by `work --until-idle`
 against a loopback server that refuses some requests, breaks some and answers some with nonsense,
@@ -10,7 +10,6 @@ what the server counted: what was on its way when a process died is on record to
 have cost, so the record may say more than the server and never less.
 """
 
-import argparse
 import json
 import os
 import random
@@ -19,20 +18,19 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from app.bootstrap import Role, Services, build
 from app.domain.workers import WorkerName
-from app.storage.database import Connection
+from app.storage.engine.database import Connection
 from app.system.paths import DataPaths
+from tests.bench.shared.measuring import Figures, options, print_json, timed
 from tests.fakes.loopback import Loopback, Seen
 from tests.fakes.loopback_script import Step, error, garbage, text, usage
-from tests.fakes.stored import opened, tell
+from tests.fakes.stored import new_conversation, opened
 
 LIMITED, FAILING, SENSELESS = 0.05, 0.02, 0.01
 MODEL = "loop:test-model"
@@ -84,45 +82,37 @@ class Answering:
         return f"What was said of item {items[0]}."
 
 
-def _fact(item: str, place: int) -> dict[str, Any]:
-    """Return what the question at that place says; answers stand between them."""
+def _fact(item: str, place: int) -> Figures:
     words = f"The user owns item {item}."
     return {"message": 2 * place + 1, "text": words, "category": "possession"}
 
 
 def main() -> None:
-    """Build, work, kill, count, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--exchanges", type=int, default=10_000)
-    parser.add_argument("--turns", type=int, default=10)
-    parser.add_argument("--kill-every", type=float, default=4.0, help="seconds; 0 never kills")
-    given = parser.parse_args()
+    given = options(__doc__, exchanges=10_000, turns=10, kill_every=4.0)
     answering = Answering(random.Random(3))
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, Loopback() as server:
         root = Path(folder) / "data"
         filled(root, given.exchanges, given.turns, server.v1)
         server.by(answering)
-        started = time.perf_counter()
-        kills = worked(root, given.kill_every)
-        took_s = time.perf_counter() - started
+        took = timed(lambda: worked(root, given.kill_every))
+        kills = took.result
         figures = counted(root, given.exchanges, given.exchanges // given.turns)
     billed = (
         answering.input_tokens * USD_PER_MILLION[0] + answering.output_tokens * USD_PER_MILLION[1]
     ) / 1e6
     requests = answering.said["answered"]
     figures |= {
-        "took_s": round(took_s), "kills": kills, "server": dict(answering.said),
+        "took_s": round(took.wall_s), "kills": kills, "server": dict(answering.said),
         "exchanges_answered_again": sum(answering.exchanges.values()) - len(answering.exchanges),
         "server_usd": round(billed, 6),
         "requests_missing_on_record": max(0, requests - figures["requests_on_record"]),
         "usd_missing_on_record": round(max(0.0, billed - figures["usd_on_record"]), 6),
         "requests_estimated_allowed": kills * PAID_WORKERS,
     }  # fmt: skip
-    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+    print_json(figures)
 
 
 def filled(root: Path, exchanges: int, turns: int, base_url: str) -> None:
-    """Write the library, and settings that choose the server's model."""
     with opened(root) as store:
         waiting = []
         for first in range(0, exchanges, turns):
@@ -130,7 +120,7 @@ def filled(root: Path, exchanges: int, turns: int, base_url: str) -> None:
                 f"I own item {number:06d} and keep it on shelf {number % 97}, what should I do?"
                 for number in range(first, first + turns)
             ]
-            waiting.append(store.commit(*tell(store, *texts).changes))
+            waiting.append(store.commit(*new_conversation(store, *texts).changes))
         for each in waiting:
             each.result()
     for words in (
@@ -143,7 +133,6 @@ def filled(root: Path, exchanges: int, turns: int, base_url: str) -> None:
 
 
 def program(root: Path) -> list[str]:
-    """Return the command line on a data directory."""
     return [sys.executable, "-m", "app", "--data-dir", str(root)]
 
 
@@ -166,14 +155,14 @@ def worked(root: Path, kill_every_s: float) -> int:
             return kills
 
 
-def counted(root: Path, exchanges: int, conversations: int) -> dict[str, Any]:
+def counted(root: Path, exchanges: int, conversations: int) -> Figures:
     """Return what is missing, double or at the wrong place, and what was spent."""
     built = build(DataPaths(root), Role.COMMAND_LINE)
     try:
         figures = built.store.read(_rows)
         problems = [str(each) for each in built.check().problems]
         left = {
-            str(status.name): {"set_aside": status.set_aside, "missing": status.total - status.done}
+            str(status.name): {"abandoned": status.abandoned, "missing": status.total - status.done}
             for status in built.workers.refresh()
             if status.enabled
         }
@@ -199,7 +188,7 @@ def _missing_vectors(built: Services) -> int:
     return status.total - status.done
 
 
-def _rows(cursor: Connection) -> dict[str, Any]:
+def _rows(cursor: Connection) -> Figures:
     wrong = (
         "SELECT count(*) FROM summary s JOIN exchange_message l ON l.exchange_id = s.source_id "
         "AND l.place = 0 JOIN message m ON m.id = l.message_id WHERE s.kind = 'exchange' "

@@ -2,53 +2,49 @@
 
     python -m tests.bench.crash [--rounds N] [--seed N]
 
-Each round starts a real process that tells, imports, streams replies, tags, sets, summarises,
-forgets, backs up and checkpoints, kills it at a random moment (while it opens, too), opens what it
+Each round starts a real process that imports, streams replies, tags, sets, summarizes, forgets,
+backs up and checkpoints, kills it at a random moment (while it opens, too), opens what it
 left, runs the check and compares with what had been acknowledged. `lost` must be 0.
 """
 
-import argparse
-import json
-import sys
 import tempfile
-import time
 from pathlib import Path
 
-from tests.fakes.crash_ledger import Lost
-from tests.fakes.crash_rounds import Rounds
+from tests.bench.shared.measuring import options, print_json, timed
+from tests.fakes.crash_rounds import Lost, Rounds
 
 
 def main() -> int:
     """Run and print; the exit code is 1 when something was lost."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--rounds", type=int, default=1000)
-    arguments.add_argument("--seed", type=int, default=1)
-    given = arguments.parse_args()
-    began = time.perf_counter()
+    given = options(__doc__, rounds=1000, seed=1)
     with tempfile.TemporaryDirectory(prefix="commonplace-crash-") as folder:
         rounds = Rounds(Path(folder), given.seed)
-        lost: list[str] = []
-        for _ in range(given.rounds):
-            try:
-                rounds.one()
-            except Lost as loss:
-                lost.append(f"round {rounds.figures.rounds}: {loss}")
-                break  # what follows would be compared with a wrong account
-        seen = rounds.figures
+        took = timed(lambda: _first_loss(rounds, given.rounds))
+        seen, lost = rounds.figures, took.result
         figures = {
             "rounds": seen.rounds,
             "killed_while_opening": seen.killed_while_opening,
             "restored": seen.restored,
             "slowest_open_ms": round(seen.slowest_open_ms),
-            "acknowledged": sum(each.acknowledged for each in rounds.ledgers),
-            "in_doubt": sum(each.in_doubt for each in rounds.ledgers),
-            "longest_lost_stream_chars": max(each.lost_stream_chars for each in rounds.ledgers),
+            "acknowledged": seen.acknowledged,
+            "in_doubt": seen.in_doubt,
+            "rounds_that_lost_what_was_in_doubt": seen.in_doubt_lost,
             "lost": len(lost),
             "what": lost,
-            "seconds": round(time.perf_counter() - began),
+            "seconds": round(took.wall_s),
         }
-    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+    print_json(figures)
     return 1 if lost else 0
+
+
+def _first_loss(rounds: Rounds, count: int) -> list[str]:
+    """Run until something is lost: what follows would be compared with a wrong account."""
+    try:
+        for _ in range(count):
+            rounds.one()
+    except Lost as loss:
+        return [f"round {rounds.figures.rounds}: {loss}"]
+    return []
 
 
 if __name__ == "__main__":

@@ -7,20 +7,16 @@ left. Each must open without help, hold everything acknowledged, pass the check,
 kind runs in a process of its own, so that a crash of the engine is counted and not suffered.
 """
 
-import argparse
-import json
 import logging
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any
 
 from app.check import check
 from app.system.paths import DataPaths
+from tests.bench.shared.measuring import Figures, options, print_json, run_step, timed
 from tests.fakes.damage import KINDS
 from tests.fakes.libraries import Library, left_by_a_kill
 from tests.fakes.stored import opened
@@ -28,42 +24,33 @@ from tests.fakes.stored import opened
 
 def main() -> int:
     """Run and print; the exit code is 1 when anything was lost or did not open."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--times", type=int, default=40)
-    arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--kind", choices=KINDS)
-    given = arguments.parse_args()
+    given = options(__doc__, times=40, seed=1, kind=("", *KINDS))
     if given.kind:
-        sys.stdout.write(json.dumps(of_kind(given.kind, given.times, given.seed)) + "\n")
+        print_json(_of_kind(given.kind, given.times, given.seed))
         return 0
-    began = time.perf_counter()
-    kinds = {kind: in_a_process(kind, given.times, given.seed) for kind in KINDS}
-    bad = sum(len(figures["bad"]) for figures in kinds.values())
-    figures = {
-        "directories": given.times * len(KINDS),
-        "opened_with_everything": given.times * len(KINDS) - bad,
-        "bad": bad,
-        "seconds": round(time.perf_counter() - began),
-        "kinds": kinds,
-    }
-    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+    took = timed(lambda: {kind: _in_a_process(kind, given.times, given.seed) for kind in KINDS})
+    bad = sum(len(figures["bad"]) for figures in took.result.values())
+    print_json(
+        {
+            "directories": given.times * len(KINDS),
+            "opened_with_everything": given.times * len(KINDS) - bad,
+            "bad": bad,
+            "seconds": round(took.wall_s),
+            "kinds": took.result,
+        }
+    )
     return 1 if bad else 0
 
 
-def in_a_process(kind: str, times: int, seed: int) -> dict[str, Any]:
+def _in_a_process(kind: str, times: int, seed: int) -> Figures:
     """Return the figures of a kind; a process that died is one that is bad."""
-    command = [sys.executable, "-m", "tests.bench.damage", "--kind", kind]
-    ended = subprocess.run(
-        [*command, "--times", str(times), "--seed", str(seed)], capture_output=True, text=True
-    )
-    if ended.returncode:
-        return {"bad": [f"the process ended with {ended.returncode}: {ended.stderr[-500:]}"]}
-    figures: dict[str, Any] = json.loads(ended.stdout)
-    return figures
+    try:
+        return run_step("damage", "--kind", kind, "--times", times, "--seed", seed)
+    except subprocess.CalledProcessError as error:
+        return {"bad": [f"the process ended with {error.returncode}"]}
 
 
-def of_kind(kind: str, times: int, seed: int) -> dict[str, Any]:
-    """Damage and open in this process."""
+def _of_kind(kind: str, times: int, seed: int) -> Figures:
     logging.disable(logging.CRITICAL)
     bad: list[str] = []
     restored, slowest_ms = 0, 0.0
@@ -73,11 +60,10 @@ def of_kind(kind: str, times: int, seed: int) -> dict[str, Any]:
             root = Path(folder) / str(number)
             shutil.copytree(original, root)
             KINDS[kind](DataPaths(root), random.Random(number))
-            began = time.perf_counter()
             try:
-                notices = Library(DataPaths(root)).opens()
-                slowest_ms = max(slowest_ms, (time.perf_counter() - began) * 1000)
-                restored += any("backup of" in notice for notice in notices)
+                took = timed(Library(DataPaths(root)).opens)
+                slowest_ms = max(slowest_ms, took.ms)
+                restored += any("backup of" in notice for notice in took.result)
                 with opened(root) as store:
                     bad += (f"{number}: {problem}" for problem in check(store).problems)
             except Exception as error:  # noqa: BLE001 - that is what is counted

@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 
 from app.domain.conversations import Role, Text
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.domain.transfer import CarriedSummary, ImportedConversation, ImportedMessage
-from app.storage.conversations import Conversations
-from app.storage.store import Store
-from app.transfer.adopting import Adoption
-from app.transfer.present import message_key
+from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
+from app.transfer.existing import message_key
+from app.transfer.importer import ConversationImporter
+from tests.bench.shared.measuring import Figures, latency
 
 T = TypeVar("T", bound=Hashable)
 
@@ -93,8 +94,6 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A data set."""
-
     name: str
     talks: tuple[Talk, ...]
 
@@ -163,7 +162,6 @@ class StoredTalk:
         return frozenset(self.conversations.values())
 
     def evidence(self, question: Question) -> frozenset[MessageId]:
-        """Return the messages that answer a question."""
         return frozenset(self.messages[each] for each in question.evidence)
 
 
@@ -184,7 +182,7 @@ def store_evaluation(
     Several data sets can go into one store. `with_summaries` stores the sessions' ready-made
     summaries as the conversations' own.
     """
-    adoption = Adoption(store)
+    adoption = ConversationImporter(store)
     imported = {
         (talk.id, session.id): _imported(evaluation, talk, session, with_summaries)
         for talk in evaluation.talks
@@ -193,8 +191,8 @@ def store_evaluation(
     }
     everything = list(imported.values())
     for at in range(0, len(everything), _BATCH):
-        for adopted in adoption.adopt(everything[at : at + _BATCH]).results():
-            assert adopted.is_new, "a data set is stored once"
+        for pending in adoption.store(everything[at : at + _BATCH]):
+            assert pending.wait().conversations, "a data set is stored once"
     store.checkpoint().result()
     return _found_again(store, evaluation, imported)
 
@@ -209,9 +207,9 @@ def _imported(
     times = [turn.at for turn in session.turns if turn.at is not None]
     begun = session.started_at or min(times, default=None)
     ended = max(times, default=begun)
-    summaries: tuple[CarriedSummary, ...] = ()
+    summaries: tuple[PortableSummary, ...] = ()
     if with_summaries and session.summary and ended is not None:
-        summaries = (CarriedSummary(session.summary, _SOURCE, ended),)
+        summaries = (PortableSummary(session.summary, _SOURCE, ended),)
     return ImportedConversation(
         _SOURCE,
         f"{evaluation.name}/{talk.id}/{session.id}",
@@ -294,7 +292,6 @@ class Asked:
 
 
 def first_places(ranking: Iterable[MessageId], group_of: Mapping[MessageId, T]) -> list[T]:
-    """Return the groups in the order of their best messages; messages without a group do not count."""
     return list(dict.fromkeys(group_of[each] for each in ranking if each in group_of))
 
 
@@ -323,22 +320,7 @@ def mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: round(sum(each[name] for each in found) / len(found), 4) for name in names}
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that `share` (0-1) of the values do not exceed, interpolated linearly."""
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    below = ordered[math.floor(place)]
-    return below + (ordered[math.ceil(place)] - below) * (place - math.floor(place))
-
-
-def latency(taken_ms: Sequence[float]) -> dict[str, float]:
-    """Return p50 and p95 in milliseconds; of nothing, nothing."""
-    if not taken_ms:
-        return {}
-    return {f"p{share}": round(percentile(taken_ms, share / 100), 2) for share in (50, 95)}
-
-
-def report(stored: StoredEvaluation, answers: Sequence[Asked]) -> dict[str, Any]:
+def report(stored: StoredEvaluation, answers: Sequence[Asked]) -> Figures:
     """Return every figure: by turn, by exchange and by session, over all and by category.
 
     Questions without evidence are left out of all but the latency. Where the turns' ranking holds
@@ -373,7 +355,7 @@ def _by_unit(stored: StoredEvaluation, asked: Asked) -> dict[str, dict[str, floa
     }
 
 
-def _means(found: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, Any]:
+def _means(found: Sequence[Mapping[str, Mapping[str, float]]]) -> Figures:
     units = found[0] if found else ()
     means = {unit: mean([each[unit] for each in found]) for unit in units}
     return {"questions": len(found), **means}

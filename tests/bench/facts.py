@@ -9,28 +9,23 @@ facts for which anything was learned from a turn they name. Ours are supported w
 words, cut to stems, are in their turn (or are names or dates worked out from it).
 """
 
-import argparse
-import json
 import re
 import statistics
-import sys
-import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from app.domain.conversations import Role
-from app.providers.fact_patterns import statements_of
-from app.providers.fact_sentences import speakers_in
-from app.providers.fact_words import Said, Statement, content_words
-from app.providers.local_embedder import LocalEmbedder
+from app.language.statements.clauses import find_speakers
+from app.language.statements.extraction import extract_statements
+from app.language.statements.statement import SourceMessage, Statement, content_words
+from app.providers.embedders.local import LocalEmbedder
 from tests.bench.evaluation import Session, Talk, read_evaluation
+from tests.bench.shared.measuring import MODEL, Figures, options, print_json, timed
 from tests.bench.summaries import rouge, words
 
-BUILT_IN_FOLDER = Path(__file__).parents[2] / "resources/models/all-MiniLM-L6-v2"
 NEAR, NEARER, ROUGE_L = 0.6, 0.7, 0.4
 STEM_CHARS = 4
 DATED = re.compile(r"(?:on|in|around) (?:the (?:week|weekend) of )?[\w ]*\d{4}")
@@ -39,27 +34,21 @@ Ours = tuple[str, Statement]  # the turn's id and what was learned from it
 
 
 def main() -> None:
-    """Measure and print."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--data", type=Path, action="append", required=True)
-    arguments.add_argument("--talk", action="append", default=[])
-    given = arguments.parse_args()
-    embedder = LocalEmbedder(BUILT_IN_FOLDER, threads=2)
-    figures: dict[str, Any] = {}
+    given = options(__doc__, required=["data"], data=[Path], talk=[str])
+    embedder = LocalEmbedder(MODEL, threads=2)
+    figures = Figures()
     for path in given.data:
         talks = [t for t in read_evaluation(path).talks if not given.talk or t.id in given.talk]
         figures[path.stem] = {talk.id: measured([talk], embedder) for talk in talks}
         figures[path.stem]["all"] = measured(talks, embedder)
-    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+    print_json(figures)
 
 
-def measured(talks: Sequence[Talk], embedder: LocalEmbedder) -> dict[str, Any]:
-    """Return the figures of some talks together."""
+def measured(talks: Sequence[Talk], embedder: LocalEmbedder) -> Figures:
     sessions = [session for talk in talks for session in talk.sessions]
     messages = sum(len(session.turns) for session in sessions)
-    started = time.perf_counter()
-    found = [learned(session) for session in sessions]
-    took_ms = (time.perf_counter() - started) / max(1, messages) * 1000
+    took = timed(lambda: [learned(session) for session in sessions])
+    found = took.result
     rows = [
         row
         for each, session in zip(found, sessions, strict=True)
@@ -70,7 +59,7 @@ def measured(talks: Sequence[Talk], embedder: LocalEmbedder) -> dict[str, Any]:
     sizes = [len(words(one.text)) for (_, one), _ in ours]
     return {
         "messages": messages,
-        "ms_per_message": round(took_ms, 3),
+        "ms_per_message": round(took.ms / max(1, messages), 3),
         "facts": len(ours),
         "given": len(rows),
         "turns_found": share(row[0] for row in rows),
@@ -97,12 +86,11 @@ def learned(session: Session) -> list[Ours]:
 
 
 def of_exchange(session: Session, places: Sequence[int]) -> list[Ours]:
-    """Return what is learned from the turns of a session that make one exchange."""
     turns = [session.turns[place] for place in places]
     began = session.started_at or datetime.now(UTC)
-    said = [Said(turn.said, turn.role is Role.USER, turn.at or began) for turn in turns]
-    speakers = speakers_in(turn.said for turn in session.turns)
-    return [(turns[one.place].id, one) for one in statements_of(said, speakers)]
+    said = [SourceMessage(turn.said, turn.role is Role.USER, turn.at or began) for turn in turns]
+    speakers = find_speakers(turn.said for turn in session.turns)
+    return [(turns[one.place].id, one) for one in extract_statements(said, speakers)]
 
 
 def compared(
@@ -137,7 +125,6 @@ def is_supported(ours: Ours, session: Session) -> bool:
 
 
 def share(values: Iterable[object]) -> float:
-    """Return the share of values that are true."""
     found = [bool(value) for value in values]
     return round(sum(found) / len(found), 3) if found else 0.0
 

@@ -23,14 +23,12 @@ _DELAY_MS = 5.0
 
 
 def answer(seen: Seen) -> Sequence[Step]:
-    """Return what fits every question that background work asks."""
     if seen.wire == EMBEDDINGS:
         return (vectors(_DIMENSION),)
     return (slow(_DELAY_MS), text(json.dumps(_ANSWER), chunks=8), usage(900, 60))
 
 
 def silence(_seen: Seen) -> Sequence[Step]:
-    """Return what never comes."""
     return (stall(),)
 
 

@@ -1,6 +1,6 @@
 """What a user would pick instead, on the same turns, vectors and questions; prints JSON.
 
-    python tests/bench/peers.py --work DIR --data FILE [--data FILE] [--only NAME] [--questions N]
+    python -m tests.bench.peers --work DIR --data FILE [--data FILE] [--only NAME] [--questions N]
 
 Each peer runs in its best documented setting, in a virtual environment of its own below `--work`
 (made there if it is missing), as a process of its own (`peer_stores/`). All data sets lie in one
@@ -17,38 +17,43 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 import venv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from app.bootstrap import Role, build
 from app.domain.ids import ConversationId, MessageId
 from app.domain.workers import WorkerName
-from app.providers.local_embedder import LocalEmbedder
+from app.providers.embedders.local import LocalEmbedder
 from app.system.paths import DataPaths
 from tests.bench.evaluation import (
     Asked,
     Evaluation,
     Question,
     StoredEvaluation,
-    latency,
     read_evaluation,
     report,
     store_evaluation,
 )
 from tests.bench.retrieval import Ask, asker
+from tests.bench.shared.measuring import (
+    MODEL,
+    ROOT,
+    Figures,
+    latency,
+    options,
+    print_json,
+    timed,
+    wait_for,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
-MODEL = ROOT / "resources" / "models" / "all-MiniLM-L6-v2"
 OVERLAP_TOKENS = 25  # a tenth, as in the product
 LIMIT_S = 1800
 LIMIT = 50  # messages of a ranking that count
@@ -108,15 +113,15 @@ class Library:
     asked: Sequence[Asking]
 
     def within(self, asking: Asking, scope: str) -> frozenset[ConversationId]:
-        """Return the conversations that a question is asked in; none means all."""
         if scope == "pooled":
             return frozenset()
         return self.sets[asking.data_set][1].talks[asking.talk_id].conversation_ids
 
 
 def main() -> None:
-    """Let everyone answer, print."""
-    given = options()
+    given = options(
+        __doc__, required=["work", "data"], work=Path, data=[Path], only=[str], questions=int
+    )
     given.work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=given.work) as scratch:
         embedder = LocalEmbedder(MODEL, threads=4)
@@ -134,17 +139,7 @@ def main() -> None:
             if not given.only or name in given.only
         }
     figures = {"embedding_ms": latency([each.embedding_ms for each in library.asked])}
-    print(json.dumps({**figures, "ours": ours, "peers": peers}, indent=1))  # noqa: T201
-
-
-def options() -> argparse.Namespace:
-    """Return the arguments."""
-    parser = argparse.ArgumentParser(description="Compare with what a user would pick instead.")
-    parser.add_argument("--work", type=Path, required=True, help="where environments are made")
-    parser.add_argument("--data", type=Path, action="append", required=True)
-    parser.add_argument("--only", action="append", help="a peer's name; may be repeated")
-    parser.add_argument("--questions", type=int, help="ask about so many only")
-    return parser.parse_args()
+    print_json({**figures, "ours": ours, "peers": peers})
 
 
 # -- ours
@@ -153,7 +148,6 @@ def options() -> argparse.Namespace:
 def answered_by_us(
     folder: Path, given: argparse.Namespace, embedder: LocalEmbedder
 ) -> tuple[Library, dict[str, list[Answer]]]:
-    """Store the data sets in the product and ask it; return them and its answers by scope."""
     paths = DataPaths(folder)
     with closing(build(paths, Role.COMMAND_LINE)) as services:
         sets = {
@@ -164,8 +158,7 @@ def answered_by_us(
         services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
     library = Library(sets, list(questions(embedder, sets, given.questions)))
     with closing(build(paths, Role.WINDOW)) as services:
-        while not services.search.search("ready").by_meaning:
-            time.sleep(0.05)
+        wait_for(lambda: services.search.search("ready").by_meaning)
         ask = asker(services)
         answers: dict[str, list[Answer]] = {}
         for scope in SCOPES:
@@ -177,10 +170,8 @@ def answered_by_us(
 
 def our_answer(ask: Ask, library: Library, asking: Asking, scope: str) -> Answer:
     """Return the messages and the time they took without the embedding, which is added to all."""
-    started = time.perf_counter()
-    ranking = ask(asking.question.text, library.within(asking, scope))
-    taken_ms = (time.perf_counter() - started) * 1000
-    return ranking[:LIMIT], taken_ms - asking.embedding_ms
+    took = timed(lambda: ask(asking.question.text, library.within(asking, scope)))
+    return took.result[:LIMIT], took.ms - asking.embedding_ms
 
 
 # -- what everyone gets
@@ -200,9 +191,8 @@ def questions(
     ]
     embedder.load()
     for name, talk_id, question in every[:: max(1, len(every) // (limit or len(every)))]:
-        started = time.perf_counter()
-        vector = embedder.embed([question.text])[0]
-        yield Asking(name, talk_id, question, vector, (time.perf_counter() - started) * 1000)
+        took = timed(partial(embedder.embed, [question.text]))
+        yield Asking(name, talk_id, question, took.result[0], took.ms)
 
 
 def write_turns(
@@ -240,7 +230,6 @@ def embedded(texts: Sequence[str], embedder: LocalEmbedder, work: Path) -> npt.N
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a value as JSON."""
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
@@ -249,8 +238,7 @@ def write_json(path: Path, value: object) -> None:
 
 def measured(
     kind: Kind, turns: Path, work: Path, library: Library, ours: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return a peer's figures by data set and scope with their ratios, or why there are none."""
+) -> Figures:
     try:
         python = environment(kind.requirements, work)
         with tempfile.TemporaryDirectory(dir=turns) as folder:
@@ -280,8 +268,7 @@ def environment(requirements: Sequence[str], work: Path) -> Path:
     return python
 
 
-def run(python: Path, kind: Kind, turns: Path, folder: Path) -> dict[str, Any]:
-    """Let a peer answer; raise CalledProcessError or TimeoutExpired."""
+def run(python: Path, kind: Kind, turns: Path, folder: Path) -> Figures:
     target = folder / "answers.json"
     module = f"tests.bench.peer_stores.{kind.module}"
     finished([python, "-m", module, *kind.arguments, turns, folder / "store", target])
@@ -290,14 +277,13 @@ def run(python: Path, kind: Kind, turns: Path, folder: Path) -> dict[str, Any]:
 
 
 def finished(command: Sequence[str | Path]) -> None:
-    """Run a command from the project's root, quietly."""
     subprocess.run(
         [str(part) for part in command], cwd=ROOT, check=True, capture_output=True, text=True,
         timeout=LIMIT_S,
     )  # fmt: skip
 
 
-def scored(library: Library, answers: Sequence[Answer]) -> dict[str, Any]:
+def scored(library: Library, answers: Sequence[Answer]) -> Figures:
     """Return the figures of each data set, and the latency over all."""
     asked: dict[str, list[Asked]] = {}
     for each, (ranking, taken_ms) in zip(library.asked, answers, strict=True):
@@ -318,11 +304,10 @@ def scored(library: Library, answers: Sequence[Answer]) -> dict[str, Any]:
 
 
 def headlines(overall: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures that are compared."""
     return {f"{unit} {name}": overall[unit][name] for unit, name in HEADLINES}
 
 
-def ratios(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+def ratios(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Figures:
     """Return how many times better or faster ours is; None where theirs is nought."""
     return {
         name: {

@@ -1,7 +1,7 @@
 """What recall would put into prompts, by evaluation sets and through the product's own code; prints JSON.
 
-    python tests/bench/recall.py --data FILE [--data FILE] [--conversations N] [--words-only] [--json]
-    python tests/bench/recall.py --library FOLDER --passages N [--json]
+    python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--words-only] [--json]
+    python -m tests.bench.recall --library FOLDER --passages N [--json]
 
 The conversations of the files go into two libraries in turn, with their ready-made summaries and facts.
 Each library is asked all questions, as from a new conversation: those of its own conversations have an
@@ -12,30 +12,28 @@ built tells how long retrieval takes in a large one.
 """
 
 import argparse
-import json
 import random
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from app.bootstrap import Role, Services, build
-from app.chat.preparing import recall_options, recall_settings
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
-from app.domain.recalls import RecalledItem, RecallLayer
-from app.domain.retrieved import Retrieved, Segment
+from app.domain.recall import (
+    RecalledItem,
+    RecallLayer,
+    RecallSettings,
+    RetrievalResult,
+    SegmentContext,
+)
 from app.domain.workers import WorkerName
-from app.memory.recall_choice import AskedIn, Choosing, Shelf, introduction
-from app.storage.facts import fact_changes
+from app.memory.recall_selection import SelectionContext, select_recalled
+from app.storage.tables.facts import fact_changes
 from app.system.paths import DataPaths
 from tests.bench import scale
 from tests.bench.evaluation import (
@@ -43,11 +41,10 @@ from tests.bench.evaluation import (
     Question,
     StoredEvaluation,
     Talk,
-    latency,
-    percentile,
     read_evaluation,
     store_evaluation,
 )
+from tests.bench.shared.measuring import Figures, latency, percentile, print_json, timed, wait_for
 
 _LIBRARIES = 2
 _DRAWN = 24  # conversations in all small libraries together, at least
@@ -70,26 +67,23 @@ class Injected:
 
     @property
     def anything(self) -> bool:
-        """Whether anything at all is injected."""
         return bool(self.turns or self.facts or self.talks)
 
 
 def main(given: argparse.Namespace) -> None:
-    """Measure and print."""
     if given.library is not None:
         figures = at_scale(given)
     elif given.conversations:
         figures = of_few([read_evaluation(file) for file in given.data], given)
     else:
         figures = evaluated([read_evaluation(file) for file in given.data], given)
-    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+    print_json(figures)
 
 
 # -- evaluation sets
 
 
-def evaluated(sets: Sequence[Evaluation], given: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of each set: of each library, and of both together."""
+def evaluated(sets: Sequence[Evaluation], given: argparse.Namespace) -> Figures:
     answers: dict[tuple[str, int, bool], list[Injected]] = {}
     for library in range(_LIBRARIES):
         own = [replace(each, talks=each.talks[library::_LIBRARIES]) for each in sets]
@@ -128,7 +122,7 @@ def kept(
             services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
         if not words_only:
             services.meaning.start()  # as in the window: a question waits for nothing to be made ready
-            scale.wait_for(lambda: services.search.search("ready").by_meaning)
+            wait_for(lambda: services.search.search("ready").by_meaning)
         yield services, stored
 
 
@@ -152,10 +146,8 @@ def _store_facts(services: Services, evaluation: Evaluation, places: StoredEvalu
 def _asked(
     services: Services, places: StoredEvaluation, talk: Talk, question: Question
 ) -> Injected:
-    began = time.perf_counter()
-    options = recall_options(services.settings)
-    found = services.recall.retrieve(question.text, None, Segment(), options)
-    took_ms = (time.perf_counter() - began) * 1000
+    took = timed(lambda: _retrieved(services, question.text))
+    found = took.result
     assert not found.notice or "words alone" in found.notice, found.notice
     evidence: frozenset[ExchangeId] = frozenset()
     if talk.id in places.talks:
@@ -171,21 +163,21 @@ def _asked(
         facts=sum(each.layer is RecallLayer.FACT for each in items),
         talks=sum(each.layer is RecallLayer.CONVERSATION for each in items),
         tokens=tokens,
-        took_ms=took_ms,
+        took_ms=took.ms,
     )
 
 
-def chosen(services: Services, question: str, found: Retrieved) -> tuple[list[RecalledItem], int]:
-    """Return what of all that was found goes into a prompt, and its tokens."""
-    settings = recall_settings(services.settings)
-    shelf = Shelf(settings.rag_max_tokens, introduction(can_fetch=True))
-    choosing = Choosing(settings, AskedIn(_NEW, question, frozenset(), can_fetch=True))
-    choosing.related(found, shelf)
-    items = [each for each in choosing.items if each.injected]
+def chosen(
+    services: Services, question: str, found: RetrievalResult
+) -> tuple[list[RecalledItem], int]:
+    settings = RecallSettings.read(services.settings.get)
+    context = SelectionContext(_NEW, question, frozenset(), can_fetch=True)
+    selection = select_recalled(found, settings, context, settings.rag_max_tokens, 0)
+    items = [each for each in selection.items if each.injected]
     return items, sum(each.tokens for each in items)
 
 
-def figures_of(own: Sequence[Injected], foreign: Sequence[Injected]) -> dict[str, Any]:
+def figures_of(own: Sequence[Injected], foreign: Sequence[Injected]) -> Figures:
     """Return shares (0-1) of the questions with an answer, and of those without."""
     turns = sum(each.turns for each in own)
     return {
@@ -217,7 +209,7 @@ def _share(values: Sequence[float]) -> float:
 # -- small libraries
 
 
-def of_few(sets: Sequence[Evaluation], given: argparse.Namespace) -> dict[str, Any]:
+def of_few(sets: Sequence[Evaluation], given: argparse.Namespace) -> Figures:
     """Return the figures of each set in libraries of a few of its conversations.
 
     Asked is what these conversations answer, and what others would whose speakers they lack.
@@ -257,24 +249,23 @@ def _few_of(evaluation: Evaluation, count: int, drawing: random.Random) -> Evalu
 # -- a large library
 
 
-def at_scale(given: argparse.Namespace) -> dict[str, Any]:
-    """Return how long retrieval takes in a library of `scale.py`."""
+def at_scale(given: argparse.Namespace) -> Figures:
     folders = (given.library, given.library / str(given.passages))
     paths = scale.made(next(each for each in folders if (each / "complete").exists()))
     options = argparse.Namespace(passages=[given.passages], searches=200, answer_words=40)
     questions = scale.asked(options)
     with closing(build(paths, Role.WINDOW)) as services:
-        scale.wait_for(lambda: services.search.search(next(questions)).by_meaning)
-        wanted = recall_options(services.settings)
-        ask = partial(_seconds, services, wanted)
+        wait_for(lambda: services.search.search(next(questions)).by_meaning)
         for each in islice(questions, 20):
-            ask(each)
-        taken_ms = [1000 * ask(each) for each in islice(questions, 200)]
+            _retrieved(services, each)
+        ask = partial(_retrieved, services)
+        taken_ms = [timed(partial(ask, each)).ms for each in islice(questions, 200)]
     return {"passages": given.passages, "retrieval_ms": latency(taken_ms)}
 
 
-def _seconds(services: Services, options: Any, question: str) -> float:
-    return scale.seconds(lambda: services.recall.retrieve(question, None, Segment(), options))
+def _retrieved(services: Services, question: str) -> RetrievalResult:
+    settings = RecallSettings.read(services.settings.get)
+    return services.recall.retrieve(question, None, SegmentContext(), settings)
 
 
 if __name__ == "__main__":

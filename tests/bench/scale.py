@@ -1,6 +1,6 @@
 """How a library of a given size opens, searches and weighs; prints JSON.
 
-    python tests/bench/scale.py --passages N [N ...] [--answer-words N] [--searches N] [--cores N]
+    python -m tests.bench.scale --passages N [N ...] [--answer-words N] [--searches N] [--cores N]
                                 [--folder DIR]
 
 The library is stored through the product's own import and indexed by its own text index. Passages
@@ -13,14 +13,10 @@ with snippets. A process of its own measures, on so many cores; it has no window
 """
 
 import argparse
-import json
 import os
-import resource
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,21 +26,30 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from app.bootstrap import Role, Services, build
 from app.domain import conversations
-from app.domain.ids import PARTS_OF_A_PASSAGE
+from app.domain.ids import PARTS_PER_PASSAGE
 from app.domain.passages import PassageKind
 from app.domain.transfer import ImportedConversation, ImportedMessage
-from app.index.stop_words import STOP_WORDS
-from app.storage.database import Connection
-from app.storage.spaces import table_of
-from app.storage.vector_rows import to_blobs
-from app.storage.vectors import Vectors
+from app.language.word_lists import STOP_WORDS
+from app.storage.engine.database import Connection
+from app.storage.tables.spaces import table_of
+from app.storage.tables.vector_rows import to_blobs
+from app.storage.tables.vectors import Vectors
 from app.system.paths import DataPaths
-from app.transfer.adopting import Adoption, Written
-from tests.bench.evaluation import latency
+from app.transfer.importer import ConversationImporter, PendingImport
+from tests.bench.shared.measuring import (
+    Figures,
+    latency,
+    options,
+    peak_mb,
+    print_json,
+    resident_mb,
+    run_step,
+    timed,
+    unit_vectors,
+    wait_for,
+)
 from tests.bench.text_search import MadeUp
 
 TURNS = 20  # of a conversation
@@ -54,92 +59,68 @@ VECTOR_BATCH = 5_000
 CHARS_OF_A_CHUNK = 1_100  # about the 256 tokens that the built-in embedder reads
 STARTED = datetime(2016, 1, 1, tzinfo=UTC)
 APART = timedelta(minutes=5)  # of one turn from the next
-PATIENCE_S = 900.0
-
-Figures = dict[str, Any]
 
 
 def main() -> None:
-    """Build and measure, each in a process of its own; print."""
-    given = options()
+    given = options(
+        __doc__, required=["passages"], passages=[int], searches=200, cores=2, answer_words=40,
+        folder=Path, step=("", *_STEPS),
+    )  # fmt: skip
     if given.step:
-        print(json.dumps(STEPS[given.step](given)))  # noqa: T201
+        print_json(_STEPS[given.step](given))
         return
     with tempfile.TemporaryDirectory(prefix="scale-") as scratch:
         folder = given.folder or Path(scratch)
-        libraries = [
-            library(given, passages, folder / str(passages)) for passages in given.passages
-        ]
-    print(json.dumps({"answer_words_median": given.answer_words, "libraries": libraries}, indent=1))  # noqa: T201
+        libraries = [_library(given, count, folder / str(count)) for count in given.passages]
+    print_json({"answer_words_median": given.answer_words, "libraries": libraries})
 
 
-def library(given: argparse.Namespace, passages: int, folder: Path) -> Figures:
-    """Return the figures of one library; it is made unless it is there."""
+def _library(given: argparse.Namespace, passages: int, folder: Path) -> Figures:
+    run = partial(
+        run_step, "scale", "--folder", folder, "--passages", passages, "--searches",
+        given.searches, "--cores", given.cores, "--answer-words", given.answer_words, "--step",
+    )  # fmt: skip
     figures: Figures = {"passages": passages}
     if not (folder / "complete").exists():
-        figures["building"] = child("build", given, passages, folder)
+        figures["building"] = run("build")
         (folder / "complete").touch()
-    return figures | child("measure", given, passages, folder)
-
-
-def options() -> argparse.Namespace:
-    """Return the arguments; `--step` is for the children."""
-    parser = argparse.ArgumentParser(description="Measure a library of a given size.")
-    parser.add_argument("--passages", type=int, nargs="+", required=True)
-    parser.add_argument("--searches", type=int, default=200)
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--answer-words", type=int, default=40, help="the median")
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--step", choices=("build", "measure"), help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
-def child(step: str, given: argparse.Namespace, passages: int, folder: Path) -> Figures:
-    """Run a step in a process of its own and return its figures."""
-    command = [
-        sys.executable, __file__, "--step", step, "--folder", str(folder),
-        "--passages", str(passages), "--searches", str(given.searches),
-        "--cores", str(given.cores), "--answer-words", str(given.answer_words),
-    ]  # fmt: skip
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    figures: Figures = json.loads(done.stdout)
-    return figures
+    return figures | run("measure")
 
 
 # -- building
 
 
-def build_library(given: argparse.Namespace) -> Figures:
-    """Store, index and give vectors to so many turns; return what took how many seconds."""
+def _build(given: argparse.Namespace) -> Figures:
     with closing(build(made(given.folder), Role.COMMAND_LINE)) as services:
         services.index_sync.start()  # beside all that follows
-        stored_s = seconds(partial(store_turns, services, given.passages[0], given.answer_words))
-        vectors: list[int] = []
-        vectors_s = seconds(lambda: vectors.append(store_vectors(services)))
-        indexed_s = seconds(services.index_sync.catch_up)
-        backup_s = seconds(services.back_up)  # else the window begins with one
+        stored = timed(lambda: store_turns(services, given.passages[0], given.answer_words))
+        vectors = timed(lambda: store_vectors(services))
+        indexed = timed(services.index_sync.catch_up)
+        backup = timed(services.back_up)  # else the window begins with one
     made(given.folder).checked.touch()  # likewise with reading every table
     return {
-        "vectors": vectors[0],
-        "storing_s": round(stored_s, 1),
-        "vectors_s": round(vectors_s, 1),
-        "text_index_after_that_s": round(indexed_s, 1),
-        "backup_s": round(backup_s, 1),
+        "vectors": vectors.result,
+        "storing_s": round(stored.wall_s, 1),
+        "vectors_s": round(vectors.wall_s, 1),
+        "text_index_after_that_s": round(indexed.wall_s, 1),
+        "backup_s": round(backup.wall_s, 1),
     }
 
 
 def store_turns(services: Services, turns: int, answer_words: int) -> None:
-    """Import conversations of 20 turns; while a batch is written the next one is made up."""
-    adoption, written = Adoption(services.store), Written()
+    importer = ConversationImporter(services.store)
+    pending: list[PendingImport] = []
     made_up = talks(turns, answer_words)
     batches = 0
     while batch := list(islice(made_up, BATCH)):
-        begun = adoption.adopt(batch)
-        list(written.results())
-        written, batches = begun, batches + 1
+        previous, pending = pending, importer.store(batch)
+        batches += 1
+        for each in previous:
+            each.wait()
         if batches % CHECKPOINT_EVERY == 0:  # what is in the log stays in memory
             services.store.checkpoint().result()
-    list(written.results())
+    for each in pending:
+        each.wait()
     services.store.checkpoint().result()
 
 
@@ -150,7 +131,7 @@ def talks(turns: int, answer_words: int) -> Iterator[ImportedConversation]:
     for first in range(0, turns, TURNS):
         messages: list[ImportedMessage] = []
         for number in range(first, min(first + TURNS, turns)):
-            asked_at = STARTED + number * APART
+            question_index = STARTED + number * APART
             for role, length in (
                 (conversations.Role.USER, int(source.integers(5, 40))),
                 (conversations.Role.ASSISTANT, int(lengths[number])),
@@ -158,7 +139,7 @@ def talks(turns: int, answer_words: int) -> Iterator[ImportedConversation]:
                 said = (conversations.Text(words.text(length)),)
                 parent = messages[-1].source_id if messages else None
                 name = f"{number}/{role}"
-                messages.append(ImportedMessage(name, parent, role, said, asked_at))
+                messages.append(ImportedMessage(name, parent, role, said, question_index))
         title = words.text(4)
         yield ImportedConversation("scale", str(first), title, tuple(messages))
 
@@ -172,8 +153,7 @@ def store_vectors(services: Services) -> int:
     chunks = services.store.read(_chunks)
     for at in range(0, len(chunks["part"]), VECTOR_BATCH):
         some = {name: column[at : at + VECTOR_BATCH] for name, column in chunks.items()}
-        drawn = source.standard_normal((len(some["part"]), dimension), np.float32)
-        blobs = to_blobs(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+        blobs = to_blobs(unit_vectors(source, len(some["part"]), dimension))
         services.store.write_derived(partial(_insert, table, some, blobs)).result()
     services.store.checkpoint().result()
     return len(chunks["part"])
@@ -189,7 +169,7 @@ def _chunks(cursor: Connection) -> dict[str, Any]:
         " unnest(range((length(m.text) - 1) // $2 + 1)) AS piece FROM passage p"
         " JOIN exchange_message e ON e.exchange_id = p.source_id"
         " JOIN message m ON m.id = e.message_id WHERE p.kind = $3) ORDER BY passage, number",
-        [PARTS_OF_A_PASSAGE, CHARS_OF_A_CHUNK, PassageKind.TURN.value],
+        [PARTS_PER_PASSAGE, CHARS_OF_A_CHUNK, PassageKind.TURN.value],
     ).fetchnumpy()
 
 
@@ -207,11 +187,11 @@ def _insert(
 # -- measuring
 
 
-def measure_library(given: argparse.Namespace) -> Figures:
-    """Open the library as the window does and search it."""
+def _measure(given: argparse.Namespace) -> Figures:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given.cores])
     paths = made(given.folder)
     questions = asked(given)
+    middle = STARTED + given.passages[0] // 2 * APART
     started = time.perf_counter()
     with closing(build(paths, Role.WINDOW)) as services:
         opened_s = time.perf_counter() - started
@@ -220,26 +200,32 @@ def measure_library(given: argparse.Namespace) -> Figures:
         memory_mb = resident_mb()
         for _ in range(20):
             services.search.search(next(questions))
+        active = services.embedders.active()
+
+        def embed() -> float:
+            return timed(lambda: active.embed([next(questions)])).ms
+
         figures = {
             "open_s": round(opened_s, 2),
             "until_meaning_answers_s": round(ready_s, 2),
             "search_ms": taken(services, questions, given.searches),
             "words_alone_ms": taken(services, questions, given.searches, by_meaning=False),
             "with_date_filter_ms": taken(
-                services, questions, 50, filters=" after:" + middle(given.passages[0])
+                services, questions, 50, filters=f" after:{middle:%Y-%m-%d}"
             ),
-            "embedding_ms": embedding(services, questions, given.searches),
+            "embedding_ms": latency([embed() for _ in range(given.searches)]),
             "memory_ready_mb": memory_mb,
             "memory_after_searches_mb": resident_mb(),
-            "memory_peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+            "memory_peak_mb": round(peak_mb()),
             "visible_after_ms": latency([visible_ms(services, number) for number in range(10)]),
         }
-    return {**figures, "disk_mb": sizes(paths)}
-
-
-def middle(turns: int) -> str:
-    """Return the day that half of so many turns were said after, as the search box takes it."""
-    return f"{STARTED + turns // 2 * APART:%Y-%m-%d}"
+    parts = {
+        "database": [paths.database, paths.wal],
+        "journal": [paths.journal],
+        "text_index": [paths.index],
+        "backups": [paths.backups],
+    }
+    return {**figures, "disk_mb": {name: _mb(where) for name, where in parts.items()}}
 
 
 def asked(given: argparse.Namespace) -> Iterator[str]:
@@ -270,19 +256,12 @@ def taken(
     filters: str = "",
 ) -> dict[str, float]:
     """Return the milliseconds that searches take, and of the processor, which busy machines stretch less."""
-    ask, cpu_s = services.search.search, time.process_time()
-    taken_ms = [
-        1000 * seconds(partial(ask, next(questions) + filters, by_meaning=by_meaning))
+    took = [
+        timed(lambda: services.search.search(next(questions) + filters, by_meaning=by_meaning))
         for _ in range(searches)
     ]
-    cpu_ms = 1000 * (time.process_time() - cpu_s) / searches
-    return {**latency(taken_ms), "cpu_mean": round(cpu_ms, 2)}
-
-
-def embedding(services: Services, questions: Iterator[str], searches: int) -> dict[str, float]:
-    """Return the milliseconds of a search that go into its question's vector."""
-    embed = services.embedders.active().embed
-    return latency([1000 * seconds(partial(embed, [next(questions)])) for _ in range(searches)])
+    cpu_ms = 1000 * sum(each.cpu_s for each in took) / searches
+    return {**latency([each.ms for each in took]), "cpu_mean": round(cpu_ms, 2)}
 
 
 def visible_ms(services: Services, number: int) -> float:
@@ -295,61 +274,25 @@ def visible_ms(services: Services, number: int) -> float:
             ImportedMessage("2", "1", conversations.Role.ASSISTANT, (conversations.Text("It is."),)),
         ),
     )  # fmt: skip
-    list(Adoption(services.store).adopt([talk]).results())
-    return 1000 * seconds(
+    for pending in ConversationImporter(services.store).store([talk]):
+        pending.wait()
+    return timed(
         lambda: wait_for(lambda: services.search.search(word, by_meaning=False).results)
-    )
+    ).ms
 
 
-def wait_for(is_so: Callable[[], object]) -> None:
-    """Ask until it is so."""
-    ends = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < ends, "it takes too long"
-        time.sleep(0.005)
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Return how long `work` takes."""
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-def resident_mb() -> dict[str, int]:
-    """Return what of the process is in memory, and how much of that is its own, not mapped files."""
-    kept = {}
-    for line in Path("/proc/self/status").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name in ("VmRSS", "RssAnon"):
-            kept[name] = round(int(value.split()[0]) / 1024)
-    return {"all": kept["VmRSS"], "own": kept["RssAnon"]}
-
-
-def sizes(paths: DataPaths) -> dict[str, float]:
-    """Return how large the parts of the data directory are."""
-    return {
-        "database": mb(paths.database) + mb(paths.wal),
-        "journal": mb(paths.journal),
-        "text_index": mb(paths.index),
-        "backups": mb(paths.backups),
-    }
-
-
-def mb(path: Path) -> float:
-    """Return the size of a file or folder."""
-    files = path.rglob("*") if path.is_dir() else [path]
-    return round(sum(each.stat().st_size for each in files if each.is_file()) / 1e6, 1)
+def _mb(places: Sequence[Path]) -> float:
+    files = [file for each in places for file in (each, *each.rglob("*")) if file.is_file()]
+    return round(sum(each.stat().st_size for each in files) / 1e6, 1)
 
 
 def made(folder: Path) -> DataPaths:
-    """Return the data directory in a folder."""
     paths = DataPaths(folder.absolute())
     paths.make()
     return paths
 
 
-STEPS = {"build": build_library, "measure": measure_library}
+_STEPS = {"build": _build, "measure": _measure}
 
 if __name__ == "__main__":
     main()

@@ -9,20 +9,18 @@ without stemming (Lin 2004). With `--methods`, other ways to choose (`summary_me
 ours: figures of the conversations that constants were tuned on, and of the others.
 """
 
-import argparse
 import json
 import random
 import re
 import statistics
-import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.providers.extractive import Turn, central_sentences, sentences_of_conversation
-from app.providers.extractive_space import Sentence
+from app.language.extractive.centrality import Sentence
+from app.language.extractive.summaries import TurnText, central_sentences, conversation_sentences
+from tests.bench.shared.measuring import Figures, options, print_json, timed
 from tests.bench.summary_methods import Choose, Methods
 
 WORD = re.compile(r"[^\W_]+")
@@ -32,28 +30,19 @@ METRICS = ("rouge_1", "rouge_2", "rouge_l")
 
 
 def main() -> None:
-    """Measure and print."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--data", type=Path, action="append", required=True)
-    arguments.add_argument("--seeds", type=int, default=10)
-    arguments.add_argument("--methods", action="store_true")
-    given = arguments.parse_args()
+    given = options(__doc__, required=["data"], data=[Path], seeds=10, methods=False)
     figures = {path.stem: measured(path, given.seeds) for path in given.data}
     if given.methods:
         figures |= {f"{path.stem} by method": by_method(path) for path in given.data}
-    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+    print_json(figures)
 
 
-def measured(path: Path, seeds: int) -> dict[str, Any]:
-    """Return the figures of one file."""
+def measured(path: Path, seeds: int) -> Figures:
     sessions = [session for _, session in sessions_of(path)]
-    started = time.perf_counter()
-    for sentences, _ in sessions:
-        central_sentences(sentences, 3)
-    took_ms = (time.perf_counter() - started) / max(1, len(sessions)) * 1000
+    took = timed(lambda: [central_sentences(sentences, 3) for sentences, _ in sessions])
     return {
         "sessions": len(sessions),
-        "ms_per_session": round(took_ms, 2),
+        "ms_per_session": round(took.ms / max(1, len(sessions)), 2),
         "three_sentences": compared(sessions, seeds, sentence_count=3),
         "reference_length": compared(sessions, seeds, sentence_count=None),
     }
@@ -63,25 +52,23 @@ def sessions_of(path: Path) -> list[tuple[int, Session]]:
     """Return each session's sentences and the given summary's words, with its conversation's place."""
     conversations = json.loads(path.read_text(encoding="utf-8"))["conversations"]
     return [
-        (place, (sentences_of_conversation(turns_of(session)), words(session["summary"])))
+        (place, (conversation_sentences(turns_of(session)), words(session["summary"])))
         for place, conversation in enumerate(conversations)
         for session in conversation["sessions"]
         if session.get("summary")
     ]
 
 
-def by_method(path: Path) -> dict[str, Any]:
-    """Return the scores of each way to choose, for each half of the conversations, and its time."""
+def by_method(path: Path) -> Figures:
     halves: dict[str, list[Session]] = {"tuned on": [], "reported": []}
     for place, session in sessions_of(path):
         halves["reported" if place % 2 else "tuned on"].append(session)
-    figures: dict[str, Any] = {}
+    figures = Figures()
     for name in Methods().all():
         choose = Methods().all()[name]  # of its own, so that each pays for its vectors
-        started = time.process_time()
-        figures[name] = {half: scores_of(own, choose) for half, own in halves.items()}
-        took_ms = (time.process_time() - started) * 1000 / sum(map(len, halves.values()))
-        figures[name]["cpu_ms_per_session"] = round(took_ms, 1)
+        took = timed(lambda: {half: scores_of(own, choose) for half, own in halves.items()})  # noqa: B023
+        cpu_ms = took.cpu_s * 1000 / sum(map(len, halves.values()))
+        figures[name] = {**took.result, "cpu_ms_per_session": round(cpu_ms, 1)}
     return figures
 
 
@@ -98,7 +85,7 @@ def scores_of(sessions: Sequence[Session], choose: Choose) -> dict[str, list[flo
     }
 
 
-def compared(sessions: Sequence[Session], seeds: int, sentence_count: int | None) -> dict[str, Any]:
+def compared(sessions: Sequence[Session], seeds: int, sentence_count: int | None) -> Figures:
     """Return the scores of ours, of the first sentences and of random ones, and their ratios."""
     scores: dict[str, list[tuple[float, ...]]] = {"ours": [], "first": [], "random": []}
     lengths: list[int] = []
@@ -130,15 +117,14 @@ def compared(sessions: Sequence[Session], seeds: int, sentence_count: int | None
     return {**named, "ours_to_first": ratios, "mean_words": round(statistics.mean(lengths), 1)}
 
 
-def turns_of(session: dict[str, Any]) -> list[Turn]:
-    """Return a session's messages as turns: what the first speaker says, and what is answered."""
-    turns: list[Turn] = []
+def turns_of(session: dict[str, Any]) -> list[TurnText]:
+    turns: list[TurnText] = []
     for message in session["turns"]:
         if message["role"] == "user" or not turns:
-            turns.append(Turn(message["text"], ""))
+            turns.append(TurnText(message["text"], ""))
         else:
             before = turns.pop()
-            turns.append(Turn(before.asked, f"{before.answered}\n{message['text']}"))
+            turns.append(TurnText(before.asked, f"{before.answered}\n{message['text']}"))
     return turns
 
 
@@ -157,17 +143,14 @@ def within(sentences: Sequence[Sentence], order: Sequence[int], budget: int) -> 
 
 
 def joined(sentences: Sequence[Sentence], places: Sequence[int]) -> str:
-    """Return sentences in the order they were said."""
     return " ".join(sentences[place].text for place in sorted(places))
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, lower case."""
     return WORD.findall(text.lower())
 
 
 def rouge(candidate: list[str], reference: list[str]) -> tuple[float, float, float]:
-    """Return ROUGE-1, -2 and -L as F1."""
     by_size = [overlap(candidate, reference, size) for size in (1, 2)]
     longest = common_length(candidate, reference)
     return by_size[0], by_size[1], f1(longest, len(candidate), len(reference))
@@ -183,7 +166,6 @@ def overlap(candidate: list[str], reference: list[str], size: int) -> float:
 
 
 def common_length(first: list[str], second: list[str]) -> int:
-    """Return the length of the longest common subsequence."""
     before = [0] * (len(second) + 1)
     for word in first:
         row = [0]
@@ -194,7 +176,6 @@ def common_length(first: list[str], second: list[str]) -> int:
 
 
 def f1(matches: int, ours: int, theirs: int) -> float:
-    """Return the harmonic mean of precision and recall."""
     return 2 * matches / (ours + theirs) if matches else 0.0
 
 

@@ -5,17 +5,15 @@ cosine to the sum of all, times its manner; its likeness to those chosen already
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from app.providers.extractive import central_sentences, worth_of_manner
-from app.providers.extractive_space import Sentence
-from app.providers.local_embedder import LocalEmbedder
+from app.language.extractive.centrality import Sentence
+from app.language.extractive.summaries import central_sentences, style_weight
+from app.providers.embedders.local import LocalEmbedder
+from tests.bench.shared.measuring import MODEL, Vectors
 
-BUILT_IN_FOLDER = Path(__file__).parents[2] / "resources/models/all-MiniLM-L6-v2"
-Vectors = npt.NDArray[np.float32]
 Choose = Callable[[Sequence[Sentence], int], list[int]]
 _RELEVANCE_SHARE = 0.7
 _FULL_TERMS = 8
@@ -25,7 +23,7 @@ class Methods:
     """Ways to choose, by name; a session's vectors are made once."""
 
     def __init__(self) -> None:
-        self._embedder = LocalEmbedder(BUILT_IN_FOLDER, threads=1)
+        self._embedder = LocalEmbedder(MODEL, threads=1)
         self._vectors: dict[int, Vectors] = {}
 
     def all(self) -> dict[str, Choose]:
@@ -38,7 +36,6 @@ class Methods:
         }
 
     def embedded(self, sentences: Sequence[Sentence]) -> Vectors:
-        """Return the sentences' vectors, (n, dim), rows of unit length."""
         if id(sentences) not in self._vectors:
             self._vectors[id(sentences)] = self._embedder.embed([each.text for each in sentences])
         return self._vectors[id(sentences)]
@@ -50,12 +47,11 @@ class Methods:
         central = sum(share * np.clip(space @ _unit(space.sum(0)), 0, 1) for share, space in spaces)
         alike = sum(share * np.clip(space @ space.T, 0, 1) for share, space in spaces)
         length = [min(1.0, len(each.terms) / _FULL_TERMS) for each in sentences]
-        weight = central * np.array(length) * np.array([worth_of_manner(s) for s in sentences])
+        weight = central * np.array(length) * np.array([style_weight(s) for s in sentences])
         return _chosen(weight, np.asarray(alike), np.array([s.asks for s in sentences]), most)
 
 
 def terms_of(sentences: Sequence[Sentence]) -> Vectors:
-    """Return TF-IDF vectors, (n, terms), rows of unit length."""
     places = {term: place for place, term in enumerate({t for s in sentences for t in s.terms})}
     counts = np.zeros((len(sentences), max(1, len(places))), np.float32)
     for row, sentence in enumerate(sentences):

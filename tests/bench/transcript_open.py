@@ -8,29 +8,29 @@ that it worked itself (CPU time), which other programs on the machine cannot str
 """
 
 import gc
-import json
 import os
-import resource
 import statistics
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from time import perf_counter, thread_time
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtCore import QEventLoop, Qt, QTimer
+from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.domain.conversations import ExchangeStatus, Message, Role, Text
 from app.domain.ids import ConversationId, MessageId
+from tests.bench.shared.measuring import options, peak_mb, print_json, timed
+from tests.bench.shared.window import Heartbeat
 from ui.theme import Appearance
-from ui.widgets.transcript.values import TurnContent, TurnHead
+from ui.widgets.transcript.values import TurnContent, TurnHeader
 from ui.widgets.transcript.view import TranscriptView
 
 SMALL_TURNS, LARGE_TURNS = 10, 5_000
 STREAMED_CHARS, PIECE_CHARS = 100_000, 24
 ROUNDS = 5
+REPAINT_MS = 33
 START = datetime(2024, 1, 1, tzinfo=UTC)
 ANSWER = """The short answer is **yes**, with one condition: keep the *anchor*, not the pixel.
 
@@ -55,7 +55,7 @@ def top_for(anchor, heights, view_height):
 
 
 def main() -> None:
-    """Measure and print."""
+    options(__doc__)
     application = QApplication.instance() or QApplication(sys.argv)
     assert isinstance(application, QApplication)
     bench = Bench(Appearance(application))
@@ -63,64 +63,60 @@ def main() -> None:
     small = statistics.median(bench.opening(SMALL_TURNS) for _ in range(ROUNDS))
     large = statistics.median(bench.opening(LARGE_TURNS) for _ in range(ROUNDS))
     jump = statistics.median(bench.jump(LARGE_TURNS) for _ in range(ROUNDS))
-    before_kb = _memory_kb()
+    before_mb = peak_mb()
     stream = bench.stream()
-    figures = {
-        "first_paint_10000_messages_ms": round(large, 1),
-        "first_paint_20_messages_ms": round(small, 1),
-        "first_paint_ratio": round(large / small, 2),
-        "jump_to_middle_ms": round(jump, 1),
-        "jump_ratio": round(jump / small, 2),
-        **stream,
-        "memory_grown_mb": round((_memory_kb() - before_kb) / 1024, 1),
-        "memory_peak_mb": round(_memory_kb() / 1024, 1),
-    }
-    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+    print_json(
+        {
+            "first_paint_10000_messages_ms": round(large, 1),
+            "first_paint_20_messages_ms": round(small, 1),
+            "first_paint_ratio": round(large / small, 2),
+            "jump_to_middle_ms": round(jump, 1),
+            "jump_ratio": round(jump / small, 2),
+            **stream,
+            "memory_grown_mb": round(peak_mb() - before_mb, 1),
+            "memory_peak_mb": round(peak_mb(), 1),
+        }
+    )
 
 
 class Bench:
-    """A transcript on an offscreen window, and a clock."""
-
     def __init__(self, appearance: Appearance) -> None:
         self._appearance = appearance
 
     def opening(self, turns: int) -> float:
-        """Return the milliseconds from `show_conversation` to the first paint with words."""
-        view, heads = self._view(), _heads(turns)
-        began = perf_counter()
-        view.show_conversation(heads)
-        _until(lambda: _has_words(view))
-        view.grab()
-        took = (perf_counter() - began) * 1000
-        _close(view)
-        return took
+        """Return the milliseconds from `show_conversation` to the first paint with text."""
+        view = self._view()
+        heads = _heads(turns)
+        return self._painted_after(view, lambda: view.show_conversation(heads))
 
     def jump(self, turns: int) -> float:
-        """Return the milliseconds from `scroll_to_turn` to a paint of that turn with its words."""
+        """Return the milliseconds from `scroll_to_turn` to a paint of that turn with its text."""
         view = self._view()
         view.show_conversation(_heads(turns))
-        _until(lambda: _has_words(view))
-        began = perf_counter()
-        view.scroll_to_turn(turns // 2)
-        _until(lambda: _has_words(view))
-        view.grab()
-        took = (perf_counter() - began) * 1000
+        _until(lambda: _has_text(view))
+        return self._painted_after(view, lambda: view.scroll_to_turn(turns // 2))
+
+    def _painted_after(self, view: TranscriptView, act: Callable[[], object]) -> float:
+        def act_and_paint() -> None:
+            act()
+            _until(lambda: _has_text(view))
+            view.grab()
+
+        took = timed(act_and_paint)
         _close(view)
-        return took
+        return took.ms
 
     def stream(self) -> dict[str, float]:
         """Stream 100 KB in small pieces; return the worst gaps and how long drawing took in all."""
         view = self._view()
         view.show_conversation(_heads(SMALL_TURNS))
-        _until(lambda: _has_words(view))
-        head = TurnHead(SMALL_TURNS, START + timedelta(days=1))
+        _until(lambda: _has_text(view))
+        head = TurnHeader(SMALL_TURNS, START + timedelta(days=1))
         view.add_turn(head, TurnContent((_message(1, Role.USER, "Go on"),), ExchangeStatus.RUNNING))
         view.begin_reply()
         text = (ANSWER * (STREAMED_CHARS // len(ANSWER) + 1))[:STREAMED_CHARS]
         heart = Heartbeat()
-        began = perf_counter()
-        _feed(view, text)
-        streamed_s = perf_counter() - began
+        streamed_s = timed(lambda: _feed(view, text)).wall_s
         gaps, busy = heart.take()
         view.finish_reply()
         _until(lambda: view.is_settled)
@@ -151,56 +147,35 @@ class Bench:
         return view
 
 
-class Heartbeat:
-    """Notes how late a 5 ms timer of the GUI thread comes, and how busy the thread was meanwhile."""
-
-    def __init__(self) -> None:
-        self._last, self._last_cpu = perf_counter(), thread_time()
-        self._gaps: list[float] = []
-        self._busy: list[float] = []
-        self._timer = QTimer()
-        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self._timer.setInterval(5)
-        self._timer.timeout.connect(self._beat)
-        self._timer.start()
-
-    def take(self) -> tuple[list[float], list[float]]:
-        """Return gaps and CPU times since the last call, in milliseconds."""
-        taken = (self._gaps or [0.0, 0.0], self._busy or [0.0, 0.0])
-        self._gaps, self._busy = [], []
-        return taken
-
-    def stop(self) -> None:
-        """Stop beating."""
-        self._timer.stop()
-
-    def _beat(self) -> None:
-        now, cpu = perf_counter(), thread_time()
-        self._gaps.append((now - self._last) * 1000)
-        self._busy.append((cpu - self._last_cpu) * 1000)
-        self._last, self._last_cpu = now, cpu
-
-
 def _feed(view: TranscriptView, text: str) -> None:
-    """Append `text` in small pieces, one each millisecond, as a fast model would."""
-    loop, at = QEventLoop(), 0
-    timer = QTimer()
-    timer.setInterval(1)
+    """Append `text` as fast as a model that sends a small piece each millisecond.
 
-    def piece() -> None:
+    The pieces are joined between two repaints, as `RunningReplies` does.
+    """
+    loop, at, arrived = QEventLoop(), 0, 0
+    pieces, repaint = QTimer(interval=1), QTimer(interval=REPAINT_MS)
+
+    def arrive() -> None:
+        nonlocal arrived
+        arrived += PIECE_CHARS
+
+    def drain() -> None:
         nonlocal at
-        view.append_text(text[at : at + PIECE_CHARS])
-        at += PIECE_CHARS
+        view.append(Text(text[at:arrived]))
+        at = arrived
         if at >= len(text):
-            timer.stop()
+            pieces.stop()
+            repaint.stop()
             loop.quit()
 
-    timer.timeout.connect(piece)
-    timer.start()
+    pieces.timeout.connect(arrive)
+    repaint.timeout.connect(drain)
+    pieces.start()
+    repaint.start()
     loop.exec()
 
 
-def _has_words(view: TranscriptView) -> bool:
+def _has_text(view: TranscriptView) -> bool:
     first, last = view.visible_items
     widgets = [view.turn_widget(index) for index in range(first, last + 1)]
     return bool(widgets) and all(each is not None and each.content is not None for each in widgets)
@@ -218,9 +193,9 @@ def _close(view: TranscriptView) -> None:
     gc.collect()
 
 
-def _heads(turns: int) -> list[TurnHead]:
+def _heads(turns: int) -> list[TurnHeader]:
     return [
-        TurnHead(index, START + timedelta(minutes=index), 60, len(ANSWER) * (1 + index % 4))
+        TurnHeader(index, START + timedelta(minutes=index), 60, len(ANSWER) * (1 + index % 4))
         for index in range(turns)
     ]
 
@@ -235,10 +210,6 @@ def _content(index: int) -> TurnContent:
 def _message(number: int, role: Role, text: str) -> Message:
     at = START + timedelta(minutes=number)
     return Message(MessageId(number), "", ConversationId(1), None, role, (Text(text),), at)
-
-
-def _memory_kb() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 if __name__ == "__main__":

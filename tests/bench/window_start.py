@@ -7,13 +7,14 @@ first paint, on the platform that QT_QPA_PLATFORM names (offscreen by default). 
 modules compiled, as installed programs do, whatever PYTHONDONTWRITEBYTECODE says here.
 """
 
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+from tests.bench.shared.measuring import print_json
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -48,7 +49,6 @@ ui.main.main()
 
 
 def main(rounds: int) -> None:
-    """Measure and print."""
     bare, ours, heavy = [], [], set()
     with tempfile.TemporaryDirectory() as folder:
         for number in range(rounds + 1):
@@ -60,16 +60,17 @@ def main(rounds: int) -> None:
                 bare.append(bare_ms)
                 ours.append(ours_ms)
     ratios = [mine / other for mine, other in zip(ours, bare, strict=True)]
-    figures = {
-        "rounds": rounds,
-        "bare_ms": round(statistics.median(bare)),
-        "window_ms": round(statistics.median(ours)),
-        "ratio_median": round(statistics.median(ratios), 2),
-        "ratio_of_best": round(min(ours) / min(bare), 2),
-        "heavy_modules_before_the_first_paint": sorted(heavy),
-        "goal_ratio": 1.5,
-    }
-    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+    print_json(
+        {
+            "rounds": rounds,
+            "bare_ms": round(statistics.median(bare)),
+            "window_ms": round(statistics.median(ours)),
+            "ratio_median": round(statistics.median(ratios), 2),
+            "ratio_of_best": round(min(ours) / min(bare), 2),
+            "heavy_modules_before_the_first_paint": sorted(heavy),
+            "goal_ratio": 1.5,
+        }
+    )
 
 
 def _first_paint_ms(arguments: list[str], folder: str) -> tuple[float, list[str]]:

@@ -7,29 +7,20 @@ are in the middle of a request; seconds are from the click until the card says t
 stopped, and from closing the window until everything behind it is closed. The goal is 3 s.
 """
 
-import argparse
-import asyncio
-import gc
-import json
-import os
-import sys
-import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-import qasync
-from PySide6.QtWidgets import QApplication
-
-from app.bootstrap import Services
-from app.domain.workers import WorkerName, WorkerState, WorkerStatus
-from app.storage.settings import ProviderRow
-from tests.bench.window_stalls import SWITCH_INTERVAL_S, model_server
+from app.domain.workers import WorkerName, WorkerState
+from tests.bench.shared.measuring import Figures, options, print_json
+from tests.bench.shared.window import (
+    choose_models,
+    measured_in_window,
+    model_server,
+    status_of,
+    until,
+)
 from tests.fakes.exports import Shape, write_chatgpt_export
 from tests.fakes.user import User
-from ui.theme import STYLE
 
 _ASKING = (
     WorkerName.EXCHANGE_SUMMARIZER,
@@ -37,43 +28,33 @@ _ASKING = (
     WorkerName.EMBEDDING_PIPELINE,
     WorkerName.KNOWLEDGE_EXTRACTOR,
 )
-_PATIENCE_S = 60.0
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="Measure how workers and the window end.")
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.disable()
-    with tempfile.TemporaryDirectory() as folder:
-        export = Path(folder, "conversations.json")
-        write_chatgpt_export(export, Shape(40, 12, 60))
-        application = QApplication([sys.argv[0], "-style", STYLE])
-        application.setQuitOnLastWindowClosed(False)
-        with asyncio.Runner(loop_factory=lambda: qasync.QEventLoop(application)) as runner:
-            user = User(application, Path(folder, "data"))
-            figures = runner.run(_measured(user, export, options.rounds))
-        gc.unfreeze()
-    print(json.dumps(figures, indent=1))  # noqa: T201
+    rounds = options(__doc__, rounds=5).rounds
+    print_json(measured_in_window(lambda user, folder: _measured(user, folder, rounds)))
 
 
-async def _measured(user: User, export: Path, rounds: int) -> dict[str, object]:
+async def _measured(user: User, folder: Path, rounds: int) -> Figures:
+    export = write_chatgpt_export(folder / "conversations.json", Shape(40, 12, 60))
     off: dict[str, list[float]] = {name: [] for name in _ASKING}
     left: list[float] = []
+
+    async def all_are_asking() -> None:
+        await until(lambda: all(status_of(user, name).current_item for name in _ASKING))
+
     with model_server("--silent") as base_url:
         await user.start()
-        await user.ask(lambda services: _choose(services, base_url))
+        await user.ask(lambda each: choose_models(each, base_url, "bench:embed", "bench:chat"))
         user.drop(user.window, [export])
-        await _until(lambda: not user.program.importing.running)
+        await until(lambda: not user.presenters.imports.is_running)
         await user.dismiss()
         for _ in range(rounds):
-            await _until(lambda: all(_status(user, name).current_item for name in _ASKING))
+            await all_are_asking()
             for name in _ASKING:
                 off[name].append(await _switched_off(user, name))
                 user.window.dashboard.switched.emit(name, True)
-            await _until(lambda: all(_status(user, name).current_item for name in _ASKING))
+            await all_are_asking()
             began = time.perf_counter()
             await user.leave()
             left.append(round(time.perf_counter() - began, 2))
@@ -85,28 +66,8 @@ async def _measured(user: User, export: Path, rounds: int) -> dict[str, object]:
 async def _switched_off(user: User, name: WorkerName) -> float:
     began = time.perf_counter()
     user.window.dashboard.switched.emit(name, False)
-    await _until(lambda: _status(user, name).state is WorkerState.STOPPED)
+    await until(lambda: status_of(user, name).state is WorkerState.STOPPED)
     return round(time.perf_counter() - began, 2)
-
-
-def _status(user: User, name: WorkerName) -> WorkerStatus:
-    services = user.running.services
-    assert services is not None
-    return next(each for each in services.workers.statuses() if each.name is name)
-
-
-def _choose(services: Services, base_url: str) -> None:
-    services.settings.put_provider(ProviderRow("bench", "compatible", base_url, None))
-    services.settings.set("background_model", "bench:chat")
-    services.settings.set("embedder", "bench:embed")
-    services.settings.set("embedder_before", "bench:embed")
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ is woken; the same beat on an idle program is the control. `wake_ms` is the time
 commit that completes an exchange to the worker's being at work on it.
 """
 
-import argparse
-import json
 import random
 import sys
 import tempfile
@@ -18,13 +16,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from app.domain.workers import WorkerName, WorkerState
-from app.storage.settings import Settings
-from app.storage.store import Store
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
-from tests.fakes.stored import opened, tell
+from tests.bench.shared.measuring import SWITCH_INTERVAL_S, Figures, options, print_json, timed
+from tests.fakes.stored import new_conversation, opened
 
 BEAT_S = 0.004
 SYLLABLES = "ka lo mi ten sur val per dor an est vi mo gra pel tu shen ra bi no fer"
@@ -33,39 +31,32 @@ WAKES = 50
 
 
 def main() -> None:
-    """Measure and print."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--exchanges", type=int, default=10_000)
-    arguments.add_argument("--turns", type=int, default=10)
-    given = arguments.parse_args()
-    sys.setswitchinterval(0.0005)  # as the window has it
+    given = options(__doc__, exchanges=10_000, turns=10)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "data") as store:
         filled(store, given.exchanges, given.turns)
-        figures: dict[str, Any] = {"exchanges": given.exchanges, "control": idle_beat()}
+        figures: Figures = {"exchanges": given.exchanges, "control": idle_beat()}
         for name in (WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER):
             figures[name] = worked(store, name)
         figures["wake_ms"] = woken(store)
-    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+    print_json(figures)
 
 
-def worked(store: Store, name: WorkerName) -> dict[str, Any]:
-    """Return the figures of one worker that does all there is to do."""
+def worked(store: Store, name: WorkerName) -> Figures:
     board = WorkerBoard(store, Settings(store))
     late_ms: list[float] = []
-    wall, processor = time.perf_counter(), time.process_time()
     with beating(late_ms):
-        (status,) = board.run_until_idle([name])
-    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+        took = timed(lambda: board.run_until_idle([name]))
+    (status,) = took.result
     return {
         "items": status.completed,
-        "per_second": round(status.completed / wall, 1),
-        "per_processor_second": round(status.completed / processor, 1),
+        "per_second": round(status.completed / took.wall_s, 1),
+        "per_processor_second": round(status.completed / took.cpu_s, 1),
         "beat_late_ms": spread(late_ms),
     }
 
 
 def idle_beat() -> dict[str, float]:
-    """Return how late the beat is when nothing else runs in this program."""
     late_ms: list[float] = []
     with beating(late_ms):
         threading.Event().wait(3)
@@ -73,7 +64,6 @@ def idle_beat() -> dict[str, float]:
 
 
 def woken(store: Store) -> dict[str, float]:
-    """Return how long idle workers take to be at work on what has just been written."""
     settings = Settings(store)
     settings.set("summarizer_idle_timeout", 86_400)
     board = WorkerBoard(store, settings)
@@ -86,7 +76,7 @@ def woken(store: Store) -> dict[str, float]:
         while any(status.state is not WorkerState.IDLE for status in board.statuses()):
             rests.wait(0.01)
         at_work.clear()
-        store.save(*tell(store, f"question {number}").changes)
+        store.save(*new_conversation(store, f"question {number}").changes)
         started = time.perf_counter()
         at_work.wait(10)
         took_ms.append((time.perf_counter() - started) * 1000)
@@ -116,7 +106,6 @@ def beating(late_ms: list[float]) -> Iterator[None]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return the median, the 99th percentile and the highest."""
     ordered = sorted(values)
     points = {"p50": 0.5, "p99": 0.99, "max": 1.0}
     return {
@@ -135,13 +124,12 @@ def filled(store: Store, exchanges: int, turns: int) -> None:
     for _ in range(exchanges // turns):
         topic = made.sample(vocabulary, 40)
         texts = [said(made, vocabulary, topic) for _ in range(turns)]
-        waiting.append(store.commit(*tell(store, *texts).changes))
+        waiting.append(store.commit(*new_conversation(store, *texts).changes))
     for each in waiting:
         each.result()
 
 
 def said(made: random.Random, vocabulary: Sequence[str], topic: Sequence[str]) -> str:
-    """Return some 2,500 characters: paragraphs, a list, some code."""
     lines = []
     for kind in made.choices(("prose", "list", "code"), (6, 3, 1), k=made.randint(2, 10)):
         if kind == "code":

@@ -1,4 +1,4 @@
-"""A model for background work that says what a test tells it to: an implementation of `AsksModel`."""
+"""A `ModelClient` that plays replies."""
 
 import json
 from collections.abc import Callable
@@ -11,21 +11,16 @@ from app.domain.errors import Cancelled
 from app.domain.workers import WorkerName
 from app.workers.background_model import Answer, UnusableAnswer
 from app.workers.job import IsCancelled
+from app.workers.json_output import Schema, find_object
 from app.workers.prompts import Prompt
-from app.workers.structured import Schema, object_in
 
 Reply = str | dict[str, Any] | Exception
 
 
 class ScriptedAsker:
-    """Plays one reply for each question; a dictionary is said as JSON, an exception is raised.
+    """Plays one reply for each request; a dictionary becomes JSON, an exception is raised.
 
-    Attributes:
-        model: What the records say; "" is none.
-        context: How many tokens it reads.
-        asked: (prompt, purpose) of every question, in order.
-        written_off: The answers that came to nothing.
-        before: Called first, with the prompt.
+    `asked` holds (prompt, purpose) of every request; `before` is called first, with the prompt.
     """
 
     def __init__(self, *replies: Reply, model: str = "scripted:1", context: int = 100_000) -> None:
@@ -38,11 +33,11 @@ class ScriptedAsker:
         self._at = datetime.now(UTC) + timedelta(hours=1)  # later than any worker was made
 
     def replies_with(self, *replies: Reply) -> None:
-        """Forget the replies that are left, and play these."""
+        """Replace the replies that are left."""
         self._replies = list(replies)
 
     def ask_spent(self, purpose: WorkerName) -> SpendAdded:
-        """Return what one question costs."""
+        """Return the cost of one request."""
         self._at += timedelta(seconds=1)
         return SpendAdded(self._at, purpose, self.model, 10, 5, 0, 0.01)
 
@@ -68,7 +63,7 @@ class ScriptedAsker:
         answer = Answer(text, model, replace(self.ask_spent(purpose), model=model))
         if schema is None:
             return answer
-        if (found := object_in(text, schema)) is None:
+        if (found := find_object(text, schema)) is None:
             self.write_off(answer)
             raise UnusableAnswer("scripted garbage")
         return Answer(text, model, answer.spent, found)

@@ -1,4 +1,4 @@
-"""Words that must be in no file once they are forgotten, and where they still are."""
+"""A text that must be in no file once it is forgotten, and the files that still contain it."""
 
 import base64
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from app.storage.database import Connection
-from app.storage.frames import frames
+from app.storage.engine.database import Connection
+from app.storage.engine.frames import frames
 
 CANARY = "canary-7f3a9c-in-the-coal-mine"
 
@@ -30,7 +30,7 @@ def plain_databases() -> Iterator[None]:
 
 
 def files_with(root: Path, words: str = CANARY) -> set[str]:
-    """Return the files in which `words` stand, journals unpacked."""
+    """Return the files that contain `words`, journals unpacked."""
     wanted = words.encode()
     found = set()
     for path in root.rglob("*"):

@@ -1,4 +1,4 @@
-"""What disks, power cuts and people do to a data directory, by chance; each leaves evidence to lose.
+"""Random damage to data directories by disks, power cuts and people.
 
 Every kind damages files of a library that was left by a kill (`tests.fakes.libraries`), never more
 than recovery promises to survive: the journal with any image, or an image with any journal.
@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from app.storage.backup import list_backups
-from app.storage.journal import segments
+from app.storage.engine.journal import segments
+from app.storage.safety.backup import list_backups
 from app.system.paths import DataPaths
 from tests.fakes.libraries import zero
 

@@ -1,49 +1,46 @@
-"""What a document holds, as plain values that two tests can compare."""
+"""Rendered documents, and what they contain as plain values that two tests can compare."""
 
 from typing import Any
 
 from PySide6.QtGui import QTextBlock, QTextDocument, QTextTable
 
-from ui.rendering.composer import Composer
+from ui.rendering.document import blocks_of, fragments_of
+from ui.rendering.document_builder import DocumentBuilder
+from ui.rendering.formats import Property
 from ui.rendering.parser import MARKDOWN, Dialect
-from ui.rendering.properties import Property
 from ui.theme import Theme
 
 THEME = Theme()
 
 
-def compose(text: str, dialect: Dialect = MARKDOWN, *, pages: int = 1) -> Composer:
-    """Return a composer that has drawn all of `text` its pages allow."""
-    composer = Composer(THEME, dialect, pages=pages)
-    composer.feed(text)
-    composer.end()
-    composer.finish()
-    return composer
+def compose(text: str, dialect: Dialect = MARKDOWN, *, pages: int = 1) -> DocumentBuilder:
+    """Return a builder that has rendered all of `text` its pages allow."""
+    builder = DocumentBuilder(THEME, dialect, pages=pages)
+    builder.feed(text)
+    builder.end()
+    builder.finish()
+    return builder
 
 
-def stream(pieces: list[str], dialect: Dialect = MARKDOWN, *, pages: int = 1) -> Composer:
-    """Return a composer that was fed `pieces` one by one and drew after each."""
-    composer = Composer(THEME, dialect, pages=pages)
+def stream(pieces: list[str], dialect: Dialect = MARKDOWN) -> DocumentBuilder:
+    """Return a builder that was fed `pieces` one by one and rendered after each."""
+    builder = DocumentBuilder(THEME, dialect)
     for piece in pieces:
-        composer.feed(piece)
-        composer.refresh()
-    composer.end()
-    composer.finish()
-    return composer
-
-
-def lines(document: QTextDocument) -> list[str]:
-    """Return the text of every block."""
-    return [block.text() for block in blocks(document)]
+        builder.feed(piece)
+        builder.refresh()
+    builder.end()
+    builder.finish()
+    return builder
 
 
 def blocks(document: QTextDocument) -> list[QTextBlock]:
     """Return every block, cells of tables included, top to bottom."""
-    found, block = [], document.begin()
-    while block.isValid():
-        found.append(block)
-        block = block.next()
-    return found
+    return list(blocks_of(document))
+
+
+def lines(document: QTextDocument) -> list[str]:
+    """Return the text of every block."""
+    return [block.text() for block in blocks_of(document)]
 
 
 def tables(document: QTextDocument) -> list[QTextTable]:
@@ -52,9 +49,9 @@ def tables(document: QTextDocument) -> list[QTextTable]:
 
 
 def snapshot(document: QTextDocument) -> list[Any]:
-    """Return everything that shows: words, formats, properties, tables."""
+    """Return everything that shows: text, formats, properties, tables."""
     shape = [(table.rows(), table.columns()) for table in tables(document)]
-    return [shape, *(_block(block) for block in blocks(document))]
+    return [shape, *(_block(block) for block in blocks_of(document))]
 
 
 def _block(block: QTextBlock) -> tuple[Any, ...]:
@@ -65,21 +62,12 @@ def _block(block: QTextBlock) -> tuple[Any, ...]:
 
 
 def runs(block: QTextBlock) -> list[tuple[Any, ...]]:
-    """Return the block's runs of characters with what can be seen of their formats."""
-    found, iterator = [], block.begin()
-    while not iterator.atEnd():
-        fragment = iterator.fragment()
+    """Return text, color, weight, italics, strike-out, link and properties of the block's runs."""
+    found = []
+    for fragment in fragments_of(block):
         char = fragment.charFormat()
-        found.append(
-            (
-                fragment.text(),
-                char.foreground().color().name(),
-                char.fontWeight(),
-                char.fontItalic(),
-                char.fontStrikeOut(),
-                char.anchorHref(),
-                tuple(char.property(each) for each in Property),
-            )
-        )
-        iterator += 1
+        color = char.foreground().color().name()
+        shape = (char.fontWeight(), char.fontItalic(), char.fontStrikeOut(), char.anchorHref())
+        properties = tuple(char.property(each) for each in Property)
+        found.append((fragment.text(), color, *shape, properties))
     return found

@@ -3,13 +3,14 @@
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from app.domain.errors import Cancelled
 from app.domain.passages import Space
-from app.domain.workers import Ledger
+from app.domain.workers import UsageTotals
 
 _WORD = re.compile(r"\w+")
 Vectors = npt.NDArray[np.float32]
@@ -34,7 +35,7 @@ class BagOfWords:
         self.batches: list[int] = []
         self.poison: Callable[[Sequence[str]], None] = lambda _: None
         self.spoil: Callable[[Vectors, Sequence[str]], object] = lambda vectors, _: vectors
-        self.usage: Ledger | None = None
+        self.usage: UsageTotals | None = None
 
     def embed(self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None) -> Vectors:
         """Return float32, (n, dim), rows of unit length."""
@@ -61,15 +62,24 @@ class BagOfWords:
                 break
         return pieces
 
-    def take_usage(self) -> Ledger | None:
+    def take_usage(self) -> UsageTotals | None:
         """Return what was used since the last call."""
         usage, self.usage = self.usage, None
         return usage
 
+    def max_usage(self, _texts: Sequence[str]) -> tuple[int, float | None]:
+        """Return that requests cost nothing."""
+        return 0, 0.0
+
     def _vector(self, text: str) -> Vectors:
         vector = np.full(self.space.dimension, 1e-3, np.float64)
         for word in _WORD.findall(text.casefold()):
-            seed = hashlib.sha256(f"{self.space.name} {word}".encode()).digest()
-            vector += np.random.default_rng(list(seed[:8])).standard_normal(self.space.dimension)
+            vector += _direction(self.space.name, word, self.space.dimension)
         unit: Vectors = (vector / np.linalg.norm(vector)).astype(np.float32)
         return unit
+
+
+@cache
+def _direction(space: str, word: str, dimension: int) -> npt.NDArray[np.float64]:
+    seed = hashlib.sha256(f"{space} {word}".encode()).digest()
+    return np.random.default_rng(list(seed[:8])).standard_normal(dimension)

@@ -13,8 +13,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.fakes.words import paragraph, topic
-
 _BEGIN = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
 _CLAUDE_ROOT = "00000000-0000-4000-8000-000000000000"
 
@@ -34,7 +32,6 @@ class Shape:
 def chatgpt_node(
     name: str, parent: str | None, message: dict[str, Any] | None, children: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return a node of a `mapping`."""
     return {"id": name, "message": message, "parent": parent, "children": list(children)}
 
 
@@ -67,7 +64,6 @@ def chatgpt_message(
 
 
 def chatgpt_row(*messages: dict[str, Any], title: str | None = "A row") -> dict[str, Any]:
-    """Return a conversation whose messages follow each other."""
     mapping = {"root": chatgpt_node("root", None, None)}
     above = "root"
     for message in messages:
@@ -92,7 +88,6 @@ def chatgpt_conversations(shape: Shape) -> Iterator[dict[str, Any]]:
 
 
 def claude_conversations(shape: Shape, tree: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield conversations of a Claude export, as of 2026 (`tree`) or older."""
     for number in range(shape.conversations):
         yield _claude_conversation(shape, number, tree)
 
@@ -117,7 +112,6 @@ def write_chatgpt_export(path: Path, shape: Shape, shards: int = 1) -> Path:
 
 
 def write_claude_export(path: Path, shape: Shape, tree: bool = True) -> Path:
-    """Write a zip as Claude makes it, with its side files; return it."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("users.json", json.dumps([{"uuid": "user-1", "full_name": "A Reader"}]))
         _write_member(archive, "conversations.json", claude_conversations(shape, tree))
@@ -125,12 +119,10 @@ def write_claude_export(path: Path, shape: Shape, tree: bool = True) -> Path:
 
 
 def write_array(out: TextIO, values: Iterable[object]) -> None:
-    """Write values as a JSON array, one after the other."""
     out.writelines(array_pieces(values))
 
 
 def array_pieces(values: Iterable[object]) -> Iterator[str]:
-    """Yield the text of a JSON array, a value at a time."""
     yield "["
     for number, value in enumerate(values):
         yield (", " if number else "") + json.dumps(value, ensure_ascii=False)
@@ -146,8 +138,6 @@ def _write_member(
 
 
 class _ChatGptConversation:
-    """One conversation being made up."""
-
     def __init__(self, shape: Shape, number: int) -> None:
         self._shape = shape
         self._number = number
@@ -163,7 +153,7 @@ class _ChatGptConversation:
         for turn in range(self._shape.turns):
             self._turn(turn)
         return {
-            "title": topic(self._random),
+            "title": _topic(self._random),
             "create_time": begun,
             "update_time": self._at,
             "mapping": self._mapping,
@@ -188,7 +178,7 @@ class _ChatGptConversation:
         self._say("assistant", f"a{turn}", self._text(), model_slug="gpt-4o")
 
     def _text(self) -> str:
-        return paragraph(self._random, self._shape.words)
+        return _paragraph(self._random, self._shape.words)
 
     def _say(self, role: str, name: str, content: object, **metadata: Any) -> None:
         self._at += self._random.uniform(2, 90)
@@ -210,7 +200,7 @@ def _claude_conversation(shape: Shape, number: int, tree: bool) -> dict[str, Any
     above = _CLAUDE_ROOT
     for place in range(2 * shape.turns):
         at += timedelta(seconds=source.uniform(2, 90))
-        text = paragraph(source, shape.words)
+        text = _paragraph(source, shape.words)
         message = {
             "uuid": f"{shape.seed}-{number}-{place}",
             "text": text,
@@ -227,7 +217,7 @@ def _claude_conversation(shape: Shape, number: int, tree: bool) -> dict[str, Any
         messages.append(message)
     return {
         "uuid": f"conversation-{shape.seed}-{number}",
-        "name": topic(source),
+        "name": _topic(source),
         "summary": "",
         "created_at": _iso(begun),
         "updated_at": _iso(at),
@@ -238,3 +228,67 @@ def _claude_conversation(shape: Shape, number: int, tree: bool) -> dict[str, Any
 
 def _iso(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
+
+
+def chatgpt_branches(title: str) -> dict[str, Any]:
+    """Return a conversation whose one answer was regenerated, as ChatGPT exports it."""
+    row = chatgpt_row(
+        chatgpt_message("u0", "user", "Name a color", at=1.7e9),
+        chatgpt_message("a0", "assistant", "Blue", at=1.7e9 + 1, model_slug="gpt-4o"),
+        title=title,
+    )
+    green = chatgpt_message("a1", "assistant", "Green", at=1.7e9 + 2, model_slug="gpt-4o")
+    row["mapping"]["a1"] = chatgpt_node("a1", "u0", green)
+    row["mapping"]["u0"]["children"].append("a1")
+    return row
+
+
+# -- prose that reads a little like a conversation
+
+
+def _listed(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
+
+
+_WORDS = _listed(
+    "the a of to and in is that it for on with as at by from this be are was or an which if not but "
+    "we you they when then how why what where can should would will there have has had do does"
+)
+_SUBJECTS = _listed(
+    "garden kettle engine query sonata recipe window ladder novel bicycle budget harbour mountain "
+    "index table thread keyboard lantern theorem bread orchestra passport battery compiler river "
+    "museum contract forest satellite violin journal magnet saddle telescope vineyard"
+)
+_ACTIONS = _listed(
+    "compare measure repair translate refactor plan simmer rehearse insulate classify draft prune "
+    "calibrate summarise balance deploy sketch ferment tune archive"
+)
+
+
+def _paragraph(source: random.Random, words: int) -> str:
+    """Return sentences of about so many words, sometimes with code or umlauts in them."""
+    wanted = max(3, int(source.gauss(words, words / 4)))
+    sentences = []
+    while wanted > 0:
+        length = min(wanted, source.randint(6, 16))
+        sentences.append(_sentence(source, length))
+        wanted -= length
+    text = " ".join(sentences)
+    roll = source.random()
+    if roll < 0.05:
+        text += f'\n\n```python\nprint("{source.choice(_SUBJECTS)}")\n```'
+    elif roll < 0.1:
+        text += " Grüße aus Köln, 東京 and «Москва» 🙂."
+    return text
+
+
+def _topic(source: random.Random) -> str:
+    return f"{source.choice(_ACTIONS)} the {source.choice(_SUBJECTS)}".capitalize()
+
+
+def _sentence(source: random.Random, length: int) -> str:
+    picked = [
+        source.choice(_SUBJECTS if place % 4 == 2 else _ACTIONS if place % 7 == 3 else _WORDS)
+        for place in range(length)
+    ]
+    return " ".join(picked).capitalize() + source.choice((".", ".", ".", "?", ","))

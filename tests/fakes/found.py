@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recalls import Verdict
-from app.domain.retrieved import (
-    FoundConversation,
-    FoundExchange,
-    FoundFact,
-    FoundMessage,
-    Match,
+from app.domain.recall import (
+    MatchScore,
+    RetrievedConversation,
+    RetrievedExchange,
+    RetrievedFact,
+    RetrievedMessage,
+    Verdict,
 )
 
 SAID_AT = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
@@ -22,14 +22,16 @@ def match(
     relevance: float = 0.9,
     kind: PassageKind = PassageKind.TURN,
     verdict: Verdict | None = None,
-) -> Match:
+) -> MatchScore:
     """Return a match by words alone."""
-    return Match(kind, PassageId(passage_id), relevance, None, relevance, verdict)
+    return MatchScore(kind, PassageId(passage_id), relevance, None, relevance, verdict)
 
 
-def fact(passage_id: int, text: str, relevance: float = 0.9, message_id: int = 900) -> FoundFact:
+def fact(
+    passage_id: int, text: str, relevance: float = 0.9, message_id: int = 900
+) -> RetrievedFact:
     """Return a fact of conversation 50."""
-    return FoundFact(
+    return RetrievedFact(
         match(passage_id, relevance, PassageKind.FACT), text, FactCategory.PREFERENCE, SAID_AT,
         ConversationId(50), ExchangeId(500), MessageId(message_id),
     )  # fmt: skip
@@ -41,28 +43,31 @@ def turn(
     relevance: float = 0.9,
     conversation_id: int = 60,
     number: int = 3,
-) -> FoundExchange:
+) -> RetrievedExchange:
     """Return a turn; its passage is its exchange's id and a thousand."""
     said = user or f"question {exchange_id}"
-    return FoundExchange(
+    return RetrievedExchange(
         match(exchange_id + 1000, relevance), ConversationId(conversation_id),
         ExchangeId(exchange_id), None, number, SAID_AT, said, f"answer to {said}",
     )  # fmt: skip
 
 
 def talk(
-    conversation_id: int, *turns: FoundExchange, relevance: float = 0.9, summary: str = "A talk."
-) -> FoundConversation:
+    conversation_id: int,
+    *turns: RetrievedExchange,
+    relevance: float = 0.9,
+    summary: str = "A talk.",
+) -> RetrievedConversation:
     """Return a conversation; its passage is its id and two thousand."""
-    return FoundConversation(
+    return RetrievedConversation(
         match(conversation_id + 2000, relevance, PassageKind.CONVERSATION_SUMMARY),
         ConversationId(conversation_id), f"Talk {conversation_id}", SAID_AT, summary, 7, turns,
     )  # fmt: skip
 
 
-def earlier(message_id: int, text: str, relevance: float = 0.9) -> FoundMessage:
+def earlier(message_id: int, text: str, relevance: float = 0.9) -> RetrievedMessage:
     """Return an earlier message of the segment; its passage is its id and three thousand."""
-    return FoundMessage(
+    return RetrievedMessage(
         match(message_id + 3000, relevance), ExchangeId(message_id), MessageId(message_id), 0,
         SAID_AT, True, text,
     )  # fmt: skip

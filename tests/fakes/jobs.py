@@ -1,18 +1,19 @@
-"""A worker's job that needs no conversations, a clock that jumps, and waiting for a condition."""
+"""A worker's job without conversations, a clock that jumps, plain threads as a host, waiting."""
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from app.domain.changes import SettingPut
+from app.domain.changes import ChangeSet, SettingPut
 from app.domain.errors import Cancelled
-from app.domain.events import Changed
-from app.domain.workers import Ledger, WorkerName
-from app.storage.store import Store
-from app.storage.tally import Tally
-from app.storage.times import from_db, to_db
-from app.workers.job import IsCancelled, Pace, Saved
+from app.domain.workers import UsageTotals, WorkerName
+from app.storage.engine.store import Store
+from app.storage.engine.times import from_db, to_db
+from app.storage.work.queue import Tally
+from app.workers.board import WorkerBoard
+from app.workers.job import IsCancelled, Job, Pace, Saved
 
 _WAITS_AT_A_TIME = 20
 
@@ -22,8 +23,33 @@ def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
     glance = threading.Event()
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, "it never came to be"
+        assert time.monotonic() < deadline, "the condition never held"
         glance.wait(0.002)
+
+
+@contextmanager
+def hosted(board: WorkerBoard) -> Iterator[list[threading.Thread]]:
+    """Start a board for a block, each worker in a plain thread; yield the threads."""
+    threads: list[threading.Thread] = []
+
+    def host(loop: Callable[[], None]) -> None:
+        threads.append(threading.Thread(target=loop))
+        threads[-1].start()
+
+    board.start(host)
+    try:
+        yield threads
+    finally:
+        assert board.stop() == ()
+        for thread in threads:
+            thread.join(20)
+
+
+def count_rows(store: Store, table: str, condition: str = "true") -> int:
+    """Return how many rows of a table meet a condition in SQL."""
+    statement = f"SELECT count(*) FROM {table} WHERE {condition}"
+    rows = store.read(lambda cursor: cursor.execute(statement).fetchone())
+    return int(rows[0]) if rows else 0
 
 
 class JumpingClock:
@@ -53,7 +79,7 @@ class JumpingClock:
             self._passed_s += seconds
 
 
-class ListJob:
+class ListJob(Job[int, tuple[int, ...]]):
     """Work on numbers, done when they are in `saved`.
 
     Attributes:
@@ -67,7 +93,7 @@ class ListJob:
 
     def __init__(self, store: Store, items: Sequence[int], pace: Pace | None = None) -> None:
         self._store = store
-        self.pace = pace or Pace()
+        self._pace = pace or Pace()
         self.items = list(items)
         self.saved: list[int] = []
         self.made: list[tuple[int, ...]] = []
@@ -76,6 +102,10 @@ class ListJob:
         self.finding: Exception | None = None
         self.before_make: Callable[[Sequence[int], IsCancelled], None] = lambda _, __: None
         self.poll_s = 30.0
+
+    @property
+    def pace(self) -> Pace:
+        return self._pace
 
     def find(self, at: datetime) -> Sequence[int]:
         if self.finding is not None:
@@ -104,7 +134,7 @@ class ListJob:
         done = [each for result in results for each in result]
         self._store.save(SettingPut(f"saved_{done[0]}", "true"))
         self.saved += done
-        return Saved(len(done), 0, Ledger(len(done), 0.5 * len(done)))
+        return Saved(len(done), 0, UsageTotals(len(done), 0.5 * len(done)))
 
     def tally(self) -> Tally:
         done = len(set(self.saved))
@@ -117,11 +147,8 @@ class ListJob:
     def poll_interval_s(self) -> float:
         return self.poll_s
 
-    def wakes_for(self, changed: Changed) -> bool:
+    def wakes_for(self, changed: ChangeSet) -> bool:
         return bool(changed.turns_completed)
-
-    def waiting_words(self, count: int) -> str:
-        return f"{count} numbers wait"
 
     def _attempts(self, condition: str, *values: object) -> dict[int, datetime | None]:
         rows = self._store.read(

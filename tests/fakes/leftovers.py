@@ -1,4 +1,4 @@
-"""What a test has left running: threads, asyncio tasks, work in Qt's global thread pool."""
+"""What a test has left behind: threads, asyncio tasks, work in Qt's global pool, open windows."""
 
 import asyncio
 import sys
@@ -15,21 +15,28 @@ ALLOWED_PREFIXES = ("pytest_timeout", "execnet", "xdist")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What ran before the test: a fixture of a wider scope may keep it running."""
+    """What was there before the test: a fixture of a wider scope may keep it."""
 
     threads: frozenset[threading.Thread]
     loops: frozenset[int]
+    windows: frozenset[int]
 
 
 def snapshot() -> Snapshot:
     """Return what runs now."""
     loops = frozenset(id(task.get_loop()) for task in _pending_tasks())
-    return Snapshot(frozenset(threading.enumerate()), loops)
+    windows = frozenset(_open_windows())
+    return Snapshot(frozenset(threading.enumerate()), loops, windows)
 
 
 def since(before: Snapshot, grace_s: float = GRACE_S) -> list[str]:
-    """Return in words what runs now, did not before, and does not end within `grace_s`."""
-    return [*_threads(before.threads, grace_s), *_tasks(before.loops), *_qt_pool(grace_s)]
+    """Return as text what is new and does not end within `grace_s`; close new windows."""
+    return [
+        *_threads(before.threads, grace_s),
+        *_tasks(before.loops),
+        *_qt_pool(grace_s),
+        *_close_windows(before.windows),
+    ]
 
 
 def _threads(before: frozenset[threading.Thread], grace_s: float) -> list[str]:
@@ -75,3 +82,30 @@ def _qt_pool(grace_s: float) -> list[str]:
     if pool.waitForDone(int(grace_s * 1000)):
         return []
     return [f"{pool.activeThreadCount()} runnables in Qt's global pool"]
+
+
+def _open_windows() -> dict[int, Any]:
+    """Return the visible windows by their address in Qt, which wrappers in Python share."""
+    widgets, shiboken = sys.modules.get("PySide6.QtWidgets"), sys.modules.get("shiboken6")
+    if widgets is None or shiboken is None or widgets.QApplication.instance() is None:
+        return {}
+    _delete_now()
+    shown = (each for each in widgets.QApplication.topLevelWidgets() if each.isVisible())
+    return {shiboken.getCppPointer(each)[0]: each for each in shown}
+
+
+def _close_windows(before: frozenset[int]) -> list[str]:
+    left = [each for address, each in _open_windows().items() if address not in before]
+    names = [f"window {type(each).__name__} '{each.windowTitle()}'" for each in left]
+    for each in left:
+        each.hide()
+        each.deleteLater()
+    if left:
+        _delete_now()
+    return names
+
+
+def _delete_now() -> None:
+    """Delete what was to be deleted by the event loop, such as the children of closed windows."""
+    core = sys.modules["PySide6.QtCore"]
+    core.QCoreApplication.sendPostedEvents(None, core.QEvent.Type.DeferredDelete.value)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.domain.changes import SettingPut
-from app.storage.backup import make_backup
-from app.storage.settings import Settings
+from app.storage.safety.backup import make_backup
+from app.storage.tables.settings import Settings
 from app.system.paths import DataPaths
-from tests.fakes.stored import killed, opened, titles, told
+from tests.fakes.stored import add_conversation, killed, opened, titles
 
 EVERYTHING = {"First", "Second", "Third", "Fourth"}
 
@@ -29,7 +29,7 @@ class Library:
         with opened(self.paths.root) as store:
             assert titles(store) == EVERYTHING
             assert Settings(store).text("theme") == "dark"
-            told(store, "goes on", title="Fifth")
+            add_conversation(store, "goes on", title="Fifth")
             notices = store.notices
         with opened(self.paths.root) as again:
             assert titles(again) == EVERYTHING | {"Fifth"}
@@ -44,14 +44,14 @@ class Library:
 def left_by_a_kill(folder: Path) -> Path:
     """Return a data directory in `folder` in which everything was acknowledged."""
     with opened(folder / "live") as store:
-        told(store, "one", title="First")
+        add_conversation(store, "one", title="First")
         make_backup(store)
-        told(store, "two", title="Second")
+        add_conversation(store, "two", title="Second")
         make_backup(store)
-        told(store, "three", title="Third")
+        add_conversation(store, "three", title="Third")
         store.checkpoint().result()
         store.save(SettingPut("theme", '"dark"'))
-        told(store, "four", title="Fourth")
+        add_conversation(store, "four", title="Fourth")
         return killed(store, folder / "killed")
 
 

@@ -1,8 +1,8 @@
-"""A model server on 127.0.0.1 that says what a test tells it to, over the vendors' own wires.
+"""A model server on 127.0.0.1 that answers as a test scripts it, over the vendors' own wires.
 
-It speaks OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, streaming, `/v1/embeddings`
-and `/v1/models`, to the real SDKs. Replies are taken from the queue in order (`loopback_script` has the words); with
-an empty queue it makes conversation. By hand, to try the window against it:
+It serves OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, `/v1/embeddings` and
+`/v1/models`. Replies are taken from a queue in order (steps: `loopback_script`); with an empty queue
+it makes conversation. By hand, to try the window against it:
 
     python -m tests.fakes.loopback --port 8123 --slow 30
     OPENAI_BASE_URL=http://127.0.0.1:8123/v1 OPENAI_API_KEY=any commonplace
@@ -41,8 +41,7 @@ _WIRES = (
     ("/messages", MESSAGES),
     ("/embeddings", EMBEDDINGS),
 )
-_WHOLE = (Http, HangUp, Garbage, Stall)  # what is no stream: also answers to other requests
-_STATUS_WORDS = {200: "OK", 307: "Temporary Redirect", 429: "Too Many Requests"}
+_WHOLE = (Http, HangUp, Garbage, Stall)  # no streams: they also answer other requests
 
 
 @dataclass
@@ -103,16 +102,13 @@ class Loopback:
         return self
 
     def always(self, *steps: Step) -> Self:
-        """Say this whenever the queue is empty."""
+        """Answer this whenever the queue is empty."""
         with self._changed:
             self._always = steps
         return self
 
     def by(self, answer: Callable[[Seen], Iterable[Step]]) -> Self:
-        """Say whatever `answer` gives for a request when there is nothing else to say.
-
-        It is called on the thread of its connection.
-        """
+        """Answer with `answer(request)`, called on the connection's thread, when nothing is scripted."""
         self._by = answer
         return self
 
@@ -144,10 +140,7 @@ class Loopback:
         self.stop()
 
     def _accept(self) -> None:
-        while True:
-            ready, _, _ = select.select([self._listener, self._stopped], [], [])
-            if self._stopped in ready:
-                return
+        while self._stopped not in select.select([self._listener, self._stopped], [], [])[0]:
             connection, _ = self._listener.accept()
             thread = threading.Thread(target=self._serve, args=(connection,), name="loopback")
             self._threads = [each for each in self._threads if each.is_alive()] + [thread]
@@ -161,12 +154,11 @@ class Loopback:
             try:
                 while True:
                     seen = None
-                    read, pending = self._read(connection, pending)
-                    seen = read
+                    seen, pending = self._read(connection, pending)
                     with self._changed:
-                        self.requests.append(read)
+                        self.requests.append(seen)
                         self._changed.notify_all()
-                    if not self._answer(connection, read):
+                    if not self._answer(connection, seen):
                         return
             except (_HungUp, OSError):
                 if seen is not None:
@@ -216,22 +208,18 @@ class Loopback:
             steps = self._next() or tuple(self._by(seen))
         else:
             steps = (Http(404, b"404 page not found", "text/plain"),)
-        whole = next((step for step in steps if isinstance(step, Http)), None)
-        match next((step for step in steps if isinstance(step, HangUp | Garbage)), None):
+        if any(isinstance(step, Stall) and step.before_headers for step in steps):
+            self._wait(connection, None)
+        match next((step for step in steps if isinstance(step, HangUp | Garbage | Http)), None):
             case HangUp(reset=reset):
                 _close(connection, reset=reset)
                 return False
             case Garbage(data=data):
                 connection.sendall(data)
                 return False
-        if any(isinstance(step, Stall) and step.before_headers for step in steps):
-            self._wait(connection, None)
-        if whole is not None:
-            body = whole.body
-            if body is None:
-                body = error_body(seen.wire, whole.error or {})
-            _send_whole(connection, whole, body)
-            return True
+            case Http() as whole:
+                _send_whole(connection, whole, seen.wire)
+                return True
         return self._stream(connection, seen, steps)
 
     def _vectors(self, seen: Seen) -> tuple[Step, ...]:
@@ -253,26 +241,17 @@ class Loopback:
             return queued
 
     def _model_list(self, seen: Seen) -> Http:
-        if "anthropic-version" in seen.headers:
-            entries: list[dict[str, Any]] = [
-                {
-                    "type": "model",
-                    "id": name,
-                    "display_name": name.title(),
-                    "max_input_tokens": 200_000,
-                }
-                for name in self.models
-            ]
-        else:
-            entries = [
-                {"id": name, "object": "model", "created": 1, "owned_by": "tests"}
-                for name in self.models
-            ]
+        is_anthropic = "anthropic-version" in seen.headers
+        entries = [
+            {"id": name, "display_name": name.title(), "max_input_tokens": 200_000}
+            if is_anthropic
+            else {"id": name, "object": "model", "created": 1, "owned_by": "tests"}
+            for name in self.models
+        ]
         listing = {"object": "list", "data": entries, "has_more": False}
         return Http(200, json.dumps(listing).encode())
 
-    def _stream(self, connection: socket.socket, seen: Seen, steps: Iterable[Step]) -> bool:
-        steps = tuple(steps)
+    def _stream(self, connection: socket.socket, seen: Seen, steps: tuple[Step, ...]) -> bool:
         cut = next((step for step in steps if isinstance(step, CutAfter)), None)
         pace_ms = next((step.delay_ms for step in steps if isinstance(step, Pace)), self._pace_ms)
         size = next((step.size_bytes for step in steps if isinstance(step, Pieces)), 0)
@@ -301,9 +280,9 @@ def _send_chunk(connection: socket.socket, data: bytes) -> None:
         connection.sendall(b"%x\r\n" % len(data) + data + b"\r\n")
 
 
-def _send_whole(connection: socket.socket, answer: Http, body: bytes) -> None:
-    words = _STATUS_WORDS.get(answer.status, "Status")
-    head = [f"HTTP/1.1 {answer.status} {words}", f"Content-Type: {answer.content_type}"]
+def _send_whole(connection: socket.socket, answer: Http, wire: str) -> None:
+    body = answer.body if answer.body is not None else error_body(wire, answer.error or {})
+    head = [f"HTTP/1.1 {answer.status} Status", f"Content-Type: {answer.content_type}"]
     head += [f"{name}: {value}" for name, value in answer.headers]
     head += [f"Content-Length: {len(body)}", "", ""]
     connection.sendall("\r\n".join(head).encode("latin-1") + body)

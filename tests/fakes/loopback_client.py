@@ -1,10 +1,11 @@
-"""Talking to the loopback server the way the program does, and what was heard."""
+"""A client of the loopback server: the program's own providers, and what they yield."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx2
 
@@ -15,32 +16,28 @@ from app.domain.chat import (
     StreamEvent,
     TextDelta,
     ThinkingDelta,
-    TokensReported,
     ToolCallReady,
     ToolSchema,
+    UsageReported,
 )
 from app.domain.conversations import Block, Message, RawReply, Role, Text
 from app.domain.ids import ConversationId, MessageId
 from app.domain.ports import ChatModel
-from app.providers.base_url import check_base_url
-from app.providers.configuration import ProviderKind
-from app.providers.connection import Endpoint
-from app.providers.dialect import Dialects
-from app.providers.limits import Network, SizeLimits, TimeLimits
-from app.providers.remote import RemoteProvider
-from app.providers.retry import RetryPolicy
-from app.system.keys import FoundKey, KeyPlace, Secret
+from app.providers.http.base_url import check_base_url
+from app.providers.http.endpoint import Endpoint, Network, SizeLimits, TimeLimits
+from app.providers.remote_provider import RemoteProvider
+from app.providers.vendors import vendors
+from app.providers.wire.streaming import RetryPolicy
+from app.system.keys import FoundKey, KeyLocation, Secret
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_script import Step
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
 
 WIRES = (CHAT, RESPONSES, MESSAGES)
 KEY = "sk-canary-0123456789"
-_KINDS = {
-    CHAT: ProviderKind.COMPATIBLE,
-    RESPONSES: ProviderKind.OPENAI,
-    MESSAGES: ProviderKind.ANTHROPIC,
-}
+_KINDS = {CHAT: "compatible", RESPONSES: "openai", MESSAGES: "anthropic"}
 SHORT = TimeLimits(connect_s=2.0, first_byte_s=0.15, idle_s=0.15, tail_s=0.1)
-# Where the server does answer at first: a busy machine may take its time until then.
+# For servers that answer at first: a busy machine may be slow until then.
 SHORT_ONCE_BEGUN = replace(SHORT, first_byte_s=10.0)
 WEATHER = ToolSchema("weather", "Tells the weather", '{"type":"object","properties":{}}')
 
@@ -69,8 +66,8 @@ class Heard:
         return [event for event in self.events if isinstance(event, Retrying)]
 
     @property
-    def tokens(self) -> TokensReported | None:
-        return next((e for e in reversed(self.events) if isinstance(e, TokensReported)), None)
+    def tokens(self) -> UsageReported | None:
+        return next((e for e in reversed(self.events) if isinstance(e, UsageReported)), None)
 
     @property
     def finished(self) -> Finished | None:
@@ -90,7 +87,7 @@ class PatientSleeper:
 
 
 def policy(sleeper: PatientSleeper | None = None, **changes: int) -> RetryPolicy:
-    """Return a policy that waits no time and throws no dice."""
+    """Return a policy without waits and without chance."""
     return RetryPolicy(sleep=sleeper or PatientSleeper(), chance=lambda: 1.0, **changes)
 
 
@@ -104,11 +101,10 @@ def provider(
     sizes: SizeLimits | None = None,
     retries: RetryPolicy | None = None,
     network: Network | None = None,
-    dialects: Dialects | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> RemoteProvider:
     """Return a provider that speaks `wire`; an empty `key` is none."""
-    found = FoundKey(Secret(key), KeyPlace.KEYRING) if key else None
+    found = FoundKey(Secret(key), KeyLocation.KEYRING) if key else None
     endpoint = Endpoint(
         provider=name,
         base_url=check_base_url(base_url),
@@ -118,15 +114,13 @@ def provider(
         network=network or Network(),
         transport=transport,
     )
-    return RemoteProvider(
-        _KINDS[wire], endpoint, policy=retries or policy(), dialects=dialects or Dialects()
-    )
+    return RemoteProvider(vendors()[_KINDS[wire]], endpoint, policy=retries or policy())
 
 
 def message(
     role: Role, *blocks: Block, raw: RawReply | None = None, model: str | None = None
 ) -> Message:
-    """Return a message that stands nowhere in particular."""
+    """Return a message of no conversation in particular."""
     at = datetime(2026, 1, 2, tzinfo=UTC)
     return Message(
         MessageId(1), "uid", ConversationId(1), None, role, blocks, at, model=model, raw=raw
@@ -184,3 +178,16 @@ def hear_all(
             await source.aclose()
 
     return asyncio.run(run())
+
+
+def address(server: Loopback, wire: str) -> str:
+    """Return the base URL that a provider of `wire` has at a loopback server."""
+    return server.url if wire == MESSAGES else server.v1
+
+
+def ask(
+    server: Loopback, wire: str, *steps: Step, asked: ChatRequest | None = None, **terms: Any
+) -> Heard:
+    """Ask a server that always gives the same reply; `terms` are those of `provider`."""
+    server.always(*steps)
+    return hear(provider(wire, address(server, wire), **terms), asked)

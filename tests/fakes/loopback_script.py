@@ -1,41 +1,54 @@
-"""The words in which a test says what the loopback server answers.
+"""What a test has the loopback server answer.
 
-A reply is a list of steps. Steps that say something go over any wire; those below the line are
-what can go wrong. `server.reply(thinking("hm"), text("Hello", chunks=5), usage(10, 5))`.
+A reply is a list of steps: `server.reply(thinking("hm"), text("Hello", chunks=5), usage(10, 5))`.
+The steps up to `Finish` can be sent over each wire; those below it are faults.
 """
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Text:
+    """A text, in so many deltas."""
+
     text: str
-    chunks: int
+    chunks: int = 1
 
 
 @dataclass(frozen=True)
 class Thinking:
+    """Thinking; the signature is part of Anthropic's wire, the encrypted content of Responses."""
+
     text: str
-    chunks: int
-    signature: str
+    chunks: int = 1
+    signature: str = "c2ln"
 
 
 @dataclass(frozen=True)
 class Call:
+    """A call of a tool; arguments given as text are sent unchanged, valid or not."""
+
     name: str
-    arguments: str
-    call_id: str
-    pieces: int
+    arguments: dict[str, Any] | str
+    call_id: str = "call_1"
+    pieces: int = 1
+
+    @property
+    def arguments_text(self) -> str:
+        """The arguments as they are sent."""
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
 
 
 @dataclass(frozen=True)
 class UsageSaid:
+    """A report of tokens; `input_tokens` includes `cached`."""
+
     input_tokens: int
     output_tokens: int
-    cached_tokens: int
+    cached: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,9 +67,11 @@ class Raw:
 
 @dataclass(frozen=True)
 class ErrorEvent:
+    """An error in mid-stream."""
+
     type: str
-    message: str
-    code: str
+    message: str = "something is wrong"
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,13 +110,13 @@ class NoMarker:
 
 @dataclass(frozen=True)
 class Http:
-    """A whole answer that is no stream."""
+    """A whole answer that is no stream; `error` is put into the wire's own shape."""
 
     status: int
     body: bytes | None = None
     content_type: str = "application/json"
     headers: tuple[tuple[str, str], ...] = ()
-    error: dict[str, Any] | None = field(default=None)
+    error: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +130,7 @@ class HangUp:
 class Garbage:
     """Bytes in place of an HTTP answer."""
 
-    data: bytes
+    data: bytes = b"SSH-2.0-OpenSSH_9.7\r\n\r\n"
 
 
 @dataclass(frozen=True)
@@ -135,56 +150,10 @@ Step = (
     Text | Thinking | Call | UsageSaid | Finish | Raw | ErrorEvent | Stall | Pace | Pieces
     | CutAfter | NoMarker | Http | HangUp | Garbage | Vectors
 )  # fmt: skip
-
-
-def text(words: str, chunks: int = 1) -> Text:
-    """Say words, in so many deltas."""
-    return Text(words, chunks)
-
-
-def thinking(words: str, chunks: int = 1, signature: str = "c2ln") -> Thinking:
-    """Think words; the signature goes over Anthropic's wire, or as encrypted content."""
-    return Thinking(words, chunks, signature)
-
-
-def tool_call(
-    name: str, arguments: dict[str, Any] | str, call_id: str = "call_1", pieces: int = 1
-) -> Call:
-    """Call a tool; arguments given as text are sent as they are, broken or not."""
-    shown = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return Call(name, shown, call_id, pieces)
-
-
-def usage(input_tokens: int, output_tokens: int, cached: int = 0) -> UsageSaid:
-    """Report tokens; `input_tokens` includes `cached`."""
-    return UsageSaid(input_tokens, output_tokens, cached)
-
-
-def finish(reason: str) -> Finish:
-    """End for another reason than the obvious one."""
-    return Finish(reason)
-
-
-def vectors(
-    dimension: int = 8,
-    change: Callable[[list[dict[str, Any]]], object] | None = None,
-    tokens: int | None = -1,
-) -> Vectors:
-    """Answer a request for embeddings; `change` makes something else of its list of entries."""
-    return Vectors(dimension, change, tokens)
-
-
-# ---- what can go wrong
-
-
-def cut_after(body_bytes: int, *, reset: bool = False) -> CutAfter:
-    """Drop the connection after so many bytes of the body."""
-    return CutAfter(body_bytes, reset)
-
-
-def no_marker() -> NoMarker:
-    """End cleanly without saying that it is complete."""
-    return NoMarker()
+# As a test writes them.
+text, thinking, tool_call, usage, finish, vectors = Text, Thinking, Call, UsageSaid, Finish, Vectors
+raw, error_event, cut_after, no_marker, hang_up = Raw, ErrorEvent, CutAfter, NoMarker, HangUp
+stall, slow, pieces, garbage = Stall, Pace, Pieces, Garbage
 
 
 def error(
@@ -194,39 +163,14 @@ def error(
     code: str | None = None,
     message: str = "something is wrong",
     param: str | None = None,
-    retry_after: str | float | None = None,
+    retry_after: float | None = None,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> Http:
     """Answer with an error in the wire's own shape."""
     if retry_after is not None:
         headers = (*headers, ("Retry-After", str(retry_after)))
-    said = {"type": kind, "code": code, "message": message, "param": param}
-    return Http(status, headers=headers, error=said)
-
-
-def error_event(kind: str, message: str = "something is wrong", code: str = "") -> ErrorEvent:
-    """Report an error in mid-stream."""
-    return ErrorEvent(kind, message, code)
-
-
-def stall(*, before_headers: bool = False) -> Stall:
-    """Say nothing more until the client hangs up."""
-    return Stall(before_headers)
-
-
-def slow(delay_ms: float) -> Pace:
-    """Wait before each event."""
-    return Pace(delay_ms)
-
-
-def pieces(size_bytes: int) -> Pieces:
-    """Send the body in pieces of so many bytes."""
-    return Pieces(size_bytes)
-
-
-def raw(data: bytes) -> Raw:
-    """Put bytes into the stream."""
-    return Raw(data)
+    fields = {"type": kind, "code": code, "message": message, "param": param}
+    return Http(status, headers=headers, error=fields)
 
 
 def html(status: int = 200) -> Http:
@@ -252,13 +196,3 @@ def redirect(target: str, status: int = 307) -> Http:
 def compressed(data: bytes, encoding: str = "gzip") -> Http:
     """Answer with a compressed body, asked for or not."""
     return Http(200, data, "text/event-stream", (("Content-Encoding", encoding),))
-
-
-def hang_up(*, reset: bool = False) -> HangUp:
-    """Close before any header."""
-    return HangUp(reset)
-
-
-def garbage(data: bytes = b"SSH-2.0-OpenSSH_9.7\r\n\r\n") -> Garbage:
-    """Speak something that is not HTTP."""
-    return Garbage(data)

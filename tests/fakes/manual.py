@@ -48,7 +48,6 @@ class FakeManual:
         self.add_raw(source, summary, f"{text}{rest}SEE ALSO\n       nothing\n\n1.0    {head}\n")
 
     def add_raw(self, source: str, summary: str, printed: str | bytes) -> None:
-        """Put a page into the manual that is printed like this."""
         name, _, section = source.rpartition(".")
         path = self.folder / "share" / f"man{section}" / source
         path.parent.mkdir(exist_ok=True)
@@ -58,12 +57,10 @@ class FakeManual:
         self.list_as(source, f"{name} ({section})  - {summary}")
 
     def list_as(self, source: str, line: str) -> None:
-        """Let `man -k` say a line of a page."""
         self._lines[source] = line
         self._write_list()
 
     def remove(self, source: str) -> None:
-        """Take a page out."""
         (self.folder / "share" / f"man{source.rpartition('.')[2]}" / source).unlink()
         del self._lines[source]
         self._write_list()
@@ -73,7 +70,6 @@ class FakeManual:
         (self.folder / how / source).touch()
 
     def mend(self, how: str, source: str) -> None:
-        """End that."""
         (self.folder / how / source).unlink()
 
     def calls(self) -> list[str]:
@@ -84,7 +80,6 @@ class FakeManual:
         return lines
 
     def was_called(self, words: str) -> bool:
-        """Return whether `man` was called so, without forgetting it."""
         path = self.folder / "calls"
         return path.exists() and words in path.read_text().splitlines()
 

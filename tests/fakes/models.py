@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from app.domain.chat import ChatRequest, Finished, FinishReason, StreamEvent, TextDelta
+from app.chat.partial_message import PriceOf
+from app.domain.chat import ChatRequest, Finished, FinishReason, ModelRef, StreamEvent, TextDelta
 
 
 class ScriptedModel:
@@ -33,3 +34,32 @@ class ScriptedModel:
 def says(text: str) -> list[StreamEvent | Exception | asyncio.Event]:
     """Return the script of a complete answer."""
     return [TextDelta(text), Finished(FinishReason.STOP)]
+
+
+class FakeModels:
+    """The models of an exchange loop: one model, its price and the size of its context.
+
+    By default a request costs 0.5 USD an output token.
+    """
+
+    def __init__(
+        self,
+        model: ScriptedModel,
+        *,
+        context_tokens: int | None = None,
+        price_of: PriceOf = lambda _, tokens: (tokens.output_tokens * 0.5, "0.5 USD a token"),
+    ) -> None:
+        self._model = model
+        self._context_tokens = context_tokens
+        self.price_of = price_of
+
+    def chat_model(self, _: ModelRef) -> ScriptedModel:
+        """Return the model."""
+        return self._model
+
+    def context_tokens(self, _: ModelRef) -> int | None:
+        """Return the size of its context."""
+        return self._context_tokens
+
+    async def aclose(self) -> None:
+        """Close nothing."""

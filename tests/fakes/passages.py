@@ -4,12 +4,14 @@ from datetime import UTC, datetime
 
 from app.domain.conversations import Role
 from app.domain.ids import ConversationId, PassageId, part_id
-from app.domain.passages import Part, PassageKind, PassageText
+from app.domain.passages import PassageKind, PassagePart, PassageText
 
 
-def said(passage: int, number: int, text: str, role: Role = Role.USER, results: str = "") -> Part:
+def said(
+    passage: int, number: int, text: str, role: Role = Role.USER, results: str = ""
+) -> PassagePart:
     """Return a message: the words of one side, and what its tools answered."""
-    return Part(part_id(passage, number), role, text, results=results)
+    return PassagePart(part_id(passage, number), role, text, results=results)
 
 
 def turn(
@@ -20,8 +22,8 @@ def turn(
     tools: str = "",
     title: str = "",
     month: int = 5,
-    before: tuple[Part, ...] = (),
-    after: tuple[Part, ...] = (),
+    before: tuple[PassagePart, ...] = (),
+    after: tuple[PassagePart, ...] = (),
 ) -> PassageText:
     """Return the turn's words: a part for the user (0), one for the assistant (1) if it has any."""
     parts = [said(number, 0, user)]
@@ -39,11 +41,11 @@ def talk(number: int, *texts: str) -> PassageText:
 
 def _turn(
     number: int,
-    parts: tuple[Part, ...],
+    parts: tuple[PassagePart, ...],
     title: str = "",
     month: int = 5,
-    before: tuple[Part, ...] = (),
-    after: tuple[Part, ...] = (),
+    before: tuple[PassagePart, ...] = (),
+    after: tuple[PassagePart, ...] = (),
 ) -> PassageText:
     return PassageText(
         PassageId(number), PassageKind.TURN, ConversationId(1), title, parts,

@@ -1,4 +1,4 @@
-"""A board with nothing but the embedding pipeline, and what makes its embedder go wrong."""
+"""A board of the embedding pipeline alone, and faults of its embedder."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,14 +10,14 @@ from app.domain.passages import Passage, PassageKind
 from app.domain.ports import Embedder
 from app.domain.turn_text import content_hash
 from app.domain.workers import WorkerName, WorkerStatus
-from app.storage.settings import Settings
-from app.storage.store import Store
-from app.storage.vectors import Vectors
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.storage.tables.vectors import Vectors
 from app.workers.board import WorkerBoard
-from app.workers.embedding_pipeline import EmbeddingPipeline
+from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import JumpingClock
-from tests.fakes.stored import AT, Told
+from tests.fakes.stored import AT, ConversationRecord
 
 NAME = WorkerName.EMBEDDING_PIPELINE
 LONG = "a question about {} with words enough that the turn is embedded"
@@ -28,7 +28,7 @@ def long(about: object) -> str:
 
 
 class PipelineBench:
-    """A board with nothing but the pipeline, on a store, with a fake embedder."""
+    """A board of the pipeline alone, with a fake embedder; `refusal` is raised instead of it."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -69,7 +69,7 @@ class PipelineBench:
         return {part // 4096 for part in self.parts()}
 
 
-def summary(store: Store, talk: Told, words: str) -> PassageId:
+def summary(store: Store, talk: ConversationRecord, words: str) -> PassageId:
     """Write a conversation's summary and its passage."""
     conversation = talk.conversation.id
     own = store.ids.passage()
@@ -89,7 +89,7 @@ def poisoned_by(word: str, error: Exception | None = None) -> Callable[[Sequence
 
 
 def spoiled(how: str, word: str = "poison") -> Callable[[np.ndarray, Sequence[str]], object]:
-    """Return what makes nonsense of the vectors of texts with a word."""
+    """Return a function that makes the vectors of texts with a word invalid."""
 
     def spoil(vectors: np.ndarray, texts: Sequence[str]) -> object:
         bad = [row for row, text in enumerate(texts) if word in text]

@@ -1,4 +1,4 @@
-"""A store with something in it: conversations in a few words, and all tables to compare."""
+"""Builders for stores with conversations, and the rows of all tables to compare."""
 
 import atexit
 import shutil
@@ -27,18 +27,20 @@ from app.domain.conversations import (
     Text,
     TitleOrigin,
 )
+from app.domain.facts import BY_PATTERNS, Fact, FactCategory
 from app.domain.ids import MessageId, new_uid
 from app.domain.turn_text import turn_passage
-from app.storage.database import Connection
-from app.storage.recovery import open_store
-from app.storage.store import Store
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.safety.recovery import open_store
+from app.storage.tables.facts import fact_changes
 from app.system.paths import DataPaths
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Told:
+class ConversationRecord:
     """A conversation with all that belongs to it, and the changes that write it."""
 
     conversation: Conversation
@@ -82,13 +84,13 @@ def killed(store: Store, target: Path) -> Path:
     return target
 
 
-def tell(
+def new_conversation(
     store: Store,
     *texts: str | tuple[str, str],
     title: str = "A talk",
     private: bool = False,
     at: datetime = AT,
-) -> Told:
+) -> ConversationRecord:
     """Return a conversation of one turn for each of `texts`, not yet written.
 
     A text is what the user says, or that and what is answered.
@@ -126,19 +128,21 @@ def tell(
     head: list[Change] = [ConversationPut(conversation)]
     if messages:
         head.append(MessagesAdded(tuple(messages)))
-    return Told(conversation, tuple(messages), tuple(exchanges), (*head, *changes))
+    return ConversationRecord(conversation, tuple(messages), tuple(exchanges), (*head, *changes))
 
 
-def told(store: Store, *texts: str | tuple[str, str], **more: object) -> Told:
-    """Like `tell`, and write it."""
-    whole = tell(store, *texts, **more)  # type: ignore[arg-type]
+def add_conversation(
+    store: Store, *texts: str | tuple[str, str], **more: object
+) -> ConversationRecord:
+    """Like `new_conversation`, and write it."""
+    whole = new_conversation(store, *texts, **more)  # type: ignore[arg-type]
     store.save(*whole.changes)
     return whole
 
 
-def asked(store: Store, text: str, *, private: bool = False) -> Told:
+def add_running(store: Store, text: str, *, private: bool = False) -> ConversationRecord:
     """Write a conversation whose only exchange is still running."""
-    whole = tell(store, text, private=private)
+    whole = new_conversation(store, text, private=private)
     question = whole.messages[0]
     running = replace(
         whole.exchanges[0], status=ExchangeStatus.RUNNING, message_ids=(question.id,),
@@ -147,10 +151,10 @@ def asked(store: Store, text: str, *, private: bool = False) -> Told:
     shown = replace(whole.conversation, visible_leaf_id=question.id)
     changes = (ConversationPut(shown), MessagesAdded((question,)), ExchangePut(running))
     store.save(*changes)
-    return Told(shown, (question,), (running,), changes)
+    return ConversationRecord(shown, (question,), (running,), changes)
 
 
-def grow(
+def journal_reply(
     store: Store, exchange: Exchange, message_id: MessageId, *texts: str, kind: str = "text"
 ) -> None:
     """Journal more of a running reply, one record for each text."""
@@ -175,7 +179,27 @@ def rows_of(cursor: Connection, without: Sequence[str] = ()) -> dict[str, list[t
     }
 
 
+def execute(store: Store, *statements: str) -> None:
+    """Change the tables behind the journal's back."""
+    for statement in statements:
+        store.write_derived(lambda c, run=statement: c.execute(run) and None).result()  # type: ignore[misc]
+
+
 def titles(store: Store) -> set[str]:
     """Return the titles of all conversations."""
     rows = store.read(lambda cursor: cursor.execute("SELECT title FROM conversation").fetchall())
     return {title for (title,) in rows}
+
+
+def learned(
+    store: Store, source: ConversationRecord, text: str, days: int = 0, **more: object
+) -> Fact:
+    """Store a fact of the first message of a conversation, as the extractor does."""
+    exchange, at = source.exchanges[0], AT + timedelta(days=days)
+    fact = Fact(
+        store.ids.passage(), new_uid(), text, FactCategory.PREFERENCE, "", source.conversation.id,
+        exchange.id, exchange.message_ids[0], at, BY_PATTERNS, at,
+    )  # fmt: skip
+    fact = replace(fact, **more)  # type: ignore[arg-type]
+    store.save(*fact_changes(fact))
+    return fact

@@ -5,13 +5,15 @@ from dataclasses import replace
 from app.domain.changes import ExchangePut, MessagesAdded
 from app.domain.conversations import Exchange, Role, Text, ToolCall, ToolResult
 from app.domain.ids import new_uid
-from app.storage.store import Store
-from tests.fakes.stored import Told, told
+from app.storage.engine.store import Store
+from tests.fakes.stored import ConversationRecord, add_conversation
 
 
-def called(store: Store, *calls: tuple[str, str, str], **more: bool) -> tuple[Told, Exchange]:
+def called(
+    store: Store, *calls: tuple[str, str, str], **more: bool
+) -> tuple[ConversationRecord, Exchange]:
     """Write a turn in which tools were called, with (name, arguments, answer) of each."""
-    talk = told(store, "What is in the file?", **more)
+    talk = add_conversation(store, "What is in the file?", **more)
     last = talk.messages[1]
     blocks = [ToolCall(f"c{number}", name, given) for number, (name, given, _) in enumerate(calls)]
     answers = [

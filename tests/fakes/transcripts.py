@@ -1,15 +1,20 @@
-"""Conversations for a transcript to show, and what it asked for."""
+"""Transcripts with generated conversations, which record what they request."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from pytestqt.qtbot import QtBot
+
 from app.domain.conversations import Block, ExchangeStatus, Message, Role, Text
 from app.domain.ids import ConversationId, MessageId
+from ui.rendering.document import ImageResolver
 from ui.theme import Theme
-from ui.widgets.transcript.values import TurnContent, TurnHead
+from ui.widgets.transcript.turn import TurnWidget
+from ui.widgets.transcript.values import TurnContent, TurnHeader
 from ui.widgets.transcript.view import TranscriptView
 
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
+WORDS = "Some words that fill a line or two of the transcript, as people and models write them. "
 
 
 def message(number: int, role: Role, *blocks: Block) -> Message:
@@ -26,16 +31,11 @@ def turn(number: int, question: str, answer: str | None, **more: object) -> Turn
     return TurnContent(tuple(messages), **more)  # type: ignore[arg-type]
 
 
-def asked(number: int, question: str = "Go on") -> TurnContent:
-    """Return a turn whose reply is about to come."""
-    return turn(number, question, None, status=ExchangeStatus.RUNNING)
-
-
-def head(number: int, content: TurnContent, *, lie: float = 1.0) -> TurnHead:
+def head(number: int, content: TurnContent, *, lie: float = 1.0) -> TurnHeader:
     """Return what is known of a turn beforehand; `lie` falsifies its lengths."""
     lengths = [len(each.text) for each in content.messages]
     at = START + timedelta(minutes=number)
-    return TurnHead(number, at, round(lengths[0] * lie), round(sum(lengths[1:]) * lie))
+    return TurnHeader(number, at, round(lengths[0] * lie), round(sum(lengths[1:]) * lie))
 
 
 class Shown:
@@ -45,35 +45,82 @@ class Shown:
     """
 
     def __init__(
-        self, contents: Sequence[TurnContent], *, lie: float = 1.0, answers: bool = True
+        self,
+        qtbot: QtBot,
+        contents: Sequence[TurnContent],
+        *,
+        lie: float = 1.0,
+        answers: bool = True,
+        resolver: ImageResolver | None = None,
     ) -> None:
         self.contents = list(contents)
         self.heads = [head(at, content, lie=lie) for at, content in enumerate(self.contents)]
         self.requested: list[tuple[int, int]] = []
-        self.view = TranscriptView(Theme())
+        self.provided = 0
+        self._qtbot, self._answers = qtbot, answers
+        self.view = TranscriptView(Theme(), resolver)
+        qtbot.addWidget(self.view)
         self.view.resize(700, 600)
         self.view.content_requested.connect(self._on_requested)
-        self._answers = answers
         self.view.show()
         self.view.show_conversation(self.heads)
 
     def answer(self) -> None:
-        """Provide everything that was asked for so far."""
+        """Provide everything that was requested so far."""
         requested, self.requested = self.requested, []
         for first, last in requested:
             for at in range(first, last + 1):
                 self.view.provide(at, self.contents[at])
+                self.provided += 1
+
+    def settle(self) -> "Shown":
+        """Wait until every visible turn is rendered and nothing moves any more."""
+        self._qtbot.waitUntil(self._is_settled)
+        return self
+
+    def turn(self, index: int) -> TurnWidget:
+        """Return a turn's widget, which exists."""
+        widget = self.view.turn_widget(index)
+        assert widget is not None
+        return widget
 
     def top_of(self, index: int) -> int | None:
-        """Return where a turn stands in the view, in pixels from its top."""
+        """Return where a turn is in the view, in pixels from its top."""
         widget = self.view.turn_widget(index)
         return None if widget is None or widget.isHidden() else widget.y()
 
-    def drawn(self, index: int) -> str:
-        """Return the last words of a turn that are drawn, "" while there are none."""
-        widget = self.view.turn_widget(index)
-        texts = widget.texts() if widget is not None else []
-        return texts[-1].composer.document.toPlainText() if texts else ""
+    def texts(self, index: int) -> list[str]:
+        """Return the rendered texts of a turn."""
+        texts = self.turn(index).texts()
+        return [text.builder.document.toPlainText() for text in texts]
+
+    def add_reply(self) -> int:
+        """Add a turn whose reply begins; return its index."""
+        index = self.view.turn_count
+        content = turn(index, "Go on", None, status=ExchangeStatus.RUNNING)
+        self.contents[index:] = [content]
+        self.view.add_turn(head(index, content), content)
+        self.view.begin_reply()
+        return index
+
+    def stream(self, text: str, size: int = 40) -> None:
+        """Append `text` to the reply in pieces, and wait until all of it is rendered."""
+        for at in range(0, len(text), size):
+            self.view.append(Text(text[at : at + size]))
+            if at % (size * 5) == 0:
+                self._qtbot.wait(1)
+        texts = self.turn(self.view.turn_count - 1).texts
+        self._qtbot.waitUntil(lambda: texts()[-1].builder.source.endswith(text[-9:]))
+        self.settle()
+
+    def _is_settled(self) -> bool:
+        if self._answers:
+            self.answer()
+        first, last = self.view.visible_items
+        widgets = [self.view.turn_widget(at) for at in range(first, last + 1)]
+        return self.view.is_settled and all(
+            widget is not None and widget.content is not None for widget in widgets
+        )
 
     def _on_requested(self, first: int, last: int) -> None:
         self.requested.append((first, last))

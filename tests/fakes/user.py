@@ -26,10 +26,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.bootstrap import Services
+from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths
-from ui.controllers.program import Program
 from ui.main import first_window
-from ui.main.running import Commonplace
+from ui.main.application import DesktopApplication
+from ui.main.composition import Presenters
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.widgets.transcript.turn import TurnWidget
@@ -37,6 +38,7 @@ from ui.widgets.transcript.view import TranscriptView
 
 T = TypeVar("T")
 W = TypeVar("W", bound=QWidget)
+LOOPBACK_MODEL = "loop:test-model"
 _LOOK_EVERY_MS = 5
 _PATIENCE_S = 45.0  # a window in a process of its own, on a machine that is busy elsewhere
 _LEFT = Qt.MouseButton.LeftButton
@@ -50,7 +52,7 @@ class User:
         self.failures: list[BaseException] = []
         self._application = application
         self._font = application.font()
-        self._running: Commonplace | None = None
+        self._running: DesktopApplication | None = None
 
     # -- coming and going
 
@@ -58,13 +60,23 @@ class User:
         """Start the program and wait until it is ready."""
         await self.start_only()
         running = self.running
-        await self.until(lambda: running.program is not None and running.program.ready.is_set())
+        await self.until(
+            lambda: running.presenters is not None and running.presenters.ready.is_set()
+        )
+
+    async def start_with_model(self, base_url: str) -> None:
+        """Start with a compatible server at `base_url`, its `test-model` as the default one."""
+        await self.start()
+        config = ProviderConfig("loop", "compatible", base_url)
+        await self.ask(lambda services: services.models.add_provider(config))
+        await self.ask(lambda services: services.settings.set("default_model", LOOPBACK_MODEL))
+        await self.until(lambda: self.window.chat.model.currentText() == LOOPBACK_MODEL)
 
     async def start_only(self) -> None:
         """Start the program, whatever comes of it."""
         paths, appearance = DataPaths(self.data_dir), Appearance(self._application)
         window = first_window(paths)
-        self._running = running = Commonplace(paths, appearance, window)
+        self._running = running = DesktopApplication(paths, appearance, window)
         running.bridge.task_failed.connect(self.failures.append)
         running.open()
         await self.in_front()
@@ -92,7 +104,7 @@ class User:
         return self._running is not None
 
     @property
-    def running(self) -> Commonplace:
+    def running(self) -> DesktopApplication:
         """The program."""
         assert self._running is not None
         return self._running
@@ -103,10 +115,10 @@ class User:
         return self.running.window
 
     @property
-    def program(self) -> Program:
+    def presenters(self) -> Presenters:
         """Its controllers."""
-        assert self.running.program is not None
-        return self.running.program
+        assert self.running.presenters is not None
+        return self.running.presenters
 
     @property
     def transcript(self) -> TranscriptView:
@@ -154,6 +166,13 @@ class User:
             ) from None
         finally:
             timer.stop()
+
+    async def answered(self, turn: int, words: str) -> None:
+        """Wait until a turn holds the end of an answer."""
+        await self.until(
+            lambda: words in self.turn_text(turn) and not self.transcript.is_streaming,
+            f"{words!r} in turn {turn}",
+        )
 
     async def sees(self, *words: str) -> None:
         """Wait until all of these words are on screen."""

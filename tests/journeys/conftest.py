@@ -11,6 +11,7 @@ import qasync
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from tests.fakes.loopback import Loopback
 from tests.fakes.user import User
 
 
@@ -25,6 +26,13 @@ def gui_loop(qapp: QApplication) -> Iterator[asyncio.AbstractEventLoop]:
     asyncio.set_event_loop(None)
     gc.unfreeze()
     gc.collect()
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    """Return a server on this computer that answers as the test scripts it."""
+    with Loopback() as running:
+        yield running
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Whole stories at the command line: real processes, a real database, real signals."""
+"""The command line as real processes: a library's life, a kill, an interrupt, a window beside it."""
 
 import json
 import signal
@@ -6,21 +6,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import IO, Any
 
 import pytest
 
-from app.bootstrap import Role, build
-from app.cli.entry import execute
-from app.cli.remote import CommandServer, raise_window
-from app.domain.conversations import ExchangeStatus
-from app.domain.ids import ConversationId
+from app.cli.remote import raise_window
 from app.system.paths import DataPaths
-from tests.fakes.exports import Shape, write_chatgpt_export, write_claude_export
-from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_script import Stall, text
-from tests.fakes.stored import made
+from tests.fakes.command_line import Console
+from tests.fakes.exports import Shape, write_chatgpt_export
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0
@@ -42,12 +36,8 @@ class Shell:
         assert ran.returncode == code, ran
         return ran.stdout
 
-    def json(self, *words: object) -> Any:
-        """Run a command; return its JSON document."""
-        return json.loads(self(*words, "--json"))
-
     def begin(self, *words: object) -> "subprocess.Popen[str]":
-        """Start a command that is not waited for; `end` does not let it outlive the test."""
+        """Start a command without waiting for it."""
         started = subprocess.Popen(
             [*self._command, *map(str, words)],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -69,157 +59,68 @@ def shell(data_dir: Path) -> Iterator[Shell]:
     shell.end()
 
 
-def line_of(stream: IO[str] | None) -> str:
-    """Return the next line of a running command."""
-    assert stream is not None
-    return stream.readline()
-
-
 def wait_until(condition: Callable[[], bool], running: "subprocess.Popen[str]") -> None:
-    """Look again and again while a command runs."""
+    """Wait for a condition while a command runs."""
     pause = threading.Event()
     while not condition():
         assert running.poll() is None, running.communicate()
         pause.wait(0.005)
 
 
-def test_a_past_is_brought_found_kept_and_carried_to_another_machine(
-    shell: Shell, tmp_path: Path
-) -> None:
-    chatgpt = write_chatgpt_export(tmp_path / "chatgpt.zip", Shape(4, 6, 20), shards=2)
-    claude = write_claude_export(tmp_path / "claude.zip", Shape(3, 4, 20, seed=2))
-    report = shell.json("import", chatgpt, claude)
-    assert report["conversations"] == 7
-    assert shell.json("import", chatgpt, claude)["duplicates"] == report["messages"]
-
-    everything = shell.json("show", 1)
-    words = everything["turns"][2]["messages"][0]["text"].split()[:8]
-    phrase = f'"{" ".join(words)}"'
-    (first, *_) = shell.json("search", phrase)["results"]
-    assert (first["conversation_id"], first["turn_number"]) == (1, 2)
-    shell("archive", 1)
-    assert shell.json("search", phrase)["results"] == []
-
-    question = "What did we say?\n" + " ".join(words)
-    assert "commonplace://" in shell("ask", "-", given=question)
-    shell("tag", 2, "carried")
-    shell("work", "--until-idle")
-    assert shell.json("check")["ok"]
-
-    shell("export", tmp_path / "book.json")
-    elsewhere = Shell(tmp_path / "elsewhere")
-    elsewhere("import", tmp_path / "book.json")
-    elsewhere("export", tmp_path / "again.json")
-    book, again = (
-        json.loads((tmp_path / name).read_text()) for name in ("book.json", "again.json")
-    )
-    assert again["conversations"] == book["conversations"]
-
-
-def test_an_import_that_is_killed_is_finished_by_the_next_one(
+def test_a_library_is_imported_after_a_kill_searched_worked_on_and_moved(
     shell: Shell, tmp_path: Path, data_dir: Path
 ) -> None:
     export = write_chatgpt_export(tmp_path / "many.json", Shape(300, 4, 20))
     importing = shell.begin("import", export)
-    journal = DataPaths(data_dir).journal
+    journals = DataPaths(data_dir).journal
     wait_until(
-        lambda: any(each.stat().st_size > 100_000 for each in journal.glob("*.journal")), importing
+        lambda: any(each.stat().st_size > 100_000 for each in journals.glob("*.journal")), importing
     )
     importing.kill()
     importing.communicate()
-    kept = len(shell.json("list")["conversations"]) + len(
-        shell.json("list", "--archived")["conversations"]
-    )
-    assert 0 < kept < 300
-    report = shell.json("import", export)
-    assert report["conversations"] == 300 - kept
-    assert shell.json("check")["ok"]
-    assert shell.json("status")["searchable_percent"] == 100.0
+    with closing(Console(data_dir)) as cli:
+        stored = len(cli.titles()) + len(cli.titles("--archived"))
+        assert 0 < stored < 300
+        assert cli.json("import", export)["conversations"] == 300 - stored
+        assert cli.json("check")["ok"]
+        assert cli.json("status")["searchable_percent"] == 100.0
+        turn = cli.json("show", 1)["turns"][2]
+        words = " ".join(turn["messages"][0]["text"].split()[:8])
+        first = cli.json("search", f'"{words}"')["results"][0]
+        assert (first["conversation_id"], first["turn_number"]) == (1, 2)
 
-
-def test_work_that_is_interrupted_ends_in_order(shell: Shell, tmp_path: Path) -> None:
-    shell("import", write_chatgpt_export(tmp_path / "some.json", Shape(40, 6, 60)))
+    assert "commonplace://" in shell("ask", "-", given=f"What did we say?\n{words}")
     working = shell.begin("work", "--json")
-    lock = Path(tmp_path, "data", "open")
-    wait_until(lock.exists, working)
+    is_open = data_dir / "open"
+    wait_until(is_open.exists, working)
     working.send_signal(signal.SIGINT)
     out, err = working.communicate(timeout=WAIT_S)
-    assert working.returncode == 130
-    assert err == ""
-    # It may have been too early for anything but leaving.
+    assert (working.returncode, err, is_open.exists()) == (130, "", False)
+    # It may have been too early for anything but ending.
     assert out == "" or json.loads(out)["workers"].keys() >= {"exchange_summarizer"}
-    assert not lock.exists()
+
+    with closing(Console(data_dir)) as cli, closing(Console(tmp_path / "other")) as other:
+        cli.done("export", tmp_path / "library.json")
+        other.done("import", tmp_path / "library.json")
+        before, after = (
+            each.done("export", "-").document["conversations"] for each in (cli, other)
+        )
+    assert after == before
 
 
-# -- beside work
-
-
-def test_work_that_goes_on_answers_other_commands_and_gives_way_to_a_window(
+def test_work_executes_other_commands_and_ends_when_a_window_opens(
     shell: Shell, data_dir: Path, tmp_path: Path
 ) -> None:
     shell("import", write_chatgpt_export(tmp_path / "some.json", Shape(3, 2, 20)))
     paths = DataPaths(data_dir)
     working = shell.begin("work")
     wait_until(paths.socket.exists, working)
-
-    assert len(shell.json("list")["conversations"]) == 3
+    assert shell("list").count("\n") == 3
     shell("tag", 1, "garden")
-    assert "garden" in shell("tag", 1)
     shell("restore", tmp_path / "none.duckdb", code=1)
-
     assert not raise_window(paths)
     out, err = working.communicate(timeout=WAIT_S)
-    assert (working.returncode, err) == (0, "A window was opened: its workers go on.\n")
+    assert (working.returncode, err) == (0, "A window was opened: its workers continue.\n")
     assert "exchange_summarizer" in out
     assert not paths.socket.exists()
     assert "garden" in shell("tag", 1)
-
-
-# -- beside a window
-
-
-@pytest.fixture
-def window(data_dir: Path) -> Iterator[Callable[[], Any]]:
-    """Return what gives the services of a window that is open, with a socket."""
-    services = build(DataPaths(made(data_dir).root), Role.WINDOW)
-    server = CommandServer(
-        services.paths, lambda argv, terminal: execute(services, argv, terminal), lambda: True
-    )
-    yield lambda: services
-    server.close()
-    services.close()
-
-
-def test_a_caller_that_is_killed_leaves_a_stopped_reply(
-    window: Callable[[], Any], shell: Shell
-) -> None:
-    with Loopback() as server:
-        server.always(text("Once upon a time", chunks=4), Stall())
-        shell("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
-        asking = shell.begin("ask", "Tell me a story", "--model", "local:test-model")
-        assert asking.stdout is not None
-        assert asking.stdout.read(4) == "Once"
-        asking.kill()
-        asking.communicate()
-        reply = window().chat.running(ConversationId(1))
-        if reply is not None:
-            reply.done.result(WAIT_S)
-    (exchange,) = window().exchanges.of(1)
-    assert exchange.status is ExchangeStatus.INTERRUPTED
-    assert shell.json("show", 1)["turns"][0]["messages"][1]["text"].startswith("Once")
-
-
-def test_an_interrupt_at_the_caller_stops_the_window_s_work(
-    window: Callable[[], Any], shell: Shell, tmp_path: Path
-) -> None:
-    with Loopback() as server:
-        server.always(text("Once upon a time", chunks=4), Stall())
-        shell("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
-        asking = shell.begin("ask", "Tell me a story", "--model", "local:test-model")
-        assert asking.stdout is not None
-        assert asking.stdout.read(4) == "Once"
-        asking.send_signal(signal.SIGINT)
-        assert line_of(asking.stderr).startswith("You stopped this reply.")
-        asking.communicate(timeout=WAIT_S)
-    assert asking.returncode == 130
-    assert shell.json("status")["passages"] == {"turn": 1}

@@ -1,21 +1,21 @@
-"""Turns with tools, whole: three wires over a real client, a real book, the command line, a kill."""
+"""Turns with tools: three wires over a real client, a real library, the command line, a kill."""
 
 import json
-import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes.command_line import CommandLine
+from tests.fakes.command_line import Console
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Stall, error, text, thinking, tool_call, usage
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
-from tests.fakes.stored import opened, told
+from tests.fakes.stored import add_conversation, opened
 
 ROOT = Path(__file__).parents[2]
 KINDS = {CHAT: "compatible", RESPONSES: "openai", MESSAGES: "anthropic"}
@@ -31,24 +31,19 @@ def server() -> Iterator[Loopback]:
 
 
 @pytest.fixture
-def cli(
-    data_dir: Path,
-    server: Loopback,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> CommandLine:
-    """Return a command line on a book of two conversations, with a provider for each wire."""
+def cli(data_dir: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
+    """Yield a command line on a library of two conversations, with a provider for each wire."""
     monkeypatch.setenv("LOOP_KEY", "sk-loop")
     with opened(data_dir) as store:
-        told(store, (BASIL, "Water it from below, and keep it from the frost."), title="Herbs")
-        told(store, "Which bolt fits the saddle", title="Bicycle")
-    line = CommandLine(data_dir, capsys)
-    for wire, kind in KINDS.items():
-        url = server.url if wire == MESSAGES else server.v1
-        line.done(
-            "provider", "add", wire, "--kind", kind, "--base-url", url, "--key-env", "LOOP_KEY"
-        )
-    return line
+        answer = "Water it from below, and keep it from the frost."
+        add_conversation(store, (BASIL, answer), title="Herbs")
+        add_conversation(store, "Which bolt fits the saddle", title="Bicycle")
+    with closing(Console(data_dir)) as console:
+        for wire, kind in KINDS.items():
+            url = server.url if wire == MESSAGES else server.v1
+            add = ("provider", "add", wire, "--kind", kind, "--base-url", url)
+            console.done(*add, "--key-env", "LOOP_KEY")
+        yield console
 
 
 def messages_in(body: Any) -> list[dict[str, Any]]:
@@ -58,7 +53,7 @@ def messages_in(body: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("wire", [CHAT, RESPONSES, MESSAGES])
-def test_a_model_searches_reads_and_answers(cli: CommandLine, server: Loopback, wire: str) -> None:
+def test_a_model_searches_reads_and_answers(cli: Console, server: Loopback, wire: str) -> None:
     server.reply(
         thinking("I should look.", signature="Zm9v+/=="),
         text("Let me look."),
@@ -127,91 +122,48 @@ def check_pairs(wire: str, messages: list[dict[str, Any]]) -> None:
     assert calls == results == ["call_a", "call_b"]
 
 
-def test_a_server_without_tools_is_asked_again_without_and_remembered(
-    cli: CommandLine, server: Loopback
+def test_a_model_writes_to_memory_only_what_the_user_stated(cli: Console, server: Loopback) -> None:
+    for said, core_memory in (
+        ("What do I know about bees?", ""), ("I keep bees. Is that loud?", "User keeps bees."),
+    ):  # fmt: skip
+        server.reply(tool_call("core_memory_append", {"text": "User keeps bees."}, "call_a"))
+        server.reply(tool_call("memory_save", {"text": "Bees came up."}, "call_b"))
+        server.reply(text("Noted."))
+        cli.json("ask", said, "--model", f"{CHAT}:test-model")
+        assert cli.json("memory", "show")["core_memory"] == core_memory
+        results = json.dumps(messages_in(server.posts[-2].body))
+        assert ("The user has not stated" in results) is not bool(core_memory)
+    saved = cli.json("memory", "list")["memories"]
+    assert {(each["text"], each["worded_by"]) for each in saved} == {("Bees came up.", "model")}
+    assert "Bees came up.  (written by a model)" in cli.done("memory", "list").out
+
+
+def test_a_program_killed_between_rounds_leaves_a_turn_to_continue(
+    cli: Console, server: Loopback, data_dir: Path
 ) -> None:
-    server.reply(error(400, message="test-model does not support tools"))
-    server.reply(text("Then without."))
-    ran = cli.done("ask", "Hello", "--model", "chat:test-model")
-    assert ran.out == "Then without.\n"
+    server.reply(error(400, message="test-model does not support tools")).reply(text("Without."))
+    assert cli.done("ask", "Hello", "--model", "responses:test-model").out == "Without.\n"
     assert ["tools" in seen.body for seen in server.posts] == [True, False]
-
-
-def test_the_terminal_shows_which_tools_were_called(cli: CommandLine, server: Loopback) -> None:
-    server.reply(tool_call("conversation_search", FIND)).reply(text("Found."))
-    ran = cli.done("ask", "Hello", "--model", "chat:test-model")
-    assert ran.out == "Found.\n"
-    assert ran.err.startswith("conversation_search: ")
-    assert " characters in " in ran.err
-
-
-def test_a_program_killed_between_rounds_leaves_a_turn_that_can_be_gone_on_with(
-    cli: CommandLine, server: Loopback, data_dir: Path
-) -> None:
+    cli.close()
     server.reply(tool_call("conversation_search", FIND)).reply(Stall(before_headers=True))
     command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), "ask", "How was basil?"]
     asking = subprocess.Popen([*command, "--model", "chat:test-model"], cwd=ROOT)
     pause = threading.Event()
-    while len(server.posts) < 2:  # the first round is durable before the second request goes out
+    while len(server.posts) < 4:  # the first round is durable before the second request
         assert asking.poll() is None
         pause.wait(0.01)
     asking.kill()
     asking.wait()
     (data_dir / "open").unlink(missing_ok=True)
 
-    assert cli.json("check")["ok"]
-    (turn,) = cli.json("show", "3:0")["turns"]
-    assert turn["status"] == "interrupted"
-    assert [each["role"] for each in turn["messages"]] == ["user", "assistant", "tool"]
-    server.reply(text("It was kept from the frost."))
-    document = cli.json("ask", "Go on", "--conversation", 3)
+    with closing(Console(data_dir)) as after:
+        assert after.json("check")["ok"]
+        (turn,) = after.json("show", "4:0")["turns"]
+        assert turn["status"] == "interrupted"
+        assert [each["role"] for each in turn["messages"]] == ["user", "assistant", "tool"]
+        server.reply(text("It was kept from the frost."))
+        document = after.json("ask", "Go on", "--conversation", 4)
     assert document["answer"] == "It was kept from the frost."
     sent = messages_in(server.posts[-1].body)
-    assert [each["role"] for each in sent if each["role"] != "system"] == [
-        "user", "assistant", "tool", "user",
-    ]  # fmt: skip
-
-
-def test_a_result_of_any_size_is_stored_whole_and_sent_cut(
-    cli: CommandLine, server: Loopback, data_dir: Path, tmp_path: Path
-) -> None:
-    with opened(data_dir) as store:
-        long = told(store, ("Tell me all", "frost " * 3000), title="Long").conversation.id
-    whole = {"conversation_id": long, "include_full_transcript": True}
-    server.reply(tool_call("fetch_conversation_details", whole)).reply(text("Long indeed."))
-    document = cli.json("ask", "Read it", "--model", "chat:test-model")
-    (sent,) = [each for each in messages_in(server.posts[-1].body) if each["role"] == "tool"]
-    assert len(sent["content"]) < 2300
-    assert "[Cut: 2,000 of 18," in sent["content"]
-    assert "offset=2000" in sent["content"]
-    shutil.rmtree(data_dir / "index", ignore_errors=True)
-    cli.done(
-        "export",
-        "--conversation",
-        document["conversation_id"],
-        "--format",
-        "json",
-        tmp_path / "x.json",
-    )
-    assert "frost " * 2900 in (tmp_path / "x.json").read_text()
-
-
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [("What do I know about bees?", ""), ("I keep bees. Is that loud?", "User keeps bees.")],
-)
-def test_a_model_adds_to_core_memory_only_what_the_user_stated(
-    cli: CommandLine, server: Loopback, said: str, kept: str
-) -> None:
-    server.reply(tool_call("core_memory_append", {"text": "User keeps bees."}, "call_a"))
-    server.reply(tool_call("memory_save", {"text": "Bees came up."}, "call_b"))
-    server.reply(text("Noted."))
-
-    cli.json("ask", said, "--model", f"{CHAT}:test-model")
-
-    assert cli.json("memory", "show")["core_memory"] == kept
-    answered = json.dumps(messages_in(server.posts[1].body))
-    assert ("The user has not said" in answered) is not bool(kept)
-    (saved,) = cli.json("memory", "list")["memories"]
-    assert (saved["text"], saved["worded_by"]) == ("Bees came up.", "model")
-    assert "Bees came up.  (a model's words)" in cli.done("memory", "list").out
+    roles = [each["role"] for each in sent if each["role"] != "system"]
+    assert roles == ["user", "assistant", "tool", "user"]

@@ -1,96 +1,132 @@
-"""The window by keyboard alone: where Tab goes, what is renamed, where the focus is afterwards."""
+"""The window by keyboard and menu: renaming, tab order, and what every action opens."""
 
-from PySide6.QtWidgets import QAbstractButton, QApplication, QListWidget, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QDialog,
+    QFileDialog,
+    QInputDialog,
+    QListWidget,
+    QMessageBox,
+    QWidget,
+)
 
 from tests.fakes.user import User
+from ui.views.dialogs.facts_dialog import FactsDialog
+from ui.views.dialogs.memories_dialog import MemoriesDialog
+from ui.views.dialogs.probes_dialog import ProbesDialog
+from ui.views.dialogs.summaries_dialog import SummariesDialog
+from ui.views.dialogs.why_dialog import WhyDialog
+from ui.views.palette import CommandPalette
+from ui.views.settings.settings_dialog import SettingsDialog
 
-TOLD = "Our hives stand behind the barn."
 NEW = "Bees behind the barn"
-_MOST_STOPS = 60
+OPENED: dict[str, type[QDialog]] = {
+    "why": WhyDialog,
+    "probes": ProbesDialog,
+    "facts": FactsDialog,
+    "memories": MemoriesDialog,
+    "summaries": SummariesDialog,
+    "settings": SettingsDialog,
+    "palette": CommandPalette,
+    "tag": QInputDialog,
+    "open_link": QInputDialog,
+    "import": QFileDialog,
+    "export": QFileDialog,
+    "export_all": QFileDialog,
+    "forget": QMessageBox,
+    "about": QMessageBox,
+    "check": QMessageBox,
+}
 
 
-async def test_a_title_is_renamed_by_keyboard_and_the_window_says_so(user: User) -> None:
+async def talk(user: User) -> None:
     await user.start()
-    await user.say(TOLD)
+    await user.say("Our hives stand behind the barn.")
     await user.until(lambda: user.titles() and not user.window.chat.title.isReadOnly())
+
+
+async def test_a_title_is_renamed_by_keyboard(user: User) -> None:
+    await talk(user)
     chat, before = user.window.chat, user.window.chat.title.text()
     await user.until(lambda: user.window.windowTitle() == before)
-
     user.press("F2")
     await user.until(chat.title.hasFocus)
-    assert chat.title.selectedText() == before, "what is typed takes its place"
+    assert chat.title.selectedText() == before  # what is typed replaces it
     user.type("No, not that")
     user.press("Esc")
-    assert chat.title.text() == before
-    assert chat.composer.box.hasFocus()
-
+    assert (chat.title.text(), chat.composer.box.hasFocus()) == (before, True)
     user.press("F2")
     user.type(NEW)
     user.press("Return")
     assert chat.composer.box.hasFocus()
-    await user.until(lambda: user.titles() == [NEW])
-    await user.until(lambda: user.window.windowTitle() == NEW)
-
+    await user.until(lambda: user.titles() == [NEW] and user.window.windowTitle() == NEW)
     user.press("F2")
     user.press("Backspace")
     user.press("Return")
-    assert chat.title.text() == NEW, "a title that was emptied is as it was"
+    assert chat.title.text() == NEW  # an empty title is not stored
 
 
-async def test_tab_goes_through_the_window_as_the_eye_does(user: User) -> None:
-    await user.start()
-    await user.say(TOLD)
-    window = user.window
-    await user.until(lambda: user.titles() and not window.chat.title.isReadOnly())
+async def test_every_action_opens_its_dialog(user: User) -> None:
+    await talk(user)
+    await user.until(lambda: not user.transcript.is_streaming)
+    for name, kind in OPENED.items():
+        user.action(name).trigger()
+        await user.until(lambda kind=kind: shown(kind), name)  # type: ignore[misc]
+        shown(kind)[0].reject()
+        await user.until(lambda kind=kind: not shown(kind), f"{name} closed")  # type: ignore[misc]
+    user.action("backup").trigger()
+    await user.sees("was made and verified")
+    user.action("slash_commands").trigger()
+    await user.until(lambda: "`/search" in user.presenters.command_panel.markdown)
+    user.action("copy_link").trigger()
+    opened = user.presenters.conversation.conversation_id
+    assert QApplication.clipboard().text() == f"commonplace://{opened}/0"
+    user.action("new_private").trigger()
+    await user.sees("A private conversation")
+    await user.in_front()
+    user.press("Ctrl+B")
+    assert user.window.sidebar.isHidden()
     user.press("Ctrl+K")
-    seen = [*stops(user, window.sidebar.box, window.recall_status)]
-    assert seen[:4] == [
-        "Search everything",
-        "Which conversations are listed",
-        "New",
-        "Conversations",
-    ]
+    await user.until(user.window.sidebar.box.hasFocus)
+
+
+def shown(kind: type[QDialog]) -> list[QDialog]:
+    found = QApplication.topLevelWidgets()
+    return [each for each in found if isinstance(each, kind) and each.isVisible()]
+
+
+async def test_tab_goes_through_window_and_settings_in_reading_order(user: User) -> None:
+    await talk(user)
+    window = user.window
+    user.press("Ctrl+K")
+    seen = stops(user, window.sidebar.box, window.recall_status)
+    head = ["Search everything", "Which conversations are listed", "New", "Conversations"]
+    assert seen[:4] == head
     rest = [name for name in seen[4:] if name in ("Title of the conversation", "Model", "Message")]
     assert rest == ["Title of the conversation", "Model", "Message"]
 
-
-async def test_the_settings_are_gone_through_from_their_list_of_pages(user: User) -> None:
-    await user.start()
     user.press("Ctrl+,")
     await user.sees("Save key")
     pages = user.find(QListWidget, "Pages of settings")
     await user.until(pages.hasFocus)
-    dialog = pages.window()
-    close = user.button("Close", dialog)
-    seen = stops(user, pages, close)
+    seen = stops(user, pages, user.button("Close", pages.window()))
     wanted = ["API key of openai", "API key of anthropic", "Name", "Base URL", "Add", "Close"]
     assert [name for name in seen if name in wanted] == wanted
     await user.dismiss()
-    assert user.window.chat.composer.box.hasFocus()
+    assert not pages.window().isVisible()
 
 
 def stops(user: User, first: QWidget, last: QWidget) -> list[str]:
-    """Press Tab from one widget to another; return what has had the focus, by name."""
+    """Press Tab from one widget to another; return what has had the focus, by accessible name."""
     first.setFocus()
     seen = [first]
-    while seen[-1] is not last and len(seen) < _MOST_STOPS:
+    while seen[-1] is not last and len(seen) < 60:
         user.press("Tab")
         now = QApplication.focusWidget()
         assert isinstance(now, QWidget)
         seen.append(now)
-    return [name_of(widget) for widget in seen]
-
-
-def name_of(widget: QWidget) -> str:
-    """Return what a screen reader calls it."""
-    words = widget.text() if isinstance(widget, QAbstractButton) else ""
-    return widget.accessibleName() or words
-
-
-async def test_dashboard_and_inspector_share_the_height_when_both_are_open(user: User) -> None:
-    await user.start()
-    user.press("Ctrl+Shift+W")
-    user.press("Ctrl+Shift+I")
-    docks = user.window.dock, user.window.inspector_dock
-    await user.until(lambda: all(each.isVisible() for each in docks))
-    await user.until(lambda: min(each.height() for each in docks) > user.window.height() / 3)
+    return [
+        each.accessibleName() or (each.text() if isinstance(each, QAbstractButton) else "")
+        for each in seen
+    ]

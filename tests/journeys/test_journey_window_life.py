@@ -1,4 +1,4 @@
-"""The window's life: quit in the middle, killed, started twice, refused by what it finds on disk."""
+"""Start and end of the window: quit in the middle, killed, started twice, refused by its folder."""
 
 import signal
 import subprocess
@@ -14,14 +14,14 @@ from PySide6.QtCore import Qt
 
 from app.bootstrap import Role, Services, build
 from app.domain.conversations import ExchangeStatus
-from app.providers.configuration import ProviderConfig, ProviderKind
+from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import slow, stall, text
 from tests.fakes.user import User
-from ui.controllers.importing import SAMPLE
-from ui.widgets.transcript.frames import UserFrame
-from ui.widgets.transcript.panels import InterruptedMark
+from ui.presenters.imports import SAMPLE
+from ui.widgets.transcript.message_frame import UserFrame
+from ui.widgets.transcript.panels import InterruptionPanel
 
 MODEL = "loop:test-model"
 STORY = "Once upon a time there was a book that remembered everything it had ever been told."
@@ -36,7 +36,7 @@ def server() -> Iterator[Loopback]:
 async def with_model(user: User, server: Loopback) -> None:
     """Start with the loopback server's model as the default one."""
     await user.start()
-    config = ProviderConfig("loop", ProviderKind.COMPATIBLE, server.v1)
+    config = ProviderConfig("loop", "compatible", server.v1)
     await user.ask(lambda services: services.models.add_provider(config))
     await user.ask(lambda services: services.settings.set("default_model", MODEL))
     await user.until(lambda: user.window.chat.model.currentText() == MODEL)
@@ -60,7 +60,7 @@ async def ended(user: User, process: "subprocess.Popen[str]") -> str:
     return out
 
 
-async def test_work_gives_way_to_the_window(user: User, data_dir: Path) -> None:
+async def test_a_worker_process_ends_for_the_window(user: User, data_dir: Path) -> None:
     working = program("app", "--data-dir", str(data_dir), "work")
     socket = DataPaths(data_dir).socket
     try:
@@ -71,7 +71,7 @@ async def test_work_gives_way_to_the_window(user: User, data_dir: Path) -> None:
         working.kill()
 
 
-async def test_it_is_left_in_the_middle_of_everything_and_everything_is_there_again(
+async def test_a_window_that_is_left_during_a_reply_comes_back_with_it(
     user: User, server: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.reply(text(STORY), stall())
@@ -88,7 +88,7 @@ async def test_it_is_left_in_the_middle_of_everything_and_everything_is_there_ag
     assert "in time" not in caplog.text
     await user.start()
     await user.until(lambda: STORY in user.turn_text(0))
-    assert user.turn(0).findChild(InterruptedMark) is not None
+    assert user.turn(0).findChild(InterruptionPanel) is not None
     await user.until(lambda: user.window.chat.composer.text == "And then")
 
 
@@ -109,10 +109,10 @@ async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
     await user.start()
 
     await user.until(lambda: STORY in user.turn_text(0))
-    assert user.turn(0).findChild(InterruptedMark) is not None
+    assert user.turn(0).findChild(InterruptionPanel) is not None
     assert user.window.chat.title.text() == "Tell me a story."
-    assert user.program.chat.view is not None
-    assert user.program.chat.view.path[0].status is ExchangeStatus.INTERRUPTED
+    assert user.presenters.conversation.view is not None
+    assert user.presenters.conversation.view.path[0].status is ExchangeStatus.INTERRUPTED
 
 
 def holds(journal: Path, words: bytes) -> bool:
@@ -120,7 +120,7 @@ def holds(journal: Path, words: bytes) -> bool:
     return any(words in segment.read_bytes() for segment in journal.iterdir())
 
 
-async def test_a_second_start_raises_the_first_and_commands_are_answered_by_it(
+async def test_a_second_start_raises_the_first_which_answers_commands(
     user: User, data_dir: Path
 ) -> None:
     await user.start()
@@ -137,21 +137,6 @@ async def test_a_second_start_raises_the_first_and_commands_are_answered_by_it(
     said = ("--data-dir", str(data_dir), "ask", "What about the deposit?", "--json")
     assert "conversation_id" in await ended(user, program("app", *said))
     await user.until(lambda: "What about the deposit?" in user.titles())
-
-
-async def test_what_a_command_says_in_the_open_conversation_appears_in_it(
-    user: User, data_dir: Path
-) -> None:
-    await user.start()
-    await user.say("First question")
-    await user.until(lambda: user.transcript.turn_count == 1 and not user.transcript.is_streaming)
-    opened = str(user.program.chat.conversation_id)
-
-    said = ("--data-dir", str(data_dir), "ask", "Second question", "--conversation", opened)
-    await ended(user, program("app", *said))
-
-    await user.until(lambda: user.transcript.turn_count == 2)
-    await user.until(lambda: "Second question" in user.turn_text(1))
 
 
 async def test_a_database_from_a_newer_program_is_left_as_it_is(user: User, data_dir: Path) -> None:
@@ -182,7 +167,7 @@ async def test_a_folder_that_cannot_be_written_is_named_and_tried_again(
     put_file(data_dir, gone=True)
     user.click("Try again")
 
-    await user.until(lambda: user.running.program is not None)
+    await user.until(lambda: user.running.presenters is not None)
     await user.sees("A chat that remembers")
     await user.say("Anybody there?")
     await user.until(lambda: user.transcript.turn_count == 1)
@@ -196,7 +181,7 @@ def put_file(path: Path, *, gone: bool = False) -> None:
         path.write_text("This is no folder.", encoding="utf-8")
 
 
-async def test_who_leaves_while_the_folder_is_being_opened_leaves_nothing_open(
+async def test_leaving_while_the_folder_is_opened_leaves_nothing_open(
     user: User, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opening, go_on = threading.Event(), threading.Event()
@@ -212,7 +197,7 @@ async def test_who_leaves_while_the_folder_is_being_opened_leaves_nothing_open(
     await user.start_only()
     await user.until(opening.is_set)
     user.window.close()
-    await user.until(lambda: user.running.bridge.is_settled, "the goodbye to go on without it")
+    await user.until(lambda: user.running.bridge.is_settled, "the shutdown")
 
     go_on.set()
     await user.gone()
@@ -221,13 +206,13 @@ async def test_who_leaves_while_the_folder_is_being_opened_leaves_nothing_open(
     build(DataPaths(data_dir), Role.COMMAND_LINE).close()  # raises if somebody has it open
 
 
-async def test_what_comes_from_elsewhere_takes_neither_the_place_nor_the_words(
+async def test_messages_of_a_command_appear_and_keep_position_and_edit(
     user: User, data_dir: Path
 ) -> None:
     await user.start()
     await user.say("First question")
     await user.until(lambda: user.transcript.turn_count == 1 and not user.transcript.is_streaming)
-    opened = str(user.program.chat.conversation_id)
+    opened = str(user.presenters.conversation.conversation_id)
     long = "\n\n".join(f"Line {number}" for number in range(60))
     said = ("--data-dir", str(data_dir), "ask", long, "--conversation", opened)
     await ended(user, program("app", *said))
@@ -235,17 +220,17 @@ async def test_what_comes_from_elsewhere_takes_neither_the_place_nor_the_words(
     await user.until(lambda: "Line 59" in user.turn_text(1) and user.transcript.is_settled)
     frame = user.turn(0).findChild(UserFrame)
     assert frame is not None
-    user.transcript.scroll_to_turn(0, centred=False, highlight=False)
+    user.transcript.scroll_to_turn(0, centered=False, highlight=False)
     frame.setFocus()
     user.click("Edit", frame)
     await user.until(lambda: user.window.chat.composer.is_editing)
     user.type(", said differently")
-    place = user.transcript.place()
+    place = user.transcript.reading_position()
 
     said = ("--data-dir", str(data_dir), "ask", "Third question", "--conversation", opened)
     await ended(user, program("app", *said))
 
     await user.until(lambda: user.transcript.turn_count == 3 and user.transcript.is_settled)
-    assert user.transcript.place() == place
+    assert user.transcript.reading_position() == place
     assert user.window.chat.composer.is_editing
     assert user.window.chat.composer.text == "First question, said differently"

@@ -1,7 +1,6 @@
-"""What memory gives an answer, in the window: chips, the inspector, verdicts, and recall switched off."""
+"""Recall in the window: chips, the inspector, ratings, links to turns, and recall switched off."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,18 +8,16 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QMenu, QPlainTextEdit, QToolButton, QTreeView
 
 from app.bootstrap import Services
-from app.chat.inspecting import Source
+from app.chat.inspector import Source
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId
-from app.domain.recalls import Verdict
-from app.providers.configuration import ProviderConfig, ProviderKind
+from app.domain.recall import Verdict
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text, usage
-from tests.fakes.stored import opened, told
+from tests.fakes.stored import add_conversation, opened
 from tests.fakes.user import User
 from ui.widgets.transcript.view import TranscriptView
 
-MODEL = "friend:test-model"
 SADDLE = "The saddle of my bicycle needs an M8 bolt, sixty millimetres long."
 ASKED = "Which bolt does the saddle of my bicycle need?"
 TITLE = "Bicycle"
@@ -32,32 +29,24 @@ OTHERS = (
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
-    with Loopback() as running:
-        yield running
-
-
-@pytest.fixture
 def bicycle(data_dir: Path) -> int:
-    """Write a library in which one conversation tells of a saddle; return its id."""
+    """Write a library in which one conversation mentions a saddle; return its id."""
     with opened(data_dir) as store:
         for topic in OTHERS:
-            told(store, (f"Tell me about {topic}.", f"There is much to say about {topic}."))
+            add_conversation(
+                store, (f"Tell me about {topic}.", f"There is much to say about {topic}.")
+            )
         turns = [(f"Something else {number}?", "Well. " * 60) for number in range(6)]
-        whole = told(store, *turns, (SADDLE, "Good to know."), *turns, title=TITLE)
+        whole = add_conversation(store, *turns, (SADDLE, "Good to know."), *turns, title=TITLE)
     return whole.conversation.id
 
 
 async def begun(user: User, server: Loopback) -> None:
     """Start with the loopback server's model, everything findable by its words."""
-    await user.start()
-    config = ProviderConfig("friend", ProviderKind.COMPATIBLE, server.v1)
-    await user.ask(lambda services: services.models.add_provider(config))
-    await user.ask(lambda services: services.settings.set("default_model", MODEL))
-    # How relevance is judged, and how fast this machine is, is no business of this story.
-    await user.ask(lambda services: setattr(services.look_ups, "_limit_s", 30.0))
+    await user.start_with_model(server.v1)
+    # Neither the threshold nor the speed of this machine matters here.
+    await user.ask(lambda services: setattr(services.context_fetcher, "_limit_s", 30.0))
     await user.ask(lambda services: services.settings.set("rag_min_similarity", 0.3))
-    await user.until(lambda: user.window.chat.model.currentText() == MODEL)
     await user.until_so(lambda services: services.search.search("saddle bolt").results)
     await user.until_so(lambda services: services.overview.read().searchable_share == 1)
     await user.until_so(is_embedded)
@@ -67,14 +56,6 @@ def is_embedded(services: Services) -> bool:
     """Return whether every turn is found by its meaning."""
     embedded = services.meaning.embedded()
     return embedded is not None and embedded.share == 1
-
-
-async def answered(user: User, turn: int, words: str) -> None:
-    """Wait until a turn holds the end of an answer."""
-    await user.until(
-        lambda: words in user.turn_text(turn) and not user.transcript.is_streaming,
-        f"{words!r} in turn {turn}",
-    )
 
 
 def chips(user: User, turn: int) -> list[QToolButton]:
@@ -91,16 +72,16 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     link = f"commonplace://{bicycle}/6"
     server.reply(text(f"An M8, as [you said]({link})."), usage(900, 12, 600))
     user.press("Ctrl+Shift+I")
-    await user.sees("Nothing has been answered here yet.")
+    await user.sees("There are no answers here yet.")
 
     await user.say(ASKED)
-    await answered(user, 0, "An M8")
+    await user.answered(0, "An M8")
     await user.until(lambda: chips(user, 0), "a chip")
     await user.until(lambda: "cited in the answer" in chips(user, 0)[0].accessibleName())
     assert TITLE in chips(user, 0)[0].text()
-    asking = user.program.chat.conversation_id
+    asking = user.presenters.conversation.conversation_id
 
-    # The inspector has what the server got.
+    # The inspector shows what the server received.
     await user.sees("Answer of turn 0")
     await user.until(lambda: used(user)[:2] == ["sent", "cited"])
     user.window.inspector.tabs.setCurrentIndex(1)
@@ -119,61 +100,63 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     await user.until(lambda: user.window.chat.title.text() == TITLE)
     await user.until(lambda: is_highlighted(user.transcript, 6), "the turn")
     await user.sees("Answer of turn 6")
-    await user.sees("This answer was asked before prompts were kept.")
+    await user.sees("This answer is older than the storing of prompts.")
 
     # So does a link that names an exchange, whatever its number.
     there = await user.ask(lambda services: services.exchanges.of(bicycle)[3].id)
-    user.program.links.follow(f"commonplace://{bicycle}/0?exchange={there}")
+    user.presenters.links.follow(f"commonplace://{bicycle}/0?exchange={there}")
     await user.until(lambda: is_highlighted(user.transcript, 3), "the turn of the exchange")
     await user.sees("Answer of turn 3")
 
     # Never again.
     assert asking is not None
-    user.program.open_conversation(asking)
+    user.presenters.conversation.open(asking)
     await user.until(lambda: chips(user, 0))
     user.window.inspector.tabs.setCurrentIndex(0)
     await user.until(lambda: used(user)[:2] == ["sent", "cited"])
     table = user.find(QTreeView, "What was recalled")
     for row in user.window.inspector.recalled.model.rows(Source):
         table.setCurrentIndex(row)
-        if not user.button("Don't use this again").isChecked():  # of a turn its summary is too
+        if not user.button(
+            "Don't use this again"
+        ).isChecked():  # a turn and its summary are rated together
             user.click("Don't use this again")
-        await user.sees("You asked never to use it again.", "Take back")
+        await user.sees("You asked not to use it again.", "Remove rating")
     server.always(text("I do not know."))
     user.press("Ctrl+N")
     await user.say(ASKED)
-    await answered(user, 0, "I do not know.")
+    await user.answered(0, "I do not know.")
     assert SADDLE not in json.dumps(server.posts[-1].body)
 
-    # Taken back, but recall is off here.
-    taken_back = await user.ask(take_back_all)
-    assert taken_back
+    # The ratings are removed, but recall is off here.
+    removed = await user.ask(remove_all_ratings)
+    assert removed
     await user.until(lambda: user.action("memory_here").isEnabled())
     user.press("Ctrl+Shift+U")
     await user.sees("Recall off here")
     await user.say(ASKED)
-    await answered(user, 1, "I do not know.")
+    await user.answered(1, "I do not know.")
     assert "M8" not in json.dumps(server.posts[-1].body)
     await user.sees("Memory is off for this conversation.")
 
     await user.restart()
     await user.sees("Recall off here")
-    user.program.open_conversation(asking)
+    user.presenters.conversation.open(asking)
     await user.until(lambda: chips(user, 0), "the chip again")
     await user.sees("Recall on", "Answer of turn 0")
     await user.until(lambda: used(user)[:2] == ["sent", "cited"])
 
 
 def used(user: User) -> list[str]:
-    """Return what the inspector's table says became of each source."""
+    """Return the last column of the inspector's table."""
     model = user.window.inspector.recalled.model
     last = model.columnCount() - 1
     return [str(row.siblingAtColumn(last).data()) for row in model.rows(Source)]
 
 
-def take_back_all(services: Services) -> int:
-    """Take every verdict back; return how many there were."""
-    from app.storage.feedback import Feedback
+def remove_all_ratings(services: Services) -> int:
+    """Remove every rating; return how many there were."""
+    from app.storage.tables.prompts import Feedback
 
     feedback = Feedback(services.store)
     verdicts = feedback.verdicts()
@@ -188,7 +171,7 @@ def is_highlighted(transcript: TranscriptView, turn: int) -> bool:
     return widget is not None and widget.is_highlighted and widget.content is not None
 
 
-async def test_a_conversation_can_begin_without_memory(
+async def test_a_conversation_begins_without_recall_and_a_turn_explains_why(
     user: User, server: Loopback, bicycle: int
 ) -> None:
     await begun(user, server)
@@ -196,7 +179,7 @@ async def test_a_conversation_can_begin_without_memory(
     user.press("Ctrl+Shift+U")
     await user.sees("Recall off here")
     await user.say(ASKED)
-    await answered(user, 0, "I do not know.")
+    await user.answered(0, "I do not know.")
     assert SADDLE not in json.dumps(server.posts[-1].body)
     user.press("Ctrl+N")
     await user.sees("Recall on")
@@ -205,27 +188,19 @@ async def test_a_conversation_can_begin_without_memory(
     await user.sees("Recall from other conversations")
     await user.dismiss()
 
-
-async def test_a_turn_is_asked_from_its_menu_why_it_was_not_recalled(
-    user: User, server: Loopback, bicycle: int
-) -> None:
-    await begun(user, server)
-    server.always(text("I do not know."))
-    await user.say(ASKED)
-    await answered(user, 0, "I do not know.")
-    user.program.open_conversation(ConversationId(bicycle))
+    user.presenters.conversation.open(ConversationId(bicycle))
     await user.until(lambda: user.window.chat.title.text() == TITLE)
     user.transcript.scroll_to_turn(6)
     await user.until(lambda: SADDLE in user.turn_text(6) and user.transcript.is_settled)
     menu = QMenu()
-    user.turn(6).frames()[0].meta.fill_menu(menu)
+    user.turn(6).frames()[0].footer.fill_menu(menu)
     next(each for each in menu.actions() if each.text().startswith("Why")).trigger()
-    await user.sees("It is ", " results.", f"{TITLE}, turn 6", "It says:")
+    await user.sees("It is ", " results.", f"{TITLE}, turn 6", "It contains:")
     assert user.find(QLineEdit, "Question").text() == ASKED
     await user.dismiss()
 
 
-async def test_what_recall_could_not_do_is_said_under_the_answer_and_in_the_status_bar(
+async def test_a_failure_of_recall_is_shown_under_the_answer_and_in_the_status_bar(
     user: User, server: Loopback, bicycle: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await begun(user, server)
@@ -234,9 +209,11 @@ async def test_what_recall_could_not_do_is_said_under_the_answer_and_in_the_stat
     def fails(*_: object) -> None:
         raise IndexUnavailable("The index is being built", "Wait a little.")
 
-    await user.ask(lambda services: monkeypatch.setattr(services.look_ups, "_retrieve", fails))
+    await user.ask(
+        lambda services: monkeypatch.setattr(services.context_fetcher, "_retrieve", fails)
+    )
     await user.say(ASKED)
-    await answered(user, 0, "I do not know.")
+    await user.answered(0, "I do not know.")
     await user.sees("Recall: Recall could not be read: The index is being built")
     await user.until(lambda: user.window.recall_status.text().startswith("Recall: "))
     monkeypatch.undo()

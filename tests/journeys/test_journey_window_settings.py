@@ -1,20 +1,15 @@
-"""Workers switched on and off, settings changed and refused: seen at once, and after a restart."""
+"""Workers switched and settings changed in the window: in effect at once and after a restart."""
 
-from app.bootstrap import Services
+from typing import Any
+
 from app.domain.ids import ConversationId
 from app.domain.workers import WorkerName
+from tests.fakes.stored import add_conversation
 from tests.fakes.user import User
-from ui.controllers.importing import SAMPLE
-from ui.views.settings_dialog import SettingsDialog
+from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.setting_editor import SettingEditor
 
 EXCHANGES = WorkerName.EXCHANGE_SUMMARIZER
-
-
-def done_and_total(services: Services) -> tuple[int, int]:
-    """Return what the database says of the exchange summariser."""
-    (status,) = (each for each in services.workers.refresh() if each.name is EXCHANGES)
-    return status.done, status.total
 
 
 async def test_a_worker_is_switched_on_watched_and_off_again(user: User) -> None:
@@ -22,91 +17,87 @@ async def test_a_worker_is_switched_on_watched_and_off_again(user: User) -> None
     user.press("Ctrl+Shift+W")
     await user.sees("Exchange summaries", "Conversation summaries")
     user.click("Exchange summaries")
-    await user.until(lambda: user.window.dashboard.card(EXCHANGES).state.text() == "off")
-    await user.bring(SAMPLE)
-    await user.sees("the exchange summariser is off.")
     card = user.window.dashboard.card(EXCHANGES)
-    await user.until(lambda: card.counts.text().startswith("0 of 56"), "nothing done")
+    await user.until(lambda: card.state.text() == "off")
+    await user.ask(lambda services: add_conversation(services.store, *map(str, range(5))))
+    await user.sees("5 exchanges without a summary: the exchange summarizer is off.")
+    await user.until(lambda: card.counts.text().startswith("0 of 5"), "nothing done")
 
     user.click("Exchange summaries")
-
-    await user.until(lambda: card.counts.text().startswith("56 of 56"), "all done")
-    assert await user.ask(done_and_total) == (56, 56)
-    assert (card.bar.value(), card.bar.maximum()) == (56, 56)
+    await user.until(lambda: card.counts.text().startswith("5 of 5"), "all done")
+    assert (card.bar.value(), card.bar.maximum()) == (5, 5)
     await user.until(lambda: card.state.text() == "idle")
-    await user.sees_no_more("the exchange summariser is off.")
+    await user.sees_no_more("the exchange summarizer is off.")
     await user.sees("Workers idle", "Recall on", "Spent today: $0.00")
 
     user.click("Exchange summaries")
     await user.until(lambda: card.state.text() == "off")
     await user.restart()
-
     assert user.window.dock.isVisible()
     assert user.window.dock.width() >= 300  # also the first time
     card = user.window.dashboard.card(EXCHANGES)
     await user.until(lambda: card.state.text() == "off")
     assert not card.switch.isChecked()
-    await user.until(lambda: card.counts.text().startswith("56 of 56"))
+    await user.until(lambda: card.counts.text().startswith("5 of 5"))
 
 
 async def opened_settings(user: User, page: str) -> SettingsDialog:
     """Open the settings by their keys, at a page."""
     user.press("Ctrl+,")
-    dialog = user.program.settings.open(page)
+    dialog = user.presenters.settings.open(page)
     await user.until(dialog.isActiveWindow, "the settings")
     return dialog
 
 
-async def entered(user: User, editor: SettingEditor, words: str) -> None:
-    """Type a value in the place of the one that is there."""
+def enter(user: User, editor: SettingEditor, text: str) -> None:
+    """Type a value in the place of the present one."""
     editor.control.setFocus()
     user.press("Ctrl+A")
-    user.type(words)
+    user.type(text)
 
 
-async def test_settings_take_effect_at_once_and_are_there_after_a_restart(user: User) -> None:
+async def test_settings_take_effect_at_once_and_changes_from_elsewhere_are_shown(
+    user: User,
+) -> None:
     await user.start()
-    before = user.running.appearance.theme
+    appearance = user.running.appearance
+    before = appearance.theme
     dialog = await opened_settings(user, "General")
-    user.choose(dialog.editors["theme"].control, "Dark")  # type: ignore[arg-type]
-    await user.until(lambda: user.running.appearance.theme.dark)
-    await entered(user, dialog.editors["text_size"], "150")
-    await user.until(lambda: user.running.appearance.theme.ui_px == round(before.ui_px * 1.5))
-
-    await entered(user, dialog.editors["text_size"], "999")
+    theme: Any = dialog.editors["theme"].control
+    user.choose(theme, "Dark")
+    await user.until(lambda: appearance.theme.dark)
+    enter(user, dialog.editors["text_size"], "150")
+    await user.until(lambda: appearance.theme.ui_px == round(before.ui_px * 1.5))
+    enter(user, dialog.editors["text_size"], "999")
     await user.sees("\u201cText size\u201d cannot be 999", "from 60 to 250")
-    assert user.running.appearance.theme.ui_px == round(before.ui_px * 1.5)
+    assert appearance.theme.ui_px == round(before.ui_px * 1.5)
+    enter(user, dialog.editors["text_size"], "150")
+
+    dialog.show_page("Memory")
+    size: Any = dialog.editors["text_size"].control
+    window: Any = dialog.editors["context_sliding_window"].control
+    await user.until(lambda: not dialog.editors["text_size"].error.isVisible())
+    enter(user, dialog.editors["context_sliding_window"], "3")
+    await user.ask(lambda services: services.settings.set("text_size", 120))
+    await user.until(lambda: size.text() == "120")
+    assert window.text() == "3", "what is being typed stays"
+    user.type("5")
+    await user.until_so(lambda services: services.settings.number("context_sliding_window") == 35)
+    assert window.text() == "35"
+    await user.sees("Default")
+    user.click("Default", dialog.editors["context_sliding_window"])
+    await user.until(lambda: window.text() == "20")
     user.press("Esc")
     await user.in_front()
 
     await user.restart()
-
-    assert user.running.appearance.theme.dark
-    assert user.running.appearance.theme.ui_px == round(before.ui_px * 1.5)
+    appearance = user.running.appearance
+    assert appearance.theme.dark
+    assert appearance.theme.ui_px == round(before.ui_px * 1.2)
     user.press("Ctrl+0")
-    await user.until(lambda: user.running.appearance.theme.ui_px == before.ui_px)
+    await user.until(lambda: appearance.theme.ui_px == before.ui_px)
     user.press("Ctrl+=")
-    await user.until(lambda: user.running.appearance.theme.ui_px > before.ui_px)
-
-
-async def test_a_change_from_elsewhere_reaches_the_dialog_but_not_what_is_being_typed(
-    user: User,
-) -> None:
-    await user.start()
-    dialog = await opened_settings(user, "Memory")
-    window, other = (dialog.editors[key].control for key in ("context_sliding_window", "text_size"))
-    await entered(user, dialog.editors["context_sliding_window"], "3")
-
-    await user.ask(lambda services: services.settings.set("text_size", 120))
-    await user.until(lambda: other.text() == "120")  # type: ignore[attr-defined]
-    assert window.text() == "3"  # type: ignore[attr-defined]
-    user.type("5")
-
-    await user.until_so(lambda services: services.settings.number("context_sliding_window") == 35)
-    assert window.text() == "35"  # type: ignore[attr-defined]
-    await user.sees("Default")
-    user.click("Default", dialog.editors["context_sliding_window"])
-    await user.until(lambda: window.text() == "20")  # type: ignore[attr-defined]
+    await user.until(lambda: appearance.theme.ui_px > before.ui_px)
 
 
 async def test_a_private_conversation_is_kept_out_of_memory_and_can_be_discarded(
@@ -120,7 +111,7 @@ async def test_a_private_conversation_is_kept_out_of_memory_and_can_be_discarded
     assert await user.ask(lambda services: services.overview.read().passages) == {}
 
     user.press("Ctrl+N")
-    await user.sees("'My secret is a sonnet.' was private and is kept")
+    await user.sees("The private conversation 'My secret is a sonnet.' was kept")
     user.click("Discard")
     await user.until(lambda: user.titles() == [])
 
@@ -135,23 +126,31 @@ async def test_a_private_conversation_is_kept_out_of_memory_and_can_be_discarded
     assert user.titles() == ["Another one."]
 
 
-async def test_a_deleted_conversation_comes_back_by_undo(user: User) -> None:
+async def test_conversations_keep_drafts_and_come_back_from_the_trash(user: User) -> None:
     await user.start()
-    # The worker that sums a conversation up gives it a title too.
+    # The conversation summarizer changes titles too.
     await user.ask(lambda services: services.settings.set("summarizer_conversation_enabled", False))
-    await user.say("Do not lose me.")
-    await user.until(lambda: user.titles() == ["Do not lose me."])
-    await user.ask(lambda services: services.library.rename(ConversationId(1), "Do not lose me"))
-    await user.until(lambda: user.titles() == ["Do not lose me"])
+    await user.say("First")
+    await user.until(lambda: user.titles() == ["First"])
+    await user.ask(lambda services: services.library.rename(ConversationId(1), "Renamed"))
+    await user.until(lambda: user.titles() == ["Renamed"])
     await user.until(lambda: not user.transcript.is_streaming)
 
+    composer = user.window.chat.composer
+    user.press("Ctrl+J")
+    user.type("about the first")
+    user.press("Ctrl+N")
+    await user.until(lambda: composer.text == "")
+    user.type("something new")
+    user.click_row(user.window.sidebar.conversation_list, "Renamed")
+    await user.until(lambda: composer.text == "about the first")
+
     user.press("Ctrl+Shift+Backspace")
-    await user.sees("'Do not lose me' is in the trash for 30 days.")
+    await user.sees("'Renamed' is in the trash for 30 days.")
     await user.until(lambda: user.titles() == [])
     user.click("Undo")
-
-    await user.until(lambda: user.titles() == ["Do not lose me"])
-    await user.until(lambda: user.window.chat.title.text() == "Do not lose me")
+    await user.until(lambda: user.titles() == ["Renamed"])
+    await user.until(lambda: user.window.chat.title.text() == "Renamed")
     user.press("F2")
     user.press("Ctrl+A")
     user.type("Kept")
@@ -160,21 +159,7 @@ async def test_a_deleted_conversation_comes_back_by_undo(user: User) -> None:
     user.press("Ctrl+D")
     await user.until(user.action("pin").isChecked)
 
-
-async def test_drafts_are_kept_for_each_conversation(user: User) -> None:
-    await user.start()
-    await user.say("First")
-    await user.until(lambda: user.titles() == ["First"])
-    await user.until(lambda: not user.transcript.is_streaming)
-    user.press("Ctrl+J")
-    user.type("about the first")
     user.press("Ctrl+N")
-    await user.until(lambda: user.window.chat.composer.text == "")
-    user.type("something new")
-
-    user.click_row(user.window.sidebar.conversation_list, "First")
-    await user.until(lambda: user.window.chat.composer.text == "about the first")
-    user.press("Ctrl+N")
-    await user.until(lambda: user.window.chat.composer.text == "something new")
+    await user.until(lambda: composer.text == "something new")
     await user.restart()
     assert user.window.chat.composer.text == "something new"

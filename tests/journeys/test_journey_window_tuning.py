@@ -1,20 +1,19 @@
-"""Recall tuned and memory edited in the window: what is previewed is what is then sent."""
+"""Recall settings and core memory in the whole window: what is previewed is what is then sent."""
 
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtWidgets import QMessageBox, QSlider
+from PySide6.QtWidgets import QSlider
 
 from app.bootstrap import Services
-from app.domain.recalls import RecalledPlace
-from app.providers.configuration import ProviderConfig, ProviderKind
+from app.domain.recall import RecalledItemDetails
+from app.providers.configuration import ProviderConfig
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text
-from tests.fakes.stored import told
+from tests.fakes.stored import add_conversation
 from tests.fakes.user import User
-from ui.models.previewed import PreviewRow
-from ui.views.memories_dialog import MemoriesDialog
-from ui.views.settings_dialog import SettingsDialog
+from ui.models.preview import PreviewRow
+from ui.views.settings.settings_dialog import SettingsDialog
 
 MODEL = "loop:test-model"
 ASKED = "Which bolt does the saddle of my bicycle need?"
@@ -42,13 +41,13 @@ async def started_with(user: User, server: Loopback) -> None:
     await user.start()
 
     def fill(services: Services) -> None:
-        config = ProviderConfig("loop", ProviderKind.COMPATIBLE, server.v1)
+        config = ProviderConfig("loop", "compatible", server.v1)
         services.models.add_provider(config)
         services.settings.set("default_model", MODEL)
         for key in _WORKERS:  # what they find meanwhile would be found by the message alone
             services.settings.set(key, False)
         for turn in TALKS:
-            told(services.store, turn, title=turn[0])
+            add_conversation(services.store, turn, title=turn[0])
         services.index_sync.catch_up(lambda: False)
 
     await user.ask(fill)
@@ -57,17 +56,17 @@ async def started_with(user: User, server: Loopback) -> None:
 
 async def opened(user: User) -> SettingsDialog:
     """Open the memory page."""
-    dialog = user.program.settings.open("Memory")
+    dialog = user.presenters.settings.open("Memory")
     await user.until(dialog.isActiveWindow, "the settings")
     return dialog
 
 
-def shown(dialog: SettingsDialog) -> list[RecalledPlace]:
+def shown(dialog: SettingsDialog) -> list[RecalledItemDetails]:
     """Return what the list says would be brought in."""
     return [place for place in found(dialog) if place.item.injected]
 
 
-def found(dialog: SettingsDialog) -> list[RecalledPlace]:
+def found(dialog: SettingsDialog) -> list[RecalledItemDetails]:
     """Return all that is listed."""
     model = dialog.memory.preview.model
     values = (model.value_at(model.index(number)) for number in range(model.rowCount()))
@@ -81,7 +80,7 @@ async def test_what_the_preview_brings_in_is_what_the_next_message_is_sent_with(
     dialog = await opened(user)
     dialog.memory.preview.box.setFocus()
     user.type(ASKED)
-    await user.sees("things found", "Related past:")
+    await user.sees("items found", "Related past:")
     before = shown(dialog)
     slider = dialog.editors["rag_min_similarity"].control
     assert isinstance(slider, QSlider)
@@ -119,7 +118,7 @@ async def test_changes_are_undone_and_a_thing_found_is_opened(user: User, server
     pane = dialog.memory.preview
     pane.box.setFocus()
     user.type(ASKED)
-    await user.sees("things found")
+    await user.sees("items found")
     user.click("Recall from other conversations")
     await user.until(lambda: shown(dialog) == [], "nothing brought in")
     await user.sees("\u201cRecall from other conversations\u201d is off")
@@ -142,7 +141,7 @@ async def test_changes_are_undone_and_a_thing_found_is_opened(user: User, server
 async def test_core_memory_is_edited_compared_and_brought_back(user: User) -> None:
     await user.start()
     user.press("Ctrl+Shift+M")
-    dialog = user.program.memories.open()
+    dialog = user.presenters.memories.open()
     await user.until(dialog.isActiveWindow)
     dialog.core.text.setFocus()
     user.type("Lives in Graz.")
@@ -159,72 +158,7 @@ async def test_core_memory_is_edited_compared_and_brought_back(user: User) -> No
     await user.until(lambda: dialog.core.text.toPlainText() == "Lives in Graz.")
     dialog.core.text.setPlainText("word " * 4_000)
     user.click("Save")
-    await user.sees("\u201cBudget of core memory\u201d allows 500", "not saved yet")
+    await user.sees("\u201cToken budget for core memory\u201d allows 500", "Not saved yet")
     assert await user.ask(lambda services: services.core_memory.text()) == "Lives in Graz."
-
-    user.click("Close", dialog)
-    user.click("Discard", question_of(dialog))
-    await user.until(lambda: not dialog.isVisible())
-    assert dialog.core.text.toPlainText() == "Lives in Graz."
-
-
-def question_of(dialog: MemoriesDialog) -> QMessageBox:
-    """Return the question that stands open before a dialog."""
-    (box,) = [each for each in dialog.findChildren(QMessageBox) if each.isVisible()]
-    return box
-
-
-async def test_what_is_not_saved_in_core_memory_is_asked_about_before_it_is_lost(
-    user: User,
-) -> None:
-    await user.start()
-    dialog = user.program.memories.open()
-    await user.until(dialog.isActiveWindow)
-    dialog.core.text.setFocus()
-    user.type("Lives in Graz.")
-    user.press("Escape")
-    user.click("Cancel", question_of(dialog))
-    assert dialog.isVisible()
-    await user.until(lambda: not dialog.findChildren(QMessageBox))
-
-    user.window.close()
-    user.click("Cancel", question_of(dialog))
-    assert not user.running.finished.is_set()
-    await user.until(lambda: not dialog.findChildren(QMessageBox))
-
-    user.click("Close", dialog)
-    user.click("Save", question_of(dialog))
-    await user.until(lambda: not dialog.isVisible())
-    assert await user.ask(lambda services: services.core_memory.text()) == "Lives in Graz."
-
-
-async def test_saved_memories_are_found_in_search_and_forgotten(user: User) -> None:
-    await user.start()
-    dialog = user.program.memories.open()
-    dialog.show_saved()
-    await user.sees("Nothing is saved yet.")
-    dialog.saved.new.setFocus()
-    user.type("Prefers oolong tea from Kyoto.")
-    user.click("Save", dialog.saved)
-    await user.sees("1 saved text", "Prefers oolong tea from Kyoto.", "You saved it on")
-    dialog.hide()
-    await user.in_front()
-    await user.until_so(lambda services: services.search.search("oolong").results)
-    user.press("Ctrl+K")
-    user.type("oolong")
-    await user.until(lambda: user.results() == ["Saved by you"])
-    model = user.window.sidebar.result_list.model()
-    assert model is not None
-    assert str(model.index(0, 0).data()).startswith("Saved memories")
-
-    user.click_row(user.window.sidebar.result_list, "Saved by you")
-    await user.until(dialog.isVisible)
-    await user.sees("Forget\N{HORIZONTAL ELLIPSIS}")
-    user.click("Forget\N{HORIZONTAL ELLIPSIS}", dialog.saved)
-    await user.sees("for ever?")
-    (box,) = dialog.findChildren(QMessageBox)
-    user.click("Forget", box)
-
-    await user.until_so(lambda services: services.memories.listed() == ())
-    await user.sees("Nothing is saved yet.")
-    dialog.hide()
+    dialog.core.undo()
+    dialog.reject()

@@ -1,9 +1,11 @@
-"""The bridge: work goes to other threads and comes back, news are gathered, tasks are named."""
+"""The bridge: calls on other threads, merged events, named tasks; and the start of the window."""
 
 import asyncio
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +13,12 @@ import qasync
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.domain.events import Changed
+from app.domain.changes import ChangeSet
+from app.domain.errors import StorageError
 from app.domain.ids import ConversationId
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from ui.bridge import Bridge
+from ui.main.composition import Presenters
 
 Run = Callable[[Any], Any]
 
@@ -36,15 +40,12 @@ def run(qapp: QApplication) -> Iterator[Run]:
     asyncio.set_event_loop(None)
 
 
-def test_a_call_runs_on_another_thread_and_its_result_comes_back(bridge: Bridge, run: Run) -> None:
-    here = threading.get_ident()
-    assert run(bridge.run(threading.get_ident)) != here
+def fail() -> None:
+    raise LookupError("gone")
 
 
-def test_what_a_call_raises_is_raised_where_it_is_awaited(bridge: Bridge, run: Run) -> None:
-    def fail() -> None:
-        raise LookupError("gone")
-
+def test_a_call_runs_on_another_thread_and_its_outcome_comes_back(bridge: Bridge, run: Run) -> None:
+    assert run(bridge.run(threading.get_ident)) != threading.get_ident()
     with pytest.raises(LookupError, match="gone"):
         run(bridge.run(fail))
 
@@ -78,44 +79,52 @@ def test_a_failure_that_nobody_waits_for_any_more_is_logged_and_no_error_of_the_
 
 
 def test_a_task_started_again_cancels_the_one_before(bridge: Bridge, run: Run) -> None:
-    async def story() -> list[str]:
-        told: list[str] = []
+    done: list[str] = []
 
-        async def tell(words: str, gate: asyncio.Event) -> None:
-            await gate.wait()
-            told.append(words)
-
-        gate = asyncio.Event()
-        bridge.start("story", tell("first", gate))
-        await asyncio.sleep(0)
-        second = bridge.start("story", tell("second", gate))
-        gate.set()
-        await second
-        return told
-
-    assert run(story()) == ["second"]
-
-
-def test_a_failed_task_is_reported(bridge: Bridge, run: Run, qtbot: QtBot) -> None:
-    failures: list[BaseException] = []
-    bridge.task_failed.connect(failures.append)
-
-    async def fail() -> None:
-        raise LookupError("gone")
+    async def wait(name: str, gate: asyncio.Event) -> None:
+        await gate.wait()
+        done.append(name)
 
     async def story() -> None:
-        await asyncio.wait([bridge.start("fail", fail())])
+        gate = asyncio.Event()
+        bridge.start("story", wait("first", gate))
         await asyncio.sleep(0)
+        second = bridge.start("story", wait("second", gate))
+        gate.set()
+        await second
 
     run(story())
-    assert [type(error) for error in failures] == [LookupError]
+    assert done == ["second"]
+
+
+def test_a_failed_task_is_reported_unless_its_error_is_expected(bridge: Bridge, run: Run) -> None:
+    failures: list[BaseException] = []
+    expected: list[BaseException] = []
+    bridge.task_failed.connect(failures.append)
+
+    async def raise_it(error: Exception) -> None:
+        raise error
+
+    async def story() -> None:
+        for error in (LookupError("gone"), StorageError("full")):
+            await asyncio.wait([bridge.submit(raise_it(error), expected.append)])
+        await asyncio.wait([bridge.submit(raise_it(StorageError("unhandled")))])
+        await asyncio.sleep(0)
+        await bridge.settle(0)
+        late = bridge.start("late", raise_it(LookupError("never")))
+        await asyncio.wait([late])
+        assert late.cancelled()
+
+    run(story())
+    assert [str(each) for each in failures] == ["gone", "unhandled"]
+    assert [str(each) for each in expected] == ["full"]
 
 
 def test_a_flood_of_changes_arrives_as_few_on_the_gui_thread(bridge: Bridge, qtbot: QtBot) -> None:
-    seen: list[Changed] = []
+    seen: list[ChangeSet] = []
     threads: list[int] = []
 
-    def note(changed: Changed) -> None:
+    def note(changed: ChangeSet) -> None:
         seen.append(changed)
         threads.append(threading.get_ident())
 
@@ -123,7 +132,7 @@ def test_a_flood_of_changes_arrives_as_few_on_the_gui_thread(bridge: Bridge, qtb
 
     def flood() -> None:
         for number in range(1000):
-            bridge.take_change(Changed(conversations=frozenset({ConversationId(number)})))
+            bridge.post_change(ChangeSet(conversations=frozenset({ConversationId(number)})))
 
     writer = threading.Thread(target=flood)
     writer.start()
@@ -137,7 +146,7 @@ def test_only_the_newest_status_of_each_worker_arrives(bridge: Bridge, qtbot: Qt
     seen: list[WorkerStatus] = []
     bridge.worker_changed.connect(seen.append)
     for done in range(100):
-        bridge.take_status(
+        bridge.post_status(
             WorkerStatus(WorkerName.EXCHANGE_SUMMARIZER, True, WorkerState.RUNNING, done=done)
         )
     qtbot.waitUntil(lambda: bool(seen))
@@ -153,3 +162,38 @@ def test_a_call_wanted_by_another_thread_runs_on_the_gui_thread(
     other.start()
     other.join()
     qtbot.waitUntil(lambda: threads == [threading.get_ident()])
+
+
+@pytest.mark.parametrize("error", [StorageError("The disk failed"), RuntimeError("a bug")])
+@pytest.mark.parametrize("failing", ["begin", "load"])
+def test_workers_start_when_the_first_screen_cannot_be_loaded(
+    bridge: Bridge, run: Run, failing: str, error: Exception
+) -> None:
+    reported: list[BaseException] = []
+    banner = SimpleNamespace(show_error=reported.append)
+    bridge.task_failed.connect(reported.append)
+    calls: list[str] = []
+
+    async def step(name: str, *_given: object) -> None:
+        calls.append(name)
+        if name == failing:
+            raise error
+
+    window = SimpleNamespace(
+        conversation_id=None,
+        scroll_position=None,
+        chat=SimpleNamespace(composer=SimpleNamespace(box=SimpleNamespace(setFocus=lambda: None))),
+    )
+    presenters: Any = SimpleNamespace(
+        _window=window,
+        _banner=banner,
+        _bridge=bridge,
+        _services=SimpleNamespace(store=SimpleNamespace(notices=())),
+        conversation=SimpleNamespace(begin=partial(step, "begin")),
+        conversations=SimpleNamespace(load=partial(step, "load")),
+        dashboard=SimpleNamespace(start=lambda: calls.append("start")),
+        ready=asyncio.Event(),
+    )
+    run(Presenters._begin(presenters))
+    assert (calls, reported) == (["begin", "load", "start"], [error])
+    assert presenters.ready.is_set()

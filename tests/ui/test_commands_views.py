@@ -1,4 +1,4 @@
-"""The composer's completion and the card that answers commands, without a program behind them."""
+"""Completion in the composer, and the panel with the output of a command."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.commands.values import Candidate, Completion
+from app.commands.table import Completion, CompletionItem
+from app.domain.errors import NotFound
 from ui.theme import DARK, Theme
 from ui.views.command_panel import CommandPanel
 from ui.widgets.composer import Composer
@@ -20,7 +21,7 @@ def complete(text: str) -> Completion:
     if not text.startswith("/"):
         return Completion()
     found = tuple(
-        Candidate(f"{word} ", word, "What it does") for word in WORDS if word.startswith(text)
+        CompletionItem(f"{word} ", word, "What it does") for word in WORDS if word.startswith(text)
     )
     return Completion(found, is_whole=text in WORDS)
 
@@ -34,7 +35,7 @@ def composer(qtbot: QtBot) -> Iterator[Composer]:
     column.addStretch(1)
     column.addWidget(made)
     window.resize(500, 400)
-    made.take_commands(lambda text: text.startswith("/"), complete)
+    made.set_commands(lambda text: text.startswith("/"), complete)
     with qtbot.waitExposed(window):
         window.show()
     window.activateWindow()
@@ -57,38 +58,13 @@ def marked(composer: Composer) -> str | None:
     return text.strip() if text else None
 
 
-def test_a_slash_lists_what_it_may_become_and_words_narrow_it(composer: Composer) -> None:
+def test_completions_are_listed_above_the_composer(composer: Composer) -> None:
+    before, listed = composer.geometry(), composer.completion
     typed(composer, "/")
-    assert composer.completion.candidates == list(WORDS)
-    typed(composer, "s")
-    assert composer.completion.candidates == ["/search", "/summarizer"]
-    assert marked(composer) == "/search"
-    typed(composer, "x")
-    assert not composer.completion.isVisible()
-
-
-def test_the_list_stands_above_the_composer_and_moves_nothing(composer: Composer) -> None:
-    before = composer.geometry()
-    typed(composer, "/")
-    listed = composer.completion
+    assert listed.candidates == list(WORDS)
     assert composer.geometry() == before
     assert listed.geometry().bottom() < composer.geometry().top()
     assert listed.width() == composer.width()
-
-
-@pytest.mark.parametrize("key", [Qt.Key.Key_Tab, Qt.Key.Key_Return])
-def test_tab_and_enter_take_the_marked_row_and_keep_the_focus(
-    composer: Composer, key: Qt.Key
-) -> None:
-    typed(composer, "/s")
-    press(composer, Qt.Key.Key_Down)
-    press(composer, key)
-    assert composer.text == "/summarizer "
-    assert composer.box.hasFocus()
-
-
-def test_the_marked_row_goes_round(composer: Composer) -> None:
-    typed(composer, "/")
     seen = [marked(composer)]
     for _ in WORDS:
         press(composer, Qt.Key.Key_Down)
@@ -96,17 +72,38 @@ def test_the_marked_row_goes_round(composer: Composer) -> None:
     assert seen == [*WORDS, WORDS[0]]
     press(composer, Qt.Key.Key_Up)
     assert marked(composer) == WORDS[-1]
+    item = listed.topLevelItem(1)
+    assert item is not None
+    at = listed.visualItemRect(item).center()
+    QTest.mouseClick(listed.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert composer.text == "/search "
+    composer.show_text("/se")  # a draft
+    assert not listed.isVisible()
 
 
-def test_a_whole_command_is_sent_by_enter_and_not_completed(
-    composer: Composer, qtbot: QtBot
-) -> None:
+@pytest.mark.parametrize("key", [Qt.Key.Key_Tab, Qt.Key.Key_Return])
+def test_tab_and_enter_take_the_marked_row(composer: Composer, key: Qt.Key) -> None:
+    typed(composer, "/s")
+    assert composer.completion.candidates == ["/search", "/summarizer"]
+    press(composer, Qt.Key.Key_Down)
+    press(composer, key)
+    assert (composer.text, composer.box.hasFocus()) == ("/summarizer ", True)
+    typed(composer, "x")
+    assert not composer.completion.isVisible()
+
+
+def test_a_whole_command_is_sent_also_while_a_reply_runs(composer: Composer, qtbot: QtBot) -> None:
+    composer.show_running(True)
     typed(composer, "/new")
     assert marked(composer) is None
-    with qtbot.waitSignal(composer.command_requested) as asked:
+    with qtbot.waitSignal(composer.command_requested) as request:
         press(composer, Qt.Key.Key_Return)
-    assert asked.args == ["/new"]
+    assert request.args == ["/new"]
     assert not composer.completion.isVisible()
+    composer.clear()
+    typed(composer, "hello")
+    with qtbot.assertNotEmitted(composer.send_requested):
+        press(composer, Qt.Key.Key_Return)
 
 
 def test_esc_closes_the_list_until_another_command_is_begun(
@@ -124,30 +121,7 @@ def test_esc_closes_the_list_until_another_command_is_begun(
     assert composer.completion.isVisible()
 
 
-def test_a_click_takes_a_row(composer: Composer) -> None:
-    typed(composer, "/")
-    listed = composer.completion
-    item = listed.topLevelItem(1)
-    assert item is not None
-    at = listed.visualItemRect(item).center()
-    QTest.mouseClick(listed.viewport(), Qt.MouseButton.LeftButton, pos=at)
-    assert composer.text == "/search "
-
-
-def test_a_command_may_be_given_while_a_reply_runs_and_a_message_not(
-    composer: Composer, qtbot: QtBot
-) -> None:
-    composer.show_running(True)
-    typed(composer, "/new")
-    with qtbot.waitSignal(composer.command_requested):
-        press(composer, Qt.Key.Key_Return)
-    composer.clear()
-    typed(composer, "hello")
-    with qtbot.assertNotEmitted(composer.send_requested):
-        press(composer, Qt.Key.Key_Return)
-
-
-def test_an_earlier_message_that_is_edited_stays_one(composer: Composer, qtbot: QtBot) -> None:
+def test_an_edited_message_stays_a_message(composer: Composer, qtbot: QtBot) -> None:
     composer.begin_edit("/new")
     typed(composer, " ")
     assert not composer.completion.isVisible()
@@ -155,12 +129,7 @@ def test_an_earlier_message_that_is_edited_stays_one(composer: Composer, qtbot: 
         press(composer, Qt.Key.Key_Return)
 
 
-def test_a_draft_that_is_shown_lists_nothing(composer: Composer) -> None:
-    composer.show_text("/se")
-    assert not composer.completion.isVisible()
-
-
-# -- the card
+# -- the panel
 
 
 @pytest.fixture
@@ -178,32 +147,15 @@ def panel(qtbot: QtBot) -> Iterator[CommandPanel]:
     window.hide()
 
 
-def test_an_answer_takes_what_it_needs_and_no_more_than_half_the_window(
+def test_output_takes_what_it_needs_and_at_most_half_the_window(
     panel: CommandPanel, qtbot: QtBot
 ) -> None:
     panel.show_output("/rag on", "Recall is **on**.")
     qtbot.waitUntil(lambda: 0 < panel.height() < 120)
+    panel.set_theme(Theme(dark=True, colors=DARK))
+    assert panel.markdown == "Recall is **on**."
     panel.show_output("/help", "\n\n".join(f"line {number}" for number in range(80)))
     qtbot.waitUntil(lambda: 150 < panel.height() < 300)
-    assert panel.markdown.startswith("line 0")
-
-
-def test_an_error_says_what_why_and_what_next(panel: CommandPanel) -> None:
-    panel.show_output("/rag on", "Recall is **on**.")
-    panel.show_error("/serch", "There is no command '/serch'", "Did you mean /search?")
-    assert panel.markdown == ""
-    assert panel.problem.text() == "There is no command '/serch'. Did you mean /search?"
-    panel.show_output("/rag on", "Recall is **on**.")
-    assert not panel.problem.isVisible()
-
-
-def test_an_error_shows_no_marks_of_markdown(panel: CommandPanel) -> None:
-    panel.show_error("/rag upvote 9", "There is no passage 9", "`/rag try QUESTION` shows them.")
-    assert panel.problem.text() == "There is no passage 9. /rag try QUESTION shows them."
-
-
-def test_put_away_it_says_so_once(panel: CommandPanel, qtbot: QtBot) -> None:
-    panel.show_output("/rag on", "Recall is **on**.")
     with qtbot.waitSignal(panel.dismissed):
         QTest.keyClick(panel, Qt.Key.Key_Escape)
     assert not panel.isVisible()
@@ -211,7 +163,11 @@ def test_put_away_it_says_so_once(panel: CommandPanel, qtbot: QtBot) -> None:
         panel.dismiss()
 
 
-def test_another_look_is_taken_at_once(panel: CommandPanel) -> None:
+def test_an_error_replaces_output_and_shows_no_markdown(panel: CommandPanel) -> None:
     panel.show_output("/rag on", "Recall is **on**.")
-    panel.set_theme(Theme(dark=True, colours=DARK))
-    assert panel.markdown == "Recall is **on**."
+    error = NotFound("There is no passage 9", "`/rag try QUESTION` shows them.")
+    panel.show_error("/rag upvote 9", error)
+    assert panel.markdown == ""
+    assert panel.problem.text() == "There is no passage 9. /rag try QUESTION shows them."
+    panel.show_output("/rag on", "Recall is **on**.")
+    assert not panel.problem.isVisible()

@@ -1,4 +1,4 @@
-"""The window of facts, a fact's pane, versions and summaries: what they show and what they ask for."""
+"""Facts dialog, fact pane, versions and summaries dialog: what they show and request."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,24 +6,27 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QLabel, QPushButton, QTextBrowser
 from pytestqt.qtbot import QtBot
 
+from app.domain.errors import StorageError
 from app.domain.facts import BY_PATTERNS, BY_USER, Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.memory.summaries import SummaryOf
-from app.storage.facts import KnownFact
-from app.storage.summaries import Summary
+from app.memory.summaries import SummaryTarget
+from app.storage.tables.facts import KnownFact
+from app.storage.tables.summaries import Summary
 from ui.models.facts import (
     FactListModel,
-    maker_words,
-    source_words,
-    subtitle_words,
-    validity_words,
+    maker_text,
+    source_text,
+    subtitle_text,
+    validity_text,
 )
 from ui.theme import DARK, Theme
-from ui.views.facts_dialog import FactQuestion, FactsDialog
-from ui.views.summaries_dialog import SummariesDialog, SummaryPlace
+from ui.views.dialogs.facts_dialog import FactQuery, FactsDialog
+from ui.views.dialogs.summaries_dialog import SummariesDialog, SummarySource
+from ui.views.rows import first_lines
 from ui.widgets.versions import ShownVersion, VersionsView, diff_html
 
 AT = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
@@ -65,7 +68,7 @@ def button(dialog: FactsDialog | SummariesDialog, text: str) -> QPushButton:
     return next(each for each in dialog.findChildren(QPushButton) if each.text() == text)
 
 
-def test_the_list_is_a_sound_model_with_pinned_facts_apart(qtmodeltester: object) -> None:
+def test_the_list_groups_pinned_facts(qtmodeltester: object) -> None:
     model = FactListModel()
     model.show_facts([known(2, pinned=True), known(1), known(3)])
     qtmodeltester.check(model)  # type: ignore[attr-defined]
@@ -80,83 +83,86 @@ def test_the_list_is_a_sound_model_with_pinned_facts_apart(qtmodeltester: object
     assert spoken.startswith("Fact <b>2</b> pinned, Plan")
 
 
-def test_a_fact_is_told_in_words() -> None:
+def test_lines_of_a_fact_end_between_words_also_after_an_emoji(qtbot: QtBot) -> None:
+    text = "\N{CAT FACE}" * 3 + " one two three four five six seven eight nine ten"
+    first, rest = first_lines(text, QFont(), 150)
+    assert f"{first} {rest}" == text
+
+
+def test_texts_about_a_fact() -> None:
     plain = known(1)
-    assert subtitle_words(plain) == "Plan \N{MIDDLE DOT} 18 Mar 2026 \N{MIDDLE DOT} Of <i>boats</i>"
-    assert validity_words(plain) == "Said on 18 Mar 2026; it holds."
-    assert "turn 2; worded by a pattern." in source_words(plain)
+    assert subtitle_text(plain) == "Plan \N{MIDDLE DOT} 18 Mar 2026 \N{MIDDLE DOT} Of <i>boats</i>"
+    assert validity_text(plain) == "Said on 18 Mar 2026; current."
+    assert "turn 2; written by a pattern." in source_text(plain)
     ended = known(1, valid_until=AT + timedelta(days=2))
-    assert "until 20 Mar 2026" in subtitle_words(ended)
-    assert validity_words(ended) == "Was so until 20 Mar 2026."
-    assert validity_words(replace(ended, successor="So.")).endswith("superseded by: So.")
+    assert "until 20 Mar 2026" in subtitle_text(ended)
+    assert validity_text(ended) == "Ended on 20 Mar 2026."
+    assert validity_text(replace(ended, successor="So.")).endswith("superseded by: So.")
     own = known(1, conversation_id=None, model=BY_USER)
-    assert source_words(own) == "You wrote it on 18 Mar 2026."
-    assert subtitle_words(own).endswith("yours")
-    assert "(archived)" in source_words(replace(plain, archived=True))
-    assert [maker_words(each) for each in (BY_USER, "extractive", "openai:m")] == [
+    assert source_text(own) == "You wrote it on 18 Mar 2026."
+    assert subtitle_text(own).endswith("yours")
+    assert "(archived)" in source_text(replace(plain, archived=True))
+    assert [maker_text(each) for each in (BY_USER, "extractive", "openai:m")] == [
         "you", "extracted", "openai:m",
     ]  # fmt: skip
 
 
-def test_filters_are_asked_for_together(dialog: FactsDialog, qtbot: QtBot) -> None:
-    asked: list[FactQuestion] = []
-    dialog.asked.connect(asked.append)
-    with qtbot.waitSignal(dialog.asked):
+def test_filters_are_requested_together_and_a_fact_is_added(
+    dialog: FactsDialog, qtbot: QtBot
+) -> None:
+    queries: list[FactQuery] = []
+    dialog.list_requested.connect(queries.append)
+    with qtbot.waitSignal(dialog.list_requested):
         dialog.box.setText(" tea ")
     dialog.category.setCurrentIndex(dialog.category.findText("Plan"))
     dialog.category.activated.emit(dialog.category.currentIndex())
     dialog.ended.click()
-    assert asked[-1] == FactQuestion("tea", FactCategory.PLAN, ended=True)
+    assert queries[-1] == FactQuery("tea", FactCategory.PLAN, ended=True)
+    assert not button(dialog, "Add").isEnabled()
+    dialog.new.returnPressed.emit()  # an empty text is not added
+    dialog.new.setText(" I live in Graz. ")
+    with qtbot.waitSignal(dialog.add_requested) as added:
+        button(dialog, "Add").click()
+    assert added.args == ["I live in Graz."]
 
 
-def test_the_list_says_how_much_of_it_is_shown(dialog: FactsDialog) -> None:
+def test_the_list_shows_its_size_and_keeps_the_selection(dialog: FactsDialog) -> None:
+    selected: list[int] = []
+    dialog.selected.connect(selected.append)
     dialog.show_facts((), 0)
-    assert "No facts are known yet." in words(dialog)
+    assert "There are no facts yet." in words(dialog)
     assert not button(dialog, "Save").isVisible()
-    dialog.show_facts([known(1), known(2)], 2)
-    assert "2 facts" in words(dialog)
-    dialog.show_facts([known(1)], 900)
-    assert "The first 1 of 900" in words(dialog)
+    dialog.show_facts([known(1), known(2), known(3)], 3)
+    assert "3 facts" in words(dialog)
+    dialog.list.setCurrentIndex(dialog.facts.row_of(2))
+    dialog.show_facts([known(3), known(2, "Anew."), known(1)], 900)
+    assert ("The first 3 of 900" in words(dialog), selected[-1]) == (True, 2)
+    dialog.select_when_listed(1)
+    dialog.show_facts([known(3), known(2), known(1)], 3)
+    assert selected[-1] == 1
+    dialog.set_theme(Theme(dark=True, colors=DARK))
     dialog.ended.click()
     dialog.show_facts((), 0)
-    assert "Nothing was found." in words(dialog)
-    dialog.show_error("It failed", "Try again.")
+    assert "No facts found." in words(dialog)
+    dialog.show_error(StorageError("It failed", "Try again."))
     assert "It failed. Try again." in words(dialog)
 
 
-def test_the_chosen_fact_stays_chosen_and_a_wanted_one_becomes_so(dialog: FactsDialog) -> None:
-    chosen: list[int] = []
-    dialog.chosen.connect(chosen.append)
-    dialog.show_facts([known(1), known(2), known(3)], 3)
-    dialog.list.setCurrentIndex(dialog.facts.row_of(2))
-    dialog.show_facts([known(3), known(2, "Anew."), known(1)], 3)
-    assert chosen[-1] == 2
-    dialog.want(1)
-    dialog.show_facts([known(3), known(2), known(1)], 3)
-    assert chosen[-1] == 1
-    dialog.set_theme(Theme(dark=True, colours=DARK))
-
-
-def test_a_fact_is_edited_in_place(dialog: FactsDialog, qtbot: QtBot) -> None:
-    pane = dialog.pane
+def test_a_fact_is_edited_and_its_buttons_name_it(dialog: FactsDialog, qtbot: QtBot) -> None:
+    pane, save = dialog.pane, button(dialog, "Save")
     pane.show_fact(known(1, "Old."), versions("Old."))
-    save = button(dialog, "Save")
-    assert pane.fact_id == 1
-    assert not save.isEnabled()
-    pane.wording.setPlainText("New.")
+    assert (pane.fact_id, save.isEnabled()) == (1, False)
+    pane.text.setPlainText("New.")
     pane.show_fact(known(1, "Old."), versions("Old."))
-    assert pane.wording.toPlainText() == "New."
+    assert pane.text.toPlainText() == "New."
     with qtbot.waitSignal(pane.save_requested) as saved:
         save.click()
     assert saved.args == [1, "New.", FactCategory.PLAN]
-    pane.wording.setPlainText("  ")
+    pane.text.setPlainText("  ")
     assert not save.isEnabled()
-    pane.show_fact(known(1, "Old."), versions("Old."), anew=True)
-    assert pane.wording.toPlainText() == "Old."
+    pane.show_fact(known(1, "Old."), versions("Old."), replaces_edit=True)
+    assert pane.text.toPlainText() == "Old."
 
-
-def test_wishes_name_the_fact(dialog: FactsDialog, qtbot: QtBot) -> None:
-    pane = dialog.pane
     ended = known(7, valid_until=AT)
     pane.show_fact(ended, versions("Now.", "Before."))
     with qtbot.waitSignal(pane.pin_requested) as pinned:
@@ -165,29 +171,18 @@ def test_wishes_name_the_fact(dialog: FactsDialog, qtbot: QtBot) -> None:
     for name, signal, expected in (
         ("Open the turn", pane.source_requested, [ended]),
         ("Forget\u2026", pane.forget_requested, [ended]),
-        ("It holds again", pane.reinstate_requested, [7]),
+        ("Mark as current", pane.reinstate_requested, [7]),
         ("Restore this version", pane.restore_requested, [7, AT - timedelta(days=1)]),
     ):
-        with qtbot.waitSignal(signal) as wished:
+        with qtbot.waitSignal(signal) as request:
             button(dialog, name).click()
-        assert wished.args == expected
+        assert request.args == expected
     pane.show_fact(known(8, conversation_id=None), versions("Now."))
     assert not button(dialog, "Open the turn").isVisible()
-    assert not button(dialog, "It holds again").isVisible()
+    assert not button(dialog, "Mark as current").isVisible()
 
 
-def test_a_fact_is_added_once_there_are_words(dialog: FactsDialog, qtbot: QtBot) -> None:
-    assert not button(dialog, "Add").isEnabled()
-    dialog.new.setText(" I live in Graz. ")
-    with qtbot.waitSignal(dialog.add_requested) as added:
-        button(dialog, "Add").click()
-    assert added.args == ["I live in Graz."]
-    dialog.clear_new()
-    dialog.new.returnPressed.emit()
-    assert dialog.new.text() == ""
-
-
-def test_nothing_of_a_text_is_markup_in_a_comparison() -> None:
+def test_a_comparison_escapes_markup() -> None:
     html = diff_html("<b>old</b>", "<i>new</i>", Theme())
     assert "<b>" not in html
     assert "&lt;" in html
@@ -222,14 +217,14 @@ def summaries(*texts: str) -> Sequence[Summary]:
     return [Summary(1, text, "extractive", AT - timedelta(days=n)) for n, text in enumerate(texts)]
 
 
-def test_summaries_are_shown_by_place_and_saved_by_hand(qtbot: QtBot) -> None:
+def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> None:
     dialog = SummariesDialog("Of boats", Theme())
     qtbot.addWidget(dialog)
     dialog.show()
-    whole = SummaryPlace(SummaryOf.CONVERSATION, 1, "The whole conversation")
-    turn = SummaryPlace(SummaryOf.EXCHANGE, 2, "Turn 0")
-    with qtbot.waitSignal(dialog.place_chosen) as chosen:
-        dialog.show_places([whole, turn])
+    whole = SummarySource(SummaryTarget.CONVERSATION, 1, "The whole conversation")
+    turn = SummarySource(SummaryTarget.EXCHANGE, 2, "Turn 0")
+    with qtbot.waitSignal(dialog.source_chosen) as chosen:
+        dialog.show_sources([whole, turn])
     assert chosen.args == [whole]
     dialog.show_versions(())
     assert "There is no summary yet." in words(dialog)
@@ -244,5 +239,5 @@ def test_summaries_are_shown_by_place_and_saved_by_hand(qtbot: QtBot) -> None:
     with qtbot.waitSignal(dialog.restore_requested) as restored:
         button(dialog, "Restore this version").click()
     assert restored.args == [whole, AT - timedelta(days=1)]
-    dialog.show_error("It failed", "Try again.")
+    dialog.show_error(StorageError("It failed", "Try again."))
     assert "It failed. Try again." in words(dialog)

@@ -1,4 +1,4 @@
-"""The inspector: its table of sources, what was sent, what changed, and plain words where nothing is."""
+"""The inspector: the tree of sources, the parts of a prompt, notes where there is nothing; chips."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,33 +7,31 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QTextCursor
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QPlainTextEdit, QToolButton, QTreeView, QWidget
+from PySide6.QtWidgets import QLabel, QToolButton, QTreeView, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.inspecting import Contribution, Inspection, Source
-from app.chat.prompt_difference import LineMark, PartDifference, PartState
-from app.chat.sent import SentPart, SentPrompt
-from app.domain.conversations import Conversation, Exchange, ExchangeStatus, TitleOrigin
+from app.chat.inspector import Contribution, Inspection, Source
+from app.chat.sent_prompt import LineMark, PartDifference, PartState, SentPart, SentPrompt
+from app.domain.conversations import Conversation, Exchange, ExchangeStatus, TitleOrigin, Usage
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recalls import (
-    KeptPrompt,
+from app.domain.recall import (
     PlanPartKind,
     RecalledItem,
-    RecalledPlace,
+    RecalledItemDetails,
     RecallLayer,
+    StoredPrompt,
     Verdict,
 )
-from app.domain.usage import Usage
 from tests.fakes.stored import AT
-from ui.controllers.recalling import sources_of, state_words
 from ui.models.recalled import COLUMNS, RecalledModel
-from ui.models.source_words import figures, opens_words, tip_words
+from ui.models.source_labels import figures, opens_text, tip_text
+from ui.presenters.recall import sources_of, status_text
 from ui.theme import DARK, Theme
 from ui.views.inspector import Inspector
 from ui.views.recalled_pane import RecalledPane
-from ui.views.sent_pane import SentPane, usage_words
-from ui.widgets.part_panel import PartPanel
+from ui.views.sent_pane import SentPane, usage_text
+from ui.widgets.prompt_part import PromptPartPanel
 
 HERE = Conversation(ConversationId(1), "u", "Here", TitleOrigin.USER, "commonplace", AT, AT)
 EXCHANGE = Exchange(
@@ -57,7 +55,7 @@ def source(
         layer, kind, PassageId(number), ConversationId(talk), ExchangeId(number), None, 0.873,
         0.6121, 0.8, 45, injected, "" if injected else "rag_min_similarity is 0.7",
     )  # fmt: skip
-    place = RecalledPlace(item, "Tea", number, "Which tea is it?", ExchangeId(number), AT)
+    place = RecalledItemDetails(item, "Tea", number, "Which tea is it?", ExchangeId(number), AT)
     return Source(place, 1, cited, verdict)
 
 
@@ -71,7 +69,7 @@ def prompt_of(**texts: str) -> SentPrompt:
 
 def inspection(*sources: Source, **more: object) -> Inspection:
     sent = prompt_of(system_prompt="Be kind.", related="tea", question="user: What?")
-    kept = KeptPrompt(EXCHANGE.id, HERE.id, AT, "friend:m", 1000, 2000, (), ())
+    kept = StoredPrompt(EXCHANGE.id, HERE.id, AT, "friend:m", 1000, 2000, (), ())
     runs = (AT, AT - timedelta(hours=1))
     values = {"runs": runs, "prompt": kept, "sent": sent, "sources": sources} | more
     return Inspection(EXCHANGE, HERE, "What?", **values)  # type: ignore[arg-type]
@@ -86,12 +84,18 @@ def button(widget: QWidget, text: str) -> QToolButton:
     return next(each for each in widget.findChildren(QToolButton) if text in each.text())
 
 
-# the table
+def pane_of(qtbot: QtBot, *sources: Source) -> RecalledPane:
+    pane = RecalledPane()
+    qtbot.addWidget(pane)
+    pane.show()
+    pane.show_sources(sources, "")
+    return pane
 
 
-def test_the_table_says_what_was_measured_and_what_became_of_it(
-    qtbot: QtBot, qtmodeltester: object
-) -> None:
+# -- recalled
+
+
+def test_the_tree_shows_measures_and_outcome(qtbot: QtBot, qtmodeltester: object) -> None:
     model = RecalledModel()
     left_out = source(2, injected=False, verdict=Verdict.DOWN)
     model.show_sources([left_out, source(1, cited=True)])
@@ -99,111 +103,88 @@ def test_the_table_says_what_was_measured_and_what_became_of_it(
     cells = [
         [each.siblingAtColumn(column).data() for column in range(len(COLUMNS))] for each in rows
     ]
-    assert [each[0][2:] for each in cells] == ["Tea, turn 1", "Tea, turn 2"]  # first what was sent
+    assert [each[0][2:] for each in cells] == ["Tea, turn 1", "Tea, turn 2"]  # sent ones first
     assert cells[0][1:] == ["1", "87%", "0.61", "80%", "45", "cited"]
     assert cells[1][-1] == "\N{EN DASH} \N{BLACK DOWN-POINTING TRIANGLE}"
-    assert (
-        "left out: \u201cLeast relevance of related past\u201d is 0.7; you found it not useful"
-        in figures(left_out)
-    )
+    reason = "not sent: \u201cMinimum relevance\u201d is 0.7; you rated it not useful"
+    assert reason in figures(left_out)
+    spoken = rows[0].data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken.startswith("Turn: Tea, turn 1, rank 1")
+    qtmodeltester.check(model)  # type: ignore[attr-defined]
     model.show_sources([source(5, RecallLayer.EARLIER)])
-    assert model.rows(Source)[0].data()[2:] == "turn 5: Which tea is it?", "its title is known"
+    assert model.rows(Source)[0].data()[2:] == "turn 5: Which tea is it?"
     model.show_sources([source(3, RecallLayer.CONVERSATION), source(4, RecallLayer.EXCHANGE)])
     inner = model.rows(Source)[1]
     assert inner.data().strip()[2:] == "turn 4: Which tea is it?"
     assert inner.siblingAtColumn(1).data() == ""
-    model.show_sources([left_out, source(1, cited=True)])
-    spoken = model.rows(Source)[0].data(Qt.ItemDataRole.AccessibleTextRole)
-    assert spoken.startswith("Turn: Tea, turn 1, rank 1")
-    qtmodeltester.check(model)  # type: ignore[attr-defined]
-
-
-def test_a_verdict_changes_a_row_in_place(qtbot: QtBot) -> None:
-    model = RecalledModel()
-    model.show_sources([source(1), source(2)])
     with qtbot.assertNotEmitted(model.modelReset), qtbot.waitSignal(model.dataChanged):
-        model.show_sources([source(1), source(2, verdict=Verdict.UP)])
+        model.show_sources(
+            [
+                source(3, RecallLayer.CONVERSATION),
+                source(4, RecallLayer.EXCHANGE, verdict=Verdict.UP),
+            ]
+        )
     with qtbot.waitSignal(model.modelReset):
         model.show_sources([source(3)])
 
 
-def test_the_chosen_source_is_opened_and_judged(qtbot: QtBot) -> None:
-    pane = RecalledPane()
-    qtbot.addWidget(pane)
+def test_the_selected_source_is_opened_rated_and_its_rating_removed(qtbot: QtBot) -> None:
     shown = source(1)
-    pane.show_sources((shown, source(2)), "")
-    with qtbot.waitSignal(pane.open_requested) as wished:
+    pane = pane_of(qtbot, shown, source(2))
+    with qtbot.waitSignal(pane.open_requested) as request:
         button(pane, "Open").click()
-    assert wished.args == [shown]
-    for text, verdict in (
-        ("\N{BLACK UP-POINTING TRIANGLE}", Verdict.UP),
-        ("Not useful", Verdict.DOWN),
-        ("Don't use this again", Verdict.NEVER),
-    ):
-        with qtbot.waitSignal(pane.judged) as wished:
+    assert request.args == [shown]
+    ratings = {"Useful": Verdict.UP, "Not useful": Verdict.DOWN, "Don't use": Verdict.NEVER}
+    for text, verdict in ratings.items():
+        with qtbot.waitSignal(pane.judged) as request:
             button(pane, text).click()
-        assert wished.args == [shown, verdict]
-        assert not button(pane, text).isChecked()  # until it is kept
-
-
-def test_what_the_user_thinks_is_seen_and_taken_back_where_it_was_said(qtbot: QtBot) -> None:
-    pane = RecalledPane()
-    qtbot.addWidget(pane)
-    pane.show_sources((source(1), source(2)), "")
-    assert button(pane, "Take back").isHidden()
+        assert request.args == [shown, verdict]
+        assert not button(pane, text).isChecked()  # until it is stored
+    assert button(pane, "Remove rating").isHidden()
     pane.show_sources((source(1, verdict=Verdict.NEVER), source(2)), "")
-    assert "You asked never to use it again." in words(pane)
-    never = button(pane, "Don't use this again")
-    assert never.isChecked()
-    for taken_back in (button(pane, "Take back"), never):
-        with qtbot.waitSignal(pane.judged) as wished:
-            taken_back.click()
-        assert wished.args[1] is None
-    pane.show_sources((source(1), source(2)), "")
-    assert not never.isChecked()
-    assert "You asked" not in words(pane)
+    never = button(pane, "Don't use")
+    assert ("You asked not to use it again." in words(pane), never.isChecked()) == (True, True)
+    for remove in (button(pane, "Remove rating"), never):
+        with qtbot.waitSignal(pane.judged) as request:
+            remove.click()
+        assert request.args[1] is None
+    pane.show_sources((shown, source(2)), "")
+    assert ("You asked" in words(pane), never.isChecked()) == (False, False)
 
 
-def test_groups_stand_under_their_names_and_what_was_not_sent_is_folded(qtbot: QtBot) -> None:
-    pane = RecalledPane()
-    qtbot.addWidget(pane)
-    pane.show()
+def test_sources_are_grouped_and_those_not_sent_folded(qtbot: QtBot) -> None:
     left_out = [source(each, RecallLayer.FACT, injected=False) for each in (2, 3)]
-    pane.show_sources(
-        (source(5), *left_out, source(4, RecallLayer.FACT), source(6, RecallLayer.EARLIER, injected=False)),
-        "",
-    )  # fmt: skip
+    earlier = source(6, RecallLayer.EARLIER, injected=False)
+    pane = pane_of(qtbot, source(5), *left_out, source(4, RecallLayer.FACT), earlier)
     assert lines(pane.table) == [
         "Facts and saved memories \N{MIDDLE DOT} 1 of 3 sent",
         "\N{BLACK FOUR POINTED STAR} Which tea is it?",
-        "2 more were looked at",
+        "2 more were considered",
         "Single turns of all history \N{MIDDLE DOT} 1 of 1 sent",
         "\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT} Tea, turn 5",
         "Earlier in this conversation \N{MIDDLE DOT} 0 of 1 sent",
-        "1 was looked at",
+        "1 was considered",
     ]
     assert "Fact: Which tea is it?" in words(pane)
     for step in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Down):
         QTest.keyClick(pane.table, step)
-    assert "left out: \u201cLeast relevance of related past\u201d is 0.7" in words(pane)
+    assert "not sent: \u201cMinimum relevance\u201d is 0.7" in words(pane)
     assert len(lines(pane.table)) == 9
     QTest.keyClick(pane.table, Qt.Key.Key_Up)
-    assert words(pane).startswith("Press Enter, or click, to see what was looked at")
+    assert words(pane).startswith("Press Enter or click to see the other sources")
     QTest.keyClick(pane.table, Qt.Key.Key_Space)
     assert len(lines(pane.table)) == 7
+    fold = pane.table.indexBelow(pane.table.indexBelow(pane.model.index(0, 0)))
+    pane.table.clicked.emit(fold)
+    assert len(lines(pane.table)) == 9
     pane.table.setCurrentIndex(pane.model.index(0, 0))
-    assert words(pane) == "Choose a row to see more of it."
-
-
-def test_with_nothing_sent_the_first_fold_is_chosen(qtbot: QtBot) -> None:
-    pane = RecalledPane()
-    qtbot.addWidget(pane)
+    assert words(pane) == "Select a row to see its details."
     pane.show_sources((source(5, injected=False),), "")
-    assert pane.table.currentIndex().data() == "1 was looked at"
+    assert pane.table.currentIndex().data() == "1 was considered"
 
 
 def lines(tree: QTreeView) -> list[str]:
-    """Return the rows of a tree that are not folded away."""
+    """Return the rows of a tree that are not folded."""
     found, index = [], tree.model().index(0, 0)
     while index.isValid():
         found.append(str(index.data()))
@@ -211,34 +192,34 @@ def lines(tree: QTreeView) -> list[str]:
     return found
 
 
-def test_a_narrow_table_leaves_out_what_the_details_say(qtbot: QtBot) -> None:
-    pane = RecalledPane()
-    qtbot.addWidget(pane)
-    pane.show()
-    pane.show_sources((source(1),), "")
-    pane.resize(1200, 500)
-    assert not any(pane.table.isColumnHidden(column) for column in range(len(COLUMNS)))
-    pane.resize(300, 500)
-    hidden = {column for column in range(len(COLUMNS)) if pane.table.isColumnHidden(column)}
-    assert hidden == {3, 4, 5}
+def test_a_narrow_table_hides_columns_that_the_details_show(qtbot: QtBot) -> None:
+    pane = pane_of(qtbot, source(1))
+    for width, expected in ((1200, set()), (300, {3, 4, 5})):
+        pane.resize(width, 500)
+        columns = range(len(COLUMNS))
+        assert {each for each in columns if pane.table.isColumnHidden(each)} == expected
     assert "cosine 0.612" in words(pane)
 
 
-# what was sent
+# -- sent
 
 
-def test_parts_stand_in_their_order_with_their_tokens(qtbot: QtBot) -> None:
+def sent_pane(qtbot: QtBot, shown: Inspection) -> SentPane:
     pane = SentPane(Theme())
     qtbot.addWidget(pane)
-    pane.show_inspection(inspection(), "")
-    panels = pane.findChildren(PartPanel)
-    assert [each.accessibleName() for each in panels] == [
-        "System prompt", "Related past", "Your message",
-    ]  # fmt: skip
+    pane.show_inspection(shown, "")
+    return pane
+
+
+def test_parts_are_listed_with_their_tokens_and_copied(qtbot: QtBot) -> None:
+    pane = sent_pane(qtbot, inspection())
+    panels = pane.findChildren(PromptPartPanel)
+    names = ["System prompt", "Related past", "Your message"]
+    assert [each.accessibleName() for each in panels] == names
     assert panels[0].text.toPlainText() == "Be kind."
-    assert "about 20 of 1,000 tokens (2%)" in words(pane)
-    assert "600 of them from its cache (60%), 20 out" in words(pane)
-    assert "$0.0042 (3 $ a million)" in words(pane)
+    for text in ("about 20 of 1,000 tokens (2%)", "600 of them from its cache (60%), 20 out",
+                 "$0.0042 (3 $ a million)"):  # fmt: skip
+        assert text in words(pane)
     pane.copy.click()
     copied = QGuiApplication.clipboard().text()
     assert copied.startswith("[System prompt, about 5 tokens]\nBe kind.\n\n[Related past")
@@ -247,85 +228,76 @@ def test_parts_stand_in_their_order_with_their_tokens(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("usage", "said"),
+    ("usage", "expected"),
     [
         (Usage(10, 2), "The provider counted 10 in, 2 out  ·  cost unknown"),
         (Usage(10, 2, cost_usd=0.0), "The provider counted 10 in, 2 out  ·  no cost"),
-        (
-            Usage(10, 2, estimated=True),
-            "The provider counted nothing; about 10 in, 2 out  ·  cost unknown",
-        ),
+        (Usage(10, 2, estimated=True),
+         "The provider counted nothing; about 10 in, 2 out  ·  cost unknown"),
     ],
-)
-def test_what_is_not_known_of_the_cost_is_said(usage: Usage, said: str) -> None:
-    assert usage_words(usage) == said
+)  # fmt: skip
+def test_usage_names_what_is_not_known(usage: Usage, expected: str) -> None:
+    assert usage_text(usage) == expected
 
 
-def test_what_changed_is_marked_line_by_line(qtbot: QtBot) -> None:
-    pane = SentPane(Theme())
-    qtbot.addWidget(pane)
-    assert not pane.compare.isChecked()
-    pane.show_inspection(inspection(), "")
+def test_changes_are_marked_line_by_line(qtbot: QtBot) -> None:
+    pane = sent_pane(qtbot, inspection())
     assert not pane.compare.isEnabled()
+    marked = ((LineMark.REMOVED, "old"), (LineMark.ADDED, "new"))
     compared = (
         PartDifference(PlanPartKind.SYSTEM_PROMPT, PartState.SAME),
-        PartDifference(
-            PlanPartKind.QUESTION,
-            PartState.CHANGED,
-            ((LineMark.GONE, "old"), (LineMark.ADDED, "new")),
-        ),
+        PartDifference(PlanPartKind.QUESTION, PartState.CHANGED, marked),
     )
     pane.show_inspection(inspection(compared=compared), "")
     pane.compare.click()
-    pane.set_theme(Theme(dark=True, colours=DARK))
-    same, changed = (each for each in pane.findChildren(PartPanel) if not each.isHidden())
+    pane.set_theme(Theme(dark=True, colors=DARK))
+    same, changed = (each for each in pane.findChildren(PromptPartPanel) if not each.isHidden())
     assert not same.head.isEnabled()
     assert changed.text.toPlainText() == "- old\n+ new"
     block = changed.text.document().findBlockByNumber(1)
     assert block.blockFormat().background().color().name() == DARK.accent_soft
-    assert pane.compare.isChecked()
+    pane.show_inspection(inspection(), "")
+    assert not pane.compare.isChecked()
 
 
-def test_a_part_is_as_high_as_its_lines_are_where_they_wrap(qtbot: QtBot) -> None:
+@pytest.mark.parametrize("compares", [False, True])
+def test_a_part_is_as_high_as_its_wrapped_lines(qtbot: QtBot, compares: bool) -> None:
     pane = SentPane(Theme())
     qtbot.addWidget(pane)
-    pane.resize(400, 900)
+    pane.resize(340, 900)
     pane.show()
-    long = "\n".join(
-        "words that wrap more than once in a narrow pane " * count for count in (9, 1, 1, 1, 4)
-    )
+    phrase = "words that wrap more than once in a narrow pane "
+    long = "\n".join(phrase * count for count in (9, 1, 1, 1, 4))
     marked = tuple((LineMark.ADDED, line) for line in long.split("\n"))
     changed = PartDifference(PlanPartKind.FACTS, PartState.CHANGED, marked)
     pane.show_inspection(inspection(sent=prompt_of(facts=long), compared=(changed,)), "")
-    for width in (400, 340):
-        pane.resize(width, 900)
-        qtbot.waitUntil(lambda: any(each.text.isVisible() for each in pane.findChildren(PartPanel)))
-        text = next(each.text for each in pane.findChildren(PartPanel) if each.text.isVisible())
-        qtbot.waitUntil(lambda text=text: is_all_shown(text))  # type: ignore[misc]
+    if compares:
         pane.compare.click()
 
+    def is_all_shown() -> bool:
+        shown = (each.text for each in pane.findChildren(PromptPartPanel) if each.text.isVisible())
+        if (text := next(shown, None)) is None:
+            return False
+        end = QTextCursor(text.document())
+        end.movePosition(QTextCursor.MoveOperation.End)
+        return 0.6 < text.cursorRect(end).bottom() / text.viewport().height() <= 1
 
-def is_all_shown(text: QPlainTextEdit) -> bool:
-    """Return whether a text is as high as its words, and no higher."""
-    end = QTextCursor(text.document())
-    end.movePosition(QTextCursor.MoveOperation.End)
-    return 0.6 < text.cursorRect(end).bottom() / text.viewport().height() <= 1
+    qtbot.waitUntil(is_all_shown)
 
 
-def test_a_long_part_begins_folded_and_a_very_long_one_is_cut(qtbot: QtBot) -> None:
+def test_a_long_part_is_folded_first_and_a_very_long_one_cut(qtbot: QtBot) -> None:
     host = QWidget()
     qtbot.addWidget(host)
-    panel = PartPanel("Tools", "9 tokens", Theme(), host)
+    panel = PromptPartPanel("Tools", "9 tokens", Theme(), host)
     host.show()
     panel.show_words("x" * 300_000)
-    assert panel.text.isHidden()
-    assert panel.text.toPlainText() == ""
+    assert (panel.text.isHidden(), panel.text.toPlainText()) == (True, "")
     panel.head.click()
     assert panel.text.toPlainText().endswith("[100,000 more characters; Copy has them all]")
     assert panel.head.accessibleName() == "Tools, 9 tokens, open"
 
 
-# the whole
+# -- the whole
 
 
 def shown_in(qtbot: QtBot, what: Inspection, *, is_on: bool = True) -> Inspector:
@@ -335,106 +307,102 @@ def shown_in(qtbot: QtBot, what: Inspection, *, is_on: bool = True) -> Inspector
     return view
 
 
-def test_an_answer_that_ran_again_offers_its_older_runs(qtbot: QtBot) -> None:
+def test_answers_and_their_runs_are_stepped_through(qtbot: QtBot) -> None:
     view = shown_in(qtbot, inspection(source(1)))
-    assert view.runs.count() == 2
-    assert view.tabs.tabText(0) == "Recalled (1)"
+    assert (view.runs.count(), view.tabs.tabText(0)) == (2, "Recalled (1)")
+    assert view._before.isEnabled()
+    assert view._after.isEnabled()
     with qtbot.waitSignal(view.run_chosen) as chosen:
         view.runs.activated.emit(1)
     assert chosen.args == [1]
-    with qtbot.waitSignal(view.stepped) as stepped:
-        button(view, "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}").click()
-    assert stepped.args == [-1]
-
-
-@pytest.mark.parametrize(
-    ("what", "is_on", "said"),
-    [
-        (inspection(), True, "Nothing in your past answers this question."),
-        (inspection(source(1, injected=False)), True, "Nothing of what was found was sent"),
-        (inspection(), False, "Recall is off."),
-        (replace(inspection(), conversation=replace(HERE, recalls=False)), True,
-         "Memory is off for this conversation."),
-        (inspection(runs=(), prompt=None, sent=None), True,
-         "This answer was asked before prompts were kept."),
-        (replace(inspection(runs=(), prompt=None, sent=None),
-                 conversation=replace(HERE, source="chatgpt")), True,
-         "This answer was imported from chatgpt"),
-        (replace(inspection(runs=(), prompt=None, sent=None),
-                 exchange=replace(EXCHANGE, model="recall:")), True,
-         "Recall answered from your own past"),
-        (replace(inspection(runs=(), prompt=None, sent=None),
-                 exchange=replace(EXCHANGE, status=ExchangeStatus.RUNNING)), True,
-         "It is being prepared"),
-        (replace(inspection(runs=(), prompt=None, sent=None),
-                 exchange=replace(EXCHANGE, status=ExchangeStatus.FAILED)), True,
-         "Nothing was sent for this answer."),
-    ],
-)  # fmt: skip
-def test_where_there_is_nothing_plain_words_say_why(
-    qtbot: QtBot, what: Inspection, is_on: bool, said: str
-) -> None:
-    assert said in words(shown_in(qtbot, what, is_on=is_on).recalled)
-
-
-def test_without_an_answer_it_says_so(qtbot: QtBot) -> None:
-    view = shown_in(qtbot, inspection())
+    for name, step in (("The answer before", -1), ("The answer after", 1)):
+        with qtbot.waitSignal(view.stepped) as stepped:
+            buttons = view.findChildren(QToolButton)
+            next(each for each in buttons if each.accessibleName() == name).click()
+        assert stepped.args == [step]
+    view.show_inspection(inspection(runs=(AT,)), 0, 1, is_on=True)
+    assert (view._before.isEnabled(), view._after.isEnabled()) == (False, False)
+    assert view.runs.isHidden()
     view.show_nothing()
-    assert "Nothing has been answered here yet." in words(view)
     assert view.tabs.isHidden()
 
 
-# chips
+NOT_KEPT = inspection(runs=(), prompt=None, sent=None)
 
 
-def test_a_conversation_and_its_turns_are_one_chip_for_each_turn() -> None:
-    talk = source(4, RecallLayer.CONVERSATION)
-    found = Contribution((talk, source(4, RecallLayer.EXCHANGE), source(5), source(4)), "slow")
-    sources = sources_of(found)
-    assert [(each.number, each.words) for each in sources.chips] == [
-        (1, "Tea, turn 4"),
-        (2, "Tea, turn 5"),
+@pytest.mark.parametrize(
+    ("what", "is_on", "note"),
+    [
+        (inspection(), True, "Nothing in your history is relevant"),
+        (inspection(source(1, injected=False)), True, "No source was sent"),
+        (inspection(), False, "Recall is off."),
+        (replace(inspection(), conversation=replace(HERE, recalls=False)), True, "Memory is off"),
+        (NOT_KEPT, True, "older than the storing of prompts"),
+        (replace(NOT_KEPT, conversation=replace(HERE, source="chatgpt")), True, "from chatgpt"),
+        (replace(NOT_KEPT, exchange=replace(EXCHANGE, model="recall:")), True, "Recall answered"),
+        (replace(NOT_KEPT, exchange=replace(EXCHANGE, status=ExchangeStatus.RUNNING)), True,
+         "being prepared"),
+        (replace(NOT_KEPT, exchange=replace(EXCHANGE, status=ExchangeStatus.FAILED)), True,
+         "Nothing was sent"),
+    ],
+)  # fmt: skip
+def test_a_note_says_why_there_is_nothing(
+    qtbot: QtBot, what: Inspection, is_on: bool, note: str
+) -> None:
+    assert note in words(shown_in(qtbot, what, is_on=is_on).recalled)
+
+
+# -- chips and status
+
+
+TURN, FACT = source(4), source(4, RecallLayer.FACT)
+CONVERSATION = source(4, RecallLayer.CONVERSATION)
+CITED = replace(CONVERSATION, cited=True)
+
+
+@pytest.mark.parametrize(
+    ("sources", "chips"),
+    [
+        ((CONVERSATION, source(4, RecallLayer.EXCHANGE), source(5), TURN),
+         [(1, "Tea, turn 4"), (2, "Tea, turn 5")]),
+        ((CITED, source(5)), [(0, "Tea"), (1, "Tea, turn 5")]),
+        ((CITED, replace(source(5), cited=True)), [(1, "Tea \N{MIDDLE DOT} 1 Mar 2026")]),
+        ((CITED,), [(0, "Tea \N{MIDDLE DOT} 1 Mar 2026")]),
+        ((FACT,), [(0, "Which tea is it?")]),
+    ],
+    ids=["one per turn", "only citation", "turn cited", "conversation", "fact"],
+)  # fmt: skip
+def test_sources_become_one_chip_per_place(
+    sources: tuple[Source, ...], chips: list[tuple[int, str]]
+) -> None:
+    shown = sources_of(Contribution(sources, "slow"))
+    assert [(each.number, each.text) for each in shown.chips] == chips
+    assert shown.notice == "slow"
+    assert [each.cited for each in shown.chips] == [
+        sources[each.number].cited for each in shown.chips
     ]
-    assert sources.notice == "slow"
 
 
-def test_a_conversation_that_alone_is_cited_keeps_its_chip() -> None:
-    talk = source(4, RecallLayer.CONVERSATION, cited=True)
-    numbers = [each.number for each in sources_of(Contribution((talk, source(5)))).chips]
-    assert numbers == [0, 1]
-    (chip,) = sources_of(Contribution((talk,))).chips
-    assert chip.words == "Tea \N{MIDDLE DOT} 1 Mar 2026"
-    assert chip.cited
+def test_a_chip_names_what_it_opens() -> None:
+    talk = replace(CITED.place, exchange_id=None, turn_number=None)
+    nowhere = replace(FACT.place.item, conversation_id=None)
+    assert tip_text(FACT).startswith("Fact, 87% relevant, said in")
+    assert tip_text(TURN).endswith("Which tea is it? Opens the turn.")
+    assert "It was found by its summary. Opens the conversation." in tip_text(Source(talk, 1, True))
+    for item, opens in ((nowhere, "fact"), (replace(nowhere, kind=PassageKind.MEMORY), "text")):
+        place = replace(FACT.place, item=item, exchange_id=None)
+        assert opens_text(place) == f"Opens the {opens}."
+    assert opens_text(replace(TURN.place, exchange_id=None)) == "Opens the conversation."
 
 
-def test_a_fact_is_called_by_its_words() -> None:
-    fact = source(4, RecallLayer.FACT)
-    (chip,) = sources_of(Contribution((fact,))).chips
-    assert (chip.kind, chip.words) == ("Fact", "Which tea is it?")
-    assert tip_words(fact).startswith(
-        "Fact, 87% relevant, said in \N{LEFT DOUBLE QUOTATION MARK}Tea"
-    )
-
-
-def test_a_chip_says_what_it_opens() -> None:
-    turn, fact = source(4), source(4, RecallLayer.FACT)
-    assert tip_words(turn).endswith("Which tea is it? Opens the turn.")
-    talk = replace(
-        source(4, RecallLayer.CONVERSATION, cited=True).place, exchange_id=None, turn_number=None
-    )
-    assert tip_words(Source(talk, 1, True)).endswith(
-        "Cited in the answer. It was found by its summary: opens the conversation."
-    )
-    nowhere = replace(fact.place.item, conversation_id=None)
-    assert opens_words(replace(fact.place, item=nowhere, exchange_id=None)) == "Opens the fact."
-    saved = replace(nowhere, kind=PassageKind.MEMORY)
-    assert opens_words(replace(fact.place, item=saved, exchange_id=None)) == "Opens the text."
-    gone = replace(turn.place, exchange_id=None)
-    assert opens_words(gone) == "Opens the conversation."
-
-
-def test_the_status_bar_says_whether_recall_is_on() -> None:
-    assert state_words(is_on=False, is_on_here=True, notice="slow") == "Recall off"
-    assert state_words(is_on=True, is_on_here=False, notice="slow") == "Recall off here"
-    assert state_words(is_on=True, is_on_here=True, notice="") == "Recall on"
-    assert state_words(is_on=True, is_on_here=True, notice="slow") == "Recall: slow"
+@pytest.mark.parametrize(
+    ("is_on", "is_on_here", "notice", "text"),
+    [
+        (False, True, "slow", "Recall off"),
+        (True, False, "slow", "Recall off here"),
+        (True, True, "", "Recall on"),
+        (True, True, "slow", "Recall: slow"),
+    ],
+)
+def test_the_status_of_recall(is_on: bool, is_on_here: bool, notice: str, text: str) -> None:
+    assert status_text(is_on=is_on, is_on_here=is_on_here, notice=notice) == text

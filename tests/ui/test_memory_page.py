@@ -10,32 +10,36 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QListView, QSlider, QSpinBox
 from pytestqt.qtbot import QtBot
 
-from app.chat.previewing import Preview, Spent
+from app.chat.recall_preview import BudgetUse, Preview
+from app.domain.errors import InvalidInput
 from app.domain.facts import Memory
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recalls import RecalledItem, RecalledPlace, RecallLayer
+from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
 from app.domain.settings_schema import SETTINGS
-from app.storage.core_memory import CoreMemoryText
-from app.storage.memories import KnownMemory
+from app.storage.tables.memories import CoreMemoryText, KnownMemory
 from ui.models.conversations import ListRole
-from ui.models.memories import MemoryListModel, source_words
-from ui.models.previewed import PreviewListModel
+from ui.models.memories import MemoryListModel, source_text
+from ui.models.preview import PreviewListModel
 from ui.theme import Theme
-from ui.views.core_memory_pane import CoreMemoryPane
-from ui.views.memory_page import MemoryPage
+from ui.views.dialogs.core_memory_pane import CoreMemoryPane
+from ui.views.settings.memory_page import MemoryPage
 from ui.widgets.setting_editor import SettingEditor
 
 AT = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
 
 
-def place(number: int, layer: RecallLayer, dropped_by: str = "", text: str = "") -> RecalledPlace:
+def place(
+    number: int, layer: RecallLayer, dropped_by: str = "", text: str = ""
+) -> RecalledItemDetails:
     kind = PassageKind.FACT if layer is RecallLayer.FACT else PassageKind.TURN
     item = RecalledItem(
         layer, kind, PassageId(number), ConversationId(3), ExchangeId(number), None, 0.8, 0.5, 0.6,
         40, injected=not dropped_by, dropped_by=dropped_by,
     )  # fmt: skip
-    return RecalledPlace(item, "Bolts", 2, text or f"What of {number}?", ExchangeId(number), AT)
+    return RecalledItemDetails(
+        item, "Bolts", 2, text or f"What of {number}?", ExchangeId(number), AT
+    )
 
 
 PLACES = (
@@ -45,8 +49,8 @@ PLACES = (
     place(4, RecallLayer.HISTORY, dropped_by="rag_min_similarity is 0.9"),
 )
 SPENT = (
-    Spent("rag_max_tokens", 120, 1200), Spent("auto_rag_max_tokens", 0, 400),
-    Spent("core_memory_max_tokens", 20, 500), Spent("summary_max_tokens", 0, 500),
+    BudgetUse("rag_max_tokens", 120, 1200), BudgetUse("auto_rag_max_tokens", 0, 400),
+    BudgetUse("core_memory_max_tokens", 20, 500), BudgetUse("summary_max_tokens", 0, 500),
 )  # fmt: skip
 PREVIEW = Preview(PLACES, SPENT, 4, 900, 24_000, 30.0)
 
@@ -76,10 +80,7 @@ def test_what_was_found_stands_in_groups_with_what_becomes_of_it(qtmodeltester: 
         "Related conversations \N{MIDDLE DOT} 2 of 2", "Bolts", "What of 3?",
         "Single turns of all history \N{MIDDLE DOT} 0 of 1", "Bolts: What of 4?",
     ]  # fmt: skip
-    assert (
-        rows(model, ListRole.SUBTITLE)[-1]
-        == "Left out: \u201cLeast relevance of related past\u201d is 0.9"
-    )
+    assert rows(model, ListRole.SUBTITLE)[-1] == "Left out: \u201cMinimum relevance\u201d is 0.9"
     qtmodeltester.check(model)  # type: ignore[attr-defined]
 
 
@@ -93,7 +94,7 @@ def test_what_changed_says_so_in_words() -> None:
     said = rows(model, ListRole.SUBTITLE)
     assert said[1] == "Newly in: 40 tokens"
     assert said[3] == "Brought in: 40 tokens"
-    assert said[-1] == "Newly left out: \u201cLeast relevance of related past\u201d is 0.9"
+    assert said[-1] == "Newly left out: \u201cMinimum relevance\u201d is 0.9"
 
 
 def test_every_key_of_recall_has_an_editor_on_the_page(page: MemoryPage) -> None:
@@ -179,15 +180,18 @@ def test_core_memory_counts_its_tokens_and_keeps_what_is_being_edited(qtbot: QtB
     pane.show_versions([old], 500)
     pane.text.setPlainText("Lives in Graz, with cats.")
     new = CoreMemoryText("Lives in Wien.", "openai:gpt", AT.replace(hour=16))
+    pane.show_error(InvalidInput("It was refused", "Shorten it."))
     pane.show_versions([new, old], 500)
+    assert not pane._problem.isHidden(), "a change from elsewhere hides why an edit was refused"
     assert pane.text.toPlainText() == "Lives in Graz, with cats."
-    assert "not saved yet" in pane._state.text()
+    assert "Not saved yet" in pane._state.text()
     with qtbot.waitSignal(pane.save_requested) as saved:
         pane._save.click()
     assert saved.args == ["Lives in Graz, with cats."]
-    pane.show_versions([new, old], 2, anew=True)
+    pane.show_versions([new, old], 2, replaces_edit=True)
+    assert pane._problem.isHidden()
     assert pane.text.toPlainText() == "Lives in Wien."
-    assert "of 2 tokens: more than fits" in pane._tokens.text()
+    assert "of 2 tokens, too many" in pane._tokens.text()
     assert "openai:gpt" in pane._state.text()
     with qtbot.waitSignal(pane.restore_requested) as restored:
         pane.versions._restore.click()
@@ -201,11 +205,11 @@ def test_saved_texts_are_rows_with_their_source(qtmodeltester: object) -> None:
         conversation_title="Tea",
     )  # fmt: skip
     model = MemoryListModel()
-    model.show_memories([own, said])
+    model.show_rows([own, said])
     assert model.index(0).data() == "Likes tea."
     below = [model.index(number).data(ListRole.SUBTITLE) for number in range(2)]
     after_day = [words.partition(" \N{MIDDLE DOT} ")[2] for words in below]
-    assert after_day == ["yours", "a model's words \N{MIDDLE DOT} Tea"]
-    assert source_words(own).startswith("You saved it")
-    assert source_words(said).startswith("A model saved it, in its own words")
+    assert after_day == ["yours", "written by a model \N{MIDDLE DOT} Tea"]
+    assert source_text(own).startswith("You saved it")
+    assert source_text(said).startswith("A model wrote and saved it")
     qtmodeltester.check(model)  # type: ignore[attr-defined]

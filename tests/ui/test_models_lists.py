@@ -1,143 +1,180 @@
-"""The lists of the sidebar as item models."""
+"""The lists of the sidebar: item models, and rows of one height."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtWidgets import QListView
 from pytestqt.qtbot import QtBot
 
 from app.domain.conversations import Conversation, TitleOrigin
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.passages import PassageKind, SearchResult
-from ui.models.conversations import ConversationListModel, GroupedListModel, ListRole, group_of
+from app.domain.passages import PassageKind
+from app.domain.results import SearchResult
+from ui.models.conversations import ConversationListModel, GroupedListModel, ListRole, group_heading
 from ui.models.results import ResultListModel
+from ui.theme import Theme
+from ui.views.rows import RowDelegate
+from ui.views.sidebar import Sidebar
 
 NOW = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
 
 
-def conversation(number: int, changed: datetime = NOW, *, pinned: bool = False) -> Conversation:
+def conversation(number: int, changed: datetime = NOW, **more: object) -> Conversation:
     return Conversation(
-        id=ConversationId(number),
-        uid=str(number),
-        title=f"Conversation {number}",
-        title_origin=TitleOrigin.USER,
-        source="commonplace",
-        created_at=changed,
-        updated_at=changed,
-        pinned=pinned,
-    )
+        id=ConversationId(number), uid=str(number), title=f"Conversation {number}",
+        title_origin=TitleOrigin.USER, source="commonplace", created_at=changed,
+        updated_at=changed, **more,  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
-def result(number: int, kind: PassageKind = PassageKind.TURN) -> SearchResult:
-    return SearchResult(
-        kind=kind,
-        passage_id=PassageId(number),
-        source="commonplace",
-        conversation_id=ConversationId(number),
-        conversation_title=f"Conversation {number}",
-        archived=False,
-        turn_number=0,
-        exchange_id=ExchangeId(number),
-        message_id=MessageId(number),
-        relevance=0.75,
-        is_weak=False,
-        cosine=None,
-        user_question="What was it?",
-        snippet="It was this.",
-        marks=((0, 2),),
-        created_at=NOW,
-        model=None,
-    )
+def result(number: int, kind: PassageKind = PassageKind.TURN, **more: object) -> SearchResult:
+    found = SearchResult(
+        kind=kind, passage_id=PassageId(number), source="commonplace",
+        conversation_id=ConversationId(number), conversation_title=f"Conversation {number}",
+        archived=False, turn_number=0, exchange_id=ExchangeId(number), message_id=MessageId(number),
+        relevance=0.75, is_weak=False, cosine=None, user_question="What was it?",
+        snippet="It was this.", marks=((0, 2),), created_at=NOW, model=None,
+    )  # fmt: skip
+    return replace(found, **more)  # type: ignore[arg-type]
 
 
-def shown(model: GroupedListModel) -> list[object]:
-    return [model.data(model.index(row)) for row in range(model.rowCount())]
+def listed(*numbers: int, **more: object) -> ConversationListModel:
+    model = ConversationListModel()
+    model.show_conversations([conversation(number) for number in numbers], NOW, **more)  # type: ignore[arg-type]
+    return model
+
+
+def shown(model: GroupedListModel, role: int = Qt.ItemDataRole.DisplayRole) -> list[object]:
+    return [model.data(model.index(row), role) for row in range(model.rowCount())]
 
 
 @pytest.mark.parametrize(
     ("age", "group"),
     [
+        (timedelta(days=-1), "Today"),
         (timedelta(), "Today"),
         (timedelta(days=1), "Yesterday"),
-        (timedelta(days=4), "This week"),
-        (timedelta(days=12), "This month"),
+        (timedelta(days=6), "This week"),
+        (timedelta(days=7), "This month"),
         (timedelta(days=40), "February"),
         (timedelta(days=400), "2025"),
     ],
 )
-def test_conversations_are_grouped_by_what_people_remember_of_time(
-    age: timedelta, group: str
-) -> None:
-    assert group_of(conversation(1, NOW - age), NOW) == group
+def test_conversations_are_grouped_by_day(age: timedelta, group: str) -> None:
+    assert group_heading(conversation(1, NOW - age), NOW) == group
 
 
-def test_the_list_names_its_groups_and_pinned_ones_come_first(
-    qtbot: QtBot, qtmodeltester: object
-) -> None:
+def test_the_list_names_its_groups_and_pinned_ones_come_first(qtmodeltester: object) -> None:
     model = ConversationListModel()
-    model.show_conversations(
-        [conversation(1, NOW - timedelta(days=30), pinned=True), conversation(2)], NOW
-    )
+    old = conversation(1, NOW - timedelta(days=30), pinned=True, private=True)
+    model.show_conversations([old, conversation(2)], NOW)
     assert shown(model) == ["Pinned", "Conversation 1", "Today", "Conversation 2"]
+    assert shown(model, ListRole.HEADING) == [True, False, True, False]
+    assert shown(model, ListRole.TRAILING) == [None, "\N{LOCK}", None, ""]
+    spoken = shown(model, Qt.ItemDataRole.AccessibleTextRole)
+    assert str(spoken[1]).endswith(", pinned, private")
+    assert model.data(model.index(1), ListRole.VALUE) == old
+    heading = model.index(0)
+    assert model.value_at(heading) is model.value_at(QModelIndex()) is None
+    selectable = [
+        bool(model.flags(model.index(row)) & Qt.ItemFlag.ItemIsSelectable) for row in (0, 1)
+    ]
+    assert selectable == [False, True]
     qtmodeltester.check(model)  # type: ignore[attr-defined]
 
 
-def test_rows_that_stay_are_not_replaced(qtbot: QtBot) -> None:
-    model = ConversationListModel()
-    model.show_conversations([conversation(number) for number in range(5)], NOW)
+def test_only_rows_that_differ_are_replaced(qtbot: QtBot) -> None:
+    model = listed(0, 1, 2, 3, 4)
     removed: list[tuple[int, int]] = []
     model.rowsRemoved.connect(lambda _parent, first, last: removed.append((first, last)))
-
-    changed = [conversation(number) for number in (0, 1, 9, 3, 4)]
-    model.show_conversations(changed, NOW)
-
+    model.show_conversations([conversation(number) for number in (0, 1, 9, 3, 4)], NOW)
     assert removed == [(3, 3)]
     assert shown(model)[3] == "Conversation 9"
+    model.show_conversations([conversation(number) for number in (0, 1, 3, 4)], NOW)
+    assert removed == [(3, 3), (3, 3)]
+    assert len(shown(model)) == 5
 
 
-def test_a_conversation_is_found_by_its_id_whatever_else_changed(qtbot: QtBot) -> None:
-    model = ConversationListModel()
-    model.show_conversations([conversation(7), conversation(8)], NOW)
-    index = model.row_of(ConversationId(8))
-    assert model.data(index) == "Conversation 8"
+def test_a_row_whose_data_has_changed_stays_selected(qtbot: QtBot) -> None:
+    model, view = listed(0, 1, 2), QListView()
+    qtbot.addWidget(view)
+    view.setModel(model)
+    view.setCurrentIndex(model.row_of(ConversationId(1)))
+    changed = replace(conversation(1), title="Renamed")
+    with qtbot.waitSignal(model.dataChanged):
+        model.show_conversations([conversation(0), changed, conversation(2)], NOW)
+    assert view.currentIndex() == model.row_of(ConversationId(1))
+    assert model.data(view.currentIndex()) == "Renamed"
     assert not model.row_of(ConversationId(99)).isValid()
 
 
-def test_headings_can_neither_be_chosen_nor_opened(qtbot: QtBot) -> None:
-    model = ConversationListModel()
-    model.show_conversations([conversation(1)], NOW)
-    heading = model.index(0)
-    assert model.data(heading, ListRole.HEADING) is True
-    assert model.value_at(heading) is None
-    assert not model.flags(heading) & Qt.ItemFlag.ItemIsSelectable
-    assert model.value_at(QModelIndex()) is None
-
-
-def test_results_are_grouped_by_kind_with_their_number(qtbot: QtBot, qtmodeltester: object) -> None:
+def test_results_are_grouped_by_kind_with_their_number(qtmodeltester: object) -> None:
     model = ResultListModel()
-    model.show_results([result(1), result(2, PassageKind.CONVERSATION_SUMMARY), result(3)])
-    assert shown(model) == [
-        "Turns · 2",
-        "Conversation 1",
-        "Conversation 3",
-        "Conversations · 1",
-        "Conversation 2",
+    results = [
+        result(1),
+        result(2, PassageKind.CONVERSATION_SUMMARY, relevance=0.004),
+        result(3, is_weak=True),
+        result(4, PassageKind.FACT, conversation_title=""),
     ]
-    assert model.data(model.index(1), ListRole.ASIDE) == "75%"
+    model.show_results(results)
+    assert shown(model) == [
+        "Turns · 2", "Conversation 1", "Conversation 3", "Conversations · 1", "Conversation 2",
+        "Facts · 1", "A fact of your own",
+    ]  # fmt: skip
+    trailing = [each for each in shown(model, ListRole.TRAILING) if each]
+    assert trailing == ["75%", "weak · 75%", "< 1%", "75%"]
+    assert model.data(model.index(1), ListRole.SUBTITLE) == "What was it?"
+    spoken = str(model.data(model.index(2), Qt.ItemDataRole.AccessibleTextRole))
+    assert "It was this." in spoken
+    assert ", a weak match" in spoken
+    model.show_results([result(1, conversation_title="<b>")])
+    assert str(model.data(model.index(1), Qt.ItemDataRole.ToolTipRole)).startswith("&lt;b&gt;<br>")
+    assert model.row_of(PassageId(1)).row() == 1
     qtmodeltester.check(model)  # type: ignore[attr-defined]
 
 
-def test_a_long_list_comes_a_page_at_a_time(qtbot: QtBot, qtmodeltester: object) -> None:
-    model = ConversationListModel()
-    model.show_conversations([conversation(number) for number in range(1000)], NOW, grouped=False)
+def test_a_long_list_comes_a_page_at_a_time(qtmodeltester: object) -> None:
+    model = listed(*range(1000), grouped=False)
     assert model.rowCount() == 100
     model.fetchMore(QModelIndex())
     assert model.rowCount() == 200
     assert model.row_of(ConversationId(500)).row() == 500
     assert model.rowCount() == 501
     model.show_conversations([conversation(number) for number in range(600)], NOW, grouped=False)
-    assert model.rowCount() == 501  # who has scrolled down stays there
+    assert model.rowCount() == 501, "the reader has scrolled down"
     qtmodeltester.check(model)  # type: ignore[attr-defined]
     while model.canFetchMore(QModelIndex()):
         model.fetchMore(QModelIndex())
     assert model.rowCount() == 600
+
+
+def test_rows_are_of_one_height_and_a_new_one_has_no_other_measured(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[object] = []
+    real = RowDelegate.sizeHint
+
+    def size_hint(self: RowDelegate, option: object, index: object) -> object:
+        measured.append(index)
+        return real(self, option, index)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RowDelegate, "sizeHint", size_hint)
+    sidebar = Sidebar(Theme())
+    qtbot.addWidget(sidebar)
+    sidebar.resize(300, 700)
+    sidebar.show()
+    view = sidebar.conversation_list
+    for count in (90, 91, 92):
+        measured.clear()
+        days = range(count)
+        rows = [conversation(count - day, datetime.now(UTC) - timedelta(days=day)) for day in days]
+        sidebar.show_conversations(rows, "")
+        view.doItemsLayout()
+        qtbot.waitUntil(view.isVisible)
+        sidebar.grab()
+        assert 0 < len(measured) < 10
+    heights = {view.visualRect(view.model().index(row, 0)).height() for row in range(10)}
+    assert len(heights) == 1
+    assert heights.pop() > 0

@@ -1,10 +1,12 @@
-"""Qt itself holds up: what an upgrade of PySide6 must not break."""
+"""What an upgrade of PySide6 must not break, and what the tests rely on of Qt."""
 
 import gc
 import sys
 import threading
 
+import shiboken6
 from PySide6.QtCore import QCoreApplication, QObject, QThreadPool, Signal
+from PySide6.QtWidgets import QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from tests.fakes import leftovers
@@ -13,21 +15,17 @@ EMITS = 1000
 
 
 class Counter(QObject):
-    """Counts what it hears.
-
-    Attributes:
-        ticked: Emitted with a flag, for nothing but to be heard.
-    """
+    """Counts its own signal."""
 
     ticked = Signal(bool)
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard = 0
+        self.received = 0
         self.ticked.connect(self._on_self_ticked)
 
     def _on_self_ticked(self, flag: bool) -> None:
-        self.heard += flag
+        self.received += flag
 
 
 def test_a_thousand_emits_keep_every_reference_to_true(qapp: QCoreApplication) -> None:
@@ -38,7 +36,7 @@ def test_a_thousand_emits_keep_every_reference_to_true(qapp: QCoreApplication) -
     for _ in range(EMITS):
         counter.ticked.emit(True)
     gc.collect()
-    assert counter.heard == EMITS
+    assert counter.received == EMITS
     if sys.version_info < (3, 12):  # from 3.12 on True is immortal, and its count means nothing
         assert abs(sys.getrefcount(True) - before) < EMITS // 10
 
@@ -53,3 +51,15 @@ def test_work_in_the_global_pool_counts_as_left_running(qtbot: QtBot) -> None:
         stop.set()
     assert left == ["1 runnables in Qt's global pool"]
     assert leftovers.since(before) == []
+
+
+def test_a_window_left_open_is_named_and_closed(qtbot: QtBot) -> None:
+    before = leftovers.snapshot()
+    window, box = QWidget(), QMessageBox()
+    qtbot.addWidget(window)
+    window.show()
+    box.setWindowTitle("Question")
+    box.open()
+    assert len(leftovers.since(before)) == 2
+    assert leftovers.since(before) == []
+    assert not shiboken6.isValid(box)

@@ -1,116 +1,68 @@
-"""A text drawn as it streams ends up as one drawn at once."""
+"""A text rendered while it streams ends up as one rendered at once."""
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import ui.rendering.segments as segments
+import ui.rendering.splitter as splitter
 from tests.fakes.drawn import compose, snapshot, stream
-from ui.rendering.parser import PLAIN
+from ui.rendering.parser import MARKDOWN, PLAIN, Dialect
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
-LINES = st.sampled_from(
-    [
-        "",
-        "",
-        "plain words with **bold** and `code`",
-        "1. one",
-        "2. two",
-        "7. seven",
-        "- item",
-        "* star",
-        "  - nested",
-        "    deeper or code",
-        "   lazy",
-        "> quote",
-        "> > inner",
-        "```python",
-        "```",
-        "~~~",
-        "x = 1  # code",
-        "| a | b |",
-        "|---|--:|",
-        "| 1 | 2 |",
-        "# heading",
-        "setext",
-        "===",
-        "---",
-        "- [x] done",
-        "$$",
-        "a^2 + b",
-        "\\[",
-        "\\]",
-        "[ref]: https://example.com/a",
-        "see [ref] and [^n]",
-        "[^n]: the note",
-        "    of two paragraphs",
-        "![alt](https://example.com/p.png)",
-        "<div>raw</div>",
-        "a\\",
-        "\ttab",
-    ]
-)
+PROSE = "plain words with **bold** and `code`"
+LINES = st.lists(
+    st.sampled_from(
+        ["", "", PROSE, "1. one", "2. two", "7. seven", "- item", "* star", "  - nested",
+         "    deeper or code", "   lazy", "> quote", "> > inner", "```python", "```", "~~~",
+         "x = 1  # code", "| a | b |", "|---|--:|", "| 1 | 2 |", "# heading", "setext", "===", "---",
+         "- [x] done", "$$", "a^2 + b", "\\[", "\\]", "[ref]: https://example.com/a",
+         "see [ref] and [^n]", "[^n]: the note", "    of two paragraphs",
+         "![alt](https://example.com/p.png)", "<div>raw</div>", "a\\", "\ttab"]
+    ),
+    max_size=30,
+).map("\n".join)  # fmt: skip
+CHARACTERS = st.text(alphabet="ab \n\r`*_[]()>-#|~$\\!<&1.^:\t", max_size=120)
+SMALL = {"STEP_CHARS": 60, "ROWS_IN_STEP": 3, "MAX_BLOCK_CHARS": 240, "BLOCKS_IN_STEP": 4}
 
 
-def cut(text: str, sizes: list[int]) -> list[str]:
-    pieces, at, turn = [], 0, 0
+def assert_same(text: str, sizes: list[int], dialect: Dialect = MARKDOWN) -> None:
+    """Compare `text` rendered at once with `text` streamed in pieces of these sizes."""
+    pieces: list[str] = []
+    at = 0
     while at < len(text):
-        size = sizes[turn % len(sizes)]
-        pieces.append(text[at : at + size])
-        at, turn = at + size, turn + 1
-    return pieces
+        pieces.append(text[at : at + sizes[len(pieces) % len(sizes)]])
+        at += len(pieces[-1])
+    streamed, complete = stream(pieces, dialect), compose(text, dialect)
+    assert snapshot(streamed.document) == snapshot(complete.document)
+    assert streamed.writer.code_blocks == complete.writer.code_blocks
 
 
-@given(st.lists(LINES, max_size=25), st.lists(st.integers(1, 40), min_size=1, max_size=5))
-@settings(max_examples=150)
-def test_streaming_ends_up_as_drawing_at_once(drawn_lines: list[str], sizes: list[int]) -> None:
-    text = "\n".join(drawn_lines)
-    assert snapshot(stream(cut(text, sizes)).document) == snapshot(compose(text).document)
+@given(LINES | CHARACTERS, st.lists(st.integers(1, 40), min_size=1, max_size=5))
+@settings(max_examples=180)
+def test_streaming_ends_up_as_rendering_at_once(text: str, sizes: list[int]) -> None:
+    assert_same(text, sizes)
 
 
-@example(
-    [
-        "1. one",
-        "plain words with **bold** and `code`",
-        "",
-        "plain words with **bold** and `code`",
-        "see [ref] and [^n]",
-        "1. one",
-    ],
-    1,
-)
-@example(
-    ["> quote"] * 10 + [""] + ["plain words with **bold** and `code`"] * 2 + ["", "# heading"], 1
-)
-@given(st.lists(LINES, max_size=40), st.integers(1, 30))
-@settings(max_examples=100)
-def test_it_does_so_when_every_limit_is_small(drawn_lines: list[str], size: int) -> None:
-    text = "\n".join(drawn_lines)
+@given(LINES, st.integers(1, 40))
+@settings(max_examples=30)
+def test_a_users_text_does_too(text: str, size: int) -> None:
+    assert_same(text, [size], PLAIN)
+
+
+@example(f"1. one\n{PROSE}\n\n{PROSE}\nsee [ref] and [^n]\n1. one", 1)
+@example("> quote\n" * 10 + f"\n{PROSE}\n{PROSE}\n\n# heading", 1)
+@given(LINES, st.integers(1, 30))
+@settings(max_examples=80)
+def test_so_does_a_text_of_many_steps(text: str, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "STEP_CHARS", 60)
-        patch.setattr(segments, "ROWS_IN_STEP", 3)
-        patch.setattr(segments, "MAX_BLOCK_CHARS", 240)
-        patch.setattr(segments, "BLOCKS_IN_STEP", 4)
-        assert snapshot(stream(cut(text, [size])).document) == snapshot(compose(text).document)
+        for name, limit in SMALL.items():
+            patch.setattr(splitter, name, limit)
+        assert_same(text, [size])
 
 
 @pytest.mark.parametrize("definition", ["[ref]: https://a.example", "[^n]: the note"])
-def test_what_is_defined_late_reaches_back(definition: str) -> None:
+def test_a_late_definition_reaches_back(definition: str) -> None:
     text = f"see [ref] and[^n]\n\nmore\n\nand more\n\n{definition}\n\nthe end"
-    streamed = stream(cut(text, [5]))
-    assert snapshot(streamed.document) == snapshot(compose(text).document)
-    assert "[ref] and[^n]" not in streamed.document.toPlainText()
-
-
-@given(st.text(alphabet="ab \n\r`*_[]()>-#|~$\\!<&1.^:\t", max_size=120), st.integers(1, 9))
-@settings(max_examples=150)
-def test_it_does_so_with_any_characters(text: str, size: int) -> None:
-    assert snapshot(stream(cut(text, [size])).document) == snapshot(compose(text).document)
-
-
-@given(st.lists(LINES, max_size=25), st.integers(1, 40))
-def test_it_does_so_with_a_persons_text(drawn_lines: list[str], size: int) -> None:
-    text = "\n".join(drawn_lines)
-    streamed = stream(cut(text, [size]), PLAIN)
-    assert snapshot(streamed.document) == snapshot(compose(text, PLAIN).document)
+    assert_same(text, [5])
+    assert "[ref] and[^n]" not in compose(text).document.toPlainText()

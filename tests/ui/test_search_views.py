@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
@@ -9,18 +10,27 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton, QTreeWidget
 from pytestqt.qtbot import QtBot
 
-from app.domain.explanations import AskedWord, Cause, Explanation, Obstacle, Points
+from app.domain.diagnostics import (
+    Explanation,
+    FeatureScore,
+    Obstacle,
+    ObstacleCause,
+    Probe,
+    ProbeDetails,
+    QueryWord,
+)
+from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.passages import PassageKind, SearchAnswer, SearchResult
-from app.domain.probes import Probe, ProbePlace
-from app.memory.overview import Embedded
-from ui.controllers.searching import State, state_of
-from ui.models.results import ResultListModel, origin_words, relevance_words
+from app.domain.passages import PassageKind
+from app.domain.results import SearchResponse, SearchResult
+from app.memory.overview import EmbeddingCoverage
+from ui.models.results import ResultListModel, origin_text, relevance_text
+from ui.presenters.search import completeness_of
 from ui.theme import Theme
-from ui.views.probes_dialog import ProbesDialog, summary
+from ui.views.dialogs.probes_dialog import ProbesDialog, summary
+from ui.views.dialogs.why_dialog import WhyDialog, figures, headline, matched_words
 from ui.views.rows import with_first_mark
 from ui.views.sidebar import Sidebar
-from ui.views.why_dialog import WhyDialog, figures, headline, words_held
 
 NOW = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
 
@@ -47,8 +57,8 @@ def result(number: int, relevance: float = 0.9, *, weak: bool = False) -> Search
     )
 
 
-def answer(query: str, *numbers: int, relevance: float = 0.9) -> SearchAnswer:
-    return SearchAnswer(query, tuple(result(each, relevance) for each in numbers), 5.0)
+def answer(query: str, *numbers: int, relevance: float = 0.9) -> SearchResponse:
+    return SearchResponse(query, tuple(result(each, relevance) for each in numbers), 5.0)
 
 
 @pytest.fixture
@@ -68,22 +78,22 @@ def marked(sidebar: Sidebar) -> object:
 # -- the sidebar
 
 
-def test_a_weak_match_is_told_by_words_and_not_by_colour_alone(qtbot: QtBot) -> None:
+def test_a_weak_match_is_labeled_as_text(qtbot: QtBot) -> None:
     model = ResultListModel()
     weak = result(1, 0.13, weak=True)
     model.show_results([weak])
     index = model.index(1)
-    assert relevance_words(weak) == "weak · 13%"
-    assert relevance_words(result(2, 0.001, weak=True)) == "weak · < 1%"
-    assert relevance_words(result(3)) == "90%"
+    assert relevance_text(weak) == "weak · 13%"
+    assert relevance_text(result(2, 0.001, weak=True)) == "weak · < 1%"
+    assert relevance_text(result(3)) == "90%"
     assert "a weak match" in str(model.data(index, Qt.ItemDataRole.AccessibleTextRole))
     tip = str(model.data(index, Qt.ItemDataRole.ToolTipRole))
     assert "Weak match" in tip
     assert "&lt;b&gt;" in tip, "a title is no markup"
-    assert origin_words(weak) == "18 Mar 2026 · gpt-4o"
+    assert origin_text(weak) == "18 Mar 2026 · gpt-4o"
 
 
-def test_a_snippet_that_is_too_long_for_its_row_is_cut_to_its_first_mark() -> None:
+def test_a_long_snippet_is_cut_to_its_first_mark() -> None:
     text = "The landlord keeps a part of the money, the deposit of 480 for a scratch, a deposit"
     at = text.index("deposit")
     last = text.rindex("deposit")
@@ -100,95 +110,93 @@ def test_a_snippet_that_is_too_long_for_its_row_is_cut_to_its_first_mark() -> No
     assert cut[start:end] == "x" * 10
 
 
-def test_another_answer_to_the_same_words_keeps_mark_and_place(sidebar: Sidebar) -> None:
+def test_another_answer_to_the_same_query_keeps_selection_and_position(sidebar: Sidebar) -> None:
     sidebar.box.setText("bread")
     sidebar.show_answer(answer("bread", *range(1, 21)), is_final=False)
+    touched: list[object] = []
+    sidebar.results.rowsInserted.connect(lambda *_: touched.append("in"))
+    sidebar.results.rowsRemoved.connect(lambda *_: touched.append("out"))
+    sidebar.show_answer(answer("bread", *range(1, 21)))
+    assert touched == []  # equal results are not drawn again
     sidebar.result_list.selectionModel().setCurrentIndex(
         sidebar.results.row_of(PassageId(7)), QItemSelectionModel.SelectionFlag.ClearAndSelect
     )
     sidebar.result_list.verticalScrollBar().setValue(200)
     sidebar.show_answer(answer("bread", 9, *range(1, 9), *range(10, 21), relevance=0.8))
-    assert marked(sidebar) == 7
-    assert sidebar.result_list.verticalScrollBar().value() == 200
-
+    assert (marked(sidebar), sidebar.result_list.verticalScrollBar().value()) == (7, 200)
     sidebar.show_answer(answer("bread and butter", *range(1, 21)))
-    assert marked(sidebar) is None
-    assert sidebar.result_list.verticalScrollBar().value() == 0
+    assert (marked(sidebar), sidebar.result_list.verticalScrollBar().value()) == (None, 0)
 
 
-def test_the_same_results_are_not_drawn_again(sidebar: Sidebar) -> None:
-    sidebar.show_answer(answer("bread", 1, 2, 3), is_final=False)
-    touched: list[object] = []
-    sidebar.results.rowsInserted.connect(lambda *_: touched.append("in"))
-    sidebar.results.rowsRemoved.connect(lambda *_: touched.append("out"))
-    sidebar.show_answer(answer("bread", 1, 2, 3))
-    assert touched == []
-
-
-def test_enter_pressed_early_waits_for_the_final_answer(sidebar: Sidebar, qtbot: QtBot) -> None:
+@pytest.mark.parametrize(("is_early", "opened"), [(True, 2), (False, 1)])
+def test_enter_opens_the_best_result_of_the_final_answer_or_of_the_one_on_screen(
+    sidebar: Sidebar, is_early: bool, opened: int
+) -> None:
     chosen: list[int] = []
     sidebar.result_chosen.connect(lambda each: chosen.append(each.passage_id))
     sidebar.box.setText("bread")
-    QTest.keyClick(sidebar.box, Qt.Key.Key_Return)
-    sidebar.show_answer(answer("bread", 1, 2), is_final=False)
-    assert chosen == []
+    for press in (is_early, not is_early):
+        if press:
+            QTest.keyClick(sidebar.box, Qt.Key.Key_Return)
+        else:
+            sidebar.show_answer(answer("bread", 1, 2), is_final=False)
+    assert chosen == ([] if is_early else [1])
     sidebar.show_answer(answer("bread", 2, 1))
-    assert chosen == [2]
+    assert chosen == [opened]
 
 
-def test_enter_opens_the_first_of_what_is_on_screen(sidebar: Sidebar) -> None:
-    chosen: list[int] = []
-    sidebar.result_chosen.connect(lambda each: chosen.append(each.passage_id))
-    sidebar.box.setText("bread")
-    sidebar.show_answer(answer("bread", 1, 2), is_final=False)
-    QTest.keyClick(sidebar.box, Qt.Key.Key_Return)
-    assert chosen == [1]
-
-
-def test_what_was_typed_neither_formats_nor_widens_the_sidebar(sidebar: Sidebar) -> None:
+def test_texts_neither_format_nor_widen_the_sidebar(sidebar: Sidebar) -> None:
     narrowest = sidebar.minimumSizeHint().width()
     typed = "<img src='x'><b>" + "x" * 480
-    sidebar.show_message(f"'{typed}' names no date.")
+    sidebar.show_message(f"'{typed}' is not a date.")
     sidebar.show_note(typed)
     labels = [each for each in sidebar.findChildren(QLabel) if each.text()]
     assert {each.textFormat() for each in labels} == {Qt.TextFormat.PlainText}
     assert sidebar.minimumSizeHint().width() == narrowest
 
 
-def test_back_shows_results_and_the_line_above_them(sidebar: Sidebar) -> None:
+def test_back_shows_results_and_the_note_above_them(sidebar: Sidebar) -> None:
+    assert not sidebar.back_to_results()
     sidebar.box.setText("bread")
     sidebar.show_answer(answer("bread", 1))
-    sidebar.show_note("By words only.")
+    sidebar.show_note("Text search only.")
     sidebar.box.clear()
     sidebar.show_conversations((), "Nothing yet.")
     assert sidebar.back_to_results()
-    assert sidebar.box.text() == "bread"
-    assert "By words only." in [each.text() for each in sidebar.findChildren(QLabel)]
-    assert sidebar.shows_results
+    assert (sidebar.box.text(), sidebar.shows_results) == ("bread", True)
+    assert sidebar._note.text() == "Text search only."
 
 
 # -- the line under the box
 
 
-def test_the_line_under_the_box_says_what_the_answer_could_not_know() -> None:
-    whole = replace(answer("bread", 1), by_meaning=True)
-    words = answer("bread", 1)
-    full, part = Embedded("space", 1.0), Embedded("space", 0.43)
-    assert state_of(whole, full, is_embedding=True) == State()
-    assert state_of(words, None, is_embedding=True) == State()
-    rebuilt = state_of(replace(whole, covered_share=0.874), full, is_embedding=True)
-    assert rebuilt == State("Searching 87% of your history so far.", will_change=True)
-    almost = state_of(replace(whole, covered_share=0.9999), full, is_embedding=True)
-    assert "99%" in almost.words
-    gone = state_of(replace(words, notice="The server is gone."), part, is_embedding=True)
-    assert gone == State("By words only. The server is gone.")
-    waiting = state_of(words, part, is_embedding=True)
-    assert waiting == State("By words only: the rest is being embedded (43%).", will_change=True)
-    off = state_of(words, part, is_embedding=False)
-    assert off == State("By words only: the embedding pipeline is off (43% is embedded).")
-    assert state_of(words, full, is_embedding=True).will_change
-    assert state_of(whole, part, is_embedding=True) == State("By meaning so far: 43% is embedded.")
-    assert "pipeline is off" in state_of(whole, part, is_embedding=False).words
+@pytest.mark.parametrize(
+    ("change", "coverage", "is_embedding", "shown", "will_change"),
+    [
+        ({"by_meaning": True}, 1.0, True, "", False),
+        ({}, None, True, "", False),
+        ({"by_meaning": True, "covered_share": 0.874}, 1.0, True, "87%", True),
+        ({"by_meaning": True, "covered_share": 0.9999}, 1.0, True, "99%", True),
+        ({"notice": "The server is gone."}, 0.43, True, "The server is gone.", False),
+        ({}, 0.43, True, "43%", True),
+        ({}, 0.43, False, "43%", False),
+        ({}, 1.0, True, "being loaded", True),
+        ({"by_meaning": True}, 0.43, True, "43%", False),
+        ({"by_meaning": True}, 0.43, False, "pipeline is off", False),
+    ],
+)
+def test_the_line_under_the_box_shows_what_the_answer_leaves_out(
+    change: dict[str, Any],
+    coverage: float | None,
+    is_embedding: bool,
+    shown: str,
+    will_change: bool,
+) -> None:
+    given = None if coverage is None else EmbeddingCoverage("space", coverage)
+    found = replace(answer("bread", 1), **change)
+    text, repeats = completeness_of(found, given, is_embedding=is_embedding)
+    assert (repeats, bool(text)) == (will_change, bool(shown))
+    assert shown in text
 
 
 # -- why
@@ -210,9 +218,12 @@ def explained(**fields: object) -> Explanation:
         cosine=0.277,
         coverage=0.5,
         floor=0.7,
-        points=(Points("words", "Words in it", 1.5, 2.0), Points("length", "Length", -0.5, None)),
-        words=(AskedWord("bread", is_held=True), AskedWord("winter", is_held=False)),
-        obstacles=(Obstacle(Cause.LIMIT, "It is number 4.", "Ask better."),),
+        points=(
+            FeatureScore("words", "Words in it", 1.5, 2.0),
+            FeatureScore("length", "Length", -0.5, None),
+        ),
+        words=(QueryWord("bread", is_present=True), QueryWord("winter", is_present=False)),
+        obstacles=(Obstacle(ObstacleCause.LIMIT, "It is number 4.", "Ask better."),),
         by_meaning=True,
         notice="",
     )
@@ -244,12 +255,12 @@ def test_the_dialog_shows_place_points_words_and_causes(qtbot: QtBot) -> None:
         "It is number 4 of 1,072 results.",
         "Relevance 13%, cosine 0.277, 3.21 points in all.",
         "• It is number 4. Ask better.",
-        "It says: bread\nIt does not say: winter",
+        "It contains: bread\nIt does not contain: winter",
         "Words in it | +1.50 | +2.00",
         "Length | -0.50 | ",
     ):
         assert words in shown
-    dialog.show_error("The query '' is too short", "Type 2 to 500 characters.")
+    dialog.show_error(InvalidInput("The query '' is too short", "Type 2 to 500 characters."))
     assert "too short" in on_screen(dialog)
     assert "Words in it" not in on_screen(dialog)
     assert not button(dialog, "Keep as a probe question").isEnabled()
@@ -277,31 +288,31 @@ def test_the_words_of_an_explanation_leave_out_what_is_not_known() -> None:
     assert headline(explained(rank=1)) == "It is the first of 1,072 results."
     assert figures(explained(relevance=None)) == ""
     assert "no vector" in figures(explained(cosine=None))
-    assert "by words only" in figures(explained(cosine=None, by_meaning=False))
-    assert words_held(explained(relevance=None)) == ""
-    assert words_held(explained(words=())) == ""
+    assert "text search only" in figures(explained(cosine=None, by_meaning=False))
+    assert matched_words(explained(relevance=None)) == ""
+    assert matched_words(explained(words=())) == ""
 
 
 # -- probe questions
 
 
-def place(number: int, rank: int | None, before: int | None, problem: str = "") -> ProbePlace:
+def place(number: int, rank: int | None, before: int | None, problem: str = "") -> ProbeDetails:
     probe = Probe(f"question {number}", ExchangeId(number), rank, NOW, before, NOW, problem)
-    return ProbePlace(probe, ConversationId(number), f"Talk {number}", 0)
+    return ProbeDetails(probe, ConversationId(number), f"Talk {number}", 0)
 
 
 def test_the_probes_show_where_they_stand_and_stood(qtbot: QtBot) -> None:
     dialog = ProbesDialog()
     qtbot.addWidget(dialog)
-    assert "No probe questions are kept yet." in on_screen(dialog)
-    gone = ProbePlace(Probe("old", ExchangeId(9), problem="It is gone"), None, "", None)
+    assert "There are no probe questions yet." in on_screen(dialog)
+    gone = ProbeDetails(Probe("old", ExchangeId(9), problem="It is gone"), None, "", None)
     dialog.show_places([place(1, 1, 5), place(2, None, 3), place(3, 2, 2), gone])
     assert on_screen(dialog).splitlines() == [
-        "1 of 4 found first, 2 among the first ten. Since the time before 1 rose and 1 fell.",
+        "1 of 4 found first, 2 among the first ten. Since the previous run 1 rose and 1 fell.",
         "question 1 | Talk 1, turn 0 | 1 ↑ | 5",
         "question 2 | Talk 2, turn 0 | not found ↓ | 3",
         "question 3 | Talk 3, turn 0 | 2 | 2",
-        "old | A turn that is gone | cannot be asked | –",
+        "old | A deleted turn | cannot be asked | –",
     ]
     assert "nothing has moved" in summary([place(3, 2, 2)])
 
@@ -325,6 +336,6 @@ def test_a_probe_is_opened_removed_and_run(qtbot: QtBot) -> None:
     assert wished == [two, two.probe, "run"]
     dialog.show_progress(1, 2)
     assert not button(dialog, "Ask all again").isEnabled()
-    dialog.show_error("The index must be built anew", "Wait.")
+    dialog.show_error(InvalidInput("The index must be built anew", "Wait."))
     assert "must be built anew" in on_screen(dialog)
     assert button(dialog, "Ask all again").isEnabled()

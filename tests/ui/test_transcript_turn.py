@@ -1,5 +1,6 @@
-"""One turn on screen: what it shows, and what its buttons say was wished."""
+"""A turn's widget: what it shows, and what its buttons request."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -19,244 +20,206 @@ from app.domain.conversations import (
     Thinking,
     ToolCall,
     ToolResult,
+    Usage,
 )
 from app.domain.ids import MessageId
-from app.domain.usage import Usage
-from tests.fakes.transcripts import START, Shown, message, turn
+from tests.fakes.transcripts import Shown, message, turn
+from ui.rendering import document_builder
 from ui.theme import Theme
 from ui.widgets.transcript.folds import Fold
+from ui.widgets.transcript.message_footer import footer_text
 from ui.widgets.transcript.message_text import MessageText
-from ui.widgets.transcript.panels import Divider
-from ui.widgets.transcript.turn import STAND_IN, TurnWidget
+from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider, day_label
+from ui.widgets.transcript.turn import SUMMARY_NOTE
 from ui.widgets.transcript.values import (
     Branch,
     Footer,
     SourceChip,
     Sources,
     TurnContent,
-    TurnHead,
+    TurnHeader,
 )
-from ui.widgets.transcript.view import TranscriptView
-from ui.widgets.transcript.words import day_words, duration, footer_words, size
+
+Show = Callable[..., Shown]
 
 
-def show(qtbot: QtBot, *contents: TurnContent) -> tuple[TranscriptView, TurnWidget]:
-    made = Shown(contents)
-    qtbot.addWidget(made.view)
-    qtbot.waitUntil(lambda: all_known(made.view))
-    KEPT.append(made)
-    widget = made.view.turn_widget(len(contents) - 1)
-    assert widget is not None
-    return made.view, widget
+@pytest.fixture
+def show(qtbot: QtBot) -> Show:
+    """Return a function that shows turns and waits until they are rendered."""
+    return lambda *contents, **more: Shown(qtbot, contents, **more).settle()
 
 
-KEPT: list[Shown] = []
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> None:
-    KEPT.clear()
-
-
-def all_known(view: TranscriptView) -> bool:
-    first, last = view.visible_items
-    widgets = [view.turn_widget(at) for at in range(first, last + 1)]
-    return view.is_settled and all(each and each.content is not None for each in widgets)
+def tools(widget: QWidget, text: str) -> list[QToolButton]:
+    return [each for each in widget.findChildren(QToolButton) if text in each.text()]
 
 
 def tool(widget: QWidget, text: str) -> QToolButton:
-    return next(each for each in widget.findChildren(QToolButton) if text in each.text())
+    return tools(widget, text)[0]
 
 
-def action(widget: TurnWidget, frame: int, text: str) -> QToolButton:
-    where = widget.frames()[frame]
-    where.keep_actions(True)
-    return next(each for each in where.meta.buttons if each.text() == text)
+def labels(widget: QWidget) -> list[str]:
+    return [each.text() for each in widget.findChildren(QLabel)]
 
 
-def clipboard() -> str:
-    return QGuiApplication.clipboard().text()
-
-
-def drawn(widget: TurnWidget) -> list[str]:
-    return [text.composer.document.toPlainText() for text in widget.texts()]
-
-
-# words
+def titles(widget: QWidget) -> list[str]:
+    return [fold.title for fold in widget.findChildren(Fold)]
 
 
 @pytest.mark.parametrize(
-    ("usage", "words"),
+    ("footer", "text"),
     [
-        (Usage(1200, 30, 800, 0.0042, first_token_ms=640, duration_ms=4200),
-         "m  ·  1200 in (800 cached), 30 out  ·  $0.0042  ·  640 ms to first words  ·  4.2 s in all"),
-        (Usage(10, 5, cost_usd=None), "m  ·  10 in, 5 out  ·  cost unknown"),
-        (Usage(10, 5, cost_usd=0.0), "m  ·  10 in, 5 out  ·  no cost"),
-        (Usage(10, 5, cost_usd=2.5, estimated=True), "m  ·  about 10 in, 5 out  ·  $2.50"),
-        (Usage(10, 5, cost_usd=0.00001), "m  ·  10 in, 5 out  ·  under $0.0001"),
-        (None, "m"),
+        (Footer("m", Usage(1200, 30, 800, 0.0042, first_token_ms=640, duration_ms=4200)),
+         "m  ·  1,200 in (800 cached), 30 out  ·  $0.0042  ·  640 ms to first token  ·  4.2 s in total"),
+        (Footer("m", Usage(10, 5, cost_usd=None)), "m  ·  10 in, 5 out  ·  cost unknown"),
+        (Footer("m", Usage(10, 5, cost_usd=2.5, estimated=True)), "m  ·  about 10 in, 5 out  ·  $2.50"),
+        (Footer("m", Usage(10, 5, cost_usd=1.0)), "m  ·  10 in, 5 out  ·  $1.00"),
+        (Footer("m", Usage(10, 5, cost_usd=0.0001)), "m  ·  10 in, 5 out  ·  $0.0001"),
+        (Footer("m", Usage(10, 5, cost_usd=0.00001)), "m  ·  10 in, 5 out  ·  under $0.0001"),
+        (Footer("m", Usage(1, 1, cost_usd=0.0, duration_ms=185_000)),
+         "m  ·  1 in, 1 out  ·  no cost  ·  3 min 5 s in total"),
+        (Footer(), ""), (Footer("recall:"), "Recall"), (Footer("openai:gpt"), "openai:gpt"),
     ],
 )  # fmt: skip
-def test_the_footer_says_what_is_known_and_what_is_not(usage: Usage | None, words: str) -> None:
-    assert footer_words("m", usage).replace(",200", "200") == words
+def test_the_footer_shows_what_is_known(footer: Footer, text: str) -> None:
+    assert footer_text(footer) == text
 
 
-def test_a_model_without_a_name_of_its_own_is_called_by_its_provider() -> None:
-    assert footer_words("recall:", None) == "Recall"
-    assert footer_words("openai:gpt", None) == "openai:gpt"
-
-
-def test_figures_read_as_people_say_them() -> None:
-    assert [duration(ms) for ms in (820, 4200, 185_000)] == ["820 ms", "4.2 s", "3 min 5 s"]
-    assert [size(count) for count in (812, 3400, 12_000_000)] == ["812 B", "3.4 kB", "12 MB"]
+@pytest.mark.parametrize(
+    ("days_ago", "text"),
+    [(0, "Today"), (1, "Yesterday"), (-1, "Monday, 11 March 2024"), (9, "Friday, 1 March 2024")],
+)
+def test_a_day_is_named_or_dated(days_ago: int, text: str) -> None:
     today = date(2024, 3, 10)
-    assert [day_words(today - timedelta(days=ago), today) for ago in (0, 1)] == [
-        "Today",
-        "Yesterday",
+    assert day_label(today - timedelta(days=days_ago), today) == text
+
+
+def test_days_and_segments_have_dividers(show: Show) -> None:
+    shown = show(*(turn(at, "Q", "A") for at in range(3)))
+    heads = [
+        TurnHeader(0, datetime(2024, 3, 1, 12, tzinfo=UTC)),
+        TurnHeader(1, datetime(2024, 3, 1, 13, tzinfo=UTC)),
+        TurnHeader(2, datetime(2024, 3, 5, 12, tzinfo=UTC), segment_number=1),
     ]
-    assert "2024" in day_words(date(2024, 3, 1), today)
+    shown.view.show_conversation(heads)
+    shown.settle()
+    names = [
+        [each.accessibleName() for each in shown.turn(at).findChildren(Divider)] for at in range(3)
+    ]
+    assert [len(each) for each in names] == [1, 0, 2]
+    assert names[2][1] == NEW_SEGMENT_TEXT
 
 
-# messages
-
-
-def test_question_and_answer_are_drawn(qtbot: QtBot) -> None:
-    _, widget = show(qtbot, turn(0, "# Why?\nSo *that*", "Because **so**."))
-    assert drawn(widget) == ["# Why?\nSo *that*", "Because so."]
-
-
-def test_messages_are_named_groups_for_screen_readers(qtbot: QtBot) -> None:
-    content = turn(0, "Why?", "So.", footer=Footer("openai:gpt-5"))
-    view, widget = show(qtbot, content)
-    names = []
-    for frame in widget.frames():
-        interface = QAccessible.queryAccessibleInterface(frame)
-        assert interface.role() is QAccessible.Role.Grouping
-        names.append(interface.text(QAccessible.Text.Name))
+def test_question_and_answer_are_rendered_in_named_groups(show: Show) -> None:
+    content = turn(0, "# Why?\nSo *that*", "Because **so**.", footer=Footer("openai:gpt-5"))
+    shown = show(content)
+    assert shown.texts(0) == ["# Why?\nSo *that*", "Because so."]
+    groups = [QAccessible.queryAccessibleInterface(each) for each in shown.turn(0).frames()]
+    assert {each.role() for each in groups} == {QAccessible.Role.Grouping}
+    names = [each.text(QAccessible.Text.Name) for each in groups]
     assert names[0].startswith("You, ")
-    assert names[1] == "Answer, openai:gpt-5"
-    assert view.accessibleName() == "Conversation"
+    assert names[1:] == ["Answer, openai:gpt-5"]
+    assert shown.view.accessibleName() == "Conversation"
 
 
-def test_thinking_and_tools_are_folded_and_open_to_all_of_it(qtbot: QtBot) -> None:
+def test_thinking_tool_calls_and_system_prompts_are_folded(show: Show) -> None:
     messages = (
+        message(0, Role.SYSTEM, Text("Be brief.")),
         message(1, Role.USER, Text("Find it")),
         message(2, Role.ASSISTANT, Thinking("First I *look*."),
-                ToolCall("c", "search", '{"query": "it"}')),
-        message(3, Role.TOOL, ToolResult("c", "search", "```\nfound\n```", False, 412)),
+                ToolCall("c", "search", '{"query": "it"}'), ToolCall("d", "odd", "[1]"),
+                ToolCall("c", "search", '{"same": "id"}')),
+        message(3, Role.TOOL, ToolResult("c", "search", "```\nfound\n```", False, 412),
+                ToolResult("c", "search", "x", False, 1)),
         message(4, Role.TOOL, ToolResult("other", "lost", "boom", True)),
-        message(5, Role.ASSISTANT, Text("Found.")),
+        message(5, Role.ASSISTANT, Text("Found."), Text("  "), Thinking(" ")),
     )  # fmt: skip
-    view, widget = show(qtbot, TurnContent(messages))
-    folds = widget.findChildren(Fold)
-    titles = [fold.title for fold in folds]
-    assert titles[0] == "Thinking"
-    assert titles[1] == 'search(query: "it")  ·  412 ms  ·  13 B'
-    assert titles[2] == "lost  ·  failed"
-    assert all(fold.body is None for fold in folds)
-    height = widget.height()
-    for fold in folds:
-        fold.findChild(QToolButton).click()  # type: ignore[union-attr]
-    qtbot.waitUntil(lambda: all_known(view) and widget.height() > height)
-    inside = "\n".join(
-        text.composer.document.toPlainText() for fold in folds for text in _texts_in(fold)
-    )
-    for words in ("First I look.", '{"query": "it"}', "```\nfound\n```", "boom"):
-        assert words in inside
-    assert drawn(widget) == ["Find it", "Found."]
-
-
-def test_calls_that_share_an_id_each_keep_their_result(qtbot: QtBot) -> None:
-    messages = [message(1, Role.USER, Text("Find them"))]
-    for number in (1, 2):
-        call = ToolCall("call_0", "search", f'{{"n": {number}}}')
-        result = ToolResult("call_0", "search", "x" * number, False, 1)
-        messages.append(message(2 * number, Role.ASSISTANT, call))
-        messages.append(message(2 * number + 1, Role.TOOL, result))
-    _, widget = show(qtbot, TurnContent(tuple(messages)))
-    assert [fold.title for fold in widget.findChildren(Fold)] == [
-        "search(n: 1)  ·  1 ms  ·  1 B", "search(n: 2)  ·  1 ms  ·  2 B",
+    shown = show(TurnContent(messages))
+    widget, height = shown.turn(0), shown.turn(0).height()
+    assert titles(widget) == [
+        "System prompt", "Thinking", 'search(query: "it")  ·  412 ms  ·  13 B',
+        "odd([1])  ·  no result", 'search(same: "id")  ·  1 ms  ·  1 B', "lost  ·  failed",
     ]  # fmt: skip
+    folds = widget.findChildren(Fold)
+    assert all(fold.body is None for fold in folds)
+    for fold in folds:
+        tool(fold, fold.title).click()
+    shown.settle()
+    assert widget.height() > height
+    texts = [text for fold in folds for text in fold.findChildren(MessageText)]
+    inside = "\n".join(text.builder.document.toPlainText() for text in texts)
+    for part in ("Be brief.", "First I look.", '{"query": "it"}', "```\nfound\n```", "boom"):
+        assert part in inside
+    assert {"Arguments", "Result", "Error"} <= set(labels(widget))
+    assert shown.texts(0) == ["Find it", "Found."]
+    tool(folds[0], "System prompt").click()
+    assert folds[0].body is not None
+    assert folds[0].body.isHidden()
 
 
-def _texts_in(fold: Fold) -> list[MessageText]:
-    return list(fold.findChildren(MessageText))
-
-
-def test_a_system_prompt_is_folded(qtbot: QtBot) -> None:
-    messages = (message(0, Role.SYSTEM, Text("Be brief.")), *turn(1, "Hi", "Hello").messages)
-    _, widget = show(qtbot, TurnContent(messages))
-    assert [fold.title for fold in widget.findChildren(Fold)] == ["System prompt"]
-
-
-def test_attachments_are_chips_that_open(qtbot: QtBot) -> None:
+def test_attachments_are_chips_that_open_and_images_have_a_thumbnail(
+    qtbot: QtBot, show: Show
+) -> None:
+    picture = QImage(40, 30, QImage.Format.Format_RGB32)
+    picture.fill(Qt.GlobalColor.red)
     blocks = (
         Text("See"),
         Attachment("report.pdf", "application/pdf", 183_000, content_hash="aa11"),
         Image("lost.png", "image/png"),
+        Image("a.png", "image/png", "cc33"),
     )
-    view, widget = show(qtbot, TurnContent((message(0, Role.USER, *blocks),)))
+    images = {"cc33": picture}
+    shown = show(TurnContent((message(0, Role.USER, *blocks),)), resolver=images.get)
+    widget = shown.turn(0)
     assert not tool(widget, "lost.png").isEnabled()
-    with qtbot.waitSignal(view.attachment_activated) as opened:
+    with qtbot.waitSignal(shown.view.events.attachment_activated) as opened:
         tool(widget, "report.pdf").click()
     assert opened.args == ["aa11"]
-    assert "183.0 kB" in tool(widget, "report.pdf").text()
-
-
-def test_pictures_show_small_when_they_are_here(qtbot: QtBot) -> None:
-    picture = QImage(40, 30, QImage.Format.Format_RGB32)
-    picture.fill(Qt.GlobalColor.red)
-    view = TranscriptView(Theme(), lambda name: picture if name == "aa11" else None)
-    qtbot.addWidget(view)
-    view.resize(600, 400)
-    view.show()
-    blocks = (Image("a.png", "image/png", "aa11"), Image("b.png", "image/png", "bb22"))
-    content = TurnContent((message(0, Role.USER, *blocks),))
-    view.add_turn(TurnHead(0, START), content)
-    qtbot.waitUntil(lambda: all_known(view))
-    widget = view.turn_widget(0)
-    assert widget is not None
+    assert "179 KB" in tool(widget, "report.pdf").text()
     assert not tool(widget, "a.png").icon().isNull()
-    assert tool(widget, "b.png").icon().isNull()
+    assert tool(widget, "report.pdf").icon().isNull()
 
 
-def test_names_and_problems_are_never_taken_for_rich_text(qtbot: QtBot) -> None:
+def test_no_text_is_rich_text(show: Show) -> None:
     evil = "<img src='file:///etc/passwd'> & <b>x</b>"
     file = Attachment(evil, evil, 1, content_hash="aa")
     user = message(0, Role.USER, Text("$x^2<b>$"), file)
-    content = TurnContent(
-        (user, message(1, Role.ASSISTANT, Text("ok"), ToolCall("c", evil, evil))),
-        status=ExchangeStatus.INTERRUPTED,
-        footer=Footer(evil, Usage(1, 1)),
-        problem=Problem("x", evil, evil),
+    shown = show(
+        TurnContent(
+            (user, message(1, Role.ASSISTANT, Text("ok"), ToolCall("c", evil, evil))),
+            status=ExchangeStatus.INTERRUPTED,
+            footer=Footer(evil, Usage(1, 1)),
+            problem=Problem("x", evil, evil),
+        )
     )
-    view, widget = show(qtbot, content)
-    view.show_sources(0, Sources((SourceChip(0, "*", evil, evil, evil),), evil))
-    for label in widget.findChildren(QLabel):
+    shown.view.show_sources(0, Sources((SourceChip(0, "*", evil, evil, evil),), evil))
+    for label in shown.turn(0).findChildren(QLabel):
         assert label.textFormat() is Qt.TextFormat.PlainText
-    for each in widget.findChildren(QWidget):
+    for each in shown.turn(0).findChildren(QWidget):
         assert "<img" not in each.toolTip()
         assert "<b>" not in each.toolTip()
 
 
-# how it ended
+# how a reply ended, sources, the summary
 
 
-def test_an_interrupted_reply_offers_to_go_on(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "Half", status=ExchangeStatus.INTERRUPTED))
-    with qtbot.waitSignal(view.continue_requested) as wished:
-        next(b for b in widget.findChildren(QPushButton) if b.text() == "Continue").click()
-    assert wished.args == [0]
-
-
-def test_a_problem_is_shown_where_it_happened_with_its_next_step(qtbot: QtBot) -> None:
-    problem = Problem("rate", "Too many requests (429)", "Wait 20 seconds.")
-    view, widget = show(qtbot, turn(0, "Go", None, status=ExchangeStatus.FAILED, problem=problem))
-    words = [label.text() for label in widget.findChildren(QLabel)]
-    assert "Too many requests (429)" in words
-    assert "Wait 20 seconds." in words
-    with qtbot.waitSignal(view.retry_requested):
-        next(b for b in widget.findChildren(QPushButton) if b.text() == "Retry").click()
+@pytest.mark.parametrize("problem", [Problem("rate", "Too many requests", "Wait 20 s."), None])
+@pytest.mark.parametrize(
+    ("status", "button", "signal"),
+    [
+        (ExchangeStatus.FAILED, "Retry", "retry_requested"),
+        (ExchangeStatus.INTERRUPTED, "Continue", "continue_requested"),
+    ],
+)
+def test_a_reply_that_did_not_end_shows_why_and_what_to_do(
+    qtbot: QtBot, show: Show, status: ExchangeStatus, button: str, signal: str, problem: Problem
+) -> None:
+    shown = show(turn(0, "Go", "Half", status=status, problem=problem))
+    if problem is not None:
+        assert {problem.title, problem.hint} <= set(labels(shown.turn(0)))
+    with qtbot.waitSignal(getattr(shown.view.events, signal)) as requested:
+        found = shown.turn(0).findChildren(QPushButton)
+        next(each for each in found if each.text() == button).click()
+    assert requested.args == [0]
 
 
 def chips(count: int, *cited: int) -> Sources:
@@ -268,117 +231,71 @@ def chips(count: int, *cited: int) -> Sources:
     )
 
 
-def test_sources_are_chips_that_lead_to_where_they_come_from(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "So"))
+def test_sources_are_chips_that_can_be_opened(qtbot: QtBot, show: Show) -> None:
+    shown = show(turn(0, "Go", "So"))
+    view, widget = shown.view, shown.turn(0)
     height = widget.height_for(600)
-    view.show_sources(0, chips(2))
+    view.show_sources(0, chips(5))
     assert widget.height_for(600) > height
-    with qtbot.waitSignal(view.source_clicked) as clicked:
+    with qtbot.waitSignal(view.events.source_clicked) as clicked:
         tool(widget, "Talk 1").click()
     assert clicked.args == [0, 1]
     chip = tool(widget, "Talk 0")
     assert chip.accessibleName() == "Turn: Talk 0"
     assert "0 % relevant" in chip.toolTip()
     assert chip in widget.focus_stops()
+    assert len(tools(widget, "Talk")) == 5
+    assert not tools(widget, "+"), "a number would take as much room as the fifth chip"
+    view.show_sources(0, Sources(notice="It took longer than 0.5 s."))
+    assert "Recall: It took longer than 0.5 s." in labels(widget)
     view.show_sources(0, Sources())
     assert widget.height_for(600) == height
+    view.show_sources(0, chips(1))
+    view.set_theme(Theme())
+    again = shown.turn(0)
+    assert again is not widget
+    assert tool(again, "Talk 0").isVisibleTo(again)
+    view.show_conversation([])
+    view.show_sources(0, chips(1))  # of a turn that no longer exists
 
 
-def test_many_sources_fold_and_those_that_are_cited_stay_in_sight(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "So"))
-    view.show_sources(0, chips(7, 6))
-    view.arrange()
-    texts = [each.text() for each in widget.findChildren(QToolButton) if "Talk" in each.text()]
-    assert [each.split()[2] for each in texts] == ["6", "0", "1", "2"]
+def test_many_sources_fold_and_cited_ones_stay_visible(show: Show) -> None:
+    shown = show(turn(0, "Go", "So"))
+    widget = shown.turn(0)
+    shown.view.show_sources(0, chips(7, 6))
+    shown.view.update_layout()
+    assert [each.text().split()[2] for each in tools(widget, "Talk")] == ["6", "0", "1", "2"]
     assert tool(widget, "Talk 6").accessibleName().endswith("cited in the answer")
     more = tool(widget, "+3")
     more.click()
-    view.arrange()
+    shown.view.update_layout()
     assert more.isHidden()
     assert tool(widget, "Talk 5").isVisible()
     assert QApplication.focusWidget() is tool(widget, "Talk 3")
 
 
-def test_five_sources_are_shown_since_a_number_would_take_as_much_room(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "So"))
-    view.show_sources(0, chips(5))
-    view.arrange()
-    assert tool(widget, "Talk 4").isVisible()
-    assert not any(each.text() == "+1" for each in widget.findChildren(QToolButton))
-
-
-def test_what_went_wrong_with_recall_is_a_quiet_line(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "So"))
-    view.show_sources(0, Sources(notice="It took longer than 0.5 s."))
-    words = [each.text() for each in widget.findChildren(QLabel)]
-    assert "Recall: It took longer than 0.5 s." in words
-
-
-def test_sources_come_back_with_a_turn_that_was_out_of_sight(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "So"))
-    view.show_sources(0, chips(1))
-    view.set_theme(Theme())
-    again = view.turn_widget(0)
-    assert again is not None
-    assert again is not widget
-    assert tool(again, "Talk 0").isVisibleTo(again)
-    view.show_conversation([])
-    view.show_sources(0, chips(1))  # of a turn that is gone
-
-
-def test_where_older_messages_are_sent_as_a_summary_it_says_so_and_shows_it(qtbot: QtBot) -> None:
-    view, _ = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"), turn(2, "E", "F"))
-    widget = view.turn_widget(1)
-    assert widget is not None
-    height = widget.height_for(600)
-    view.show_stand_in(1, "They said A, and B.")
-    (fold,) = (each for each in widget.findChildren(Fold) if each.title == STAND_IN)
+def test_a_note_shows_the_summary_of_older_messages(show: Show) -> None:
+    shown = show(turn(0, "A", "B"), turn(1, "C", "D"), turn(2, "E", "F"))
+    widget, height = shown.turn(1), shown.turn(1).height_for(600)
+    shown.view.show_summary_note(1, "They said A, and B.")
+    (fold,) = widget.findChildren(Fold)
+    assert fold.title == SUMMARY_NOTE
     folded = widget.height_for(600)
     assert folded > height
-    tool(fold, STAND_IN).click()
+    tool(fold, SUMMARY_NOTE).click()
     assert widget.height_for(600) > folded
-    view.set_theme(Theme())
-    again = view.turn_widget(1)
-    assert again is not None
-    assert any(each.title == STAND_IN for each in again.findChildren(Fold))
-    view.show_stand_in(2, "")
-    assert again.height_for(600) == height
-
-
-def test_an_answer_asks_to_be_inspected_and_a_turn_why_it_was_not_recalled(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "So"))
-    with qtbot.waitSignal(view.inspect_requested) as wished:
-        action(widget, 1, "Inspect").click()
-    assert wished.args == [0]
-    menu = QMenu()
-    widget.frames()[0].meta.fill_menu(menu)
-    with qtbot.waitSignal(view.why_requested) as wished:
-        next(each for each in menu.actions() if each.text().startswith("Why")).trigger()
-    assert wished.args == [0]
-
-
-def test_a_running_turn_shows_no_figures_yet(qtbot: QtBot) -> None:
-    content = turn(0, "Go", "So", footer=Footer("m", Usage(1, 1)))
-    _, widget = show(qtbot, content)
-    assert any("1 in, 1 out" in label.text() for label in widget.findChildren(QLabel))
-    running = turn(0, "Go", "So", footer=Footer("m"), status=ExchangeStatus.RUNNING)
-    widget.show_content(running)
-    answer = widget.answer
-    assert answer is not None
-    assert not any(
-        label.text() == "m" for label in answer.meta.findChildren(QLabel) if label.isVisible()
-    )
+    shown.view.set_theme(Theme())
+    assert titles(shown.turn(1)) == [SUMMARY_NOTE]
+    shown.view.show_summary_note(2, "")
+    assert shown.turn(1).height_for(600) == height
+    shown.view.show_summary_note(2, "Again")
+    shown.view.truncate(2)
+    shown.view.extend(shown.heads[2:])
+    shown.settle()
+    assert titles(shown.turn(2)) == []
 
 
 # actions
-
-
-def test_copy_gives_the_markdown_source(qtbot: QtBot) -> None:
-    _, widget = show(qtbot, turn(0, "Why **so**?", "Because `x`:\n\n- one"))
-    action(widget, 0, "Copy").click()
-    assert clipboard() == "Why **so**?"
-    action(widget, 1, "Copy").click()
-    assert clipboard() == "Because `x`:\n\n- one"
 
 
 @pytest.mark.parametrize(
@@ -389,191 +306,161 @@ def test_copy_gives_the_markdown_source(qtbot: QtBot) -> None:
         (1, "Copy link", "link_requested", [1]),
         (1, "Regenerate", "regenerate_requested", [1]),
         (1, "Fork from here", "fork_requested", [1]),
+        (1, "Inspect", "inspect_requested", [1]),
+        (0, "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}", "why_requested", [1]),
+        (1, "Is this found by search?", "coverage_requested", [1]),
     ],
 )
-def test_actions_say_what_is_wished(
-    qtbot: QtBot, frame: int, label: str, signal: str, args: list[object]
+def test_an_action_requests_what_its_label_says(
+    qtbot: QtBot, show: Show, frame: int, label: str, signal: str, args: list[object]
 ) -> None:
-    view, widget = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"))
-    with qtbot.waitSignal(getattr(view, signal)) as wished:
-        action(widget, frame, label).click()
-    assert wished.args == args
+    shown = show(turn(0, "A", "B"), turn(1, "C", "D"))
+    footer, menu = shown.turn(1).frames()[frame].footer, QMenu()
+    footer.show_actions(True)
+    footer.fill_menu(menu)
+    run = [each.click for each in footer.buttons if each.text() == label]
+    run += [each.trigger for each in menu.actions() if each.text() == label]
+    assert len(run) == (1 if label.endswith(("?", "\N{HORIZONTAL ELLIPSIS}")) else 2)
+    for activate in run:
+        with qtbot.waitSignal(getattr(shown.view.events, signal)) as requested:
+            activate()
+        assert requested.args == args
 
 
-def test_branches_can_be_switched_where_they_fork(qtbot: QtBot) -> None:
+def test_copy_copies_the_markdown_source(show: Show) -> None:
+    sources = ["Why **so**?", "Because `x`:\n\n- one"]
+    shown = show(turn(0, *sources))
+    for frame, source in zip(shown.turn(0).frames(), sources, strict=True):
+        frame.footer.show_actions(True)
+        next(each for each in frame.footer.buttons if each.text() == "Copy").click()
+        assert QGuiApplication.clipboard().text() == source
+
+
+def test_branches_are_switched_where_they_fork(qtbot: QtBot, show: Show) -> None:
     branches = (Branch(MessageId(0), 2, 3), Branch(MessageId(1), 1, 2), Branch(MessageId(9), 1, 1))
-    view, widget = show(qtbot, turn(0, "A", "B", branches=branches))
-    places = [label.text() for label in widget.findChildren(QLabel) if "/" in label.text()]
-    assert places == ["2/3", "1/2"]
-    question, answer = widget.frames()
-    with qtbot.waitSignal(view.branch_requested) as wished:
-        tool(question, "›").click()
-    assert wished.args == [0, MessageId(0), 3]
+    shown = show(turn(0, "A", "B", branches=branches))
+    assert [text for text in labels(shown.turn(0)) if "/" in text] == ["2/3", "1/2"]
+    question, answer = shown.turn(0).frames()
     assert not tool(answer, "‹").isEnabled()
-    with qtbot.waitSignal(view.branch_requested) as wished:
-        tool(answer, "›").click()
-    assert wished.args == [0, MessageId(1), 2]
+    for frame, sign, args in (
+        (question, "›", [0, MessageId(0), 3]),
+        (question, "‹", [0, MessageId(0), 1]),
+        (answer, "›", [0, MessageId(1), 2]),
+    ):
+        with qtbot.waitSignal(shown.view.events.branch_requested) as requested:
+            tool(frame, sign).click()
+        assert requested.args == args
 
 
-def test_showing_actions_moves_nothing(qtbot: QtBot) -> None:
-    view, _ = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"))
-    first = view.turn_widget(0)
-    assert first is not None
-    before = (first.height(), first.frames()[0].geometry(), first.frames()[1].geometry())
-    for frame in first.frames():
-        frame.meta.show_actions(True)
-    QApplication.processEvents()
-    assert (first.height(), first.frames()[0].geometry(), first.frames()[1].geometry()) == before
-
-
-def test_actions_and_figures_never_cover_each_other(qtbot: QtBot) -> None:
+def test_the_last_answer_keeps_its_actions_and_showing_others_moves_nothing(show: Show) -> None:
     footer = Footer("anthropic:claude-with-a-long-name", Usage(123456, 7890, 4567, 1.25))
-    view, _ = show(qtbot, turn(0, "A", "B", footer=footer), turn(1, "C", "D"))
-    view.resize(430, 600)
-    qtbot.waitUntil(lambda: all_known(view))
-    first = view.turn_widget(0)
-    assert first is not None
-    meta = first.frames()[1].meta
-    meta.show_actions(True)
-    figures = next(label for label in meta.findChildren(QLabel) if label.isVisible())
-    bar = meta.buttons[0].parentWidget()
+    shown = show(turn(0, "A", "B", footer=footer), turn(1, "C", "D"))
+    shown.view.resize(430, 600)
+    shown.settle()
+    assert len(shown.turn(1).frames()[1].footer.buttons) == 5
+    first = shown.turn(0)
+    question, answer = first.frames()
+    assert [each.text() for each in answer.footer.buttons] == []
+    before = (first.height(), question.geometry(), answer.geometry())
+    for frame in (question, answer):
+        frame.footer.show_actions(True)
+    QApplication.processEvents()
+    assert (first.height(), question.geometry(), answer.geometry()) == before
+    figures = next(each for each in answer.footer.findChildren(QLabel) if each.isVisible())
+    bar = answer.footer.buttons[0].parentWidget()
     assert bar is not None
     assert figures.geometry().intersected(bar.geometry()).isEmpty()
-    meta.show_actions(False)
+    answer.footer.show_actions(False)
     assert figures.width() > bar.width()
 
 
-def test_actions_without_room_are_in_the_menu_of_a_last_button(qtbot: QtBot) -> None:
-    view, _ = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"))
-    view.resize(900, 600)
-    qtbot.waitUntil(lambda: all_known(view))
-    first = view.turn_widget(0)
-    assert first is not None
-    meta = first.frames()[1].meta
-    meta.show_actions(True)
-    labels = [each.text() for each in meta.buttons]
-    more = next(each for each in meta.findChildren(QToolButton) if each.text() == "\u2026")
+def test_actions_without_room_are_in_a_menu(show: Show) -> None:
+    shown = show(turn(0, "A", "B"), turn(1, "C", "D"))
+    shown.view.resize(900, 600)
+    shown.settle()
+    footer = shown.turn(0).frames()[1].footer
+    footer.show_actions(True)
+    names = [each.text() for each in footer.buttons]
+    (more,) = tools(footer, "\u2026")
     assert more.isHidden()
-    view.resize(230, 600)
-    qtbot.waitUntil(lambda: all_known(view) and not more.isHidden())
-    bar = meta.buttons[0].parentWidget()
+    shown.view.resize(230, 600)
+    shown.settle()
+    assert not more.isHidden()
+    bar = footer.buttons[0].parentWidget()
     assert bar is not None
-    shown = [each for each in (*meta.buttons, more) if not each.isHidden()]
-    assert all(bar.rect().contains(each.geometry()) for each in shown)
-    assert bar.geometry().right() <= meta.width()
+    visible = [each for each in (*footer.buttons, more) if not each.isHidden()]
+    assert all(bar.rect().contains(each.geometry()) for each in visible)
+    assert bar.geometry().right() <= footer.width()
     more.click()
-    (menu,) = meta.findChildren(QMenu)
-    words = [each.text() for each in shown if each is not more]
-    assert [*words, *(each.text() for each in menu.actions())] == labels
+    (menu,) = footer.findChildren(QMenu)
+    in_menu = [each.text() for each in menu.actions()]
+    assert [*(each.text() for each in visible if each is not more), *in_menu] == names
     menu.close()
-
-
-def test_the_last_answer_keeps_its_actions_in_sight(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "A", "B"), turn(1, "C", "D"))
-    first = view.turn_widget(0)
-    assert first is not None
-    assert len(widget.frames()[1].meta.buttons) == 5
-    assert len(first.frames()[1].meta.buttons) == 0
 
 
 # code, links, long texts
 
 
-def test_each_code_block_has_a_button_that_copies_it(qtbot: QtBot) -> None:
-    text = "```python\nx = 1\n```\n\nand\n\n```\n<b>\n```"
-    _, widget = show(qtbot, turn(0, "Go", text))
-    buttons = [b for b in widget.texts()[1].findChildren(QToolButton) if b.text() == "Copy"]
-    assert [b.accessibleName() for b in buttons] == ["Copy python", "Copy code"]
-    buttons[0].click()
-    assert clipboard() == "x = 1\n"
-    assert buttons[0].text() == "Copied"
-    buttons[1].click()
-    assert clipboard() == "<b>\n"
-    assert all(b in widget.focus_stops() for b in buttons)
+def test_each_code_block_has_a_button_that_copies_it(show: Show) -> None:
+    shown = show(turn(0, "Go", "```python\nx = 1\n```\n\nand\n\n```\n<b>\n```"))
+    buttons = tools(shown.turn(0).texts()[1], "Copy")
+    assert [each.accessibleName() for each in buttons] == ["Copy python", "Copy code"]
+    assert all(each in shown.turn(0).focus_stops() for each in buttons)
+    assert buttons[0].y() < buttons[1].y()
+    for button, source in zip(buttons, ("x = 1\n", "<b>\n"), strict=True):
+        button.click()
+        assert QGuiApplication.clipboard().text() == source
+        assert button.text() == "Copied"
 
 
-def test_a_clicked_link_tells_its_true_target_and_its_words(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "[my bank](https://evil.example/%20?a=b#c) x"))
-    text = widget.texts()[1].view
-    cursor = text.document().find("bank")
-    at = text.cursorRect(cursor).center() - QPoint(6, 0)
+def test_a_link_is_followed_by_mouse_or_keyboard(qtbot: QtBot, show: Show) -> None:
+    shown = show(turn(0, "Go", "[my bank](https://evil.example/%20?a=b#c) x"))
+    text, expected = shown.turn(0).texts()[1].view, ["https://evil.example/%20?a=b#c", "my bank"]
+    at = text.cursorRect(text.document().find("bank")).center() - QPoint(6, 0)
     hovered: list[str] = []
-    view.link_hovered.connect(hovered.append)
-    with qtbot.waitSignal(view.link_activated) as followed:
+    shown.view.events.link_hovered.connect(hovered.append)
+    with qtbot.waitSignal(shown.view.events.link_activated) as followed:
         QTest.mouseMove(text.viewport(), at)
         QTest.mouseClick(text.viewport(), Qt.MouseButton.LeftButton, pos=at)
-    assert followed.args == ["https://evil.example/%20?a=b#c", "my bank"]
-    assert "https://evil.example/%20?a=b#c" in hovered
-
-
-def test_a_link_can_be_followed_by_keyboard(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "see [here](https://a.example)"))
-    text = widget.texts()[1].view
+    assert followed.args == expected
+    assert expected[0] in hovered
     text.setFocus()
     QTest.keyClick(text, Qt.Key.Key_Tab)
-    with qtbot.waitSignal(view.link_activated) as followed:
+    with qtbot.waitSignal(shown.view.events.link_activated) as followed:
         QTest.keyClick(text, Qt.Key.Key_Return)
-    assert followed.args == ["https://a.example", "here"]
+    assert followed.args == expected
 
 
-def test_a_footnote_link_stays_inside(qtbot: QtBot) -> None:
-    long = "words\n\n" * 120
-    view, widget = show(qtbot, turn(0, "Go", f"Start[^1]\n\n{long}[^1]: the note"))
-    view.scroll_to_turn(0)
-    qtbot.waitUntil(lambda: all_known(view))
+def test_a_footnote_link_scrolls_and_so_does_the_wheel(show: Show) -> None:
+    words = "words\n\n" * 120
+    shown = show(turn(0, "Go", f"Start[^1]\n\n{words}[^1]: the note"))
+    shown.view.scroll_to_turn(0)
+    shown.settle()
     followed: list[str] = []
-    view.link_activated.connect(followed.append)
-    text = widget.texts()[1].view
-    cursor = text.document().find("Start")
-    at = text.cursorRect(cursor).center() + QPoint(4, -2)
-    before = view.verticalScrollBar().value()
+    shown.view.events.link_activated.connect(followed.append)
+    text, bar = shown.turn(0).texts()[1].view, shown.view.verticalScrollBar()
+    at = text.cursorRect(text.document().find("Start")).center() + QPoint(4, -2)
+    before = bar.value()
     QTest.mouseClick(text.viewport(), Qt.MouseButton.LeftButton, pos=at)
     assert followed == []
-    assert view.verticalScrollBar().value() > before
+    assert (after := bar.value()) > before
+    text._activate("#None", 0)
+    assert bar.value() == after, "other blocks have no number"
+    over = text.viewport().mapTo(shown.view, QPoint(10, text.viewport().height() - 20))
+    QTest.wheelEvent(shown.view.windowHandle(), over.toPointF(), QPoint(0, 120))
+    assert bar.value() < after
 
 
-def test_the_wheel_over_a_text_scrolls_the_transcript(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "word\n\n" * 100))
-    before = view.verticalScrollBar().value()
-    text = widget.texts()[1].view.viewport()
-    at = text.mapTo(view, QPoint(10, text.height() - 20))
-    QTest.wheelEvent(view.windowHandle(), at.toPointF(), QPoint(0, 120))
-    assert view.verticalScrollBar().value() < before
-
-
-def test_a_very_long_answer_shows_more_on_request(qtbot: QtBot) -> None:
-    view, widget = show(qtbot, turn(0, "Go", "many words in a row\n\n" * 6000))
-    text = widget.texts()[1]
-    more = next(b for b in text.findChildren(QPushButton) if b.text().startswith("Show more"))
-    before = text.composer.document.blockCount()
+def test_a_very_long_answer_shows_more_on_click(
+    show: Show, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_builder, "PAGE_CHARS", 10_000)
+    shown = show(turn(0, "Go", "many words in a row\n\n" * 900))
+    text = shown.turn(0).texts()[1]
+    (more,) = text.findChildren(QPushButton)
+    assert more.text().startswith("Show more (")
+    before = text.builder.document.blockCount()
     more.click()
-    qtbot.waitUntil(lambda: all_known(view) and not text.composer.has_more)
-    assert text.composer.document.blockCount() == 6000 > before
-    QApplication.processEvents()
+    shown.settle()
+    assert text.builder.document.blockCount() == 900 > before
     assert not more.isVisible()
-
-
-# between turns
-
-
-def test_days_and_clean_slates_are_marked(qtbot: QtBot) -> None:
-    heads = [
-        TurnHead(0, datetime(2024, 3, 1, 12, tzinfo=UTC)),
-        TurnHead(1, datetime(2024, 3, 1, 13, tzinfo=UTC)),
-        TurnHead(2, datetime(2024, 3, 5, 12, tzinfo=UTC), segment_number=1),
-    ]
-    view = TranscriptView(Theme())
-    qtbot.addWidget(view)
-    view.resize(600, 2000)
-    view.show()
-    view.show_conversation(heads)
-    for at in range(3):
-        view.provide(at, turn(at, "Q", "A"))
-    qtbot.waitUntil(lambda: all_known(view))
-    words = [
-        [each.accessibleName() for each in widget.findChildren(Divider)]
-        for at in range(3)
-        if (widget := view.turn_widget(at)) is not None
-    ]
-    assert [len(each) for each in words] == [1, 0, 2]
-    assert "Clean slate" in words[2][1]

@@ -1,35 +1,47 @@
-"""A conversation of any length: drawn near the eye, and the eye keeps its place."""
+"""The transcript view: rendering near the screen, stable scrolling, streaming, find and focus."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import (
-    QApplication,
-    QLineEdit,
-    QPushButton,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.domain.conversations import ExchangeStatus, Problem, Text, Thinking, ToolCall, ToolResult
-from app.domain.usage import Usage
-from tests.fakes.transcripts import Shown, asked, head, turn
+from app.domain.conversations import (
+    ExchangeStatus,
+    Problem,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from tests.fakes.transcripts import WORDS, Shown, message, turn
 from ui.theme import DARK, Theme
-from ui.widgets.transcript.anchor import AtEnd
-from ui.widgets.transcript.frames import MessageFrame
-from ui.widgets.transcript.values import FindMark, Footer, TurnContent, searchable_text
-from ui.widgets.transcript.view import TranscriptView
+from ui.widgets.transcript import turn_data, virtual_column
+from ui.widgets.transcript.folds import Fold
+from ui.widgets.transcript.heights import AtEnd
+from ui.widgets.transcript.message_frame import MessageFrame
+from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider
+from ui.widgets.transcript.values import (
+    FindMark,
+    Footer,
+    SourceChip,
+    Sources,
+    TurnContent,
+    searchable_text,
+)
 
-WORDS = "Some words that fill a line or two of the transcript, as people and models write them. "
+LONG = (WORDS * 3 + "\n\n") * 14
+CHIPS = Sources(tuple(SourceChip(at, "*", "Turn", f"Talk {at}") for at in range(4)), "It was slow.")
 
 
 def uneven(count: int, seed: int = 7) -> list[TurnContent]:
-    """Turns of very different heights."""
+    """Return turns of very different heights."""
     dice = random.Random(seed)
     code = "```python\n" + "x = 1\n" * 30 + "```"
     answers = (WORDS, WORDS * 30, code, "- item\n" * 25, "ok")
@@ -41,62 +53,43 @@ def uneven(count: int, seed: int = 7) -> list[TurnContent]:
 
 @pytest.fixture
 def shown(qtbot: QtBot) -> Shown:
-    made = Shown(uneven(60))
-    qtbot.addWidget(made.view)
-    settle(qtbot, made.view)
-    return made
+    return Shown(qtbot, uneven(60)).settle()
 
 
-def settle(qtbot: QtBot, view: TranscriptView) -> None:
-    """Wait until nothing waits to be drawn and nothing moves."""
-
-    def is_quiet() -> bool:
-        first, last = view.visible_items
-        widgets = [view.turn_widget(at) for at in range(first, last + 1)]
-        return view.is_settled and all(each and each.content is not None for each in widgets)
-
-    qtbot.waitUntil(is_quiet)
+# layout and scrolling
 
 
-def test_an_empty_conversation_shows_nothing_and_does_not_mind(qtbot: QtBot) -> None:
-    made = Shown([])
-    qtbot.addWidget(made.view)
-    made.view.scroll_to_turn(0)
+def test_an_empty_conversation_accepts_every_key(qtbot: QtBot) -> None:
+    shown = Shown(qtbot, [])
+    shown.view.scroll_to_turn(0)
     for key in (Qt.Key.Key_Home, Qt.Key.Key_End, Qt.Key.Key_Down, Qt.Key.Key_Tab):
-        QTest.keyClick(made.view, key)
-    assert made.view.visible_items == (0, -1)
+        QTest.keyClick(shown.view, key)
+    shown.view.show_segment_end(True, goes_there=True)
+    assert shown.view.visible_items == (0, -1)
 
 
-def test_only_what_is_near_the_screen_is_made(qtbot: QtBot) -> None:
-    made = Shown(uneven(40) * 125)
-    qtbot.addWidget(made.view)
-    settle(qtbot, made.view)
-    assert made.view.turn_count == 5000
-    assert made.view.items_laid_out < 15
-    assert sum(last - first + 1 for first, last in made.requested) < 60
-
-
-def test_it_opens_at_the_end(shown: Shown) -> None:
-    assert shown.view.visible_items[1] == 59
+def test_it_opens_at_the_end_and_only_turns_near_the_screen_have_widgets(qtbot: QtBot) -> None:
+    shown = Shown(qtbot, uneven(40) * 125).settle()
+    assert shown.view.turn_count == 5000
+    assert shown.view.visible_items[1] == 4999
     bar = shown.view.verticalScrollBar()
     assert bar.value() == bar.maximum()
+    assert shown.view.items_laid_out < 15
+    assert shown.provided < 60
 
 
 @pytest.mark.parametrize("lie", [1.0, 0.1, 12.0])
-def test_scrolling_to_a_turn_lands_on_it_however_wrong_the_guesses_were(
+def test_scrolling_to_a_turn_is_exact_however_wrong_the_estimates_were(
     qtbot: QtBot, lie: float
 ) -> None:
-    made = Shown(uneven(50) * 100, lie=lie)
-    qtbot.addWidget(made.view)
-    dice = random.Random(3)
-    for index in (2500, 0, 4999, *(dice.randrange(5000) for _ in range(6))):
-        made.view.scroll_to_turn(index)
-        settle(qtbot, made.view)
-        widget = made.view.turn_widget(index)
-        assert widget is not None
+    shown = Shown(qtbot, uneven(50) * 100, lie=lie)
+    for index in (2500, 0, 4999, 1217, 3306):
+        shown.view.scroll_to_turn(index)
+        shown.settle()
+        widget = shown.turn(index)
         assert widget.is_highlighted
-        height, middle = made.view.viewport().height(), widget.y() + widget.height() / 2
-        bar = made.view.verticalScrollBar()
+        height, middle = shown.view.viewport().height(), widget.y() + widget.height() / 2
+        bar = shown.view.verticalScrollBar()
         if widget.height() > height * 0.9:
             assert 0 <= widget.y() < height * 0.15
         elif 0 < bar.value() < bar.maximum():
@@ -104,450 +97,448 @@ def test_scrolling_to_a_turn_lands_on_it_however_wrong_the_guesses_were(
         assert 0 <= widget.y() < height
 
 
-def test_it_lands_there_though_the_words_come_late(qtbot: QtBot) -> None:
-    made = Shown(uneven(400), lie=0.05, answers=False)
-    qtbot.addWidget(made.view)
-    made.view.scroll_to_turn(200)
-    for _round in range(12):
-        made.answer()
-        QApplication.processEvents()
-    settle(qtbot, made.view)
-    top = made.top_of(200)
-    assert top is not None
-    assert 0 <= top < made.view.viewport().height()
+@pytest.mark.parametrize(
+    ("late", "opens", "at_answer"),
+    [(False, True, True), (True, False, True), (True, False, False)],
+    ids=["opens there", "loaded late", "the question"],
+)
+def test_a_message_in_a_tall_turn_is_scrolled_to_exactly(
+    qtbot: QtBot, late: bool, opens: bool, at_answer: bool
+) -> None:
+    contents = [turn(at, WORDS * 80, f"Answer {at}. " + WORDS) for at in range(50)]
+    shown = Shown(qtbot, contents, lie=0.3, answers=not late)
+    wanted = contents[20].messages[at_answer]
+    if opens:
+        shown.view.show_conversation(shown.heads, turn=20, message_id=wanted.id)
+    else:
+        shown.view.scroll_to_turn(20, wanted.id)
+    for _round in range(12 * late):
+        shown.answer()
+        qtbot.wait(1)
+    shown.settle()
+    assert shown.turn(20).is_highlighted
+    text, height = shown.turn(20).texts()[at_answer], shown.view.viewport().height()
+    top = text.mapTo(shown.view.viewport(), QPoint(0, 0)).y()
+    if at_answer:
+        assert abs(top + text.height() // 2 - height / 2) < 5
+    else:
+        assert text.height() > height
+        assert 0 <= top < height / 2
 
 
-def test_the_mark_of_a_jump_goes_away(qtbot: QtBot, shown: Shown) -> None:
-    shown.view.scroll_to_turn(20)
-    widget = shown.view.turn_widget(20)
-    assert widget is not None
-    qtbot.waitUntil(lambda: not widget.is_highlighted, timeout=4000)
+def test_scrolling_while_a_message_is_loaded_cancels_the_jump_to_it(qtbot: QtBot) -> None:
+    contents = [turn(at, WORDS * 80, WORDS) for at in range(50)]
+    shown = Shown(qtbot, contents, answers=False)
+    shown.view.scroll_to_turn(20, contents[20].messages[1].id)
+    shown.view.scroll_by(30)
+    anchor = shown.view.anchor
+    shown.answer()
+    shown.settle()
+    assert shown.view.anchor == anchor
 
 
-def test_the_mark_of_a_jump_waits_for_the_words(
+def test_the_highlight_of_a_jump_waits_for_the_content_and_ends(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ui.widgets.transcript.turn.HIGHLIGHT_MS", 20)
-    made = Shown(uneven(2), answers=False)
-    qtbot.addWidget(made.view)
-    made.view.provide(1, made.contents[1])
-    made.view.scroll_to_turn(0)
-    made.view.scroll_to_turn(1)
-    awaited, known = made.view.turn_widget(0), made.view.turn_widget(1)
-    assert awaited is not None
-    assert known is not None
+    shown = Shown(qtbot, uneven(2), answers=False)
+    shown.view.provide(1, shown.contents[1])
+    shown.view.scroll_to_turn(0)
+    shown.view.scroll_to_turn(1)
+    awaited, known = shown.turn(0), shown.turn(1)
     qtbot.waitUntil(lambda: not known.is_highlighted)
     assert awaited.is_highlighted
-    made.view.provide(0, made.contents[0])
+    shown.view.grab()
+    shown.view.provide(0, shown.contents[0])
     assert awaited.is_highlighted
     qtbot.waitUntil(lambda: not awaited.is_highlighted)
 
 
-def test_what_is_read_does_not_move_when_heights_above_are_corrected(qtbot: QtBot) -> None:
-    made = Shown(uneven(300), lie=0.1)
-    qtbot.addWidget(made.view)
-    made.view.scroll_to_turn(150, centred=False, highlight=False)
-    settle(qtbot, made.view)
+def test_visible_text_does_not_move_when_heights_above_are_corrected(qtbot: QtBot) -> None:
+    shown = Shown(qtbot, uneven(300), lie=0.1)
+    shown.view.scroll_to_turn(150, centered=False, highlight=False)
+    shown.settle()
+    assert shown.top_of(150) == 0
     for _step in range(25):
-        first = made.view.visible_items[0]
-        top = made.top_of(first)
+        first = shown.view.visible_items[0]
+        top = shown.top_of(first)
         assert top is not None
-        made.view.scroll_by(-40)
-        now = made.top_of(first)
-        if now is not None and made.view.verticalScrollBar().value() > 0:
+        shown.view.scroll_by(-40)
+        now = shown.top_of(first)
+        if now is not None and shown.view.verticalScrollBar().value() > 0:
             assert now - top == 40
-        settle(qtbot, made.view)
-        assert made.top_of(first) == now
+        assert shown.settle().top_of(first) == now
 
 
-def test_scrolling_through_everything_meets_every_turn(qtbot: QtBot) -> None:
-    made = Shown(uneven(40), lie=3)
-    qtbot.addWidget(made.view)
-    settle(qtbot, made.view)
-    QTest.keyClick(made.view, Qt.Key.Key_Home)
-    settle(qtbot, made.view)
-    seen = set(range(made.view.visible_items[0], made.view.visible_items[1] + 1))
-    for _page in range(400):
-        if isinstance(made.view.anchor, AtEnd):
-            break
-        QTest.keyClick(made.view, Qt.Key.Key_PageDown)
-        settle(qtbot, made.view)
-        seen |= set(range(made.view.visible_items[0], made.view.visible_items[1] + 1))
-    assert seen == set(range(40))
-
-
-def test_a_place_can_be_noted_and_returned_to(qtbot: QtBot, shown: Shown) -> None:
-    shown.view.scroll_to_turn(30, centred=False, highlight=False)
+def test_a_reading_position_survives_reloading_another_width_and_another_theme(
+    shown: Shown,
+) -> None:
+    assert shown.view.reading_position() is None, "the end"
+    shown.view.scroll_to_turn(30)
+    position = shown.settle().view.reading_position()
+    assert position is not None
+    assert shown.top_of(position[0]) == -position[1]
+    shown.view.scroll_to_turn(30, centered=False, highlight=False)
+    for width in (420, 1200, 700):
+        shown.view.resize(width, 600)
+        assert shown.settle().top_of(30) == 0
+    shown.view.set_theme(Theme(dark=True, colors=DARK, reading_px=22, ui_px=18))
+    assert shown.settle().top_of(30) == 0
     shown.view.scroll_by(25)
-    settle(qtbot, shown.view)
-    place = shown.view.place()
-    top = shown.top_of(31)
-    shown.view.show_conversation(shown.heads, place)
-    settle(qtbot, shown.view)
-    assert shown.view.place() == place
+    position, top = shown.settle().view.reading_position(), shown.top_of(31)
+    shown.view.show_conversation(shown.heads, position)
+    assert shown.settle().view.reading_position() == position
     assert shown.top_of(31) == top
 
 
-def test_another_width_keeps_what_is_at_the_top(qtbot: QtBot, shown: Shown) -> None:
-    shown.view.scroll_to_turn(30, centred=False, highlight=False)
-    settle(qtbot, shown.view)
-    for width in (420, 1200, 700):
-        shown.view.resize(width, 600)
-        settle(qtbot, shown.view)
-        assert shown.top_of(30) == 0
+def test_far_content_is_dropped_and_requested_again(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_data, "_MAX_KEPT", 40)
+    monkeypatch.setattr(virtual_column, "_MAX_WIDGETS", 8)
+    shown = Shown(qtbot, uneven(50) * 10).settle()
+    for index in (3, 120, 250, 400, 3):
+        before = shown.provided
+        shown.view.scroll_to_turn(index, highlight=False)
+        shown.settle()
+        assert shown.provided > before
+        assert shown.turn(index).content == shown.contents[index]
 
 
-def test_another_look_redraws_in_place(qtbot: QtBot, shown: Shown) -> None:
-    shown.view.scroll_to_turn(30, centred=False, highlight=False)
-    settle(qtbot, shown.view)
-    shown.view.set_theme(Theme(dark=True, colours=DARK, reading_px=22, ui_px=18))
-    settle(qtbot, shown.view)
-    assert shown.top_of(30) == 0
+def test_a_text_can_be_deleted_while_it_is_rendered(qtbot: QtBot) -> None:
+    shown = Shown(qtbot, [turn(at, "Long?", (WORDS + "\n\n") * 500) for at in range(30)])
+    for index in (0, 29, 15):
+        shown.view.scroll_to_turn(index)
+        assert not shown.view.is_settled
+        shown.view.drop_items([at for at in range(30) if shown.view.turn_widget(at)])
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    shown.view.scroll_to_turn(7)
+    assert shown.settle().turn(7).texts()
 
 
-def test_content_that_was_let_go_is_asked_for_again(qtbot: QtBot) -> None:
-    made = Shown(uneven(50) * 40)
-    qtbot.addWidget(made.view)
-    for index in range(0, 2000, 25):
-        made.view.scroll_to_turn(index, highlight=False)
-        QApplication.processEvents()
-    made.view.scroll_to_turn(3)
-    settle(qtbot, made.view)
-    widget = made.view.turn_widget(3)
-    assert widget is not None
-    assert widget.content == made.contents[3]
+def test_turns_can_be_replaced_by_another_branch(shown: Shown) -> None:
+    shown.add_reply()
+    shown.view.truncate(10)
+    assert not shown.view.is_streaming
+    assert shown.settle().view.turn_count == 10
+    assert shown.view.visible_items[1] == 9
+    for late in (40, -1):  # content that was requested before
+        shown.view.provide(late, shown.contents[late])
+    shown.view.show_sources(40, CHIPS)
+    assert shown.view.turn_count == 10
 
 
 # a reply as it streams
 
 
-def stream(qtbot: QtBot, made: Shown, text: str, size: int = 40) -> None:
-    for at in range(0, len(text), size):
-        made.view.append_text(text[at : at + size])
-        if at % (size * 5) == 0:
-            QApplication.processEvents()
-    drawn = made.view.turn_widget(made.view.turn_count - 1)
-    assert drawn is not None
-    answer = drawn.answer
-    assert answer is not None
-    qtbot.waitUntil(
-        lambda: bool(answer.texts) and answer.texts[-1].composer.source.endswith(text[-9:])
-    )
-    settle(qtbot, made.view)
-
-
-def begin(made: Shown) -> int:
-    content = asked(made.view.turn_count)
-    index = made.view.add_turn(head(made.view.turn_count, content), content)
-    made.view.begin_reply()
-    return index
-
-
-def test_the_view_follows_a_reply(qtbot: QtBot, shown: Shown) -> None:
-    begin(shown)
-    stream(qtbot, shown, (WORDS + "\n\n") * 40)
-    bar = shown.view.verticalScrollBar()
+def test_the_view_follows_a_reply_until_the_user_scrolls_up(shown: Shown) -> None:
+    index, bar = shown.add_reply(), shown.view.verticalScrollBar()
+    shown.stream((WORDS + "\n\n") * 40)
     assert bar.value() == bar.maximum()
     assert shown.view.visible_items == (60, 60)
-
-
-def test_it_stops_following_when_the_reader_scrolls_up(qtbot: QtBot, shown: Shown) -> None:
-    index = begin(shown)
-    stream(qtbot, shown, (WORDS + "\n\n") * 40)
     shown.view.scroll_by(-300)
-    settle(qtbot, shown.view)
-    top = shown.top_of(index)
-    stream(qtbot, shown, (WORDS + "\n\n") * 20)
+    top = shown.settle().top_of(index)
+    shown.stream((WORDS + "\n\n") * 20)
     assert shown.top_of(index) == top
-    button = next(
-        each for each in shown.view.findChildren(QPushButton) if "New text" in each.text()
-    )
+    found = shown.view.findChildren(QPushButton)
+    button = next(each for each in found if "New text" in each.text())
     assert button.isVisible()
     button.click()
-    settle(qtbot, shown.view)
+    shown.settle()
     assert isinstance(shown.view.anchor, AtEnd)
     assert not button.isVisible()
 
 
-def test_a_finished_reply_is_not_drawn_again_when_it_is_stored(qtbot: QtBot, shown: Shown) -> None:
-    index = begin(shown)
-    shown.view.append_thinking("let me see")
-    stream(qtbot, shown, "A **short** answer.\n\n" + WORDS)
-    shown.view.finish_reply(
-        ExchangeStatus.COMPLETED, Footer("openai:gpt-5", Usage(10, 20, cost_usd=0.01))
-    )
-    settle(qtbot, shown.view)
-    widget = shown.view.turn_widget(index)
-    assert widget is not None
-    before = widget.texts()
-    stored = turn(index, "Go on", None)
-    answer = shown.contents[0].messages[1]
-    blocks = (Thinking("let me see"), Text("A **short** answer.\n\n" + WORDS))
-    messages = (*stored.messages, type(answer)(answer.id, "x", answer.conversation_id, None,
-                                               answer.role, blocks, answer.created_at))  # fmt: skip
-    shown.view.provide(index, TurnContent(messages, footer=Footer("openai:gpt-5", Usage(10, 20))))
+def footer_label(shown: Shown, index: int) -> str:
+    return shown.turn(index).frames()[1].footer.findChildren(QLabel)[0].accessibleName()
+
+
+def test_a_finished_reply_is_not_rendered_again_when_it_is_stored(shown: Shown) -> None:
+    index = shown.add_reply()
+    call, result = ToolCall("c", "find", '{"query": "x"}'), ToolResult("c", "find", "!", False, 120)
+    answer = "A **short** answer.\n\n" + WORDS
+    for block in (Thinking("let me "), Thinking("see"), call):
+        shown.view.append(block)
+    assert any("running" in fold.title for fold in shown.turn(index).findChildren(Fold))
+    shown.view.append(result)
+    shown.stream(answer)
+    footer = Footer("openai:gpt-5", Usage(10, 20, cost_usd=0.01))
+    assert footer_label(shown, index) == ""
+    shown.view.finish_reply(ExchangeStatus.COMPLETED, footer)
+    widget, before = shown.settle().turn(index), shown.turn(index).texts()
+    assert footer_label(shown, index).startswith("openai:gpt-5")
+    folds = [fold.title for fold in widget.findChildren(Fold)]
+    assert folds[0].startswith("Thought for")
+    assert "120 ms" in folds[1]
+    blocks = (Thinking("let me see"), call, result, Text(answer))
+    stored = message(99, Role.ASSISTANT, *blocks)
+    content = TurnContent((*shown.contents[index].messages, stored), footer=footer)
+    shown.view.provide(index, content)
     assert widget.texts() == before
     assert not shown.view.is_streaming
 
 
-def test_a_failed_reply_keeps_what_came_and_says_why(qtbot: QtBot, shown: Shown) -> None:
-    index = begin(shown)
-    stream(qtbot, shown, "Half an ans")
+@pytest.mark.parametrize("text", ["Half an ans", ""])
+def test_a_failed_reply_keeps_its_text_and_shows_why(qtbot: QtBot, shown: Shown, text: str) -> None:
+    index = shown.add_reply()
+    if text:
+        shown.stream(text)
     problem = Problem("timeout", "Nothing came for 60 seconds", "Try again, or another model.")
-    with qtbot.waitSignal(shown.view.retry_requested) as retried:
-        shown.view.finish_reply(ExchangeStatus.FAILED, Footer(), problem)
-        settle(qtbot, shown.view)
-        widget = shown.view.turn_widget(index)
-        assert widget is not None
-        assert "Half an ans" in widget.texts()[-1].composer.document.toPlainText()
-        words = [each.text() for each in widget.findChildren(QPushButton)]
-        next(each for each in widget.findChildren(QPushButton) if each.text() == "Retry").click()
-    assert words == ["Retry"]
+    shown.view.finish_reply(ExchangeStatus.FAILED, None, problem)
+    shown.settle()
+    assert shown.texts(index)[1:] == [text] * bool(text)
+    (retry,) = shown.turn(index).findChildren(QPushButton)
+    with qtbot.waitSignal(shown.view.events.retry_requested) as retried:
+        retry.click()
     assert retried.args == [index]
 
 
-def test_a_reply_that_fails_before_any_word_still_has_its_panel(qtbot: QtBot, shown: Shown) -> None:
-    index = begin(shown)
-    shown.view.finish_reply(ExchangeStatus.FAILED, None, Problem("key", "No key", "Enter one."))
-    settle(qtbot, shown.view)
-    widget = shown.view.turn_widget(index)
-    assert widget is not None
-    assert any(each.text() == "Retry" for each in widget.findChildren(QPushButton))
-
-
-def test_tools_and_notices_stand_in_the_reply(qtbot: QtBot, shown: Shown) -> None:
-    index = begin(shown)
-    shown.view.show_reply_notice("Rate limited: again in 5 s")
-    shown.view.append_tool_call(ToolCall("c1", "memory_search", '{"query": "x"}'))
-    shown.view.append_tool_result(ToolResult("c1", "memory_search", "found", False, 120))
-    stream(qtbot, shown, "Here it is, as found.")
-    widget = shown.view.turn_widget(index)
-    assert widget is not None
-    titles = [each.accessibleName() for each in widget.findChildren(QToolButton)]
-    assert any("memory_search" in title and "120 ms" in title for title in titles)
-
-
-def test_a_change_of_look_in_mid_stream_loses_no_word(qtbot: QtBot, shown: Shown) -> None:
-    index = begin(shown)
-    stream(qtbot, shown, "Before the change.\n\n")
-    shown.view.set_theme(Theme(dark=True, colours=DARK))
-    stream(qtbot, shown, "And after it.")
-    widget = shown.view.turn_widget(index)
-    assert widget is not None
-    drawn = widget.texts()[-1].composer.document.toPlainText()
-    assert drawn == "Before the change.\nAnd after it."
-
-
-def test_it_loses_none_either_while_the_reader_is_elsewhere(qtbot: QtBot, shown: Shown) -> None:
-    index = begin(shown)
-    stream(qtbot, shown, "Before. ")
+def test_no_text_is_lost_by_a_change_of_theme_or_while_away(qtbot: QtBot, shown: Shown) -> None:
+    index = shown.add_reply()
+    shown.view.append(Thinking("Hm."))
+    shown.stream("Before. ")
+    shown.view.set_theme(Theme(dark=True, colors=DARK))
+    shown.stream("Dark. ")
     shown.view.scroll_to_turn(2)
-    shown.view.set_theme(Theme(dark=True, colours=DARK))
+    shown.view.set_theme(Theme())
     assert shown.view.turn_widget(index) is None
-    shown.view.append_text("While away. ")
+    shown.view.append(Text("While away. "))
     qtbot.waitUntil(lambda: shown.view.is_settled)
     shown.view.scroll_to_turn(index)
-    stream(qtbot, shown, "And back again.")
+    shown.stream("And back again.")
     shown.view.finish_reply()
-    widget = shown.view.turn_widget(index)
-    assert widget is not None
-    drawn = widget.texts()[-1].composer.document.toPlainText()
-    assert drawn == "Before. While away. And back again."
+    assert shown.texts(index)[-1] == "Before. Dark. While away. And back again."
 
 
-def test_a_text_may_go_while_it_is_being_drawn(qtbot: QtBot) -> None:
-    made = Shown([turn(at, "Long?", (WORDS + "\n\n") * 900) for at in range(30)])
-    qtbot.addWidget(made.view)
-    for index in (0, 29, 15, 3):
-        made.view.scroll_to_turn(index)
-        assert not made.view.is_settled
-        made.view.drop_items([at for at in range(30) if made.view.turn_widget(at)])
-        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    made.view.scroll_to_turn(7)
-    settle(qtbot, made.view)
-    assert made.view.turn_widget(7) is not None
-
-
-def test_turns_can_give_way_to_another_branch(qtbot: QtBot, shown: Shown) -> None:
-    begin(shown)
-    shown.view.truncate(10)
-    assert not shown.view.is_streaming
-    settle(qtbot, shown.view)
-    assert shown.view.turn_count == 10
-    assert shown.view.visible_items[1] == 9
-
-
-def test_late_content_for_turns_that_are_gone_is_ignored(shown: Shown) -> None:
-    shown.view.truncate(3)
-    shown.view.provide(40, shown.contents[40])
-    shown.view.provide(-1, shown.contents[0])
-    assert shown.view.turn_count == 3
-
-
-def test_a_reply_needs_to_know_its_question(qtbot: QtBot) -> None:
-    made = Shown(uneven(3), answers=False)
-    qtbot.addWidget(made.view)
+def test_a_reply_needs_the_content_of_its_turn(qtbot: QtBot) -> None:
+    shown = Shown(qtbot, uneven(3), answers=False)
     with pytest.raises(ValueError, match="turn 2"):
-        made.view.begin_reply()
+        shown.view.begin_reply()
 
 
-# found words
+Growth = Callable[[Shown, int], None]
+GROWTHS: dict[str, Growth] = {
+    "sources": lambda shown, at: shown.view.show_sources(at, CHIPS),
+    "summary": lambda shown, at: shown.view.show_summary_note(at, WORDS),
+    "more text": lambda shown, _at: shown.stream("\n\n" + WORDS * 20 + "The end"),
+    "other text": lambda shown, at: shown.view.provide(at, turn(at, WORDS * 9, WORDS * 60)),
+    "narrower": lambda shown, _at: shown.view.resize(640, 580),
+}
 
 
-def test_found_words_are_marked_and_gone_to_even_far_away(qtbot: QtBot) -> None:
-    made = Shown([turn(at, f"Question {at}", WORDS * 30 + f"**needle {at}**") for at in range(400)])
-    qtbot.addWidget(made.view)
-    marks = []
-    for at, content in enumerate(made.contents):
-        start = searchable_text(content.messages).index("needle")
-        marks.append(FindMark(at, start, start + len("needle")))
-    made.view.set_find_marks(marks)
-    made.view.show_find_mark(123)
-    settle(qtbot, made.view)
-    widget = made.view.turn_widget(123)
-    assert widget is not None
-    text = widget.texts()[-1]
-    selections = text.view.extraSelections()
+@pytest.fixture
+def streaming(qtbot: QtBot) -> Shown:
+    """Return a conversation whose last turn is being answered; each turn is taller than the view."""
+    shown = Shown(qtbot, [turn(at, f"Question {at}", LONG) for at in range(6)])
+    shown.add_reply()
+    shown.view.append(Text(LONG))
+    return shown.settle()
+
+
+@pytest.mark.parametrize(
+    ("growth", "at", "up"),
+    [(growth, at, 0) for growth in GROWTHS for at in (4, 6)]
+    + [(growth, at, up) for growth in list(GROWTHS)[:3] for at in (3, 4, 6) for up in (60, 1400)],
+)
+def test_the_end_is_followed_and_another_position_does_not_move(
+    streaming: Shown, growth: str, at: int, up: int
+) -> None:
+    bar = streaming.view.verticalScrollBar()
+    streaming.view.scroll_by(-up)
+    streaming.settle()
+    read = streaming.view.childAt(QPoint(350, 20))
+    assert read is not None
+    before = read.mapTo(streaming.view, QPoint(0, 0)).y()
+    GROWTHS[growth](streaming, at)
+    streaming.settle()
+    if up:
+        assert read.mapTo(streaming.view, QPoint(0, 0)).y() == before
+    else:
+        assert isinstance(streaming.view.anchor, AtEnd)
+        assert bar.value() == bar.maximum()
+        assert streaming.view.visible_items[1] == 6
+
+
+# the divider of a new segment
+
+
+def test_a_divider_below_the_last_turn_stays_until_the_next_message_or_conversation(
+    qtbot: QtBot, shown: Shown
+) -> None:
+    view = shown.view
+
+    def dividers() -> list[Divider]:
+        shown.settle()
+        found = view.findChildren(Divider)
+        return [x for x in found if x.accessibleName() == NEW_SEGMENT_TEXT and x.isVisible()]
+
+    view.scroll_to_turn(0)
+    assert dividers() == []
+    view.show_segment_end(True, goes_there=True)
+    (line,), last = dividers(), shown.turn(59)
+    assert last.isAncestorOf(line)
+    assert line.mapTo(last, QPoint(0, line.height())).y() <= last.height()
+    assert line.mapTo(view.viewport(), QPoint(0, line.height())).y() <= view.viewport().height()
+    keeps: list[Callable[[], object]] = [
+        lambda: view.show_segment_end(True),
+        lambda: view.set_theme(Theme(dark=True, colors=DARK)),
+        lambda: view.provide(59, turn(59, "Question", "Another answer")),
+    ]
+    for change in keeps:
+        change()
+        qtbot.waitUntil(lambda: len(dividers()) == 1)
+    ends: list[Callable[[], object]] = [
+        lambda: view.show_segment_end(False),
+        shown.add_reply,
+        lambda: view.show_conversation(shown.heads),
+    ]
+    for change in ends:
+        view.show_segment_end(True)
+        qtbot.waitUntil(lambda: len(dividers()) == 1)
+        change()
+        qtbot.waitUntil(lambda: not dividers())
+
+
+# find
+
+
+def test_a_distant_match_is_marked_and_scrolled_to(qtbot: QtBot) -> None:
+    contents = [turn(at, f"Question {at}", WORDS * 30 + f"**needle {at}**") for at in range(300)]
+    shown = Shown(qtbot, contents)
+    starts = [searchable_text(each.messages).index("needle") for each in contents]
+    shown.view.set_find_marks([FindMark(at, s, s + 6) for at, s in enumerate(starts)])
+    shown.view.show_find_mark(123)
+    shown.view.show_find_mark(300)
+    text = shown.settle().turn(123).texts()[-1].view
+    selections = text.extraSelections()
     assert [each.cursor.selectedText() for each in selections] == ["needle"]
-    y = text.view.mapTo(
-        made.view.viewport(), QPoint(0, text.view.y_of(selections[0].cursor.position()))
-    )
-    assert abs(y.y() - made.view.viewport().height() / 3) < 30
-    made.view.set_find_marks([])
-    assert text.view.extraSelections() == []
+    assert selections[0].format.background().color().name() == Theme().colors.mark_current
+    y = text.mapTo(shown.view.viewport(), QPoint(0, text.y_of(selections[0].cursor.position())))
+    assert abs(y.y() - shown.view.viewport().height() / 3) < 30
+    shown.view.set_find_marks([])
+    assert text.extraSelections() == []
 
 
-def test_the_nth_found_word_is_the_nth_one_drawn(qtbot: QtBot) -> None:
-    made = Shown([turn(0, "Cat?", "A cat, a **cat** and `CAT`: [cats](https://x.example).")])
-    qtbot.addWidget(made.view)
-    settle(qtbot, made.view)
-    source = searchable_text(made.contents[0].messages).lower()
-    places = [at for at in range(len(source)) if source.startswith("cat", at)]
-    made.view.set_find_marks([FindMark(0, at, at + 3) for at in places])
-    widget = made.view.turn_widget(0)
-    assert widget is not None
-    found = [s.cursor.selectedText() for t in widget.texts() for s in t.view.extraSelections()]
-    assert found == ["Cat", "cat", "cat", "CAT", "cat"]
+@pytest.mark.parametrize(
+    ("question", "answer", "found"),
+    [
+        ("Cat?", "A cat, a **cat** and `CAT`: [cats](https://x.example).",
+         ["Cat", "cat", "cat", "CAT", "cat"]),
+        ("\N{GRINNING FACE}\N{GRINNING FACE} cat", "\N{ROCKET} a cat, a **cat**", ["cat"] * 3),
+        ("none", "[link](https://cat.example)", []),
+    ],
+    ids=["markup", "emoji", "not rendered"],
+)  # fmt: skip
+def test_matches_are_marked_where_they_are_rendered(
+    qtbot: QtBot, question: str, answer: str, found: list[str]
+) -> None:
+    shown = Shown(qtbot, [turn(0, question, answer)]).settle()
+    source = searchable_text(shown.contents[0].messages).lower()
+    starts = [at for at in range(len(source)) if source.startswith("cat", at)]
+    shown.view.set_find_marks([FindMark(0, at, at + 3) for at in starts])
+    texts = shown.turn(0).texts()
+    selections = [each for text in texts for each in text.view.extraSelections()]
+    assert [each.cursor.selectedText() for each in selections] == found
 
 
 # keyboard and focus
 
 
-def test_keys_scroll(qtbot: QtBot, shown: Shown) -> None:
+def test_keys_scroll(shown: Shown) -> None:
     bar = shown.view.verticalScrollBar()
-    places = [bar.value()]
+    positions = [bar.value()]
     for key in (Qt.Key.Key_Up, Qt.Key.Key_PageUp, Qt.Key.Key_Home):
         QTest.keyClick(shown.view, key)
-        settle(qtbot, shown.view)
-        places.append(bar.value())
-    assert places == sorted(places, reverse=True)
-    assert places[-1] == 0
+        shown.settle()
+        positions.append(bar.value())
+    assert positions == sorted(set(positions), reverse=True)
+    assert positions[-1] == 0
     QTest.keyClick(shown.view, Qt.Key.Key_Down)
     assert bar.value() > 0
     QTest.keyClick(shown.view, Qt.Key.Key_End)
-    settle(qtbot, shown.view)
+    shown.settle()
     assert bar.value() == bar.maximum()
+    press = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_PageUp, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(shown.turn(59).texts()[0].view, press)
+    assert bar.value() < bar.maximum(), "a key in a text"
 
 
-def focused_name() -> str:
+def press_tab(modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> str:
+    """Press Tab where the focus is; return the name of what has it then."""
+    focus = QApplication.focusWidget()
+    assert focus is not None
+    QTest.keyClick(focus, Qt.Key.Key_Tab, modifier)
     widget = QApplication.focusWidget()
     return "" if widget is None else widget.accessibleName() or type(widget).__name__
 
 
-def test_tab_walks_through_messages_and_their_controls_and_out_again(qtbot: QtBot) -> None:
-    window = QWidget()
+def test_tab_goes_through_messages_and_their_controls_and_out_again(qtbot: QtBot) -> None:
+    window, before, after = QWidget(), QLineEdit(), QLineEdit()
     qtbot.addWidget(window)
-    layout, before, after = QVBoxLayout(window), QLineEdit(), QLineEdit()
-    made = Shown([turn(at, f"Q{at}", "A [link](https://x.example) here") for at in range(3)])
-    for widget in (before, made.view, after):
+    shown = Shown(
+        qtbot, [turn(at, f"Q{at}", "A [link](https://x.example) here") for at in range(3)]
+    )
+    layout = QVBoxLayout(window)
+    for widget in (before, shown.view, after):
         layout.addWidget(widget)
     window.resize(700, 900)
     window.show()
     window.activateWindow()
     before.setFocus()
-    settle(qtbot, made.view)
+    shown.settle()
     order: list[str] = []
-    for _tab in range(80):
-        focus = QApplication.focusWidget()
-        assert focus is not None
-        QTest.keyClick(focus, Qt.Key.Key_Tab)
-        order.append(focused_name())
-        if QApplication.focusWidget() is after:
-            break
+    while QApplication.focusWidget() is not after and len(order) < 80:
+        order.append(press_tab())
     assert QApplication.focusWidget() is after
     assert order[0] == "Conversation"
-    messages = [name for name in order if name.startswith(("You,", "Answer"))]
-    assert [name.split(",")[0] for name in messages] == ["You", "Answer"] * 3
+    messages = [name.split(",")[0] for name in order if name.startswith(("You,", "Answer"))]
+    assert messages == ["You", "Answer"] * 3
     assert "DocumentView" in order
-    for _tab in range(80):
-        focus = QApplication.focusWidget()
-        assert focus is not None
-        if focus is before:
-            break
-        QTest.keyClick(focus, Qt.Key.Key_Tab, Qt.KeyboardModifier.ShiftModifier)
+    back: list[str] = []
+    while QApplication.focusWidget() is not before and len(back) < 80:
+        back.append(press_tab(Qt.KeyboardModifier.ShiftModifier))
     assert QApplication.focusWidget() is before
-
-
-def test_actions_appear_with_the_focus_and_can_be_reached(qtbot: QtBot, shown: Shown) -> None:
-    shown.view.scroll_to_turn(30)
-    settle(qtbot, shown.view)
-    widget = shown.view.turn_widget(30)
-    assert widget is not None
-    frame = widget.frames()[0]
-    assert not any(button.isVisible() for button in frame.meta.buttons)
-    frame.setFocus()
-    names = [button.text() for button in frame.meta.buttons]
-    assert names == ["Copy", "Edit", "Copy link"]
-    stops = widget.focus_stops()
-    assert stops[0] is frame
-    assert all(button in stops for button in frame.meta.buttons)
+    assert back[-2] == "Conversation"
+    shown.view.setParent(None)
 
 
 def test_control_and_arrows_go_from_message_to_message(qtbot: QtBot, shown: Shown) -> None:
-    shown.view.scroll_to_turn(30, centred=False)
-    settle(qtbot, shown.view)
+    shown.view.scroll_to_turn(30, centered=False)
+    shown.settle()
+    frame = shown.turn(30).frames()[0]
+    assert not any(button.isVisible() for button in frame.footer.buttons)
+    focused: list[QWidget | None] = []
     with qtbot.waitSignal(shown.view.current_turn_changed):
         shown.view.setFocus()
-        for _step in range(4):
+        for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Up):
             focus = QApplication.focusWidget()
             assert focus is not None
-            QTest.keyClick(focus, Qt.Key.Key_Down, Qt.KeyboardModifier.ControlModifier)
+            QTest.keyClick(focus, key, Qt.KeyboardModifier.ControlModifier)
             QApplication.processEvents()
-    assert isinstance(QApplication.focusWidget(), MessageFrame)
+            focused.append(QApplication.focusWidget())
+    assert focused == [frame, shown.turn(30).frames()[1], frame]
+    assert isinstance(frame, MessageFrame)
+    assert [each.text() for each in frame.footer.buttons] == ["Copy", "Edit", "Copy link"]
+    stops = shown.turn(30).focus_stops()
+    assert stops[0] is frame
+    assert all(button in stops for button in frame.footer.buttons)
 
 
-def test_the_menu_key_offers_the_actions(qtbot: QtBot, shown: Shown) -> None:
-    widget = shown.view.turn_widget(59)
-    assert widget is not None
-    frame = widget.frames()[-1]
-    frame.open_menu(QPoint(0, 0))
-    popup = QApplication.activePopupWidget()
-    assert popup is not None
-    labels = [action.text() for action in popup.actions()]
-    popup.close()
-    assert labels[:5] == ["Copy", "Regenerate", "Fork from here", "Copy link", "Inspect"]
-    assert labels[5:] == [
-        "Is this found by search?",
-        "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}",
-    ]
-
-
-def test_keys_in_a_text_scroll_the_transcript(qtbot: QtBot, shown: Shown) -> None:
-    widget = shown.view.turn_widget(59)
-    assert widget is not None
-    before = shown.view.verticalScrollBar().value()
-    press = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_PageUp, Qt.KeyboardModifier.NoModifier)
-    QApplication.sendEvent(widget.texts()[0].view, press)
-    assert shown.view.verticalScrollBar().value() < before
-
-
-def test_one_selection_at_a_time_and_it_is_copied_as_text(qtbot: QtBot, shown: Shown) -> None:
-    widget = shown.view.turn_widget(59)
-    assert widget is not None
-    first, second = (text.view for text in widget.texts())
-    first.selectAll()
-    second.selectAll()
+def test_one_selection_at_a_time_is_copied_as_text_and_offered_by_the_menu(shown: Shown) -> None:
+    frame, clipboard = shown.turn(59).frames()[-1], QGuiApplication.clipboard()
+    first, second = (text.view for text in shown.turn(59).texts())
+    for selects in (False, True):
+        if selects:
+            first.selectAll()
+            second.selectAll()
+        frame.open_menu(QPoint(0, 0))
+        popup = QApplication.activePopupWidget()
+        assert popup is not None
+        labels = [action.text() for action in popup.actions()]
+        popup.close()
+        assert labels[-7:-2] == ["Copy", "Regenerate", "Fork from here", "Copy link", "Inspect"]
+        assert labels[:-7] == (["Copy selection", ""] if selects else [])
     assert first.selected_text() == ""
     second.copy()
-    assert QGuiApplication.clipboard().text().startswith("Answer 59")
-    assert not QGuiApplication.clipboard().mimeData().hasHtml()
+    assert clipboard.text().startswith("Answer 59")
+    assert not clipboard.mimeData().hasHtml()

@@ -1,36 +1,37 @@
-"""The composition root of the window. Here: the window itself, on screen before all else.
+"""The entry point of the window: shows the first frame, then runs the application.
 
-Nothing is imported for it that its first frame does not show: no event loop of asyncio, no DuckDB,
-no vendor's SDK, no rendering of Markdown. What comes after is in `running`.
+Only what the first frame needs is imported here: no asyncio, no DuckDB, no vendor SDK, no Markdown
+rendering. `application` does the rest.
 `python -m ui.main [--data-dir DIR] [--smoke]`.
 """
 
 import argparse
 import gc
+import locale
 import sys
 
-from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtCore import QEventLoop, QLocale, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.system.ending import wait_for_threads_at_exit
-from app.system.memory import give_back_freed_memory
 from app.system.paths import DataPaths
+from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
 from ui.theme import STYLE, Appearance
 from ui.views.main_window import MainWindow
 
 _SWITCH_INTERVAL_S = 0.0005
-_OPEN_UNSEEN_MS = 1_000
+_PAINT_TIMEOUT_MS = 1_000
 
 
 def main() -> int:
     """Run the window; return the exit code."""
     given = _arguments()
-    give_back_freed_memory()
+    limit_malloc_retention()
     wait_for_threads_at_exit()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.disable()  # the cyclic collector may destroy QObjects in a worker's thread: a timer collects
-    # By argument: setStyle() hands back a QStyle, and its many enums take Python 15 ms to make.
+    # By argument: setStyle() returns a QStyle, whose many enums take Python 15 ms to create.
     application = QApplication([sys.argv[0], "-style", STYLE])
+    use_english()
     application.setApplicationName("commonplace")
     application.setApplicationDisplayName("Commonplace")
     application.setDesktopFileName("commonplace")
@@ -39,28 +40,37 @@ def main() -> int:
     appearance = Appearance(application)
     window = first_window(paths)
     _wait_for_the_first_frame(window)
-    from ui.main.running import run
+    from ui.main.application import run
 
     return run(application, paths, appearance, window, smoke=given.smoke)
 
 
+def use_english() -> None:
+    """Have Qt and `strftime` write numbers and dates in English, like the rest of the interface.
+
+    QApplication sets both to the user's locale: German months would appear in English sentences.
+    """
+    QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
+    locale.setlocale(locale.LC_TIME, "C")
+
+
 def first_window(paths: DataPaths) -> MainWindow:
-    """Return the window as it was left last time, on screen, with nothing behind it yet."""
+    """Return the window on screen, in its stored state, before the library is open."""
     window = MainWindow()
     window.restore_state(paths.window)
-    window.show_usable(False)
+    window.set_usable(False)
     window.show()
     return window
 
 
 def _wait_for_the_first_frame(window: MainWindow) -> None:
-    """Wait until it is painted, or a moment: one that starts minimised never is.
+    """Wait until the window is painted, at most a second: a minimized one never is.
 
-    What the user does meanwhile stays in the queue, for whoever can answer it.
+    User input stays in the queue until the application runs.
     """
     waiting = QEventLoop()
     window.painted.connect(waiting.quit)
-    QTimer.singleShot(_OPEN_UNSEEN_MS, waiting.quit)
+    QTimer.singleShot(_PAINT_TIMEOUT_MS, waiting.quit)
     waiting.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
 
 

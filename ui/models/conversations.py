@@ -1,13 +1,16 @@
-"""The conversation list: rows grouped by what people remember of time."""
+"""List models of the sidebar: grouped rows, and conversations by date."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
+from operator import attrgetter
+from typing import Any, ClassVar
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from app.domain.conversations import Conversation
+from app.domain.formatting import format_day, format_moment
 
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
@@ -15,31 +18,37 @@ _PAGE_ROWS = 100
 
 
 class ListRole(IntEnum):
-    """Roles beyond Qt's own, shared by the lists of the sidebar.
+    """Roles shared by the lists of the sidebar.
 
-    HEADING: bool, a row that names the group below. VALUE: the row's value. SUBTITLE: the second
-    line. ASIDE: what stands at the right end.
+    HEADING: bool, whether a row is the heading of a group. VALUE: the row's value. SUBTITLE: the
+    second line. TRAILING: the text at the right end.
     """
 
     HEADING = Qt.ItemDataRole.UserRole + 1
     VALUE = Qt.ItemDataRole.UserRole + 2
     SUBTITLE = Qt.ItemDataRole.UserRole + 3
-    ASIDE = Qt.ItemDataRole.UserRole + 4
+    TRAILING = Qt.ItemDataRole.UserRole + 4
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The name of a group of rows."""
+    """The heading of a group of rows."""
 
     text: str
 
 
 class GroupedListModel(QAbstractListModel):
-    """Rows that are values or headings; replaced as a whole, kept when nothing changed.
+    """Rows that are values or headings; only changed rows are replaced.
 
-    A view gets them a page at a time, as it is scrolled: a list view asks for the size of every
-    row it knows whenever one is added, 0.17 ms each.
+    Subclasses set `identity`, which returns what identifies a row when its other data changes, and
+    `texts`, which return a row's data by role.
+
+    A view gets them a page at a time, as it is scrolled: a list view measures every row it knows
+    whenever one is added, 0.17 ms each.
     """
+
+    identity: "ClassVar[attrgetter[Any]]"
+    texts: ClassVar[Mapping[int, Callable[[Any], object]]]
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -47,7 +56,7 @@ class GroupedListModel(QAbstractListModel):
         self._beyond: list[object] = []
 
     def show_rows(self, rows: Sequence[object]) -> None:
-        """Replace all rows; equal rows at the start and the end stay as they are."""
+        """Replace all rows, keeping equal rows at the start and the end."""
         count = max(_PAGE_ROWS, len(self._rows))
         new, self._beyond = list(rows[:count]), list(rows[count:])
         head = 0
@@ -61,28 +70,29 @@ class GroupedListModel(QAbstractListModel):
         self._replace(head, len(self._rows) - tail, new[head : len(new) - tail])
 
     def value_at(self, index: Index) -> object | None:
-        """Return the value of a row; None for headings and no row."""
+        """Return the value of a row; None for a heading or an invalid index."""
         if not index.isValid() or isinstance(self._rows[index.row()], Heading):
             return None
         return self._rows[index.row()]
 
     def row_of(self, wanted: object) -> QModelIndex:
-        """Return the index of the row whose identity (`identity_of`) is `wanted`, else none."""
+        """Return the index of the row whose identity is `wanted`, else none."""
         for number, row in enumerate((*self._rows, *self._beyond)):
-            if not isinstance(row, Heading) and self.identity_of(row) == wanted:
+            if not isinstance(row, Heading) and self.identity(row) == wanted:
                 self._take_from_beyond(number + 1 - len(self._rows))
                 return self.index(number)
         return QModelIndex()
 
-    def identity_of(self, row: object) -> object:
-        """Return what tells a row from others whatever else of it changes."""
-        return row
-
-    def text_of(self, row: object, role: int) -> object:
-        """Return a row's data for a role; headings are answered before."""
-        raise NotImplementedError
-
     def _replace(self, start: int, end: int, rows: list[object]) -> None:
+        """Replace rows; rows whose data alone has changed stay selected."""
+        before, now = (
+            [each if isinstance(each, Heading) else self.identity(each) for each in some]
+            for some in (self._rows[start:end], rows)
+        )
+        if rows and before == now:
+            self._rows[start:end] = rows
+            self.dataChanged.emit(self.index(start), self.index(end - 1))
+            return
         if end > start:
             self.beginRemoveRows(QModelIndex(), start, end - 1)
             del self._rows[start:end]
@@ -100,19 +110,19 @@ class GroupedListModel(QAbstractListModel):
     # Qt overrides
 
     def canFetchMore(self, parent: Index) -> bool:
-        """Return whether there are rows the view does not know yet."""
+        """Return whether there are more rows for the view."""
         return bool(self._beyond) and not parent.isValid()
 
     def fetchMore(self, _parent: Index) -> None:
-        """Let the view know one more page."""
+        """Add one more page of rows."""
         self._take_from_beyond(_PAGE_ROWS)
 
     def rowCount(self, parent: Index = _NOWHERE) -> int:
-        """Return the number of rows a view may know, headings among them."""
+        """Return the number of rows of the view, headings included."""
         return 0 if parent.isValid() else len(self._rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return a heading's words, the value itself, or what `text_of` says."""
+        """Return a heading's text, the value itself, or one of its `texts`."""
         if not index.isValid() or not 0 <= index.row() < len(self._rows):
             return None
         row = self._rows[index.row()]
@@ -122,10 +132,10 @@ class GroupedListModel(QAbstractListModel):
             return row.text if role == Qt.ItemDataRole.DisplayRole else None
         if role == ListRole.VALUE:
             return row
-        return self.text_of(row, role)
+        return self.texts[role](row) if role in self.texts else None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """Return what can be done to a row: a heading can neither be chosen nor reached."""
+        """Return the flags of a row: a heading can neither be selected nor focused."""
         if not index.isValid():
             return Qt.ItemFlag.NoItemFlags
         if isinstance(self._rows[index.row()], Heading):
@@ -137,56 +147,45 @@ class GroupedListModel(QAbstractListModel):
         )
 
 
+def trailing_text(conversation: Conversation) -> str:
+    """Return the icons at the right end of a conversation's row."""
+    return "\N{LOCK}" if conversation.private else ""
+
+
+def _spoken(conversation: Conversation) -> str:
+    """Return the title and, for screen readers, what the icons mean."""
+    marks = [", pinned"] * conversation.pinned + [", private"] * conversation.private
+    return f"{conversation.title}, {format_day(conversation.updated_at)}{''.join(marks)}"
+
+
 class ConversationListModel(GroupedListModel):
     """Conversations, pinned first, then by the day of their last change."""
+
+    identity: ClassVar = attrgetter("id")
+    texts: ClassVar = {
+        Qt.ItemDataRole.DisplayRole: attrgetter("title"),
+        Qt.ItemDataRole.ToolTipRole: lambda row: f"{row.title}\n{format_moment(row.updated_at)}",
+        Qt.ItemDataRole.AccessibleTextRole: _spoken,
+        ListRole.TRAILING: trailing_text,
+    }
 
     def show_conversations(
         self, conversations: Sequence[Conversation], now: datetime, *, grouped: bool = True
     ) -> None:
-        """Show conversations, given in the order of the list; `now` is local and aware."""
+        """Show conversations in the given order; `now` is local and timezone-aware."""
         rows: list[object] = []
         last = None
         for conversation in conversations:
-            group = group_of(conversation, now) if grouped else None
+            group = group_heading(conversation, now) if grouped else None
             if group is not None and group != last:
                 rows.append(Heading(group))
                 last = group
             rows.append(conversation)
         self.show_rows(rows)
 
-    def identity_of(self, row: object) -> object:
-        """Return the conversation's id."""
-        assert isinstance(row, Conversation)
-        return row.id
 
-    def text_of(self, row: object, role: int) -> object:
-        """Return title and, for a screen reader, what the marks say."""
-        assert isinstance(row, Conversation)
-        if role == Qt.ItemDataRole.DisplayRole:
-            return row.title
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{row.title}\n{day_words(row.updated_at)}, {row.updated_at.astimezone():%H:%M}"
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            marks = [", pinned"] * row.pinned + [", private"] * row.private
-            return f"{row.title}, {day_words(row.updated_at)}{''.join(marks)}"
-        if role == ListRole.ASIDE:
-            return aside_of(row)
-        return None
-
-
-def aside_of(conversation: Conversation) -> str:
-    """Return the marks at the right end of a conversation's row."""
-    return "\N{LOCK}" if conversation.private else ""
-
-
-def day_words(moment: datetime) -> str:
-    """Return the local day of a time as people write it, whatever the locale: 3 May 2026."""
-    local = moment.astimezone()
-    return f"{local.day} {local:%b %Y}"
-
-
-def group_of(conversation: Conversation, now: datetime) -> str:
-    """Return the heading a conversation stands under."""
+def group_heading(conversation: Conversation, now: datetime) -> str:
+    """Return the heading of a conversation's group."""
     if conversation.pinned:
         return "Pinned"
     day = conversation.updated_at.astimezone(now.tzinfo).date()

@@ -1,12 +1,16 @@
-"""Search results as rows, grouped by kind; a result that cannot be shown in a group has none."""
+"""List model of search results, grouped by kind."""
 
 from collections.abc import Sequence
 from html import escape
+from operator import attrgetter
+from typing import ClassVar
 
 from PySide6.QtCore import Qt
 
-from app.domain.passages import PassageKind, SearchResult
-from ui.models.conversations import GroupedListModel, Heading, ListRole, day_words
+from app.domain.formatting import format_day
+from app.domain.passages import PassageKind
+from app.domain.results import SearchResult, details
+from ui.models.conversations import GroupedListModel, Heading, ListRole
 
 _GROUPS = (
     ("Turns", (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.TOOL_SUMMARY)),
@@ -17,11 +21,52 @@ _GROUPS = (
     ("Documents", (PassageKind.DOCUMENT,)),
 )
 _UNTITLED = {PassageKind.FACT: "A fact of your own", PassageKind.MEMORY: "Saved by you"}
-_LEAST_SHOWN = 0.005
+_MIN_SHOWN = 0.005
+
+
+def title_text(result: SearchResult) -> str:
+    """Return a result's title: its conversation's, or a label for what has none."""
+    return result.conversation_title or _UNTITLED.get(result.kind, "")
+
+
+def relevance_text(result: SearchResult) -> str:
+    """Return the text at the right end of a result; weak matches are marked by more than a color."""
+    share = f"{result.relevance:.0%}" if result.relevance >= _MIN_SHOWN else "< 1%"
+    return f"weak \N{MIDDLE DOT} {share}" if result.is_weak else share
+
+
+def origin_text(result: SearchResult) -> str:
+    """Return the day and the model, if it is known: 3 May 2026 · gpt-4o."""
+    return " \N{MIDDLE DOT} ".join(details(result, format_day))
+
+
+def _tooltip(result: SearchResult) -> str:
+    """Return a result's tool tip as HTML, with its text escaped."""
+    lines = [title_text(result), origin_text(result)]
+    if result.is_weak:
+        lines.append("Weak match: less relevant than the passages that are recalled")
+    return "<br>".join(escape(line) for line in lines)
+
+
+def _spoken(result: SearchResult) -> str:
+    weak = ", a weak match" if result.is_weak else ""
+    return (
+        f"{title_text(result)}, {result.relevance:.0%} relevant{weak}, {origin_text(result)}. "
+        f"{result.user_question} {result.snippet}"
+    )
 
 
 class ResultListModel(GroupedListModel):
-    """The results of one search, best first within each group."""
+    """The results of one search, best first within each group; the delegate paints the snippets."""
+
+    identity: ClassVar = attrgetter("passage_id")
+    texts: ClassVar = {
+        Qt.ItemDataRole.DisplayRole: title_text,
+        Qt.ItemDataRole.ToolTipRole: _tooltip,
+        Qt.ItemDataRole.AccessibleTextRole: _spoken,
+        ListRole.SUBTITLE: attrgetter("user_question"),
+        ListRole.TRAILING: relevance_text,
+    }
 
     def show_results(self, results: Sequence[SearchResult]) -> None:
         """Show results, given best first."""
@@ -31,57 +76,3 @@ class ResultListModel(GroupedListModel):
             if group:
                 rows += [Heading(f"{name} \N{MIDDLE DOT} {len(group)}"), *group]
         self.show_rows(rows)
-
-    def identity_of(self, row: object) -> object:
-        """Return the passage's id."""
-        assert isinstance(row, SearchResult)
-        return row.passage_id
-
-    def text_of(self, row: object, role: int) -> object:
-        """Return the result's lines; the delegate draws the snippet with its marks itself."""
-        assert isinstance(row, SearchResult)
-        if role == Qt.ItemDataRole.DisplayRole:
-            return title_words(row)
-        if role == ListRole.SUBTITLE:
-            return row.user_question
-        if role == ListRole.ASIDE:
-            return relevance_words(row)
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            weak = ", a weak match" if row.is_weak else ""
-            return (
-                f"{title_words(row)}, {row.relevance:.0%} relevant{weak}, {origin_words(row)}. "
-                f"{row.user_question} {row.snippet}"
-            )
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return _tooltip(row)
-        return None
-
-
-def title_words(result: SearchResult) -> str:
-    """Return what stands at the head of a result; what no conversation said has no title."""
-    if not result.conversation_title:
-        return _UNTITLED.get(result.kind, "")
-    return result.conversation_title
-
-
-def relevance_words(result: SearchResult) -> str:
-    """Return what stands at the right end of a result; a weak match is told by more than a colour."""
-    share = f"{result.relevance:.0%}" if result.relevance >= _LEAST_SHOWN else "< 1%"
-    return f"weak \N{MIDDLE DOT} {share}" if result.is_weak else share
-
-
-def origin_words(result: SearchResult) -> str:
-    """Return day and model, as far as it is known: 3 May 2026 · gpt-4o."""
-    model = (result.model or "").partition(":")[2] or result.model
-    day = day_words(result.created_at)
-    return f"{day} \N{MIDDLE DOT} {model}" if model else day
-
-
-def _tooltip(result: SearchResult) -> str:
-    """Return a result's tool tip, as HTML in which nothing of its words is markup."""
-    lines = [title_words(result), origin_words(result)]
-    if result.archived:
-        lines.append("Archived")
-    if result.is_weak:
-        lines.append("Weak match: less relevant than what recall would bring back")
-    return "<br>".join(escape(line) for line in lines)

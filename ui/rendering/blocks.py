@@ -1,7 +1,4 @@
-"""The end of a document: blocks and characters added there, and taken back.
-
-What is written is the writer's business; here is only how Qt is told.
-"""
+"""Editing the end of a text document: add blocks and characters, and remove them again."""
 
 from dataclasses import dataclass
 
@@ -15,7 +12,7 @@ from PySide6.QtGui import (
 )
 
 from ui.rendering.document import TranscriptDocument
-from ui.rendering.properties import Property
+from ui.rendering.formats import Property
 
 MAX_BLOCK_CHARS = 4000
 _LOOK_BACK_FOR_SPACE = 400
@@ -23,7 +20,7 @@ _LOOK_BACK_FOR_SPACE = 400
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place at the end of a document to come back to."""
+    """The end of a document at some time, to rewind to."""
 
     position: int
     block_format: QTextBlockFormat
@@ -33,13 +30,13 @@ class Mark:
 
 
 class BlockWriter:
-    """Adds to the end of one document.
+    """Adds to the end of one document; the base of `Writer`.
 
     Attributes:
         cursor: At the end, unless a table is being filled.
-        fresh: Whether the document ends with an empty block that waits to be used.
-        last_table: The table the document ends with, if it does.
-        blocks_written: How many blocks were ever begun, those taken back too: the cost of drawing.
+        fresh: Whether the document ends with an empty block that is to be used.
+        last_table: The table at the end of the document, if any.
+        blocks_written: The number of blocks ever begun, removed ones included: the cost.
     """
 
     def __init__(self, document: TranscriptDocument) -> None:
@@ -48,17 +45,17 @@ class BlockWriter:
         self.fresh = True
         self.blocks_written = 0
         self.last_table: QTextTable | None = None
-        self._fold_left = MAX_BLOCK_CHARS
-        self._waiting = ""
-        self._waiting_char = QTextCharFormat()
+        self._room = MAX_BLOCK_CHARS
+        self._pending = ""
+        self._pending_format = QTextCharFormat()
 
     @property
     def at_start(self) -> bool:
-        """Whether nothing stands in the document yet."""
+        """Whether the document is empty."""
         return self.fresh and self.cursor.position() == 0
 
     def begin(self, made: QTextBlockFormat, char: QTextCharFormat) -> None:
-        """Start a block, or take the empty one the document ends with."""
+        """Begin a block, or use the empty one at the end of the document."""
         self.flush()
         self.last_table = None
         if self.fresh:
@@ -68,44 +65,42 @@ class BlockWriter:
         else:
             self.cursor.insertBlock(made, char)
         self.fresh = False
-        self._fold_left = MAX_BLOCK_CHARS
+        self._room = MAX_BLOCK_CHARS
         self.blocks_written += 1
 
     def emit(self, text: str, char: QTextCharFormat) -> None:
-        """Add characters; a block too long for one layout goes on in a `PIECE` without a gap.
+        """Add characters; a block that becomes too long continues in a `PIECE` without a gap.
 
-        They reach the document with `flush`: one insertion for neighbours of the same format.
+        They are inserted by `flush`: adjacent text of the same format in one insertion.
         """
-        if char is not self._waiting_char:
+        if char is not self._pending_format:
             self.flush()
-            self._waiting_char = char
-        while len(text) > self._fold_left:
-            cut = (
-                text.rfind(" ", max(0, self._fold_left - _LOOK_BACK_FOR_SPACE), self._fold_left) + 1
-            )
-            cut = cut or self._fold_left
-            self._waiting += text[:cut]
+            self._pending_format = char
+        while len(text) > self._room:
+            cut = text.rfind(" ", max(0, self._room - _LOOK_BACK_FOR_SPACE), self._room) + 1
+            cut = cut or self._room
+            self._pending += text[:cut]
             text = text[cut:]
-            self._fold(char)
-        self._waiting += text
-        self._fold_left -= len(text)
+            self._split(char)
+        self._pending += text
+        self._room -= len(text)
 
     def flush(self) -> None:
-        """Put what `emit` collected into the document."""
-        if self._waiting:
-            self.cursor.insertText(self._waiting, self._waiting_char)
-            self._waiting = ""
+        """Insert what `emit` has collected."""
+        if self._pending:
+            self.cursor.insertText(self._pending, self._pending_format)
+            self._pending = ""
 
     def emit_lines(self, text: str, char: QTextCharFormat) -> None:
-        """Add lines, each in a block like the present one; too long ones are folded."""
+        """Add lines, each in a block like the current one; too long ones are split."""
         self.flush()
         lines = [
-            _folded(line) if len(line) > MAX_BLOCK_CHARS else line for line in text.split("\n")
+            _split_line(line) if len(line) > MAX_BLOCK_CHARS else line for line in text.split("\n")
         ]
         self.cursor.insertText("\n".join(lines), char)
         self.blocks_written += len(lines)
 
-    def _fold(self, char: QTextCharFormat) -> None:
+    def _split(self, char: QTextCharFormat) -> None:
         self.flush()
         piece = self.cursor.blockFormat()
         piece.setTopMargin(0)
@@ -115,7 +110,7 @@ class BlockWriter:
         self.begin(piece, char)
 
     def set_block(self, **properties: object) -> None:
-        """Give the last block properties by their names in `Property`; None takes one away."""
+        """Set properties of the last block by their names in `Property`; None clears one."""
         self.flush()
         made = self.cursor.blockFormat()
         for name, value in properties.items():
@@ -126,36 +121,37 @@ class BlockWriter:
         self.cursor.setBlockFormat(made)
 
     def set_bottom_margin(self, px: int) -> None:
-        """Set the space under the last block."""
+        """Set the space below the last block."""
         self.flush()
         made = self.cursor.blockFormat()
         if round(made.bottomMargin()) != px:
             made.setBottomMargin(px)
             self.cursor.setBlockFormat(made)
 
-    def draw_picture(self, target: str, limit: QSizeF) -> bool:
-        """Add the attached picture `target`, at most `limit` large; return whether there is one."""
+    def insert_image(self, target: str) -> bool:
+        """Insert the attached image `target`, at most 32 by 24 em; return whether it exists."""
         image = self._document.attached_image(target)
         if image is None or image.isNull():
             return False
         self.flush()
-        size = QSizeF(image.size())
+        size, em = QSizeF(image.size()), self._document.defaultFont().pixelSize()
+        limit = QSizeF(32 * em, 24 * em)
         if size.width() > limit.width() or size.height() > limit.height():
             size = size.scaled(limit, Qt.AspectRatioMode.KeepAspectRatio)
-        picture = QTextImageFormat()
-        picture.setName(target)
-        picture.setWidth(size.width())
-        picture.setHeight(size.height())
-        self.cursor.insertImage(picture)
+        format_ = QTextImageFormat()
+        format_.setName(target)
+        format_.setWidth(size.width())
+        format_.setHeight(size.height())
+        self.cursor.insertImage(format_)
         return True
 
     def to_end(self) -> None:
-        """Put the cursor to the document's end."""
+        """Move the cursor to the end of the document."""
         self.flush()
         self.cursor.movePosition(QTextCursor.MoveOperation.End)
 
     def mark(self) -> Mark:
-        """Return the present end, for `rewind`."""
+        """Return the current end, for `rewind`."""
         self.to_end()
         rows = self.last_table.rows() if self.last_table is not None else 0
         return Mark(
@@ -163,7 +159,7 @@ class BlockWriter:
         )
 
     def rewind(self, mark: Mark) -> None:
-        """Remove everything written since `mark`, rows added to a table too."""
+        """Remove everything written since `mark`, table rows included."""
         self.to_end()
         start = mark.position if mark.table is None else mark.table.lastPosition() + 1
         self.cursor.beginEditBlock()
@@ -177,5 +173,5 @@ class BlockWriter:
         self.fresh, self.last_table = mark.fresh, mark.table
 
 
-def _folded(line: str) -> str:
+def _split_line(line: str) -> str:
     return "\n".join(line[at : at + MAX_BLOCK_CHARS] for at in range(0, len(line), MAX_BLOCK_CHARS))

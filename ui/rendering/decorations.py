@@ -1,11 +1,9 @@
-"""What is painted beneath a document's words: grounds of code, quotation bars, markers, rules.
+"""Decorations painted beneath a document's text: code backgrounds, quote bars, markers, rules.
 
-Everything is found from the blocks in sight, so that a long document costs no more than a short
-one. The words themselves are painted by Qt.
+Only visible blocks are looked at, so that a long document costs no more than a short one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import (
@@ -19,22 +17,14 @@ from PySide6.QtGui import (
     QTextLine,
 )
 
-from ui.rendering.formats import Formats
-from ui.rendering.properties import Property
+from ui.rendering.document import blocks_of, fragments_of
+from ui.rendering.formats import Formats, Property
 
 _CORNER_EM = 0.5
 _CHIP_CORNER_EM = 0.28
 
 
-@dataclass(frozen=True, slots=True)
-class CodeArea:
-    """Where a code block lies: its number, and its ground in the document's coordinates."""
-
-    number: int
-    rect: QRectF
-
-
-def blocks_in(document: QTextDocument, area: QRectF) -> Iterator[QTextBlock]:
+def _visible_blocks(document: QTextDocument, area: QRectF) -> Iterator[QTextBlock]:
     """Yield the blocks that touch `area`, top to bottom."""
     layout = document.documentLayout()
     position = layout.hitTest(
@@ -43,187 +33,152 @@ def blocks_in(document: QTextDocument, area: QRectF) -> Iterator[QTextBlock]:
     block = document.findBlock(max(0, position))
     if block.isValid() and block.previous().isValid():
         block = block.previous()
-    while block.isValid():
-        rect = layout.blockBoundingRect(block)
-        if rect.top() - block.blockFormat().topMargin() > area.bottom():
+    for each in blocks_of(document, block):
+        rect = layout.blockBoundingRect(each)
+        if rect.top() - each.blockFormat().topMargin() > area.bottom():
             return
-        yield block
-        block = block.next()
+        yield each
 
 
-def code_area(document: QTextDocument, formats: Formats, first: QTextBlock) -> CodeArea:
-    """Return where the code block whose first line is `first` lies, its head above it included."""
-    layout, number = document.documentLayout(), first.blockFormat().property(Property.CODE)
-    last = first
-    while (after := last.next()).isValid() and after.blockFormat().property(
-        Property.CODE
-    ) == number:
-        last = after
-    left = first.blockFormat().leftMargin() - formats.code_padding
-    top = layout.blockBoundingRect(first.previous()).top()
-    bottom = layout.blockBoundingRect(last).bottom() + formats.code_padding
-    return CodeArea(int(number), QRectF(left, top, document.textWidth() - left, bottom - top))
+def _code_area(document: QTextDocument, formats: Formats, first: QTextBlock) -> QRectF:
+    """Return the area of the code block whose first line is `first`, its head included."""
+    number, last = first.blockFormat().property(Property.CODE), first
+    for block in blocks_of(document, first):
+        if block.blockFormat().property(Property.CODE) != number:
+            break
+        last = block
+    bottom = document.documentLayout().blockBoundingRect(last).bottom() + formats.code_padding
+    area = code_head(document, formats, first)
+    area.setBottom(bottom)
+    return area
 
 
 def code_head(document: QTextDocument, formats: Formats, first: QTextBlock) -> QRectF:
-    """Return where the head of the code block lies whose first line is `first`."""
+    """Return the area of the head of the code block whose first line is `first`."""
     top = document.documentLayout().blockBoundingRect(first.previous()).top()
     left = first.blockFormat().leftMargin() - formats.code_padding
     return QRectF(left, top, document.textWidth() - left, formats.code_header)
 
 
 def paint_beneath(
-    painter: QPainter,
-    document: QTextDocument,
-    formats: Formats,
-    area: QRectF,
+    painter: QPainter, document: QTextDocument, formats: Formats, area: QRectF
 ) -> None:
-    """Paint all that lies beneath the words in `area`, in the document's coordinates."""
+    """Paint the decorations in `area`, in the document's coordinates."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    seen: set[int] = set()
-    for block in blocks_in(document, area):
-        number = _code_number(block)
+    seen: set[object] = set()
+    for block in _visible_blocks(document, area):
+        made = block.blockFormat()
+        number = made.property(Property.CODE)
+        number = made.property(Property.CODE_HEAD) if number is None else number
         if number is not None and number not in seen:
             seen.add(number)
-            found = code_area(document, formats, _first_of(block))
-            _paint_code(painter, formats, found)
-        _paint_block(painter, document, formats, block)
+            area_of_code = _code_area(document, formats, _first_line(block))
+            _paint_code(painter, formats, area_of_code.adjusted(0.5, 0.5, -0.5, -0.5))
+        _BlockPainter(painter, document, formats, block).paint()
     painter.restore()
 
 
-def _code_number(block: QTextBlock) -> int | None:
-    made = block.blockFormat()
-    number = made.property(Property.CODE)
-    number = made.property(Property.CODE_HEAD) if number is None else number
-    return None if number is None else int(number)
-
-
-def _first_of(block: QTextBlock) -> QTextBlock:
+def _first_line(block: QTextBlock) -> QTextBlock:
     """Return the first line of the code that `block` belongs to."""
     while block.blockFormat().property(Property.CODE_HEAD) is None and block.previous().isValid():
         block = block.previous()
     return block.next()
 
 
-def _paint_code(painter: QPainter, formats: Formats, area: CodeArea) -> None:
+def _paint_code(painter: QPainter, formats: Formats, area: QRectF) -> None:
+    """Paint the background of a code block."""
     corner = formats.theme.em(_CORNER_EM)
-    painter.setPen(QPen(QColor(formats.theme.colours.border), 1))
-    painter.setBrush(QColor(formats.theme.colours.code_background))
-    painter.drawRoundedRect(area.rect.adjusted(0.5, 0.5, -0.5, -0.5), corner, corner)
+    painter.setPen(QPen(QColor(formats.theme.colors.border), 1))
+    painter.setBrush(QColor(formats.theme.colors.code_background))
+    painter.drawRoundedRect(area, corner, corner)
 
 
-def _paint_block(
-    painter: QPainter, document: QTextDocument, formats: Formats, block: QTextBlock
-) -> None:
-    block_format, rect = block.blockFormat(), document.documentLayout().blockBoundingRect(block)
-    if quotes := block_format.property(Property.QUOTES):
-        _paint_bars(painter, document, formats, block, str(quotes))
-    if (marker := block_format.property(Property.MARKER)) is not None:
-        _paint_marker(painter, formats, block, rect, str(marker))
-    if (done := block_format.property(Property.TASK)) is not None:
-        _paint_task(painter, formats, block, rect, done=bool(done))
-    if block_format.property(Property.RULE):
-        painter.setPen(QPen(QColor(formats.theme.colours.border), 1.5))
-        middle = QPointF(block_format.leftMargin(), rect.center().y())
-        painter.drawLine(middle, QPointF(document.textWidth(), middle.y()))
-    if block_format.property(Property.CODE) is None:
-        _paint_chips(painter, formats, block, rect)
+class _BlockPainter:
+    """Paints the decorations of one block."""
 
+    def __init__(
+        self, painter: QPainter, document: QTextDocument, formats: Formats, block: QTextBlock
+    ) -> None:
+        self._painter, self._document, self._block = painter, document, block
+        self._theme = formats.theme
+        self._format, self._layout = block.blockFormat(), document.documentLayout()
+        self._rect = self._layout.blockBoundingRect(block)
+        is_code = self._format.property(Property.CODE_HEAD) is not None
+        self._edge = self._format.leftMargin() - (formats.code_padding if is_code else 0)
+        line = block.layout().lineAt(0)
+        self._baseline = self._rect.top() + (line.y() + line.ascent() if line.isValid() else 0)
 
-def _paint_bars(
-    painter: QPainter, document: QTextDocument, formats: Formats, block: QTextBlock, quotes: str
-) -> None:
-    theme, rect = formats.theme, document.documentLayout().blockBoundingRect(block)
-    before = str(block.previous().blockFormat().property(Property.QUOTES) or "").split(",")
-    above = document.documentLayout().blockBoundingRect(block.previous()).bottom()
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(QColor(theme.colours.control_border))
-    for edge in quotes.split(","):
-        top = above if edge in before else rect.top()
-        bar = QRectF(float(edge), top, max(2.0, theme.em(0.18)), rect.bottom() - top)
-        painter.drawRect(bar)
+    def paint(self) -> None:
+        """Paint what the block's format asks for."""
+        get, painter, colors = self._format.property, self._painter, self._theme.colors
+        if quotes := get(Property.QUOTES):
+            self._paint_bars(str(quotes))
+        if (marker := get(Property.MARKER)) is not None:
+            self._paint_marker(str(marker))
+        if (done := get(Property.TASK)) is not None:
+            self._paint_task(done=bool(done))
+        if get(Property.RULE):
+            painter.setPen(QPen(QColor(colors.border), 1.5))
+            middle = QPointF(self._format.leftMargin(), self._rect.center().y())
+            painter.drawLine(middle, QPointF(self._document.textWidth(), middle.y()))
+        if get(Property.CODE) is None:
+            self._paint_inline_code()
 
+    def _paint_bars(self, quotes: str) -> None:
+        before = self._block.previous()
+        edges_before = str(before.blockFormat().property(Property.QUOTES) or "").split(",")
+        above = self._layout.blockBoundingRect(before).bottom()
+        self._painter.setPen(Qt.PenStyle.NoPen)
+        self._painter.setBrush(QColor(self._theme.colors.control_border))
+        for edge in quotes.split(","):
+            top = above if edge in edges_before else self._rect.top()
+            width = max(2.0, self._theme.em(0.18))
+            self._painter.drawRect(QRectF(float(edge), top, width, self._rect.bottom() - top))
 
-def _paint_marker(
-    painter: QPainter, formats: Formats, block: QTextBlock, rect: QRectF, marker: str
-) -> None:
-    """Paint the bullet or number right-aligned before the first line."""
-    theme = formats.theme
-    font = theme.reading_font()
-    painter.setFont(font)
-    painter.setPen(QColor(theme.colours.muted))
-    width = QFontMetricsF(font).horizontalAdvance(marker)
-    right = _edge_of_words(formats, block) - theme.em(0.55)
-    painter.drawText(QPointF(max(0.0, right - width), _baseline(block, rect)), marker)
+    def _paint_marker(self, marker: str) -> None:
+        """Paint the bullet or number of a list item, right-aligned before the first line."""
+        font = self._theme.reading_font()
+        self._painter.setFont(font)
+        self._painter.setPen(QColor(self._theme.colors.muted))
+        left = self._edge - self._theme.em(0.55) - QFontMetricsF(font).horizontalAdvance(marker)
+        self._painter.drawText(QPointF(max(0.0, left), self._baseline), marker)
 
+    def _paint_task(self, *, done: bool) -> None:
+        painter, colors, side = self._painter, self._theme.colors, self._theme.em(0.92)
+        left = self._edge - self._theme.em(0.5) - side
+        box = QRectF(left, self._baseline - side * 0.88, side, side)
+        painter.setPen(QPen(QColor(colors.accent if done else colors.control_border), 1.4))
+        painter.setBrush(QColor(colors.accent if done else colors.raised))
+        painter.drawRoundedRect(box, side * 0.22, side * 0.22)
+        if done:
+            painter.setPen(QPen(QColor(colors.on_accent), side * 0.14))
+            corners = ((0.24, 0.52), (0.43, 0.72), (0.77, 0.3))
+            painter.drawPolyline([box.topLeft() + QPointF(x * side, y * side) for x, y in corners])
 
-def _paint_task(
-    painter: QPainter, formats: Formats, block: QTextBlock, rect: QRectF, *, done: bool
-) -> None:
-    theme = formats.theme
-    side = theme.em(0.92)
-    left = _edge_of_words(formats, block) - theme.em(0.5) - side
-    box = QRectF(left, _baseline(block, rect) - side * 0.88, side, side)
-    painter.setPen(
-        QPen(QColor(theme.colours.accent if done else theme.colours.control_border), 1.4)
-    )
-    painter.setBrush(QColor(theme.colours.accent if done else theme.colours.raised))
-    painter.drawRoundedRect(box, side * 0.22, side * 0.22)
-    if done:
-        painter.setPen(QPen(QColor(theme.colours.on_accent), side * 0.14))
-        corners = ((0.24, 0.52), (0.43, 0.72), (0.77, 0.3))
-        painter.drawPolyline([box.topLeft() + QPointF(x * side, y * side) for x, y in corners])
+    def _paint_inline_code(self) -> None:
+        """Paint a rounded background under each piece of inline code."""
+        self._painter.setPen(Qt.PenStyle.NoPen)
+        self._painter.setBrush(QColor(self._theme.colors.code_background))
+        corner = self._theme.em(_CHIP_CORNER_EM)
+        for fragment in fragments_of(self._block):
+            if fragment.charFormat().property(Property.INLINE_CODE):
+                for rect in self._rects_of(fragment):
+                    area = rect.translated(self._rect.topLeft()).adjusted(-2, -1, 2, 1)
+                    self._painter.drawRoundedRect(area, corner, corner)
 
-
-def _edge_of_words(formats: Formats, block: QTextBlock) -> float:
-    """Return the left edge of the block's words, or of the ground of code."""
-    made = block.blockFormat()
-    is_code = made.property(Property.CODE_HEAD) is not None
-    return made.leftMargin() - (formats.code_padding if is_code else 0)
-
-
-def _baseline(block: QTextBlock, rect: QRectF) -> float:
-    line = block.layout().lineAt(0)
-    return rect.top() + line.y() + line.ascent() if line.isValid() else rect.top()
-
-
-def _paint_chips(painter: QPainter, formats: Formats, block: QTextBlock, rect: QRectF) -> None:
-    """Paint a rounded ground under each stretch of code within the block's lines."""
-    theme = formats.theme
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(QColor(theme.colours.code_background))
-    corner = theme.em(_CHIP_CORNER_EM)
-    for fragment in _fragments(block):
-        if not fragment.charFormat().property(Property.INLINE_CODE):
-            continue
-        for chip in _rects_of(block, fragment, rect.topLeft()):
-            painter.drawRoundedRect(chip.adjusted(-2, -1, 2, 1), corner, corner)
-
-
-def _fragments(block: QTextBlock) -> Iterator[QTextFragment]:
-    iterator = block.begin()
-    while not iterator.atEnd():
-        yield iterator.fragment()
-        iterator += 1
-
-
-def _rects_of(block: QTextBlock, fragment: QTextFragment, origin: QPointF) -> Iterator[QRectF]:
-    """Yield where the fragment stands, one rectangle for each line it touches."""
-    layout = block.layout()
-    start = fragment.position() - block.position()
-    end = start + fragment.length()
-    metrics = QFontMetricsF(fragment.charFormat().font())
-    for number in range(layout.lineCount()):
-        line = layout.lineAt(number)
-        line_end = line.textStart() + line.textLength()
-        if line_end <= start or line.textStart() >= end:
-            continue
-        left = _x_of(line, max(start, line.textStart()))
-        right = _x_of(line, min(end, line_end))
-        baseline = line.y() + line.ascent()
-        top = baseline - metrics.ascent()
-        yield QRectF(left, top, right - left, metrics.height()).translated(origin)
+    def _rects_of(self, fragment: QTextFragment) -> Iterator[QRectF]:
+        """Yield the fragment's rectangle on each line."""
+        layout, start = self._block.layout(), fragment.position() - self._block.position()
+        end, metrics = start + fragment.length(), QFontMetricsF(fragment.charFormat().font())
+        for number in range(layout.lineCount()):
+            line = layout.lineAt(number)
+            line_end = line.textStart() + line.textLength()
+            if line.textStart() < end and line_end > start:
+                left = _x_of(line, max(start, line.textStart()))
+                right = _x_of(line, min(end, line_end))
+                top = line.y() + line.ascent() - metrics.ascent()
+                yield QRectF(left, top, right - left, metrics.height())
 
 
 def _x_of(line: QTextLine, position: int) -> float:

@@ -1,9 +1,9 @@
-"""A document that loads nothing: no file, no network, only pictures among the attachments."""
+"""Text document that loads no file and nothing from the network, only attached images."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QObject, QUrl
-from PySide6.QtGui import QImage, QTextDocument, QTextOption
+from PySide6.QtGui import QImage, QTextBlock, QTextDocument, QTextFragment, QTextOption
 
 from ui.theme import Theme
 
@@ -12,10 +12,10 @@ ImageResolver = Callable[[str], QImage | None]
 
 
 class TranscriptDocument(QTextDocument):
-    """A document of ours. Nothing in it is ever taken from outside except by `resolver`.
+    """A document whose only external content is what `resolver` returns.
 
     Attributes:
-        refused: Targets that something asked for and did not get; tests read it.
+        refused: Resources that were requested and not loaded, for tests.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class TranscriptDocument(QTextDocument):
         self.setDefaultTextOption(option)
 
     def attached_image(self, target: str) -> QImage | None:
-        """Return the picture `attachment:HASH` names, if there is one; other targets never."""
+        """Return the image that `attachment:HASH` names, if there is one; no other target."""
         scheme, _, name = target.partition(":")
         if scheme != ATTACHMENT_SCHEME or self._resolver is None or not name.isalnum():
             return None
@@ -41,7 +41,7 @@ class TranscriptDocument(QTextDocument):
     # Qt overrides
 
     def loadResource(self, resource_type: int, name: QUrl | str) -> object:
-        """Return an attached picture, and nothing else whatever is asked for."""
+        """Return an attached image; refuse everything else."""
         target = name.toString() if isinstance(name, QUrl) else name
         if resource_type == QTextDocument.ResourceType.ImageResource.value:
             image = self.attached_image(target)
@@ -49,3 +49,19 @@ class TranscriptDocument(QTextDocument):
                 return image
         self.refused.append(target)
         return None
+
+
+def blocks_of(document: QTextDocument, start: QTextBlock | None = None) -> Iterator[QTextBlock]:
+    """Yield the blocks of a document in order, table cells included, from `start` or the first."""
+    block = document.begin() if start is None else start
+    while block.isValid():
+        yield block
+        block = block.next()
+
+
+def fragments_of(block: QTextBlock) -> Iterator[QTextFragment]:
+    """Yield the fragments of a block in order."""
+    iterator = block.begin()
+    while not iterator.atEnd():
+        yield iterator.fragment()
+        iterator += 1

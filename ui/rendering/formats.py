@@ -1,15 +1,11 @@
-"""What each kind of text looks like: character and block formats made from a theme.
-
-Which text is of which kind is the writer's business; what is painted beneath is `decorations`'.
-"""
+"""Character and block formats made from a theme, and the custom properties of documents."""
 
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QTextBlockFormat, QTextCharFormat, QTextFormat
 
-from ui.rendering.properties import Property
 from ui.theme import Theme
 
 _LINE_HEIGHT_PERCENT = 142.0
@@ -17,10 +13,41 @@ _CODE_LINE_HEIGHT_PERCENT = 132.0
 _HEADING_SCALES = (1.5, 1.28, 1.12, 1.0, 1.0, 0.95)
 _PROPORTIONAL = QTextBlockFormat.LineHeightTypes.ProportionalHeight.value
 
+_FIRST = QTextFormat.Property.UserProperty.value + 1
+
+
+class Property(IntEnum):
+    """Keys for `QTextFormat.setProperty`.
+
+    Of blocks:
+        CODE: The number of a code block: its index in `Writer.code_blocks`.
+        CODE_HEAD: The same, of the line above the code, with its language.
+        QUOTES: The left edges of quote bars in pixels, separated by commas.
+        MARKER: The bullet or number of a list item. TASK: Whether a task is done.
+        RULE: A horizontal rule. FOOTNOTE: The number of the footnote that begins here.
+        PIECE: A continuation of the paragraph before, which was too long for one block.
+
+    Of characters:
+        INLINE_CODE: Code within a line. TEX: The source of a formula.
+        IMAGE: The target of an image that is not shown.
+    """
+
+    CODE = _FIRST
+    QUOTES = _FIRST + 1
+    MARKER = _FIRST + 2
+    TASK = _FIRST + 3
+    RULE = _FIRST + 4
+    FOOTNOTE = _FIRST + 5
+    PIECE = _FIRST + 6
+    INLINE_CODE = _FIRST + 7
+    TEX = _FIRST + 8
+    IMAGE = _FIRST + 9
+    CODE_HEAD = _FIRST + 10
+
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The kind of a run of characters; `heading` is 1-6, or 0; `link` a target, or empty."""
+    """The style of a run of characters; `heading` is 1-6, or 0; `link` a target, or ""."""
 
     bold: bool = False
     italic: bool = False
@@ -36,7 +63,7 @@ class Style:
 
 
 class Formats:
-    """Formats of one theme, made once and shared by all documents drawn with it."""
+    """Formats of one theme, shared by all documents rendered with it."""
 
     def __init__(self, theme: Theme) -> None:
         self.theme = theme
@@ -44,7 +71,7 @@ class Formats:
         self._syntax: dict[str, QTextCharFormat] = {}
 
     def char(self, style: Style) -> QTextCharFormat:
-        """Return the format of `style`; linked ones carry their true target as anchor."""
+        """Return the format of `style`; a link's anchor is its target as written."""
         if (known := self._chars.get(style)) is not None:
             return known
         made = self._make(style)
@@ -52,24 +79,20 @@ class Formats:
             self._chars[style] = made
         return made
 
-    def code_char(self) -> QTextCharFormat:
-        """Return the format of a code block's words before colours."""
-        return self.syntax("")
-
     def syntax(self, role: str) -> QTextCharFormat:
-        """Return the format of a code word; `role` is a `syntax_` colour without that prefix."""
+        """Return the format of a token of code; `role` is a `syntax_` color without prefix, or ""."""
         if (known := self._syntax.get(role)) is not None:
             return known
         made = QTextCharFormat()
         _set_font(made, self.theme.mono_font())
-        colours = self.theme.colours
-        colour = getattr(colours, f"syntax_{role}") if role else colours.text
-        made.setForeground(QBrush(QColor(colour)))
+        colors = self.theme.colors
+        color = getattr(colors, f"syntax_{role}") if role else colors.text
+        made.setForeground(QBrush(QColor(color)))
         self._syntax[role] = made
         return made
 
     def block(self, left_px: float, top_px: float, quotes: str = "") -> QTextBlockFormat:
-        """Return the format of a paragraph that begins `top_px` below what stands before it."""
+        """Return the format of a paragraph with a space of `top_px` above it."""
         made = QTextBlockFormat()
         made.setLeftMargin(round(left_px))
         made.setTopMargin(round(top_px))
@@ -81,7 +104,7 @@ class Formats:
     def code_head(
         self, number: int, left_px: float, top_px: float, quotes: str
     ) -> QTextBlockFormat:
-        """Return the format of the line above code, where its language stands."""
+        """Return the format of the line above code, with its language."""
         made = self.block(left_px + self.code_padding, top_px, quotes)
         made.setLineHeight(self.code_header, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         made.setBottomMargin(round(self.theme.em(0.35)))
@@ -98,16 +121,16 @@ class Formats:
 
     @property
     def code_padding(self) -> float:
-        """Space between a code block's edge and its words, in pixels."""
+        """The space between a code block's edge and its text, in pixels."""
         return self.theme.em(0.85)
 
     @property
     def code_header(self) -> float:
-        """Height of the strip above code that holds language and Copy, in pixels."""
+        """The height of the line above code with language and Copy, in pixels."""
         return self.theme.em(1.75)
 
     def _make(self, style: Style) -> QTextCharFormat:
-        theme, colours = self.theme, self.theme.colours
+        theme, colors = self.theme, self.theme.colors
         made = QTextCharFormat()
         if style.code:
             _set_font(made, theme.mono_font())
@@ -126,29 +149,20 @@ class Formats:
         made.setFontStrikeOut(style.struck)
         if style.raised:
             made.setVerticalAlignment(QTextCharFormat.VerticalAlignment.AlignSuperScript)
-        made.setForeground(QBrush(QColor(colours.muted if style.muted else colours.text)))
+        made.setForeground(QBrush(QColor(colors.muted if style.muted else colors.text)))
         if style.link:
             made.setAnchor(True)
             made.setAnchorHref(style.link)
-            made.setForeground(QBrush(QColor(colours.accent)))
+            made.setForeground(QBrush(QColor(colors.accent)))
             made.setUnderlineStyle(QTextCharFormat.UnderlineStyle.SingleUnderline)
-            made.setUnderlineColor(_faint(colours.accent))
+            made.setUnderlineColor(_faint(colors.accent))
         return made
 
 
 @cache
 def formats_of(theme: Theme) -> Formats:
-    """Return the formats of `theme`; themes are few, so they are all kept."""
+    """Return the formats of `theme`, cached."""
     return Formats(theme)
-
-
-def alignment(style_attribute: str) -> Qt.AlignmentFlag:
-    """Return what markdown-it's `text-align:...` of a table cell means."""
-    if style_attribute.endswith("right"):
-        return Qt.AlignmentFlag.AlignRight
-    if style_attribute.endswith("center"):
-        return Qt.AlignmentFlag.AlignHCenter
-    return Qt.AlignmentFlag.AlignLeft
 
 
 def _set_font(made: QTextCharFormat, font: QFont) -> None:
@@ -157,7 +171,7 @@ def _set_font(made: QTextCharFormat, font: QFont) -> None:
     )
 
 
-def _faint(colour: str) -> QColor:
-    faint = QColor(colour)
+def _faint(color: str) -> QColor:
+    faint = QColor(color)
     faint.setAlphaF(0.45)
     return faint

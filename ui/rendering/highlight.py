@@ -1,20 +1,22 @@
-"""Colours of code, by Pygments, which is imported on first use (22 ms; a lexer 5-60 ms).
+"""Syntax highlighting by Pygments, which is imported on first use (22 ms; a lexer 5-60 ms).
 
-Code is first drawn plain; colours come in slices, so that no step takes long.
+Code is rendered plain first and colored in slices, so that no step takes long.
 """
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Protocol, cast
+from itertools import takewhile
+from typing import Any
 
 from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument
 
-from ui.rendering.formats import Formats
-from ui.rendering.properties import Property
+from ui.rendering.document import blocks_of
+from ui.rendering.formats import Formats, Property
+from ui.rendering.plain_text import positions_in
 
 MAX_CODE_CHARS = 50_000
 MAX_LINE_CHARS = 1000
-_WORDS_IN_SLICE = 150
+_TOKENS_PER_SLICE = 150
 _SMALL_CHARS = 2500
 _ROLES = (
     ("Comment", "comment"),
@@ -38,26 +40,18 @@ _ROLES = (
 )
 
 
-class _Lexer(Protocol):
-    """The one thing asked of a lexer of Pygments."""
-
-    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
-        """Yield place, kind and words of each token."""
-        ...
-
-
 def preload() -> None:
-    """Import Pygments and a common lexer ahead of the first code block; any thread."""
+    """Import Pygments and a common lexer before the first code block; on any thread."""
     _lexer("python")
 
 
-def colour_code(
+def highlight_code(
     document: QTextDocument, formats: Formats, first_block: int, language: str
 ) -> Iterator[None]:
-    """Colour the code that begins at block `first_block`; each step of the iterator is short.
+    """Color the code that begins at block `first_block`, a slice for each step of the iterator.
 
-    Code that is long (50,000 characters), has very long lines or a language Pygments does not know
-    stays as it is. Lexers are regular expressions, and long lines are where those turn slow.
+    Long code (50,000 characters), code with very long lines, on which regular expressions are slow,
+    and unknown languages stay plain.
     """
     block = document.findBlockByNumber(first_block)
     origin = block.position()
@@ -66,14 +60,14 @@ def colour_code(
         return
     if max(map(len, text.split("\n"))) > MAX_LINE_CHARS or (lexer := _lexer(language)) is None:
         return
-    cursor = QTextCursor(document)
+    cursor, position = QTextCursor(document), positions_in(text)
     cursor.beginEditBlock()
     for count, (at, kind, value) in enumerate(lexer.get_tokens_unprocessed(text), start=1):
         if (role := _role(str(kind))) and not value.isspace():
-            cursor.setPosition(origin + at)
-            cursor.setPosition(origin + at + len(value), QTextCursor.MoveMode.KeepAnchor)
+            cursor.setPosition(origin + position(at))
+            cursor.setPosition(origin + position(at + len(value)), QTextCursor.MoveMode.KeepAnchor)
             cursor.setCharFormat(formats.syntax(role))
-        if count % _WORDS_IN_SLICE == 0 and len(text) > _SMALL_CHARS:
+        if count % _TOKENS_PER_SLICE == 0 and len(text) > _SMALL_CHARS:
             cursor.endEditBlock()
             yield
             cursor.beginEditBlock()
@@ -81,26 +75,25 @@ def colour_code(
 
 
 def _text_of(block: QTextBlock) -> str:
-    """Return the lines of the code block that starts here, as the document holds them."""
+    """Return the text of the code block that starts here."""
     number = block.blockFormat().property(Property.CODE)
-    lines: list[str] = []
-    while block.isValid() and block.blockFormat().property(Property.CODE) == number:
-        lines.append(block.text())
-        block = block.next()
-    return "\n".join(lines)
+    in_code = takewhile(
+        lambda each: each.blockFormat().property(Property.CODE) == number,
+        blocks_of(block.document(), block),
+    )
+    return "\n".join(each.text() for each in in_code)
 
 
 @lru_cache(maxsize=64)
-def _lexer(language: str) -> _Lexer | None:
-    """Return the lexer of `language`, by one of its names; never one guessed from the code."""
+def _lexer(language: str) -> Any:
+    """Return the lexer named `language`, None for none; it is not guessed from the code."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
     try:
-        found = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
+        return get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
-    return cast(_Lexer, found)
 
 
 @lru_cache(maxsize=512)

@@ -1,14 +1,16 @@
-"""Text to markdown-it tokens: the Markdown of models, and the plainer text of people.
+"""Parsing of Markdown, and of plain user text, to markdown-it tokens.
 
-Raw HTML stays text in both. What tokens look like is the writer's business.
+Raw HTML stays text in both. Link and footnote definitions are found by a scan of lines ahead of
+parsing, since a text is rendered piece by piece and a definition may be far below its references.
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import normalizeReference
 from markdown_it.parser_block import ParserBlock
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
@@ -18,51 +20,91 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.tasklists import tasklists_plugin
 
-from ui.rendering.definitions import Definitions
-
 MAX_NESTING = 16
 _MAX_MARKUP = 500
 _MARKUP = re.compile(r"[*_~`$<\[\\!&]")
 _MAX_COLUMNS = 60
-_BLOCK_RULES = 2  # of the core chain: "normalize" and "block"; what follows reads words
+_BLOCK_RULES = 2  # of the core chain: "normalize" and "block"; the rest parses inline markup
 _MATH_FENCES = {"$$": "$$", "\\[": "\\]"}
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+
+_LINK = re.compile(
+    r"""^[ \t>]{0,40} \[ (?!\^) (?P<label>(?:[^\]\[\\\n]|\\.){1,300}) \]:
+        [ \t]*\n?[ \t]* (?:<(?P<angled>[^<>\n]{0,2000})>|(?P<bare>[^\s<]\S{0,2000}))
+        [ \t]* (?: $ | ["'(] )""",
+    re.VERBOSE | re.MULTILINE,
+)
+_FOOTNOTE = re.compile(r"^[ \t>]{0,40}\[\^(?P<label>[^\]\s]{1,100})\]:", re.MULTILINE)
+_BAD_SCHEME = re.compile(r"\s*(?:javascript|vbscript|file|data)\s*:", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Definitions:
+    """The link and footnote definitions of a text.
+
+    Attributes:
+        links: Normalized label to `{"href", "title"}`, as markdown-it expects it.
+        footnotes: `:label` to its number, counted from 1 in the order of the definitions.
+    """
+
+    links: dict[str, dict[str, str]] = field(default_factory=dict)
+    footnotes: dict[str, int] = field(default_factory=dict)
+
+    def read(self, text: str) -> bool:
+        """Add the definitions in `text` (whole lines); the first one of a label wins.
+
+        Return whether there was a new one.
+        """
+        if "]:" not in text:
+            return False
+        before = len(self.links) + len(self.footnotes)
+        for match in _LINK.finditer(text):
+            href = match["angled"] if match["angled"] is not None else match["bare"]
+            label = normalizeReference(match["label"])
+            if label.strip() and not _BAD_SCHEME.match(href):
+                self.links.setdefault(label, {"href": href, "title": ""})
+        for match in _FOOTNOTE.finditer(text):
+            self.footnotes.setdefault(":" + match["label"], len(self.footnotes) + 1)
+        return len(self.links) + len(self.footnotes) > before
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A way to read text.
+    """A markup language.
 
     Attributes:
         blocks: Returns the blocks of a text; the `map` of top-level ones counts lines from 0.
-        words: Reads the words inside blocks, in place, and returns them; the costlier part.
-        has_definitions: Whether links and footnotes may be defined apart from where they are used.
+        inline: Parses the inline markup of blocks, in place, and returns them; the slower part.
+        has_definitions: Whether links and footnotes may be defined apart from their references.
     """
 
     blocks: Callable[[str], list[Token]]
-    words: Callable[[list[Token], Definitions], list[Token]]
+    inline: Callable[[list[Token], Definitions], list[Token]]
     has_definitions: bool
 
 
 def markdown_blocks(text: str) -> list[Token]:
-    """Return the blocks of CommonMark with tables, tasks, footnotes and mathematics."""
-    markdown = _markdown()
+    """Return the blocks of CommonMark with tables, tasks, footnotes and formulas."""
+    return _blocks(_markdown(), text)
+
+
+def _blocks(markdown: MarkdownIt, text: str) -> list[Token]:
+    """Return the blocks of a text, without parsing its inline markup."""
     state = StateCore(text, markdown, {})
     for rule in markdown.core.ruler.getRules("")[:_BLOCK_RULES]:
         rule(state)
     return state.tokens
 
 
-def markdown_words(tokens: list[Token], definitions: Definitions) -> list[Token]:
-    """Read emphasis, links, code, footnotes and mathematics in the text of `tokens`.
+def markdown_inline(tokens: list[Token], definitions: Definitions) -> list[Token]:
+    """Parse emphasis, links, code, footnotes and formulas in the text of `tokens`.
 
-    Only `definitions` resolve references, so that the tokens of a block do not depend on what
-    else was parsed with it. A block with over 500 signs of markup is no prose, and reading it
-    would take time with the square of their number: it stays as it was written.
+    References are resolved by `definitions` alone, so that a block's tokens do not depend on what
+    else was parsed with it. A block with over 500 markup characters is not prose, and parsing it
+    would take quadratic time: it stays as written.
     """
     markdown = _markdown()
     for token in tokens:
-        if token.type == "inline" and (token.meta or _is_no_prose(token.content)):
+        if token.type == "inline" and (token.meta or _is_not_prose(token.content)):
             token.type = "literal"
     footnotes = {"refs": dict.fromkeys(definitions.footnotes, -1), "list": {}}
     state = StateCore("", markdown, {"references": definitions.links, "footnotes": footnotes})
@@ -72,83 +114,58 @@ def markdown_words(tokens: list[Token], definitions: Definitions) -> list[Token]
     return tokens
 
 
-def _is_no_prose(content: str) -> bool:
+def _is_not_prose(content: str) -> bool:
     return len(content) > _MAX_MARKUP and len(_MARKUP.findall(content)) > _MAX_MARKUP
 
 
 def plain_blocks(text: str) -> list[Token]:
-    """Return tokens of a person's text: fenced code, and all else in `plain` tokens, line by line."""
+    """Return the blocks of user text: fenced code, and everything else as `plain` tokens."""
     tokens: list[Token] = []
     lines = text.split("\n")
-    number, plain_from = 0, 0
-    while number < len(lines):
-        opening = _FENCE.match(lines[number])
-        if opening is None:
-            number += 1
-            continue
-        _add_plain(tokens, lines, plain_from, number)
-        end = _fence_end(lines, number + 1, opening[1])
-        fence = Token("fence", "code", 0, info=opening[2].strip(), markup=opening[1])
-        fence.content = "".join(line + "\n" for line in lines[number + 1 : end])
-        fence.map = [number, min(end + 1, len(lines))]
-        tokens.append(fence)
-        number = plain_from = end + 1
-    _add_plain(tokens, lines, plain_from, len(lines))
+    for token in _blocks(_plain(), text):
+        if token.type in {"paragraph_open", "code_block"} and token.map is not None:
+            content = "\n".join(lines[token.map[0] : token.map[1]]).rstrip("\n")
+            tokens.append(Token("plain", "", 0, content=content, map=token.map))
+        elif token.type == "fence":
+            tokens.append(token)
     return tokens
 
 
-def plain_words(tokens: list[Token], _definitions: Definitions) -> list[Token]:
-    """Return `tokens`: a person's lines are read as they are drawn."""
+def plain_inline(tokens: list[Token], _definitions: Definitions) -> list[Token]:
+    """Parse code between backticks in the lines of user text, all of which are kept."""
+    for token in tokens:
+        if token.type == "plain":
+            token.children = []
+            for number, line in enumerate(token.content.split("\n")):
+                if number:
+                    token.children.append(Token("hardbreak", "br", 0))
+                if "`" not in line:
+                    token.children.append(Token("text", "", 0, content=line))
+                    continue
+                for inline in _plain_line().parseInline(line):
+                    token.children += inline.children or []
     return tokens
 
 
-def _fence_end(lines: list[str], start: int, opening: str) -> int:
-    closing = re.compile(rf" {{0,3}}{re.escape(opening[0])}{{{len(opening)},}}[ \t]*$")
-    for number in range(start, len(lines)):
-        if closing.match(lines[number]):
-            return number
-    return len(lines)
-
-
-def _add_plain(tokens: list[Token], lines: list[str], start: int, end: int) -> None:
-    """Add a token for each run of lines between blank ones."""
-    number = start
-    while number < end:
-        if not lines[number].strip():
-            number += 1
-            continue
-        first = number
-        while number < end and lines[number].strip():
-            number += 1
-        token = Token("plain", "", 0, content="\n".join(lines[first:number]))
-        token.map = [first, number]
-        tokens.append(token)
-
-
-MARKDOWN = Dialect(markdown_blocks, markdown_words, has_definitions=True)
-PLAIN = Dialect(plain_blocks, plain_words, has_definitions=False)
+MARKDOWN = Dialect(markdown_blocks, markdown_inline, has_definitions=True)
+PLAIN = Dialect(plain_blocks, plain_inline, has_definitions=False)
 
 
 class _BoundedBlocks(ParserBlock):
-    """The block parser, except that what is nested too deep becomes text instead of vanishing."""
+    """The block parser, except that content nested too deep becomes text instead of vanishing."""
 
     def tokenize(self, state: StateBlock, startLine: int, endLine: int) -> None:  # noqa: N803
-        """Parse the lines, or take them as one paragraph of text beyond the depth limit."""
+        """Parse the lines; beyond the depth limit they are one paragraph of text."""
         if state.level < MAX_NESTING:
             super().tokenize(state, startLine, endLine)
             return
-        state.push("paragraph_open", "p", 1).map = [startLine, endLine]
-        token = state.push("inline", "", 0)
-        token.content = state.getLines(startLine, endLine, state.blkIndent, False)
-        token.map = [startLine, endLine]
-        token.children = []
-        token.meta = {"literal": True}
-        state.push("paragraph_close", "p", -1)
+        content = state.getLines(startLine, endLine, state.blkIndent, False)
+        _push_paragraph(state, content, [startLine, endLine]).meta = {"literal": True}
         state.line = endLine
 
 
 class _Markdown(MarkdownIt):
-    """The parser, except that link targets stay as they were written: the gate judges them."""
+    """The parser, except that link targets stay as written: `links` checks them."""
 
     def normalizeLink(self, url: str) -> str:
         """Return `url` unchanged."""
@@ -161,7 +178,7 @@ class _Markdown(MarkdownIt):
 
 @cache
 def _markdown() -> MarkdownIt:
-    """Return the parser; it keeps no state between texts."""
+    """Return the parser, which is stateless between texts."""
     markdown = _Markdown("commonmark", {"html": False, "maxNesting": MAX_NESTING + 4})
     markdown.block = _BoundedBlocks()
     markdown.enable(["table", "strikethrough"])
@@ -178,18 +195,30 @@ def _markdown() -> MarkdownIt:
     return markdown
 
 
+@cache
+def _plain() -> MarkdownIt:
+    """Return the parser of user text's blocks; an indented fence is text, as in Markdown."""
+    return MarkdownIt("zero").enable(["code", "fence"])
+
+
+@cache
+def _plain_line() -> MarkdownIt:
+    """Return the parser of a line of user text."""
+    return MarkdownIt("zero").enable("backticks")
+
+
 def _narrow_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Take a table, unless it has more columns than anyone can read."""
+    """Parse a table, unless it has too many columns to be readable."""
     if state.src.count("|", state.bMarks[start], state.eMarks[start]) > _MAX_COLUMNS:
         return False
     return table(state, start, end, silent)
 
 
 def _display_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    r"""Take `$$ ... $$` or `\[ ... \]` on lines of their own, up to the first blank line at most.
+    r"""Parse `$$ ... $$` or `\[ ... \]` on lines of their own, up to the first blank line at most.
 
-    Without its end it is a paragraph of the same lines: so its extent never depends on what
-    follows, and a block that was once complete stays what it was.
+    Unclosed it is a paragraph of the same lines, so that a complete block does not depend on what
+    follows.
     """
     if state.is_code_block(start):
         return False
@@ -227,15 +256,16 @@ def _math_end(state: StateBlock, start: int, end: int, closing: str) -> tuple[in
     return line - 1, False
 
 
-def _push_paragraph(state: StateBlock, content: str, lines: list[int]) -> None:
+def _push_paragraph(state: StateBlock, content: str, lines: list[int]) -> Token:
     state.push("paragraph_open", "p", 1).map = lines
     token = state.push("inline", "", 0)
     token.content, token.map, token.children = content, lines, []
     state.push("paragraph_close", "p", -1)
+    return token
 
 
 def _bracket_math(state: StateInline, silent: bool) -> bool:
-    r"""Take `\( ... \)` and `\[ ... \]` within a line as mathematics."""
+    r"""Parse `\( ... \)` and `\[ ... \]` within a line as formulas."""
     opening = state.src[state.pos : state.pos + 2]
     if opening not in ("\\(", "\\["):
         return False

@@ -1,9 +1,10 @@
-"""Tables: rows of cells with aligned columns, as far as a document can lay them out in time."""
+"""Tables of a text document, up to the size it can lay out in time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from markdown_it.token import Token
+from PySide6.QtCore import Qt
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -18,12 +19,13 @@ from PySide6.QtGui import (
     QTextTableFormat,
 )
 
-from ui.rendering.formats import Formats, Style, alignment
-from ui.rendering.inline import InlineWriter, drawable
+from ui.rendering.formats import Formats, Style
+from ui.rendering.inline import InlineWriter, sanitize
 
 MAX_ROWS = 500
 _MAX_CELLS = 4000
 _MAX_CELL_CHARS = 4000
+_ALIGNMENTS = {"right": Qt.AlignmentFlag.AlignRight, "center": Qt.AlignmentFlag.AlignHCenter}
 
 
 @dataclass(slots=True)
@@ -36,13 +38,12 @@ class TableWriter:
     """Writes tables at a cursor.
 
     Attributes:
-        cells_written: How many cells were ever written. rows_of_last: Rows of the last table.
+        rows_of_last: Rows of the last table.
     """
 
     def __init__(self, formats: Formats, inline: InlineWriter) -> None:
         self._formats = formats
         self._inline = inline
-        self.cells_written = 0
         self.rows_of_last = 0
 
     def write(
@@ -52,10 +53,9 @@ class TableWriter:
         left_px: float,
         joined: QTextTable | None,
     ) -> tuple[QTextTable | None, list[str]]:
-        """Write the table of `tokens` at the cursor, or its rows below those of `joined`.
+        """Write the table of `tokens` at the cursor, or append its rows to `joined`.
 
-        Return it and, as plain lines, the rows beyond what a document lays out in time (500 rows,
-        4,000 cells).
+        Return it and, as plain lines, the rows beyond 500 rows or 4,000 cells.
         """
         rows = [row for row in _rows(tokens) if not (joined is not None and row.is_head)]
         columns = max((len(row.cells) for row in rows), default=0)
@@ -71,7 +71,7 @@ class TableWriter:
         if table is not None:
             for number, row in enumerate(drawn, start=first):
                 self._fill(table, number, row)
-        return table, [" | ".join(drawable(cell.content) for cell, _ in row.cells) for row in rest]
+        return table, [" | ".join(sanitize(cell.content) for cell, _ in row.cells) for row in rest]
 
     def _format(self, left_px: float) -> QTextTableFormat:
         theme, made = self._formats.theme, QTextTableFormat()
@@ -93,12 +93,13 @@ class TableWriter:
             cell = table.cellAt(number, column)
             self._fill_cell(cell, token, align, style)
             cell.setFormat(cell_format)
-            self.cells_written += 1
 
     def _fill_cell(self, cell: QTextTableCell, token: Token, align: str, style: Style) -> None:
         cursor = cell.firstCursorPosition()
         made = QTextBlockFormat(self._formats.block(0, 0))
-        made.setAlignment(alignment(align))
+        made.setAlignment(
+            _ALIGNMENTS.get(align.removeprefix("text-align:"), Qt.AlignmentFlag.AlignLeft)
+        )
         cursor.setBlockFormat(made)
         cursor.setBlockCharFormat(self._formats.char(style))
         room = _MAX_CELL_CHARS
@@ -119,7 +120,7 @@ class TableWriter:
         made.setBottomPadding(theme.em(0.28))
         made.setLeftPadding(theme.em(0.6))
         made.setRightPadding(theme.em(0.9))
-        edge = theme.colours.control_border if is_head else theme.colours.border
+        edge = theme.colors.control_border if is_head else theme.colors.border
         made.setBottomBorder(1)
         made.setBottomBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
         made.setBottomBorderBrush(QBrush(QColor(edge)))

@@ -1,7 +1,6 @@
-r"""Mathematics as readable Unicode: `\frac{a}{b}` to a/b, `x^2` to x². No layout, only characters.
+r"""Formulas as readable Unicode text: `\frac{a}{b}` as a/b, `x^2` as x². Characters only, no layout.
 
-What cannot be said so stays as its source: a reader who knows TeX loses nothing, and the source
-goes with every copy.
+Commands without a Unicode form stay as their source, which is also copied with a selection.
 """
 
 import re
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 
 from ui.rendering import tex_symbols as symbols
 
-_WORD = re.compile(r"\\(?:[A-Za-z]+\*?|.)|[{}^_&~$]|\s+|.", re.DOTALL)
+_TOKEN = re.compile(r"\\(?:[A-Za-z]+\*?|.)|[{}^_&~$]|\s+|.", re.DOTALL)
 _MAX_CHARS = 4000
 _MAX_DEPTH = 24
 _UPRIGHT, _SLANTED = "\x0e", "\x0f"
@@ -23,32 +22,27 @@ _SPACED = frozenset("=≤≥≠≈≡∼≃≅∝∈∉⊂⊃⊆⊇→←↔⇒�
 
 @dataclass(frozen=True, slots=True)
 class MathRun:
-    """Characters of one slant; variables are italic, functions, words and digits upright."""
+    """Characters in italics (variables) or upright (functions, text and digits)."""
 
     text: str
     italic: bool
 
 
 def tex_to_runs(source: str) -> list[list[MathRun]]:
-    """Return the rows of `source`, each a list of runs; longer than 4,000 characters it stays TeX."""
+    """Return the rows of `source`, each a list of runs; over 4,000 characters it stays TeX."""
     return [_runs(row) for row in _converted(source).split(_ROW_BREAK)]
-
-
-def tex_to_unicode(source: str) -> str:
-    """Return `source` as one text, rows on lines of their own."""
-    return "\n".join("".join(run.text for run in row) for row in tex_to_runs(source))
 
 
 def _converted(source: str) -> str:
     if len(source) > _MAX_CHARS:
         return source
-    reader = _Reader(_WORD.findall(re.sub("[\x0e\x0f\x1e]", "", source)))
+    reader = _Reader(_TOKEN.findall(re.sub("[\x0e\x0f\x1e]", "", source)))
     rows = (_tidy(row) for row in reader.read_until(None).split(_ROW_BREAK))
     return _ROW_BREAK.join(row for row in rows if row) or source
 
 
 def _tidy(row: str) -> str:
-    """Set relations apart by spaces and fold what white space TeX would not show."""
+    """Put spaces around relations and collapse other white space."""
     spaced = "".join(f" {char} " if char in _SPACED else char for char in row)
     return re.sub(r" {2,}", " ", spaced).strip()
 
@@ -64,17 +58,17 @@ def _runs(row: str) -> list[MathRun]:
 
 
 class _Reader:
-    """Reads words of TeX from first to last; each method returns the text of what it has consumed."""
+    """Reads TeX tokens in order; each method returns the text of what it has consumed."""
 
     def __init__(self, words: list[str]) -> None:
-        self._words = words
+        self._tokens = words
         self._at = 0
         self._depth = 0
 
     def read_until(self, closing: str | None) -> str:
-        """Return the text up to `closing`, which is consumed, or to the end."""
+        """Return the text up to `closing`, which is consumed too, or to the end."""
         parts: list[str] = []
-        while self._at < len(self._words):
+        while self._at < len(self._tokens):
             word = self._take()
             if word == closing:
                 break
@@ -83,7 +77,7 @@ class _Reader:
 
     def _take(self) -> str:
         self._at += 1
-        return self._words[self._at - 1]
+        return self._tokens[self._at - 1]
 
     def _one(self, word: str) -> str:
         if word == "{":
@@ -113,10 +107,10 @@ class _Reader:
         return inner
 
     def _argument(self) -> str:
-        """Return the next group or the next single thing."""
-        while self._at < len(self._words) and self._words[self._at].isspace():
+        """Return the next group or token."""
+        while self._at < len(self._tokens) and self._tokens[self._at].isspace():
             self._at += 1
-        if self._at >= len(self._words) or self._depth >= _MAX_DEPTH:
+        if self._at >= len(self._tokens) or self._depth >= _MAX_DEPTH:
             return ""
         self._depth += 1
         found = self._one(self._take())
@@ -124,15 +118,15 @@ class _Reader:
         return found
 
     def _source_argument(self) -> str:
-        """Return the next group as it was written, for words and names."""
-        if self._at >= len(self._words) or self._words[self._at] != "{":
+        """Return the next group as written, for text and names."""
+        if self._at >= len(self._tokens) or self._tokens[self._at] != "{":
             return self._argument()
         start, depth = self._at + 1, 0
-        while self._at < len(self._words):
+        while self._at < len(self._tokens):
             depth += {"{": 1, "}": -1}.get(self._take(), 0)
             if depth == 0:
-                return "".join(self._words[start : self._at - 1])
-        return "".join(self._words[start:])
+                return "".join(self._tokens[start : self._at - 1])
+        return "".join(self._tokens[start:])
 
     def _script(self, sign: str) -> str:
         text = _without_slant(self._argument()).strip()
@@ -157,12 +151,12 @@ class _Reader:
         return self._structure(name)
 
     def _gap(self) -> str:
-        """Return a space where a word would otherwise touch a letter or digit."""
-        following = self._words[self._at] if self._at < len(self._words) else ""
+        """Return a thin space where a name would otherwise touch a letter or digit."""
+        following = self._tokens[self._at] if self._at < len(self._tokens) else ""
         return "\u2009" if following[:1].isalnum() or following.startswith("\\") else ""
 
     def _skip_dot(self) -> str:
-        if self._at < len(self._words) and self._words[self._at] == ".":
+        if self._at < len(self._tokens) and self._tokens[self._at] == ".":
             self._at += 1
         return ""
 
@@ -211,7 +205,7 @@ class _Reader:
 
     def _root(self) -> str:
         index = ""
-        if self._at < len(self._words) and self._words[self._at] == "[":
+        if self._at < len(self._tokens) and self._tokens[self._at] == "[":
             self._at += 1
             index = self._nested("]")
         sign = _ROOTS.get(index, "√")
@@ -224,6 +218,6 @@ def _without_slant(text: str) -> str:
 
 
 def _grouped(text: str) -> str:
-    """Return `text`, in parentheses unless it is a single word or number."""
+    """Return `text`, in parentheses unless it is a single name or number."""
     bare = text.strip()
     return bare if _SIMPLE.match(_without_slant(bare)) or not bare else f"({bare})"

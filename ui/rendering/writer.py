@@ -1,20 +1,16 @@
-"""Tokens to blocks at the end of a document, kind by kind.
-
-Where a text is cut into tokens is `segments`' business, how Qt is told `blocks`', what runs within
-a line look like `inline`'s, tables `tables`'.
-"""
+"""Writer: adds tokens to the end of a document as blocks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from markdown_it.token import Token
-from PySide6.QtCore import QSizeF, Qt
+from PySide6.QtCore import Qt
 
-from ui.rendering.blocks import BlockWriter, Mark
-from ui.rendering.definitions import Definitions
+from ui.rendering.blocks import BlockWriter
 from ui.rendering.document import TranscriptDocument
 from ui.rendering.formats import Formats, Style
-from ui.rendering.inline import LINE_BREAK, InlineWriter, drawable
+from ui.rendering.inline import InlineWriter, sanitize
+from ui.rendering.parser import Definitions
 from ui.rendering.tables import TableWriter
 
 _BULLETS = ("•", "◦", "▪")
@@ -35,11 +31,11 @@ _MAX_LANGUAGE_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """A block of code as it stands in the text.
+    """A code block.
 
     Attributes:
-        language: As named there, maybe empty. source: What Copy copies.
-        first_block: The number of its first line among the document's blocks.
+        language: As named in the text, or "". source: What Copy copies.
+        first_block: The block number of its first line.
     """
 
     language: str
@@ -47,24 +43,16 @@ class CodeBlock:
     first_block: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriterMark:
-    """Where a writer was: the end of its document, and the code up to there."""
-
-    end: Mark
-    code_blocks: tuple[CodeBlock, ...]
-
-
 @dataclass(slots=True)
-class _Place:
-    """Where the next block goes.
+class _State:
+    """The state of the next block.
 
     Attributes:
-        indent: The left edge, tenths of an em. quotes: left edges of open quotations' bars, pixels.
-        lists: For each open list its next number, or None where it has bullets.
-        marker: What the next block is to be marked with. opens_item: It is the first of an item.
-        joins: It goes on with the words of the last one, without a gap.
-        footnote: The number of the note it begins, or 0.
+        indent: The left edge in tenths of an em. quotes: left edges of open quote bars in pixels.
+        lists: For each open list its next number, or None for bullets.
+        marker: The marker of the next block. opens_item: It is the first of a list item.
+        joins: It continues the text of the last block, without a gap.
+        footnote: The number of the footnote it begins, or 0.
     """
 
     indent: int = 0
@@ -77,40 +65,35 @@ class _Place:
     style: Style = field(default_factory=Style)
 
 
-class Writer:
+class Writer(BlockWriter):
     """Writes at the end of one document.
 
     Attributes:
-        code_blocks: All code so far, in order; `Property.CODE` of a block is an index into it.
-        table_rows: How many rows of tables were ever written, those taken back too.
+        code_blocks: All code blocks so far; `Property.CODE` is an index into them.
+        table_rows: The number of table rows ever written, removed ones included.
     """
 
     def __init__(
         self, document: TranscriptDocument, formats: Formats, definitions: Definitions
     ) -> None:
+        super().__init__(document)
         self._formats = formats
         self._theme = formats.theme
-        self._blocks = BlockWriter(document)
-        self._inline = InlineWriter(formats, definitions.footnotes, self._draw_picture)
+        self._inline = InlineWriter(formats, definitions.footnotes, self.insert_image)
         self._tables = TableWriter(formats, self._inline)
-        self._place = _Place()
+        self._state = _State()
         self._handlers = self._by_type()
         self.code_blocks: list[CodeBlock] = []
         self.table_rows = 0
 
-    @property
-    def blocks_written(self) -> int:
-        """How many blocks were ever begun: what drawing cost."""
-        return self._blocks.blocks_written + self._tables.cells_written
-
     def write(self, tokens: Sequence[Token], *, continues: str = "", number: int = 0) -> None:
-        """Add `tokens`. The first may continue the last block: "fence", "list", "table", "words".
+        """Add `tokens`. The first may continue the last block: "fence", "list", "table", "text".
 
-        `number` is what a continued ordered list counts on from.
+        `number` is the next number of a continued ordered list.
         """
-        self._place = _Place(joins=continues == "words")
-        self._blocks.to_end()
-        self._blocks.cursor.beginEditBlock()
+        self._state = _State(joins=continues == "text")
+        self.to_end()
+        self.cursor.beginEditBlock()
         at = 0
         while at < len(tokens):
             token, first = tokens[at], at == 0
@@ -123,31 +106,22 @@ class Writer:
             elif token.type in self._handlers:
                 self._handlers[token.type](token)
             at += 1
-        self._blocks.flush()
-        self._blocks.cursor.endEditBlock()
+        self.flush()
+        self.cursor.endEditBlock()
 
     def extend_code(self, shown: str, source: str) -> None:
-        """Add `shown` to the code block the document ends with, and `source` to what it copies."""
-        self._blocks.to_end()
-        self._blocks.cursor.beginEditBlock()
+        """Add `shown` to the code block at the end, and `source` to what its Copy copies."""
+        self.to_end()
+        self.cursor.beginEditBlock()
         self._code_lines(shown)
-        self._blocks.cursor.endEditBlock()
-        self._note_source(source)
-
-    def mark(self) -> WriterMark:
-        """Return the present end, for `rewind`."""
-        return WriterMark(self._blocks.mark(), tuple(self.code_blocks))
-
-    def rewind(self, mark: WriterMark) -> None:
-        """Remove everything written since `mark`."""
-        self._blocks.rewind(mark.end)
-        self.code_blocks = list(mark.code_blocks)
+        self.cursor.endEditBlock()
+        self._record_source(source)
 
     def _by_type(self) -> dict[str, Callable[[Token], None]]:
-        """Return what is to be done for a token, by its type; other types are nothing to draw."""
+        """Return the handlers of tokens by type; tokens of other types write nothing."""
         return {
             "paragraph_open": self._paragraph,
-            "inline": self._words,
+            "inline": self._inline_text,
             "literal": self._literal,
             "plain": self._plain,
             "heading_open": self._heading_open,
@@ -166,56 +140,52 @@ class Writer:
             "footnote_reference_close": self._footnote_close,
         }
 
-    # where the next block goes
+    # the next block
 
     def _begin(self, gap: str, **properties: object) -> None:
-        """Start a block of words, `gap` below the last one."""
-        place = self._place
-        gap = "none" if place.joins else "item" if place.opens_item else gap
+        """Begin a block of text, `gap` below the last one."""
+        state = self._state
+        gap = "none" if state.joins else "item" if state.opens_item else gap
         gap_em = _GAP_EM[gap]
-        top_px = 0.0 if self._blocks.at_start else self._theme.em(gap_em)
+        top_px = 0.0 if self.at_start else self._theme.em(gap_em)
         made = self._formats.block(self._left_px, top_px, self._quotes)
-        self._blocks.begin(made, self._formats.char(place.style))
-        if place.marker:
-            properties["MARKER"] = place.marker
-        if place.footnote:
-            properties["FOOTNOTE"] = place.footnote
+        self.begin(made, self._formats.char(state.style))
+        if state.marker:
+            properties["MARKER"] = state.marker
+        if state.footnote:
+            properties["FOOTNOTE"] = state.footnote
         if properties:
-            self._blocks.set_block(**properties)
-        place.marker, place.opens_item, place.joins, place.footnote = "", False, False, 0
+            self.set_block(**properties)
+        state.marker, state.opens_item, state.joins, state.footnote = "", False, False, 0
 
     @property
     def _left_px(self) -> float:
-        return self._theme.em(min(self._place.indent, _DEEPEST_INDENT) / 10)
+        return self._theme.em(min(self._state.indent, _DEEPEST_INDENT) / 10)
 
     @property
     def _quotes(self) -> str:
-        return ",".join(map(str, self._place.quotes))
+        return ",".join(map(str, self._state.quotes))
 
     def _restyle(self, **changes: object) -> None:
-        self._place.style = replace(self._place.style, **changes)  # type: ignore[arg-type]
+        self._state.style = replace(self._state.style, **changes)  # type: ignore[arg-type]
 
-    # words
+    # text
 
     def _paragraph(self, _token: Token) -> None:
-        self._begin("in_item" if self._place.lists else "paragraph")
+        self._begin("in_item" if self._state.lists else "paragraph")
 
-    def _words(self, token: Token) -> None:
-        self._inline.write(token.children or (), self._place.style, self._blocks.emit)
+    def _inline_text(self, token: Token) -> None:
+        self._inline.write(token.children or (), self._state.style, self.emit)
         if self._inline.task is not None:
-            self._blocks.set_block(MARKER=None, TASK=self._inline.task)
+            self.set_block(MARKER=None, TASK=self._inline.task)
 
     def _literal(self, token: Token) -> None:
-        text = drawable(token.content.strip("\n").replace("\n", " "))
-        self._blocks.emit(text, self._formats.char(self._place.style))
+        text = sanitize(token.content.strip("\n").replace("\n", " "))
+        self.emit(text, self._formats.char(self._state.style))
 
     def _plain(self, token: Token) -> None:
         self._begin("paragraph")
-        style = self._place.style
-        for number, line in enumerate(token.content.split("\n")):
-            if number:
-                self._blocks.emit(LINE_BREAK, self._formats.char(style))
-            self._inline.write_plain(line, style, self._blocks.emit)
+        self._inline_text(token)
 
     def _heading_open(self, token: Token) -> None:
         self._restyle(heading=int(token.tag[1:]))
@@ -231,15 +201,11 @@ class Writer:
         row, rows = 0, 1
         while row < rows:
             self._begin("row" if row else "paragraph")
-            made = self._blocks.cursor.blockFormat()
+            made = self.cursor.blockFormat()
             made.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-            self._blocks.cursor.setBlockFormat(made)
-            rows = self._inline.math(token.content, self._place.style, self._blocks.emit, row)
+            self.cursor.setBlockFormat(made)
+            rows = self._inline.math(token.content, self._state.style, self.emit, row)
             row += 1
-
-    def _draw_picture(self, target: str) -> bool:
-        limit = QSizeF(self._theme.em(32), self._theme.em(24))
-        return self._blocks.draw_picture(target, limit)
 
     # code
 
@@ -248,112 +214,113 @@ class Writer:
             if token.content:
                 self._code_lines("\n" + token.content.removesuffix("\n"))
         else:
-            words = drawable(token.info).split()
+            words = sanitize(token.info).split()
             self._open_code(words[0][:_MAX_LANGUAGE_CHARS] if words else "")
             self._code_lines(token.content.removesuffix("\n"))
-        self._note_source(token.content)
+        self._record_source(token.content)
 
     def _indented_code(self, token: Token) -> None:
         self._open_code("")
         self._code_lines(token.content.removesuffix("\n"))
-        self._note_source(token.content)
+        self._record_source(token.content)
 
     def _open_code(self, language: str) -> None:
-        """Write the line that names the language, and begin the first line of code."""
+        """Write the line with the language, and begin the first line of code."""
         number, left_px, quotes = len(self.code_blocks), self._left_px, self._quotes
-        place = self._place
-        gap_px = 0.0 if self._blocks.at_start else self._theme.em(_GAP_EM["code"])
+        state = self._state
+        gap_px = 0.0 if self.at_start else self._theme.em(_GAP_EM["code"])
         head = self._formats.code_head(number, left_px, gap_px, quotes)
         label = self._formats.char(Style(small=True, muted=True))
-        self._blocks.begin(head, label)
-        self._blocks.emit(language, label)
-        if place.marker:
-            self._blocks.set_block(MARKER=place.marker)
-        place.marker, place.opens_item, place.joins = "", False, False
+        self.begin(head, label)
+        self.emit(language, label)
+        if state.marker:
+            self.set_block(MARKER=state.marker)
+        state.marker, state.opens_item, state.joins = "", False, False
         made = self._formats.code_block(number, left_px, quotes)
-        self._blocks.begin(made, self._formats.code_char())
-        first = self._blocks.cursor.blockNumber()
+        self.begin(made, self._formats.syntax(""))
+        first = self.cursor.blockNumber()
         self.code_blocks.append(CodeBlock(language, "", first))
 
     def _code_lines(self, text: str) -> None:
-        """Add to the last code line, and below it; the padding stands under the last one."""
-        self._blocks.set_bottom_margin(0)
-        self._blocks.emit_lines(drawable(text), self._formats.code_char())
+        """Append to the last line of code, and add lines; the padding is below the last one."""
+        self.set_bottom_margin(0)
+        self.emit_lines(sanitize(text), self._formats.syntax(""))
         below_px = self._formats.code_padding + self._theme.em(_GAP_EM["below_code"])
-        self._blocks.set_bottom_margin(round(below_px))
+        self.set_bottom_margin(round(below_px))
 
-    def _note_source(self, text: str) -> None:
+    def _record_source(self, text: str) -> None:
         last = self.code_blocks[-1]
         self.code_blocks[-1] = replace(last, source=last.source + text)
 
-    # what contains blocks
+    # containers of blocks
 
     def _quote_open(self, _token: Token) -> None:
-        place = self._place
-        place.quotes = (*place.quotes, round(self._left_px + self._theme.em(0.15)))
-        place.indent += _INDENTS["quote"]
+        state = self._state
+        state.quotes = (*state.quotes, round(self._left_px + self._theme.em(0.15)))
+        state.indent += _INDENTS["quote"]
         self._restyle(muted=True)
 
     def _quote_close(self, _token: Token) -> None:
-        place = self._place
-        place.quotes = place.quotes[:-1]
-        place.indent -= _INDENTS["quote"]
-        self._restyle(muted=bool(place.quotes))
+        state = self._state
+        state.quotes = state.quotes[:-1]
+        state.indent -= _INDENTS["quote"]
+        self._restyle(muted=bool(state.quotes))
 
     def _bullet_list(self, _token: Token) -> None:
-        self._place.lists.append(None)
-        self._place.indent += _INDENTS["list"]
+        self._state.lists.append(None)
+        self._state.indent += _INDENTS["list"]
 
     def _ordered_list(self, token: Token, counts_from: int | None) -> None:
         start = int(token.attrs.get("start", 1)) if counts_from is None else counts_from
-        self._place.lists.append(start)
-        self._place.indent += _INDENTS["list"]
+        self._state.lists.append(start)
+        self._state.indent += _INDENTS["list"]
 
     def _list_close(self, _token: Token) -> None:
-        self._place.lists.pop()
-        self._place.indent -= _INDENTS["list"]
+        self._state.lists.pop()
+        self._state.indent -= _INDENTS["list"]
 
     def _item_open(self, _token: Token) -> None:
-        place = self._place
-        place.opens_item = True
-        if (number := place.lists[-1]) is None:
-            depth = sum(each is None for each in place.lists)
-            place.marker = _BULLETS[(depth - 1) % len(_BULLETS)]
+        state = self._state
+        state.opens_item = True
+        if (number := state.lists[-1]) is None:
+            depth = sum(each is None for each in state.lists)
+            state.marker = _BULLETS[(depth - 1) % len(_BULLETS)]
         else:
-            place.marker = f"{number}."
-            place.lists[-1] = number + 1
+            state.marker = f"{number}."
+            state.lists[-1] = number + 1
 
     def _item_close(self, _token: Token) -> None:
-        if self._place.opens_item:
+        if self._state.opens_item:
             self._begin("item")
 
     def _footnote_open(self, token: Token) -> None:
         number = self._inline.footnotes.get(":" + str(token.meta.get("label", "")), 0)
-        self._place.indent += _INDENTS["list"]
-        self._place.marker, self._place.footnote = f"{number}.", number
+        self._state.indent += _INDENTS["list"]
+        self._state.marker, self._state.footnote = f"{number}.", number
         self._restyle(small=True, muted=True)
 
     def _footnote_close(self, _token: Token) -> None:
-        self._place.indent -= _INDENTS["list"]
-        self._place.marker, self._place.footnote = "", 0
-        self._restyle(small=False, muted=bool(self._place.quotes))
+        self._state.indent -= _INDENTS["list"]
+        self._state.marker, self._state.footnote = "", 0
+        self._restyle(small=False, muted=bool(self._state.quotes))
 
     def _table(self, tokens: Sequence[Token], at: int, *, joins: bool) -> int:
-        """Write the table that begins at `at`; return the place of its last token."""
+        """Write the table that begins at `at`; return the index of its last token."""
         end = at
         while tokens[end].type != "table_close":
             end += 1
-        place, blocks = self._place, self._blocks
-        place.marker, place.opens_item = "", False
-        blocks.to_end()
-        joined = blocks.last_table if joins else None
+        state = self._state
+        state.marker, state.opens_item = "", False
+        self.to_end()
+        joined = self.last_table if joins else None
         table, left_over = self._tables.write(
-            blocks.cursor, tokens[at : end + 1], self._left_px, joined
+            self.cursor, tokens[at : end + 1], self._left_px, joined
         )
         self.table_rows += self._tables.rows_of_last
-        blocks.to_end()
-        blocks.fresh, blocks.last_table = True, table
+        self.blocks_written += self._tables.rows_of_last * (table.columns() if table else 1)
+        self.to_end()
+        self.fresh, self.last_table = True, table
         for line in left_over:
             self._begin("row")
-            blocks.emit(line, self._formats.char(place.style))
+            self.emit(line, self._formats.char(state.style))
         return end

@@ -1,1 +1,1 @@
-"""Screens, put together from widgets and models: plain values in, signals out, no services."""
+"""Screens built from widgets and models: plain values in, signals out, no services."""

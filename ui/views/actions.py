@@ -1,17 +1,16 @@
-"""Every action of the program in one table: its name, its keys, the menu it stands in."""
+"""All actions of the window in one table: name, menu, text and shortcuts."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QMainWindow
+from PySide6.QtWidgets import QMainWindow, QMenu
 
 _Keys = str | QKeySequence.StandardKey | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ActionRow:
-    """An action: `name` is how controllers ask for it, `keys` its shortcuts ("" for none)."""
+    """An action; `name` identifies it, `keys` are its shortcuts, "" for none."""
 
     name: str
     menu: str
@@ -34,7 +33,7 @@ _ROWS = (
     ActionRow("memory_here", "&Conversation", "Use &memory here", "Ctrl+Shift+U", checkable=True),
     ActionRow("delete", "&Conversation", "&Delete", "Ctrl+Shift+Backspace"),
     ActionRow("restore", "&Conversation", "Restore &from the trash"),
-    ActionRow("forget", "&Conversation", "For&get for ever\u2026"),
+    ActionRow("forget", "&Conversation", "For&get permanently\u2026"),
     ActionRow("import", "&Conversation", "&Import\u2026", "Ctrl+I", separated=True),
     ActionRow("export", "&Conversation", "&Export this conversation\u2026", "Ctrl+E"),
     ActionRow("export_all", "&Conversation", "Export e&verything\u2026"),
@@ -74,27 +73,20 @@ def _sequences(keys: _Keys) -> list[QKeySequence]:
     return [QKeySequence(each) for each in ((keys,) if isinstance(keys, str) else keys) if each]
 
 
-class Actions:
-    """The actions of a window, by name, put into its menu bar."""
-
-    def __init__(self, window: QMainWindow) -> None:
-        self._actions: dict[str, QAction] = {}
-        menus: dict[str, object] = {}
-        for row in _ROWS:
-            menu = menus.get(row.menu)
-            if menu is None:
-                menu = menus[row.menu] = window.menuBar().addMenu(row.menu)
-            action = QAction(row.text, window)
-            action.setObjectName(row.name)
-            action.setShortcuts(_sequences(row.keys))
-            action.setCheckable(row.checkable)
-            if row.separated:
-                menu.addSeparator()  # type: ignore[attr-defined]
-            menu.addAction(action)  # type: ignore[attr-defined]
-            self._actions[row.name] = action
-
-    def __getitem__(self, name: str) -> QAction:
-        return self._actions[name]
-
-    def __iter__(self) -> Iterator[QAction]:
-        return iter(self._actions.values())
+def add_actions(window: QMainWindow) -> dict[str, QAction]:
+    """Add all actions to the menu bar of a window; return them by name."""
+    actions: dict[str, QAction] = {}
+    menus: dict[str, QMenu] = {}
+    for row in _ROWS:
+        menu = menus.get(row.menu)
+        if menu is None:
+            menu = menus[row.menu] = window.menuBar().addMenu(row.menu)
+        action = QAction(row.text, window)
+        action.setObjectName(row.name)
+        action.setShortcuts(_sequences(row.keys))
+        action.setCheckable(row.checkable)
+        if row.separated:
+            menu.addSeparator()
+        menu.addAction(action)
+        actions[row.name] = action
+    return actions

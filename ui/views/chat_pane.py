@@ -1,24 +1,17 @@
-"""The middle of the window: title and model, the transcript or the welcome, the composer."""
+"""The conversation pane: title, model picker, transcript or welcome page, composer."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QComboBox,
-    QHBoxLayout,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from ui.errors import words_for
-from ui.views.notice import Deed, Notice
+from ui.views.notice import Notice, NoticeAction
 from ui.widgets.banner import Banner
 from ui.widgets.composer import Composer
 from ui.widgets.elided_edit import ElidedEdit
+from ui.widgets.layouts import column_in, filled, row_of
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stops_in
 
@@ -27,26 +20,25 @@ if TYPE_CHECKING:
     from ui.widgets.find_bar import FindBar
 
 _UNBOUND_PX = 16_777_215  # QWIDGETSIZE_MAX
-_DEFAULT = "Use this one for new conversations"
+_DEFAULT = "Use this model for new conversations"
 _PANEL_GAP_PX = 8
 _OTHER = "Another model\u2026"
 _WIDE_PX = 480
-_MODEL_SHARE = 0.34  # of a narrow pane: the title is what tells one conversation from another
+_MODEL_SHARE = 0.34  # of a narrow pane; the rest is for the title
 
 
 class ChatPane(QWidget):
-    """Header, transcript and composer; at first with an empty notice in the transcript's place.
+    """Header, transcript and composer; at first an empty notice replaces the transcript.
 
     Attributes:
-        transcript, welcome, find_bar: Once furnished.
+        transcript, welcome, find_bar: Once built.
 
     Signals:
-        titled: The title of what is shown now, "" for a new conversation.
-        renamed: The new title. model_chosen: PROVIDER:MODEL. models_requested: The list of
-            models is wanted, because the chooser is about to open. other_model_requested: A
-            model that is not in the list is wanted. default_model_requested: The chosen model
-            should be that of new conversations. summaries_requested: What the conversation and its turns
-        are summarised as is wanted.
+        titled: The title shown now, "" for a new conversation.
+        renamed: The new title. model_chosen: PROVIDER:MODEL.
+        models_requested: The picker is about to open. other_model_requested: Ask for a model that
+            is not in the list. default_model_requested: Use the chosen model for new conversations.
+        summaries_requested: Show the summaries of the conversation.
     """
 
     titled = Signal(str)
@@ -70,13 +62,12 @@ class ChatPane(QWidget):
         self.title.setPlaceholderText("New conversation")
         self.title.editingFinished.connect(self._on_title_edited)
         self.title.done.connect(self._on_title_done)
-        self.private = PlainLabel("Private", self)
-        self.private.setToolTip("Never indexed, summarised or recalled")
-        self.private.setProperty("tone", "warning")
+        self.private = PlainLabel("Private", self, tone="warning")
+        self.private.setToolTip("Never indexed, summarized or recalled")
         self.private.hide()
         self._summaries = QPushButton("Summary", self)
         self._summaries.setProperty("kind", "quiet")
-        self._summaries.setToolTip("What this conversation and its turns are summarised as")
+        self._summaries.setToolTip("Show the summaries of this conversation and its turns")
         self._summaries.clicked.connect(self.summaries_requested)
         self._summaries.hide()
         self._has_summaries = False
@@ -89,13 +80,12 @@ class ChatPane(QWidget):
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.notice)
         self.composer = Composer(self)
-        self.status = PlainLabel(self)
-        self.status.setProperty("tone", "small")
+        self.status = PlainLabel(self, tone="small")
         self.status.hide()
         self._lay_out()
 
-    def furnish(self, transcript: QWidget) -> None:
-        """Add what the first frame does not show."""
+    def build_panels(self, transcript: QWidget) -> None:
+        """Add everything that the first frame does not show."""
         from ui.views.welcome import Welcome
         from ui.widgets.find_bar import FindBar
 
@@ -108,10 +98,14 @@ class ChatPane(QWidget):
 
     @property
     def stops(self) -> list[QWidget]:
-        """What Tab goes through, in order, once furnished."""
+        """The tab order, once built."""
         head = [self.title, self._summaries, self.model]
         shown = [*stops_in(self.find_bar), *stops_in(self.welcome), self.transcript]
         return [*head, *shown, *self.composer.stops]
+
+    def focus_title(self) -> None:
+        """Focus the title, so that it can be edited."""
+        self.title.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def add_panel(self, panel: QWidget) -> None:
         """Put a panel between the conversation and the composer."""
@@ -123,12 +117,12 @@ class ChatPane(QWidget):
         self._stack.setCurrentWidget(self.transcript)
 
     def show_welcome(self) -> None:
-        """Show what a new user can do."""
+        """Show the welcome page."""
         self._stack.setCurrentWidget(self.welcome)
 
-    def show_notice(self, title: str, words: str = "", deeds: Sequence[Deed] = ()) -> None:
-        """Show words in place of a conversation, such as why the program cannot go on."""
-        self.notice.show_words(title, words, deeds)
+    def show_notice(self, title: str, text: str = "", actions: Sequence[NoticeAction] = ()) -> None:
+        """Show a notice in place of the conversation, such as a startup error."""
+        self.notice.show_text(title, text, actions)
         self._stack.setCurrentWidget(self.notice)
 
     def show_title(self, title: str, *, private: bool, editable: bool) -> None:
@@ -142,11 +136,11 @@ class ChatPane(QWidget):
         self.titled.emit(title)
 
     def show_models(self, models: Mapping[str, str], chosen: str, default: str) -> None:
-        """Fill the chooser with models (PROVIDER:MODEL) by their words; `chosen` is among them."""
+        """Fill the picker with models (PROVIDER:MODEL) by their label; `chosen` is among them."""
         self.model.blockSignals(True)
         self.model.clear()
-        for model, words in models.items():
-            self.model.addItem(words, model)
+        for model, label in models.items():
+            self.model.addItem(label, model)
         self.model.insertSeparator(self.model.count())
         if chosen != default:
             self.model.addItem(_DEFAULT)
@@ -155,37 +149,20 @@ class ChatPane(QWidget):
         self.model.blockSignals(False)
         self.model.reopen()
 
-    def tell(self, error: BaseException) -> None:
-        """Show what went wrong, and what to do next, until it is dismissed."""
-        title, hint = words_for(error)
-        self.banner.tell(f"{title}. {hint}".strip(), brief=False)
-
-    def show_status(self, words: str) -> None:
+    def show_status(self, text: str) -> None:
         """Show a line above the composer, such as a retry under way; "" hides it."""
-        self.status.setText(words)
-        self.status.setVisible(bool(words))
+        self.status.setText(text)
+        self.status.setVisible(bool(text))
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
+        head = row_of((self.title, 1), self.private, self._summaries, self.model)
         head.setContentsMargins(16, 10, 16, 6)
-        head.addWidget(self.title, 1)
-        head.addWidget(self.private)
-        head.addWidget(self._summaries)
-        head.addWidget(self.model)
-        self._foot = foot = QVBoxLayout()
-        foot.setContentsMargins(16, 4, 16, 12)
-        foot.addWidget(self.status)
-        foot.addWidget(self.composer)
-        self._column = column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.banner)
-        column.addLayout(head)
-        column.addWidget(self._stack, 1)
-        column.addLayout(foot)
+        self._foot = filled(QVBoxLayout(), self.status, self.composer, margins=(16, 4, 16, 12))
+        parts = (self.banner, head, (self._stack, 1), self._foot)
+        self._column = column_in(self, *parts, margins=(0, 0, 0, 0), spacing=0)
 
     def _fit_head(self) -> None:
-        """Leave the title room where there is little: the model's name is cut before it."""
+        """Limit the picker's width in a narrow pane: the model's name is cut before the title."""
         is_wide = self.width() >= _WIDE_PX
         self.model.setMaximumWidth(_UNBOUND_PX if is_wide else round(self.width() * _MODEL_SHARE))
         self._summaries.setVisible(self._has_summaries)
@@ -218,7 +195,7 @@ class ChatPane(QWidget):
 
 
 class _ModelChooser(QComboBox):
-    """A combo box that says when it is about to open.
+    """A combo box that emits `opening` before it opens.
 
     Signals:
         opening: Before the list is shown.
@@ -227,7 +204,7 @@ class _ModelChooser(QComboBox):
     opening = Signal()
 
     def reopen(self) -> None:
-        """Fit an open list to its new rows."""
+        """Reopen an open list, for its new rows."""
         if self.view().isVisible():
             super().hidePopup()
             super().showPopup()

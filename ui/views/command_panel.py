@@ -1,23 +1,17 @@
-"""What a command has answered: a card over the composer, kept nowhere and sent to no model."""
+"""The output of a slash command: a card above the composer; not stored, and not sent."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QScrollArea,
-    QSizePolicy,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QToolButton, QWidget
 
+from app.domain.errors import KnownError
 from app.domain.text import one_line
 from ui.theme import Theme
-from ui.widgets.plain_label import PlainLabel
-from ui.widgets.transcript.look import Look, TurnEvents
+from ui.widgets.layouts import column_in, row_of
+from ui.widgets.plain_label import PlainLabel, plain_label
+from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
+from ui.widgets.transcript.layout import Root
 from ui.widgets.transcript.message_text import MessageText
-from ui.widgets.transcript.steps import Steps
 
 _HIGHEST_SHARE = 0.45
 _LEAST_PX = 90
@@ -26,11 +20,11 @@ _SAID_CHARS = 200
 
 
 class CommandPanel(QFrame):
-    """The command above what came of it, with a way to put both away; hidden until then.
+    """A command and its output, with a close button; hidden until the first command.
 
     Signals:
-        dismissed: The user has put it away.
-        link_activated: A link's target and the words it stands behind.
+        dismissed: It was closed.
+        link_activated: A link's target and its text.
         link_hovered: The target under the mouse, "" when there is none.
     """
 
@@ -41,73 +35,62 @@ class CommandPanel(QFrame):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("panel", "card")
-        self.setAccessibleName("Answer of a command")
-        self._steps = Steps(self)
+        self.setAccessibleName("Output of a command")
+        self._steps = StepQueue(self)
         self._events = TurnEvents(self)
         self._events.link_activated.connect(self.link_activated)
         self._events.link_hovered.connect(self.link_hovered)
-        self._look = Look(theme, self._steps, self._events)
+        self._look = RenderContext(theme, self._steps, self._events)
         self._markdown = ""
-        self.title = PlainLabel(self)
-        self.title.setProperty("tone", "small")
-        note = PlainLabel("not stored, not sent", self)
-        note.setProperty("tone", "small")
+        self.title = PlainLabel(self, tone="small")
+        note = PlainLabel("not stored, not sent", self, tone="small")
         close = QToolButton(self)
         close.setText("\N{MULTIPLICATION X}")
         close.setAccessibleName("Close")
         close.setToolTip("Close (Esc)")
         close.clicked.connect(self.dismiss)
-        head = QHBoxLayout()
-        head.addWidget(self.title, 1)
-        head.addWidget(note)
-        head.addWidget(close)
-        self.problem = PlainLabel(self, wordWrap=True)
-        self.problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.problem.setProperty("tone", "error")
+        self.problem = plain_label(self, "error")
         self._body = _Body()
+        self._body.changed.connect(self._lay_out)
         self._scroll = QScrollArea(self)
         self._scroll.setWidget(self._body)
-        self._body.setAutoFillBackground(False)  # it is a card's, not a window's
+        self._body.setAutoFillBackground(False)  # it shows the card's background
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._scroll.setAccessibleName("Answer")
-        self._column = column = QVBoxLayout(self)
-        column.setContentsMargins(14, 6, 8, 10)
-        column.setSpacing(4)
-        column.addLayout(head)
-        column.addWidget(self.problem)
-        column.addWidget(self._scroll)
+        self._scroll.setAccessibleName("Output")
+        head = row_of((self.title, 1), note, close)
+        parts = (head, self.problem, self._scroll)
+        self._column = column_in(self, *parts, margins=(14, 6, 8, 10), spacing=4)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
 
     @property
     def markdown(self) -> str:
-        """What is shown, as it was written; "" for an error or nothing."""
+        """The Markdown shown; "" for an error or nothing."""
         return self._markdown
 
     def show_output(self, command: str, markdown: str) -> None:
-        """Show what came of a command."""
+        """Show the output of a command."""
         self._show(command, markdown)
         self.problem.hide()
-        self._say(markdown)
+        self._announce(markdown)
 
-    def show_error(self, command: str, title: str, hint: str) -> None:
-        """Show why nothing came of a command, and what to do next."""
+    def show_error(self, command: str, error: KnownError) -> None:
+        """Show why a command failed, and what to do next."""
         self._show(command, "")
-        words = f"{title}. {hint}".strip()
-        self.problem.setText(words.replace("`", ""))  # written for Markdown, which this is not
+        self.problem.setText(error.display_text.replace("`", ""))  # the label shows plain text
         self.problem.show()
-        self._say(self.problem.text())
+        self._announce(self.problem.text())
 
     def set_theme(self, theme: Theme) -> None:
-        """Draw what is shown in another look."""
-        self._look = Look(theme, self._steps, self._events)
+        """Use another theme."""
+        self._look = RenderContext(theme, self._steps, self._events)
         if self._markdown:
             self._draw()
 
     def dismiss(self) -> None:
-        """Go away."""
+        """Hide it."""
         if not self.isHidden():
             self.hide()
             self.dismissed.emit()
@@ -121,13 +104,12 @@ class CommandPanel(QFrame):
 
     def _draw(self) -> None:
         text = MessageText(self._look, self._markdown, parent=self._body)
-        text.changed.connect(self._lay_out)
         self._body.take(text)
         self._scroll.verticalScrollBar().setValue(0)
         self._lay_out()
 
     def _lay_out(self) -> None:
-        """Give the answer its height, up to a share of the window's; beyond, it scrolls."""
+        """Give the output its height, up to a share of the window's; beyond that, it scrolls."""
         margins = self._column.contentsMargins()
         bar = self._scroll.verticalScrollBar().sizeHint().width()
         width = max(1, self.width() - margins.left() - margins.right() - bar)
@@ -136,26 +118,26 @@ class CommandPanel(QFrame):
         most = round(around.height() * _HIGHEST_SHARE) if around is not None else height
         self._scroll.setFixedHeight(min(height, max(most, _LEAST_PX)))
 
-    def _say(self, words: str) -> None:
+    def _announce(self, words: str) -> None:
         event = QAccessibleAnnouncementEvent(self, one_line(words, _SAID_CHARS))
         QAccessible.updateAccessibility(event)
 
     # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay the words out for the new width."""
+        """Lay the output out for the new width."""
         super().resizeEvent(event)
         self._lay_out()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Go away on Esc."""
+        """Close on Esc."""
         if event.key() == Qt.Key.Key_Escape:
             self.dismiss()
             return
         super().keyPressEvent(event)
 
 
-class _Body(QWidget):
+class _Body(Root):
     """Holds one text at its full height."""
 
     def __init__(self) -> None:
@@ -163,7 +145,7 @@ class _Body(QWidget):
         self._text: MessageText | None = None
 
     def take(self, text: MessageText) -> None:
-        """Show a text in place of the one before."""
+        """Show a text in place of the previous one."""
         if self._text is not None:
             self._text.hide()
             self._text.deleteLater()

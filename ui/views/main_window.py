@@ -1,4 +1,4 @@
-"""The window: sidebar, conversation, inspector, worker dashboard, menus and status bar."""
+"""The main window: sidebar, conversation, docks, menus, status bar, and its stored state."""
 
 import json
 import logging
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QMainWindow,
@@ -15,39 +15,41 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.domain.text import one_line
 from ui.theme import Theme
-from ui.views.actions import Actions
+from ui.views.actions import add_actions
 from ui.views.chat_pane import ChatPane
 from ui.views.sidebar_fold import SidebarFold
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
 
 if TYPE_CHECKING:
-    from ui.views.dashboard import Dashboard
     from ui.views.inspector import Inspector
+    from ui.views.settings.dashboard import Dashboard
     from ui.views.sidebar import Sidebar
 
 _log = logging.getLogger(__name__)
 _SIDEBAR_PX = 320
 _LEAST_CHAT_PX = 320
 _STATUS_GAP_PX = 6
+_RECALL_CHARS = 48
 
 
 class MainWindow(QMainWindow):
-    """Everything the user sees; what it means is the controllers' business.
+    """Everything the user sees.
 
-    Made in two steps: what the first frame shows, then, by `furnish`, all that hides behind it.
+    Created in two steps: the first frame, then by `build_panels` everything else.
 
     Signals:
-        close_requested: The user wants to leave; whoever listens closes the window in the end.
+        close_requested: The user wants to close the window; it stays until `close_now`.
         files_dropped: list of `Path`, dropped anywhere on the window.
-        painted: Once, right after the window was drawn for the first time.
+        painted: Once, right after the first frame.
 
     Attributes:
-        sidebar, dashboard, inspector: Once furnished.
-        recall_status: Says whether recall is on; who clicks it wants its settings.
-        conversation_id: What was open, kept with the geometry for the next start.
-        place: Where it was scrolled to, as the transcript says it; None is its end.
+        sidebar, dashboard, inspector: Once built.
+        recall_status: The status of recall, as a button.
+        conversation_id: The open conversation, stored with the geometry.
+        scroll_position: Where it is scrolled to; None is its end.
     """
 
     close_requested = Signal()
@@ -66,10 +68,10 @@ class MainWindow(QMainWindow):
         resize_on_screen(self, 1180, 780)
         self.setMinimumHeight(420)
         self.chat = ChatPane(self)
-        self.chat.setMinimumWidth(_LEAST_CHAT_PX)  # beside sidebar and docks, else none can write
-        self.chat.titled.connect(self._on_chat_titled)
+        self.chat.setMinimumWidth(_LEAST_CHAT_PX)  # beside sidebar and docks
+        self.chat.titled.connect(lambda title: self.setWindowTitle(title or "Commonplace"))
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
-        self._left = QWidget(self)  # the sidebar's place, then the sidebar
+        self._left = QWidget(self)  # a placeholder, then the sidebar
         self.split.addWidget(self._left)
         self.split.addWidget(self.chat)
         self.split.setStretchFactor(1, 1)
@@ -92,19 +94,19 @@ class MainWindow(QMainWindow):
         for label in (self.search_status, self.worker_status, self.spend_status):
             label.setContentsMargins(_STATUS_GAP_PX, 0, _STATUS_GAP_PX, 0)
             self.statusBar().addPermanentWidget(label)
-        self.actions_by_name = Actions(self)
-        self._wire_view_actions()
+        self.actions_by_name = add_actions(self)
+        self._connect_actions()
         self._fold = SidebarFold(self.split, self.actions_by_name["sidebar"], _LEAST_CHAT_PX)
         self.chat.composer.box.setFocus()
         self._may_close = False
         self._is_painted = False
         self.conversation_id: int | None = None
-        self.place: tuple[int, int] | None = None
+        self.scroll_position: tuple[int, int] | None = None
 
-    def furnish(self, theme: Theme, transcript: QWidget) -> None:
-        """Add what the first frame does not show; the transcript is made by whoever composes."""
-        from ui.views.dashboard import Dashboard
+    def build_panels(self, theme: Theme, transcript: QWidget) -> None:
+        """Add everything that the first frame does not show."""
         from ui.views.inspector import Inspector
+        from ui.views.settings.dashboard import Dashboard
         from ui.views.sidebar import Sidebar
         from ui.widgets.shortcut_guard import ShortcutGuard
         from ui.widgets.tab_order import tab_through
@@ -118,24 +120,24 @@ class MainWindow(QMainWindow):
         self._left.deleteLater()
         self._left = self.sidebar
         self._fold.fit()
-        self.chat.furnish(transcript)
+        self.chat.build_panels(transcript)
         self.dashboard = Dashboard(self)
         self.dock.setWidget(self.dashboard)
         self.inspector = Inspector(theme, self)
         self.inspector_dock.setWidget(self.inspector)
         tab_through((*self.sidebar.stops, *self.chat.stops, self.recall_status))
-        guard = ShortcutGuard(self.actions_by_name, self)
+        guard = ShortcutGuard(self.actions_by_name.values(), self)
         for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
             guard.watch(editor)
-            editor.setAcceptDrops(False)  # files are for the window, which imports them
+            editor.setAcceptDrops(False)  # the window imports dropped files
 
     def restore_state(self, file: Path) -> None:
-        """Take the geometry of the last time; a missing or strange file changes nothing."""
+        """Restore the state of the last time; a missing or invalid file changes nothing."""
         try:
-            kept = json.loads(file.read_text(encoding="utf-8"))
-            geometry, layout = (QByteArray.fromBase64(kept[key].encode()) for key in _KEPT)
-            sizes = [int(size) for size in kept["split"]]
-            opened, place = kept.get("conversation"), kept.get("place")
+            stored = json.loads(file.read_text(encoding="utf-8"))
+            geometry, layout = (QByteArray.fromBase64(stored[key].encode()) for key in _ENCODED)
+            sizes = [int(size) for size in stored["split"]]
+            opened, place = stored.get("conversation"), stored.get("place")
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return
         self.restoreGeometry(geometry)
@@ -144,86 +146,85 @@ class MainWindow(QMainWindow):
         self.conversation_id = opened if isinstance(opened, int) else None
         match place:
             case [int(turn), int(offset)] if turn >= 0:
-                self.place = (turn, offset)
+                self.scroll_position = (turn, offset)
 
-    def state_to_keep(self) -> str:
-        """Return the geometry, and what is open, as text for `keep_state`."""
+    def state_to_store(self) -> str:
+        """Return the geometry and what is open, as text for `store_state`."""
         layout = (self.saveGeometry(), self.saveState())
-        kept: dict[str, object] = {
+        stored: dict[str, object] = {
             key: bytes(value.toBase64().data()).decode("ascii")
-            for key, value in zip(_KEPT, layout, strict=True)
+            for key, value in zip(_ENCODED, layout, strict=True)
         }
-        kept["split"] = self.split.sizes()
-        kept["conversation"] = self.conversation_id
-        kept["place"] = self.place
-        return json.dumps(kept)
+        stored["split"] = self.split.sizes()
+        stored["conversation"] = self.conversation_id
+        stored["place"] = self.scroll_position
+        return json.dumps(stored)
 
-    def show_usable(self, usable: bool) -> None:
-        """Let lists and actions be used, or only looked at, while there is nothing behind them."""
+    def set_usable(self, usable: bool) -> None:
+        """Enable the sidebar and the actions, or disable them until the library is open."""
         self._left.setEnabled(usable)
-        for action in self.actions_by_name:
+        for action in self.actions_by_name.values():
             action.setEnabled(usable or action.objectName() in _ALWAYS_USABLE)
 
-    def close_for_good(self) -> None:
-        """Close, whoever may object."""
+    def show_recall(self, text: str, is_on_here: bool, can_switch: bool) -> None:
+        """Show the status of recall, and the switch of the open conversation."""
+        switch = self.actions_by_name["memory_here"]
+        switch.setEnabled(can_switch)
+        switch.setChecked(is_on_here)
+        self.recall_status.setText(one_line(text, _RECALL_CHARS))
+        self.recall_status.setToolTip(f"{text}. Click to open the recall settings")
+
+    def close_now(self) -> None:
+        """Close without asking."""
         self._may_close = True
         self.close()
 
-    def come_forward(self) -> None:
-        """Be the window in front."""
+    def bring_to_front(self) -> None:
+        """Bring the window to the front."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.show()
         self.raise_()
         self.activateWindow()
 
-    def _wire_view_actions(self) -> None:
-        sidebar, dashboard = (self.actions_by_name[name] for name in ("sidebar", "dashboard"))
-        sidebar.setChecked(True)
-        sidebar.toggled.connect(self._on_sidebar_toggled)
-        dashboard.toggled.connect(self._on_dashboard_toggled)
-        self.dock.visibilityChanged.connect(self._on_dock_visibility_changed)
-        inspector, closing = (
-            self.actions_by_name["inspector"],
-            self.inspector_dock.toggleViewAction(),
-        )
-        inspector.toggled.connect(self._on_inspector_toggled)
-        closing.toggled.connect(inspector.setChecked)
-        self.actions_by_name["focus_composer"].triggered.connect(self._on_focus_composer_triggered)
-        self.actions_by_name["quit"].triggered.connect(self._on_quit_triggered)
-
-    def _on_chat_titled(self, title: str) -> None:
-        self.setWindowTitle(title or "Commonplace")
+    def _connect_actions(self) -> None:
+        actions = self.actions_by_name
+        actions["sidebar"].setChecked(True)
+        actions["sidebar"].toggled.connect(self._on_sidebar_toggled)
+        for name, dock in (("dashboard", self.dock), ("inspector", self.inspector_dock)):
+            self._connect_dock(dock, actions[name])
+        actions["focus_composer"].triggered.connect(self._on_focus_composer_triggered)
+        actions["quit"].triggered.connect(self.close)
 
     def _on_sidebar_toggled(self, on: bool) -> None:
         self._left.setVisible(on)
 
-    def _on_dashboard_toggled(self, on: bool) -> None:
-        self.dock.setVisible(on)
-        self._share_height()
+    def _on_focus_composer_triggered(self) -> None:
+        self.chat.composer.box.setFocus()
 
-    def _on_inspector_toggled(self, on: bool) -> None:
-        self.inspector_dock.setVisible(on)
-        self._share_height()
+    def _connect_dock(self, dock: QDockWidget, action: QAction) -> None:
+        """Keep a dock and its action in step.
+
+        `isHidden` is about the dock alone: a dock of a minimized window, or behind another in a
+        tab, is invisible too, but stays open.
+        """
+
+        def show(on: bool) -> None:
+            dock.setVisible(on)
+            self._share_height()
+
+        action.toggled.connect(show)
+        dock.visibilityChanged.connect(lambda _visible: action.setChecked(not dock.isHidden()))
 
     def _share_height(self) -> None:
-        """Give both docks the same height: Qt leaves a strip to the one that came later."""
+        """Give both docks the same height: Qt leaves a strip for the one added later."""
         docks = [self.dock, self.inspector_dock]
         if not any(each.isHidden() or each.isFloating() for each in docks):
             self.resizeDocks(docks, [1, 1], Qt.Orientation.Vertical)
 
-    def _on_dock_visibility_changed(self, visible: bool) -> None:
-        self.actions_by_name["dashboard"].setChecked(visible)
-
-    def _on_focus_composer_triggered(self) -> None:
-        self.chat.composer.box.setFocus()
-
-    def _on_quit_triggered(self) -> None:
-        self.close()
-
     # Qt overrides
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Leave in order: the first wish to close only starts the goodbye."""
+        """Request the shutdown, which closes the window in the end."""
         if self._may_close:
             event.accept()
             return
@@ -231,21 +232,21 @@ class MainWindow(QMainWindow):
         self.close_requested.emit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Tell of the first time."""
+        """Emit `painted` after the first frame."""
         super().paintEvent(event)
         if not self._is_painted:
             self._is_painted = True
             QTimer.singleShot(0, self.painted.emit)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take files from anywhere."""
+        """Accept files."""
         from ui.views.welcome import local_files
 
         if local_files(event):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Hand files on."""
+        """Emit dropped files."""
         from ui.views.welcome import local_files
 
         if files := local_files(event):
@@ -253,18 +254,15 @@ class MainWindow(QMainWindow):
             self.files_dropped.emit(files)
 
 
-_KEPT = ("geometry", "layout")
+_ENCODED = ("geometry", "layout")
 _ALWAYS_USABLE = ("quit", "about", "focus_composer", "sidebar")
 
 
-def keep_state(file: Path, state: str) -> None:
-    """Keep a window's state for the next start, whole or not at all; may block.
-
-    A disk that refuses is no reason to fail: then the last state stays.
-    """
+def store_state(file: Path, state: str) -> None:
+    """Store a window's state atomically; blocking. On an error the last state stays."""
     coming = file.with_suffix(".new")
     try:
         coming.write_text(state, encoding="utf-8")
         coming.replace(file)
     except OSError as error:
-        _log.warning("the window's place could not be kept: %s", error)
+        _log.warning("the window's state could not be stored: %s", error)

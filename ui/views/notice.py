@@ -1,58 +1,41 @@
-"""A page in place of everything else: what happened, what to do next, and the means to do it."""
+"""A notice in place of the conversation: a title, a text and buttons."""
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from ui.widgets.plain_label import PlainLabel
+from ui.widgets.layouts import filled, row_of
+from ui.widgets.plain_label import plain_label
 
 _WIDEST_EM = 46
 
-Deed = tuple[str, Callable[[], object]]
+NoticeAction = tuple[str, Callable[[], object]]
 
 
 class Notice(QWidget):
-    """A title, a sentence or two, and buttons for what can be done about it."""
+    """Says what happened and offers what can be done about it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._title = PlainLabel(self, wordWrap=True)
-        self._title.setProperty("tone", "heading")
-        self._words = PlainLabel(self, wordWrap=True)
-        self._words.setProperty("tone", "muted")
-        for label in (self._title, self._words):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._row = QHBoxLayout()
-        self._row.addStretch(1)
+        self._title, self._text = plain_label(self, "heading"), plain_label(self, "muted")
+        self._row = row_of(None)
         self._buttons: list[QPushButton] = []
-        inner = QVBoxLayout()
-        inner.setSpacing(12)
-        inner.addWidget(self._title)
-        inner.addWidget(self._words)
-        inner.addLayout(self._row)
         holder = QWidget(self)
-        holder.setLayout(inner)
+        filled(QVBoxLayout(holder), self._title, self._text, self._row, spacing=12)
         holder.setMaximumWidth(self.fontMetrics().averageCharWidth() * _WIDEST_EM * 2)
-        across = QHBoxLayout()
-        across.addStretch(1)
-        across.addWidget(holder, 8)
-        across.addStretch(1)
-        outer = QVBoxLayout(self)
+        outer = filled(QVBoxLayout(self), None, row_of(None, (holder, 8), None))
         outer.setContentsMargins(24, 24, 24, 24)
-        outer.addStretch(1)
-        outer.addLayout(across)
         outer.addStretch(2)
 
-    def show_words(self, title: str, words: str = "", deeds: Sequence[Deed] = ()) -> None:
-        """Show a title, words under it and a button for each deed, the first one first."""
+    def show_text(self, title: str, text: str = "", actions: Sequence[NoticeAction] = ()) -> None:
+        """Show a title, a text under it and a button per action."""
         self._title.setText(title)
-        self._words.setText(words)
-        self._words.setVisible(bool(words))
+        self._text.setText(text)
+        self._text.setVisible(bool(text))
         for button in self._buttons:
             button.deleteLater()
         self._buttons = []
-        for place, (name, act) in enumerate(deeds):
+        for place, (name, act) in enumerate(actions):
             button = QPushButton(name, self)
             button.clicked.connect(lambda _checked=False, act=act: act())
             self._row.insertWidget(place, button)

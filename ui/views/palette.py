@@ -1,4 +1,4 @@
-"""The command palette: every action by its name."""
+"""The command palette: all actions, filtered by name."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ _ACTION = Qt.ItemDataRole.UserRole + 1
 
 
 class CommandPalette(QDialog):
-    """A box over a list of actions; Enter runs the one that is marked."""
+    """A box over a list of actions; Enter runs the selected one."""
 
     def __init__(self, actions: Sequence[QAction], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Commands")
         self.resize(480, 380)
         self._box = QLineEdit(self)
-        self._box.setPlaceholderText("Type what you want to do")
+        self._box.setPlaceholderText("Type a command")
         self._box.setAccessibleName("Command")
         self._box.installEventFilter(self)
         source = QStandardItemModel(self)
@@ -41,16 +41,18 @@ class CommandPalette(QDialog):
         column = QVBoxLayout(self)
         column.addWidget(self._box)
         column.addWidget(self._list)
-        self._mark_first()
+        self._select_first()
 
     def _on_box_text_changed(self, words: str) -> None:
         self._rows.setFilterFixedString(words.strip())
-        self._mark_first()
+        self._select_first()
 
-    def _mark_first(self) -> None:
+    def _select_first(self) -> None:
         self._list.setCurrentIndex(self._rows.index(0, 0))
 
     def _on_list_activated(self, index: QModelIndex) -> None:
+        if not self.isVisible():
+            return  # where a single click activates, Qt emits both `clicked` and `activated`
         action = index.data(_ACTION)
         self.accept()
         if isinstance(action, QAction):
@@ -59,7 +61,7 @@ class CommandPalette(QDialog):
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let the arrow keys and Enter work from the box."""
+        """Handle the arrow keys and Enter of the box."""
         if event.type() == QEvent.Type.KeyPress:
             assert isinstance(event, QKeyEvent)
             step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}.get(Qt.Key(event.key()))

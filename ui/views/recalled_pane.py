@@ -1,4 +1,4 @@
-"""What was retrieved for an answer: a tree, the chosen source in full, and what can be done with it."""
+"""The sources of an answer: a tree, the details of the selected source, and its actions."""
 
 from dataclasses import replace
 from functools import partial
@@ -15,16 +15,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.inspecting import Source
-from app.domain.recalls import Verdict
+from app.chat.inspector import Source
+from app.domain.recall import Verdict
 from app.domain.text import one_line
 from ui.models.recalled import COLUMNS, Group, RecalledModel, Rest
-from ui.models.source_words import VERDICT_WORDS, figures, kind_words, opens_words, source_words
+from ui.models.source_labels import VERDICT_TEXTS, figures, kind_text, opens_text, source_text
+from ui.widgets.layouts import filled, row_of
 from ui.widgets.plain_label import plain_label
 
 _TEXT_CHARS = 400
 _INDENT_PX = 14
-_FOLDED = "Press Enter, or click, to see what was looked at, and why it was not sent."
+_FOLDED = "Press Enter or click to see the other sources, and why they were not sent."
 _VERDICTS = {"up": Verdict.UP, "down": Verdict.DOWN, "never": Verdict.NEVER}
 _WANTED_EMS = {3: 78, 4: 70, 5: 52}  # by column, in widths of a letter
 
@@ -33,8 +34,8 @@ class RecalledPane(QWidget):
     """The sources of one answer.
 
     Signals:
-        open_requested: The `Source` to show where it was said.
-        judged: (Source, Verdict or None): what the user thinks of it; None takes it back.
+        open_requested: The `Source` to show.
+        judged: (Source, Verdict): the user's rating; None removes it.
     """
 
     open_requested = Signal(object)
@@ -45,43 +46,38 @@ class RecalledPane(QWidget):
         self.model = RecalledModel(self)
         self._note = plain_label(self, "muted")
         self.table = SourceTree(self.model, self)
-        self.table.selectionModel().currentRowChanged.connect(self._on_current_row_changed)
-        self.table.activated.connect(self._on_activated)
+        self.table.selectionModel().currentRowChanged.connect(lambda *_: self._show_selected())
+        self.table.activated.connect(lambda _index: self._on_open_triggered())
         self.model.modelReset.connect(self._on_model_reset)
-        self.model.dataChanged.connect(lambda *_: self._show_chosen())
+        self.model.dataChanged.connect(lambda *_: self._show_selected())
         self._name, self._text, self._figures = (
             plain_label(self, tone) for tone in ("", "muted", "small")
         )
         self._verdict = plain_label(self, "small")
         self._actions = self._make_actions()
-        self._buttons: list[QToolButton] = []
         self._details = self._make_details()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 8, 0, 0)
-        column.addWidget(self._note)
-        column.addWidget(self.table, 1)
-        column.addWidget(self._details)
-        column.addStretch(0)
+        parts = (self._note, (self.table, 1), self._details)
+        filled(QVBoxLayout(self), *parts, margins=(0, 8, 0, 0)).addStretch(0)
 
     def show_sources(self, sources: tuple[Source, ...], note: str) -> None:
-        """Show sources, and a note above them; without any the note alone."""
+        """Show sources and a note above them; without sources the note alone."""
         self._note.setText(note)
         self._note.setVisible(bool(note))
         self.table.setVisible(bool(sources))
         self._details.setVisible(bool(sources))
         self.model.show_sources(sources)
 
-    def _chosen(self) -> Source | None:
+    def _selected(self) -> Source | None:
         return self.model.source_at(self.table.currentIndex())
 
     def _make_actions(self) -> dict[str, QAction]:
         up, down = "\N{BLACK UP-POINTING TRIANGLE}", "\N{BLACK DOWN-POINTING TRIANGLE}"
         rows = (
-            ("open", "Open", "Show the turn where this was said", self._on_open_triggered),
-            ("up", f"{up} Useful", "Have it rank higher", Verdict.UP),
-            ("down", f"{down} Not useful", "Have it rank lower", Verdict.DOWN),
-            ("never", "Don't use this again", "Never send this to a model again", Verdict.NEVER),
-            ("back", "Take back", "Forget what you thought of it", partial(self._judge, None)),
+            ("open", "Open", "Show the turn it comes from", self._on_open_triggered),
+            ("up", f"{up} Useful", "Rank it higher", Verdict.UP),
+            ("down", f"{down} Not useful", "Rank it lower", Verdict.DOWN),
+            ("never", "Don't use this again", "Do not recall this again", Verdict.NEVER),
+            ("back", "Remove rating", "Remove your rating of it", partial(self._judge, None)),
         )
         actions = {}
         for name, words, tip, act in rows:
@@ -101,23 +97,14 @@ class RecalledPane(QWidget):
     def _make_details(self) -> QFrame:
         frame = QFrame(self)
         frame.setProperty("panel", "card")
-        column = QVBoxLayout(frame)
-        column.setContentsMargins(12, 10, 12, 8)
-        for label in (self._name, self._text, self._figures):
-            column.addWidget(label)
         self._back = self._button("back", frame)
-        judged = QHBoxLayout()
-        judged.addWidget(self._verdict, 1)
-        judged.addWidget(self._back)
-        column.addLayout(judged)
-        for names in (("open", "up", "down"), ("never",)):
-            row = QHBoxLayout()
-            row.setSpacing(2)
-            for name in names:
-                self._buttons.append(self._button(name, frame))
-                row.addWidget(self._buttons[-1])
-            row.addStretch(1)
-            column.addLayout(row)
+        self._buttons = [self._button(name, frame) for name in ("open", "up", "down", "never")]
+        rows = (row_of((self._verdict, 1), self._back), *(
+            filled(QHBoxLayout(), *each, None, spacing=2)
+            for each in (self._buttons[:3], self._buttons[3:])
+        ))  # fmt: skip
+        labels = (self._name, self._text, self._figures)
+        filled(QVBoxLayout(frame), *labels, *rows, margins=(12, 10, 12, 8))
         return frame
 
     def _button(self, name: str, parent: QWidget) -> QToolButton:
@@ -126,8 +113,8 @@ class RecalledPane(QWidget):
         button.setAccessibleDescription(self._actions[name].toolTip())
         return button
 
-    def _show_chosen(self) -> None:
-        source = self._chosen()
+    def _show_selected(self) -> None:
+        source = self._selected()
         self._show_verdict(None if source is None else source.verdict)
         for action in self._actions.values():
             action.setEnabled(source is not None)
@@ -136,17 +123,17 @@ class RecalledPane(QWidget):
         self._figures.setVisible(source is not None)
         if source is None:
             is_fold = isinstance(self.model.value_at(self.table.currentIndex()), Rest)
-            self._name.setText(_FOLDED if is_fold else "Choose a row to see more of it.")
+            self._name.setText(_FOLDED if is_fold else "Select a row to see its details.")
             self._text.hide()
             return
         place = source.place
-        self._name.setText(f"{kind_words(place)}: {source_words(place)}")
+        self._name.setText(f"{kind_text(place)}: {source_text(place)}")
         text = one_line(place.text, _TEXT_CHARS)
         self._text.setText(text)
         self._text.setVisible(bool(text) and text not in self._name.text())
         self._figures.setText(figures(replace(source, verdict=None)))
         self._actions["open"].setEnabled(_can_open(source))
-        self._actions["open"].setToolTip(opens_words(place))
+        self._actions["open"].setToolTip(opens_text(place))
 
     def _show_verdict(self, verdict: Verdict | None) -> None:
         for name, each in _VERDICTS.items():
@@ -155,36 +142,30 @@ class RecalledPane(QWidget):
         self._back.setVisible(verdict is not None)
         self._verdict.setVisible(verdict is not None)
         if verdict is not None:
-            sign, words = VERDICT_WORDS[verdict]
+            sign, words = VERDICT_TEXTS[verdict]
             self._verdict.setText(f"{sign} {words[0].upper()}{words[1:]}.")
 
     def _on_model_reset(self) -> None:
         self.table.unfold_groups()
-        self._show_chosen()
-
-    def _on_current_row_changed(self, _now: QModelIndex, _before: QModelIndex) -> None:
-        self._show_chosen()
-
-    def _on_activated(self, _index: QModelIndex) -> None:
-        self._on_open_triggered()
+        self._show_selected()
 
     def _on_open_triggered(self) -> None:
-        source = self._chosen()
+        source = self._selected()
         if source is not None and _can_open(source):
             self.open_requested.emit(source)
 
     def _on_verdict_triggered(self, verdict: Verdict, *, wanted: bool) -> None:
         self._judge(verdict if wanted else None)
-        self._show_chosen()  # checked once it is kept
+        self._show_selected()  # checked once it is stored
 
     def _judge(self, verdict: Verdict | None) -> None:
-        if (source := self._chosen()) is not None:
+        if (source := self._selected()) is not None:
             self.judged.emit(source, verdict)
 
     # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave out of the table, when it is narrow, what the chosen row's details say anyway."""
+        """Hide columns of a narrow table that the details show anyway."""
         super().resizeEvent(event)
         ems = event.size().width() / self.fontMetrics().averageCharWidth()
         for column, least_ems in _WANTED_EMS.items():
@@ -221,7 +202,7 @@ class SourceTree(QTreeView):
             header.setSectionResizeMode(column, mode)
 
     def unfold_groups(self) -> None:
-        """Open the groups, not what was not sent, and choose the first source there is to see."""
+        """Expand the groups, but not the folds, and select the first visible source."""
         folds = self._model.rows(Rest)
         for index in (*self._model.rows(Group), *folds):
             self.setFirstColumnSpanned(index.row(), index.parent(), True)
@@ -232,24 +213,24 @@ class SourceTree(QTreeView):
 
     def _on_clicked(self, index: QModelIndex) -> None:
         if isinstance(self._model.value_at(index), Rest):
-            self._turn_over(index)
+            self._toggle(index)
 
-    def _turn_over(self, index: QModelIndex) -> None:
+    def _toggle(self, index: QModelIndex) -> None:
         fold = index.siblingAtColumn(0)
         self.setExpanded(fold, not self.isExpanded(fold))
 
     # Qt overrides
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open and close with Enter and Space too."""
+        """Expand and collapse a fold with Enter and Space, too."""
         keys = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
         index = self.currentIndex()
         if event.key() in keys and isinstance(self._model.value_at(index), Rest):
-            self._turn_over(index)
+            self._toggle(index)
             return
         super().keyPressEvent(event)
 
 
 def _can_open(source: Source) -> bool:
-    """Return whether there is anything left of it to be shown."""
+    """Return whether its turn or its text still exists."""
     return source.place.item.conversation_id is not None or bool(source.place.text)

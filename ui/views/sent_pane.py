@@ -1,28 +1,22 @@
-"""What was sent for an answer, part by part, and how it differs from what was sent before."""
+"""The prompt of an answer, part by part, and how it differs from the previous one."""
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QPushButton,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.chat.inspecting import Inspection, request_words
-from app.chat.prompt_difference import PartDifference, PartState
-from app.chat.sent import SentPart, SentPrompt
-from app.domain.recalls import PlanPartKind
-from app.domain.usage import Usage
+from app.chat.inspector import Inspection, requests_text
+from app.chat.sent_prompt import PartDifference, PartState, SentPart, SentPrompt
+from app.domain.conversations import Usage
+from app.domain.recall import PlanPartKind
 from ui.theme import Theme
-from ui.widgets.part_panel import PartPanel
-from ui.widgets.plain_label import PlainLabel
+from ui.widgets.layouts import column_in, filled
+from ui.widgets.plain_label import plain_label
+from ui.widgets.prompt_part import PromptPartPanel
 
 _DOT = "  \N{MIDDLE DOT}  "
-PART_WORDS = {
+PART_NAMES = {
     PlanPartKind.SYSTEM_PROMPT: "System prompt",
     PlanPartKind.CORE_MEMORY: "Core memory",
     PlanPartKind.SUMMARY: "Summary of older messages",
@@ -42,20 +36,16 @@ class SentPane(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._shown: Inspection | None = None
-        self._summary = PlainLabel(self, wordWrap=True)
-        self._summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._summary.setProperty("tone", "small")
+        self._summary = plain_label(self, "small")
         self.copy = QPushButton("Copy", self)
         self.copy.setToolTip("Copy everything that was sent")
         self.copy.clicked.connect(self._on_copy_clicked)
         self.compare = QPushButton("What changed", self)
         self.compare.setCheckable(True)
-        self.compare.setToolTip("Show how it differs from what was sent for the answer before")
+        self.compare.setToolTip("Compare with the prompt of the previous answer")
         self.compare.toggled.connect(self._on_compare_toggled)
         self._body = QWidget(self)
-        self._parts = QVBoxLayout(self._body)
-        self._parts.setContentsMargins(0, 0, 6, 0)
-        self._parts.setSpacing(6)
+        self._parts = column_in(self._body, margins=(0, 0, 6, 0), spacing=6)
         self._scroll = QScrollArea(self)
         self._scroll.setWidgetResizable(True)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -63,29 +53,23 @@ class SentPane(QWidget):
         self._scroll.setWidget(self._body)
         self._buttons = QWidget(self)
         row = QHBoxLayout(self._buttons)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.compare)
-        row.addWidget(self.copy)
-        row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 8, 0, 0)
-        column.addWidget(self._summary)
-        column.addWidget(self._buttons)
-        column.addWidget(self._scroll, 1)
+        filled(row, self.compare, self.copy, None, margins=(0, 0, 0, 0))
+        parts = (self._summary, self._buttons, (self._scroll, 1))
+        filled(QVBoxLayout(self), *parts, margins=(0, 8, 0, 0))
 
     def show_inspection(self, inspection: Inspection, absence: str) -> None:
-        """Show what was sent; `absence` says why nothing is kept, where that is so."""
+        """Show what was sent, or `absence`, the reason why no prompt is stored."""
         if inspection == self._shown:
             return
         self._shown = inspection
         sent = inspection.sent
-        self._summary.setText(absence if sent is None else summary_words(inspection, sent))
+        self._summary.setText(absence if sent is None else summary_text(inspection, sent))
         self._buttons.setVisible(sent is not None)
         self._scroll.setVisible(sent is not None)
         self.compare.setEnabled(inspection.compared is not None)
         if inspection.compared is None:
             self.compare.setChecked(False)
-            self.compare.setToolTip("There is no prompt of an answer before it to compare with")
+            self.compare.setToolTip("There is no earlier prompt to compare with")
         self._draw()
 
     def set_theme(self, theme: Theme) -> None:
@@ -116,8 +100,8 @@ class SentPane(QWidget):
             words = "the same" if each.state is PartState.SAME else each.state.value
             self._panel(each.kind, words).show_lines(each.lines)
 
-    def _panel(self, kind: PlanPartKind, figures: str) -> PartPanel:
-        panel = PartPanel(PART_WORDS[kind], figures, self._theme, self._body)
+    def _panel(self, kind: PlanPartKind, figures: str) -> PromptPartPanel:
+        panel = PromptPartPanel(PART_NAMES[kind], figures, self._theme, self._body)
         self._parts.addWidget(panel)
         return panel
 
@@ -138,24 +122,24 @@ def part_figures(part: SentPart) -> str:
     return _DOT.join(words)
 
 
-def summary_words(inspection: Inspection, sent: SentPrompt) -> str:
-    """Return who was asked, how much of what it reads was used, and what its provider counted."""
+def summary_text(inspection: Inspection, sent: SentPrompt) -> str:
+    """Return the model, the share of its context used, and the provider's token counts."""
     prompt = inspection.prompt
     assert prompt is not None
     used = sent.tokens / max(1, prompt.limit_tokens)
     size = f"about {sent.tokens:,} of {prompt.limit_tokens:,} tokens ({used:.0%})"
     lines = [f"{prompt.model}{_DOT}{size}{_DOT}{sent.cacheable_share:.0%} cacheable"]
-    if words := request_words(inspection):
+    if words := requests_text(inspection):
         lines.append(words)
     if inspection.run == 0 and inspection.exchange.usage is not None:
-        lines.append(usage_words(inspection.exchange.usage))
+        lines.append(usage_text(inspection.exchange.usage))
     if prompt.notice:
         lines.append(f"Recall: {prompt.notice}")
     return "\n".join(lines)
 
 
-def usage_words(usage: Usage) -> str:
-    """Return what the provider counted for all requests of an answer, the cached share, the cost."""
+def usage_text(usage: Usage) -> str:
+    """Return the provider's token counts for all requests of an answer, and the cost."""
     if usage.estimated:
         said = f"The provider counted nothing; about {usage.input_tokens:,} in"
     else:
@@ -172,8 +156,8 @@ def usage_words(usage: Usage) -> str:
 
 
 def copied(sent: SentPrompt) -> str:
-    """Return everything that was sent as text, each part under its name."""
+    """Return the whole prompt as text, each part under its name."""
     return "\n\n".join(
-        f"[{PART_WORDS[part.kind]}, about {part.tokens:,} tokens]\n{part.text}"
+        f"[{PART_NAMES[part.kind]}, about {part.tokens:,} tokens]\n{part.text}"
         for part in sent.parts
     )

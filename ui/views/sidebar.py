@@ -1,4 +1,4 @@
-"""The left side: one search box above the conversations, or above what was found."""
+"""The sidebar: a search box above the list of conversations or of search results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,60 +8,67 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer, Sig
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QComboBox,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListView,
     QPushButton,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.domain.conversations import Conversation
-from app.domain.passages import SearchAnswer, SearchResult
+from app.domain.results import SearchResponse, SearchResult
 from ui.models.conversations import ConversationListModel, GroupedListModel
 from ui.models.results import ResultListModel
 from ui.theme import Theme
+from ui.views.dialogs.fields import list_view
 from ui.views.rows import RowDelegate
+from ui.widgets.layouts import column_in, row_of
 from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 90
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """A list the sidebar can show."""
+class Folder:
+    """A list that the sidebar can show, and the text shown when it is empty."""
 
     name: str
+    empty_text: str
     archived: bool = False
     trash: bool = False
 
 
-SHELVES = (Shelf("Conversations"), Shelf("Archived", archived=True), Shelf("Trash", trash=True))
+FOLDERS = (
+    Folder(
+        "Conversations", "There are no conversations yet.\nWrite a message, or import your history."
+    ),
+    Folder("Archived", "There are no archived conversations.", archived=True),
+    Folder("Trash", "The trash is empty.", trash=True),
+)
 
 
 class Sidebar(QWidget):
     """Search box, list of conversations and list of results.
 
     Signals:
-        query_changed: The words of the box, a moment after they changed; "" when it was emptied.
+        query_changed: The text of the box, shortly after it changed; "" for none.
         result_chosen: A `SearchResult` to open.
         conversation_chosen: The `Conversation` to open.
-        new_requested: A new conversation is wanted.
-        shelf_chosen: The `Shelf` to list.
+        new_requested: Show a new conversation.
+        folder_chosen: The `Folder` to list.
         menu_requested: (Conversation, global position) for a menu about a conversation.
         result_menu_requested: (SearchResult, global position) for a menu about a result.
 
     Attributes:
-        stops: What Tab goes through, in order.
+        stops: The tab order.
     """
 
     query_changed = Signal(str)
     result_chosen = Signal(object)
     conversation_chosen = Signal(object)
     new_requested = Signal()
-    shelf_chosen = Signal(object)
+    folder_chosen = Signal(object)
     menu_requested = Signal(object, QPoint)
     result_menu_requested = Signal(object, QPoint)
 
@@ -75,23 +82,23 @@ class Sidebar(QWidget):
         new = QPushButton("New", self)
         new.setToolTip("New conversation (Ctrl+N)")
         new.clicked.connect(self.new_requested)
-        self.shelves = QComboBox(self)
-        self.shelves.setAccessibleName("Which conversations are listed")
-        for shelf in SHELVES:
-            self.shelves.addItem(shelf.name, shelf)
-        self.shelves.activated.connect(self._on_shelves_activated)
+        self.folders = QComboBox(self)
+        self.folders.setAccessibleName("Which conversations are listed")
+        for folder in FOLDERS:
+            self.folders.addItem(folder.name, folder)
+        self.folders.activated.connect(self._on_folders_activated)
         self.conversations = ConversationListModel(self)
         self.results = ResultListModel(self)
         self._delegate = RowDelegate(theme, self)
         self.conversation_list = self._list(self.conversations, "Conversations")
-        # Else each row that comes or goes has the sizes of all of them asked for, in Python: 17 ms
-        # for 100, and ten times that where other threads want the interpreter too.
+        # Without it each row inserted or removed asks Python for the sizes of all: 17 ms for 100,
+        # and ten times that while other threads hold the interpreter.
         self.conversation_list.setUniformItemSizes(True)
         self.result_list = self._list(self.results, "Search results")
-        self._message = _words_label(self, "muted")
+        self._message = _text_label(self, "muted")
         self._message.setContentsMargins(16, 32, 16, 16)
         self._message.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
-        self._note = _words_label(self, "small")
+        self._note = _text_label(self, "small")
         self._note.hide()
         self._stack = QStackedWidget(self)
         for page in (self.conversation_list, self.result_list, self._message):
@@ -100,28 +107,28 @@ class Sidebar(QWidget):
         self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
         self._debounce.timeout.connect(self._on_debounce_timeout)
         self.box.textChanged.connect(self._on_box_text_changed)
-        self._empty_words = ""
-        self._note_words = ""
+        self._empty_text = ""
+        self._note_text = ""
         self._answered = ""
         self._opens_best = False
 
     # -- what is shown
 
-    def show_conversations(self, conversations: Sequence[Conversation], empty_words: str) -> None:
-        """Show the list; `empty_words` stand in its place when it is empty."""
+    def show_conversations(self, conversations: Sequence[Conversation], empty_text: str) -> None:
+        """Show the list, or `empty_text` in its place."""
         selected = self._selected_conversation()
         self.conversations.show_conversations(conversations, datetime.now().astimezone())
-        self._empty_words = empty_words if not conversations else ""
+        self._empty_text = empty_text if not conversations else ""
         if selected is not None:
             self.select_conversation(selected.id)
         if not self.box.text().strip():
             self._show_list()
 
-    def show_answer(self, answer: SearchAnswer, *, is_final: bool = True) -> None:
-        """Show results in place of the list; what is marked and where it is scrolled to stays.
+    def show_answer(self, answer: SearchResponse, *, is_final: bool = True) -> None:
+        """Show results in place of the list.
 
-        That is so for another answer to the same words; else the list begins at its top. A final
-        one opens the best result if Enter was pressed meanwhile.
+        Another answer to the same query keeps the selection and the scroll position. A final one
+        opens the best result if Enter was pressed in the meantime.
         """
         is_same = answer.query == self._answered and self.results.rowCount() > 0
         self._answered = answer.query
@@ -135,94 +142,80 @@ class Sidebar(QWidget):
         self.result_list.doItemsLayout()
         self.result_list.verticalScrollBar().setValue(scrolled)
         if not answer.results:
-            self.show_message("Nothing was found.\nTry other or fewer words.")
+            self.show_message("No results.\nTry other or fewer words.")
             return
         self._stack.setCurrentWidget(self.result_list)
         if self._opens_best and is_final:
             self._open_best()
 
-    def show_note(self, words: str) -> None:
-        """Show a line under the box, such as how much is searchable by now; "" hides it."""
-        self._note_words = words
-        self._note.setText(words)
-        self._note.setVisible(bool(words))
+    def show_note(self, text: str) -> None:
+        """Show a line under the box, such as what share is searchable; "" hides it."""
+        self._note_text = text
+        self._note.setText(text)
+        self._note.setVisible(bool(text))
 
     @property
     def query(self) -> str:
-        """What stands in the box."""
+        """The text of the box."""
         return self.box.text()
 
     @property
     def shows_results(self) -> bool:
-        """Whether results, or words in their place, are on screen."""
+        """Whether results, or a message in their place, are shown."""
         return self._stack.currentWidget() is not self.conversation_list
 
-    def show_message(self, words: str) -> None:
-        """Show words in place of results, such as why a query cannot be taken."""
-        self._message.setText(words)
+    def show_message(self, text: str) -> None:
+        """Show a message in place of results, such as why a query is invalid."""
+        self._message.setText(text)
         self._stack.setCurrentWidget(self._message)
 
     def select_conversation(self, conversation_id: int | None) -> None:
-        """Mark the open conversation in the list."""
+        """Select the open conversation in the list."""
         index = self.conversations.row_of(conversation_id)
         self.conversation_list.setCurrentIndex(index)
 
     def back_to_results(self) -> bool:
-        """Show the results as they were, with the focus in them; False when there are none."""
+        """Show the last results again and focus them; False when there are none."""
         if not self.results.rowCount():
             return False
         if self.box.text() != self._answered:
             self.box.setText(self._answered)
             self._debounce.stop()
-        self.show_note(self._note_words)
+        self.show_note(self._note_text)
         self._stack.setCurrentWidget(self.result_list)
         self.result_list.setFocus(Qt.FocusReason.ShortcutFocusReason)
         return True
 
     def set_theme(self, theme: Theme) -> None:
-        """Draw in another theme."""
+        """Use another theme."""
         self._delegate.set_theme(theme)
         for view in (self.conversation_list, self.result_list):
             view.doItemsLayout()
 
     def focus_search(self) -> None:
-        """Put the cursor into the box, its words selected."""
+        """Focus the box and select its text."""
         self.box.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.box.selectAll()
 
-    # -- putting together
+    # -- layout
 
     def _lay_out(self, new: QPushButton) -> None:
-        head = QHBoxLayout()
-        head.addWidget(self.shelves, 1)
-        head.addWidget(new)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 10, 10, 6)
-        column.setSpacing(8)
-        column.addWidget(self.box)
-        column.addLayout(head)
-        column.addWidget(self._note)
-        column.addWidget(self._stack, 1)
-        self.stops = (self.box, self.shelves, new, self.conversation_list, self.result_list)
+        parts = (self.box, row_of((self.folders, 1), new), self._note, (self._stack, 1))
+        column_in(self, *parts, margins=(10, 10, 10, 6), spacing=8)
+        self.stops = (self.box, self.folders, new, self.conversation_list, self.result_list)
 
     def _list(self, model: GroupedListModel, name: str) -> QListView:
-        view = QListView(self)
-        view.setModel(model)
-        view.setItemDelegate(self._delegate)
-        view.setAccessibleName(name)
-        view.setMouseTracking(True)
-        view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        view = list_view(self, model, self._delegate, name)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        view.customContextMenuRequested.connect(self._on_menu_wanted)
+        view.customContextMenuRequested.connect(self._on_menu_requested)
         view.clicked.connect(self._on_list_chosen)
         view.activated.connect(self._on_list_chosen)
         return view
 
     def _show_list(self) -> None:
         self._note.hide()
-        if self._empty_words:
-            self.show_message(self._empty_words)
+        if self._empty_text:
+            self.show_message(self._empty_text)
         else:
             self._stack.setCurrentWidget(self.conversation_list)
 
@@ -244,7 +237,7 @@ class Sidebar(QWidget):
         elif isinstance(value, Conversation):
             self.conversation_chosen.emit(value)
 
-    def _on_menu_wanted(self, position: QPoint) -> None:
+    def _on_menu_requested(self, position: QPoint) -> None:
         view = self.sender()
         if isinstance(view, QListView):
             model = view.model()
@@ -259,8 +252,8 @@ class Sidebar(QWidget):
             elif isinstance(value, SearchResult):
                 self.result_menu_requested.emit(value, at)
 
-    def _on_shelves_activated(self, number: int) -> None:
-        self.shelf_chosen.emit(SHELVES[number])
+    def _on_folders_activated(self, number: int) -> None:
+        self.folder_chosen.emit(FOLDERS[number])
 
     def _on_debounce_timeout(self) -> None:
         words = self.box.text()
@@ -279,7 +272,7 @@ class Sidebar(QWidget):
                     return
 
     def _open_best(self) -> None:
-        """Open the best result of what is typed, now or as soon as it is found."""
+        """Open the best result of the query, now or as soon as it is found."""
         self._opens_best = self.box.text() != self._answered
         if self._opens_best:
             if self._debounce.isActive():
@@ -292,7 +285,7 @@ class Sidebar(QWidget):
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let Down leave the box for the list, Enter open its first row, Esc empty the box."""
+        """Handle keys of the box: Down goes to the list, Enter opens the best result, Esc clears."""
         if watched is not self.box or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)
         empties = event.key() == Qt.Key.Key_Escape and bool(self.box.text())
@@ -313,8 +306,8 @@ class Sidebar(QWidget):
         return True
 
 
-def _words_label(parent: QWidget, tone: str) -> QLabel:
-    """Return a label whose words, which may quote what was typed, neither format nor widen it."""
+def _text_label(parent: QWidget, tone: str) -> QLabel:
+    """Return a label that never widens the sidebar."""
     label = plain_label(parent, tone, selectable=False)
     label.setMinimumWidth(1)
     return label

@@ -1,4 +1,4 @@
-"""Folds the sidebar where it leaves the conversation no room, and brings it back where it does."""
+"""Automatic hiding of the sidebar in a narrow window."""
 
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QAction
@@ -6,9 +6,9 @@ from PySide6.QtWidgets import QSplitter
 
 
 class SidebarFold(QObject):
-    """Unchecks the sidebar's action when the splitter gets too narrow for both, as by a dock.
+    """Unchecks the sidebar's action while the splitter is too narrow, as with a dock open.
 
-    Who shows the sidebar all the same has it, and the window is made wider for it.
+    If the user shows the sidebar anyway, the window becomes wider.
     """
 
     def __init__(self, split: QSplitter, shown: QAction, least_beside_px: int) -> None:
@@ -16,28 +16,28 @@ class SidebarFold(QObject):
         self._split = split
         self._shown = shown
         self._least_beside_px = least_beside_px
-        self._has_folded = False
-        self._is_folding = False
-        split.setMinimumWidth(least_beside_px)  # else it would never be found too narrow
+        self._is_auto_hidden = False
+        self._is_adjusting = False
+        split.setMinimumWidth(least_beside_px)  # otherwise it would never become too narrow
         split.installEventFilter(self)
         shown.toggled.connect(self._on_shown_toggled)
 
     def fit(self) -> None:
-        """Fold the sidebar or bring it back, as the width is now."""
+        """Hide or show the sidebar, depending on the width."""
         is_narrow = self._split.width() < self._wanted_px()
-        if self._split.minimumWidth() == 0:  # it is there by wish
+        if self._split.minimumWidth() == 0:  # the user shows it anyway
             if not is_narrow:
                 self._split.setMinimumWidth(self._least_beside_px)
         elif is_narrow and self._shown.isChecked():
             self._show(False)
-        elif not is_narrow and self._has_folded:
+        elif not is_narrow and self._is_auto_hidden:
             self._show(True)
 
     def _show(self, on: bool) -> None:
-        self._is_folding = True
+        self._is_adjusting = True
         self._shown.setChecked(on)
-        self._is_folding = False
-        self._has_folded = not on
+        self._is_adjusting = False
+        self._is_auto_hidden = not on
 
     def _wanted_px(self) -> int:
         sidebar = self._split.widget(0)
@@ -46,9 +46,9 @@ class SidebarFold(QObject):
         return least_px + self._split.handleWidth() + self._least_beside_px
 
     def _on_shown_toggled(self, on: bool) -> None:
-        if self._is_folding:
+        if self._is_adjusting:
             return
-        self._has_folded = False
+        self._is_auto_hidden = False
         if on and self._split.width() < self._wanted_px():
             self._split.setMinimumWidth(0)
         elif not on:
@@ -57,7 +57,7 @@ class SidebarFold(QObject):
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Fit whenever the splitter has another width."""
+        """Adjust to each new width."""
         if event.type() == QEvent.Type.Resize:
             self.fit()
         return super().eventFilter(watched, event)

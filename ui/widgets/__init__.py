@@ -1,1 +1,1 @@
-"""Parts that know nothing of the program: they take plain values and emit signals."""
+"""Widgets: they take plain values and emit signals, and use no services."""

@@ -1,20 +1,21 @@
-"""A line across the top of a screen: something to know, with at most one thing to do about it."""
+"""Banner: a message across the top of a screen, with an optional action."""
 
 from collections.abc import Callable
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
 
+from ui.errors import error_text
 from ui.widgets.plain_label import PlainLabel
 
 _TOAST_MS = 8000
 
 
 class Banner(QFrame):
-    """Words, an optional action and a way to dismiss both; hidden until it is shown.
+    """A message with an optional action; hidden until there is one.
 
     Signals:
-        dismissed: The user has read it, or its time is over.
+        dismissed: It was closed by the user or by its timer.
     """
 
     dismissed = Signal()
@@ -22,8 +23,8 @@ class Banner(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("panel", "warning")
-        self._words = PlainLabel(self)
-        self._words.setWordWrap(True)
+        self._text = PlainLabel(self)
+        self._text.setWordWrap(True)
         self._action = QPushButton(self)
         self._action.setProperty("kind", "quiet")
         self._action.clicked.connect(self._on_action_clicked)
@@ -33,7 +34,7 @@ class Banner(QFrame):
         close.clicked.connect(self.dismiss)
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 8, 6)
-        row.addWidget(self._words, 1)
+        row.addWidget(self._text, 1)
         row.addWidget(self._action)
         row.addWidget(close)
         self._timer = QTimer(self, singleShot=True, interval=_TOAST_MS)
@@ -42,15 +43,15 @@ class Banner(QFrame):
         self.hide()
 
     @property
-    def words(self) -> str:
-        """What it says."""
-        return self._words.text()
+    def text(self) -> str:
+        """The message."""
+        return self._text.text()
 
-    def tell(
-        self, words: str, action: str = "", act: Callable[[], None] | None = None, *, brief: bool
+    def show_message(
+        self, text: str, action: str = "", act: Callable[[], None] | None = None, *, brief: bool
     ) -> None:
-        """Show words; `brief` ones go by themselves, such as the offer to undo."""
-        self._words.setText(words)
+        """Show a message; a `brief` one closes itself after 8 s, such as the offer to undo."""
+        self._text.setText(text)
         self._action.setText(action)
         self._action.setVisible(bool(action))
         self._act = act
@@ -60,8 +61,13 @@ class Banner(QFrame):
         else:
             self._timer.stop()
 
+    def show_error(self, error: BaseException) -> None:
+        """Show what went wrong and what to do next, until it is dismissed."""
+        title, hint = error_text(error)
+        self.show_message(f"{title}. {hint}".strip(), brief=False)
+
     def dismiss(self) -> None:
-        """Go away."""
+        """Hide it."""
         self._timer.stop()
         self.hide()
         self.dismissed.emit()

@@ -1,9 +1,9 @@
-"""The composer: where words are typed, completed, sent and stopped."""
+"""Composer: the text box for messages and commands, with Send and Stop."""
 
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextDocument
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.commands.values import Completion
+from app.commands.table import Completion
 from ui.widgets.completion import CompletionList
 from ui.widgets.plain_label import PlainLabel
 
@@ -30,11 +30,11 @@ class Composer(QWidget):
     """A text box that grows, with Send or Stop beside it.
 
     Signals:
-        send_requested: The words, when there are any; they stay until `clear` is called.
-        command_requested: Words that are for the program itself, also while a reply runs.
-        dismiss_requested: Esc, when there is nothing here that it could end.
-        stop_requested: The reply under way should end.
-        draft_changed: The unsent words, shortly after they changed.
+        send_requested: The text, if there is any; it stays until `clear` is called.
+        command_requested: A command, also while a reply runs.
+        dismiss_requested: Esc, when there is nothing to stop or cancel here.
+        stop_requested: Stop the running reply.
+        draft_changed: The unsent text, shortly after it changed.
         edit_cancelled: The earlier message that was being edited stays as it is.
     """
 
@@ -48,7 +48,7 @@ class Composer(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.box = _GrowingBox(self)
-        self.box.setPlaceholderText("Ask anything, or ask your own past")
+        self.box.setPlaceholderText("Ask anything, or ask about your own past")
         self.box.setAccessibleName("Message")
         self.box.setTabChangesFocus(True)
         self._send = QPushButton("Send", self)
@@ -69,8 +69,7 @@ class Composer(QWidget):
         self._is_command: Callable[[str], bool] = lambda _: False
         self._complete: Callable[[str], Completion] | None = None
         self._is_completion_refused = False
-        self._editing = _EditingNote(self)
-        self._editing.cancelled.connect(self.cancel_edit)
+        self._editing = _editing_note(self, self.cancel_edit)
         row = QHBoxLayout()
         row.addWidget(self.box, 1)
         row.addWidget(side, 0, Qt.AlignmentFlag.AlignBottom)
@@ -81,7 +80,7 @@ class Composer(QWidget):
         self._running = False
         self.stops = (self.box, self._send, self._stop)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
-        self._draft.timeout.connect(self._on_draft_timeout)
+        self._draft.timeout.connect(lambda: self.draft_changed.emit(self.text))
         self.box.textChanged.connect(self._on_box_text_changed)
         self.box.submitted.connect(self._on_box_submitted)
         self.box.escaped.connect(self._on_box_escaped)
@@ -89,61 +88,61 @@ class Composer(QWidget):
         self._stop.clicked.connect(self.stop_requested)
         self._on_box_text_changed()
 
-    def take_commands(
+    def set_commands(
         self, is_command: Callable[[str], bool], complete: Callable[[str], Completion]
     ) -> None:
-        """Ask from now on what is for the program, and what could be meant; neither may block."""
+        """Set what recognizes commands and what completes them; neither may block."""
         self._is_command, self._complete = is_command, complete
         self.box.installEventFilter(self)
 
     @property
     def is_editing(self) -> bool:
-        """Whether the words are an earlier message's."""
+        """Whether an earlier message is being edited."""
         return not self._editing.isHidden()
 
     @property
     def text(self) -> str:
-        """The words typed so far."""
+        """The text typed so far."""
         return self.box.toPlainText()
 
     def show_text(self, text: str) -> None:
-        """Replace the words, such as by a draft, without reporting a change."""
+        """Replace the text, such as by a draft, without reporting a change."""
         self.box.setPlainText(text)
         self._draft.stop()
         self.completion.hide()
         self.box.moveCursor(self.box.textCursor().MoveOperation.End)
 
     def clear(self) -> None:
-        """Forget the words: they are safe elsewhere."""
+        """Remove the text, which is stored elsewhere, and end an edit."""
         self._editing.hide()
         self.show_text("")
 
     def discard(self) -> None:
-        """Forget the words and any draft of them: they were for the program."""
+        """Remove the text and its draft: it was a command."""
         self.clear()
         self.draft_changed.emit("")
 
     def begin_edit(self, text: str) -> None:
-        """Take an earlier message's words, until they are sent or the edit is cancelled."""
+        """Edit an earlier message's text, until it is sent or the edit is cancelled."""
         self.show_text(text)
         self._editing.show()
         self.box.setFocus()
 
     def end_edit(self) -> None:
-        """Take the words, if there are any, for a message of their own."""
+        """Treat the text, if there is any, as a message of its own."""
         self._editing.hide()
 
     def cancel_edit(self) -> None:
-        """Give an edit up."""
+        """Cancel an edit."""
         if self.is_editing:
             self.clear()
             self.edit_cancelled.emit()
 
     def flush_draft(self) -> None:
-        """Report unsent words now, if a report is due."""
+        """Report the unsent text now, if a report is due."""
         if self._draft.isActive():
             self._draft.stop()
-            self._on_draft_timeout()
+            self.draft_changed.emit(self.text)
 
     def show_running(self, running: bool) -> None:
         """Offer Stop while a reply runs, else Send."""
@@ -172,18 +171,15 @@ class Composer(QWidget):
         else:
             self.dismiss_requested.emit()
 
-    def _on_draft_timeout(self) -> None:
-        self.draft_changed.emit(self.text)
-
     # -- completion
 
     def _show_completion(self) -> None:
-        """List what could be meant, unless the user has put the list away for this command."""
+        """Show completions, unless the user has closed the list for this command."""
         text = self.text
         if not text.startswith("/"):
             self._is_completion_refused = False
-        wanted = self._complete is not None and self.box.hasFocus() and not self.is_editing
-        if not wanted or self._complete is None or self._is_completion_refused:
+        is_wanted = self.box.hasFocus() and not self.is_editing and not self._is_completion_refused
+        if not is_wanted or self._complete is None:
             self.completion.hide()
             return
         found = self._complete(text)
@@ -197,7 +193,7 @@ class Composer(QWidget):
         self.box.setFocus()
 
     def _press_in_list(self, event: QKeyEvent) -> bool:
-        """Do what a key means while the list is open; return whether it means anything."""
+        """Handle a key while the completion list is open; return whether it was handled."""
         key, listed = event.key(), self.completion
         if key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
             listed.step(1 if key == Qt.Key.Key_Down else -1)
@@ -217,25 +213,25 @@ class Composer(QWidget):
     # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the list where it belongs."""
+        """Keep the completion list in its place."""
         super().resizeEvent(event)
         if self.completion.isVisible():
             self.completion.stand_above(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let the list have the keys it needs while it is open."""
+        """Pass keys to the completion list while it is open."""
         if isinstance(event, QKeyEvent) and self.completion.isVisible():
             if event.type() == QEvent.Type.KeyPress and self._press_in_list(event):
                 return True
             is_override = event.type() == QEvent.Type.ShortcutOverride
             if is_override and event.key() == Qt.Key.Key_Escape:
-                event.accept()  # not for the action that stops a reply
+                event.accept()  # keeps Esc from the action that stops a reply
                 return True
         return super().eventFilter(watched, event)
 
 
 class _GrowingBox(QPlainTextEdit):
-    """Grows with its text up to a limit; Enter submits, Shift+Enter begins a line.
+    """Grows with its text up to a limit; Enter submits, Shift+Enter begins a new line.
 
     Signals:
         submitted: Enter. escaped: Esc.
@@ -253,18 +249,17 @@ class _GrowingBox(QPlainTextEdit):
     # Qt overrides
 
     def sizeHint(self) -> QSize:
-        """Return a height that shows the text, between two lines and twelve."""
-        document: QTextDocument = self.document()
-        lines = min(_MAX_LINES, max(_MIN_LINES, round(document.size().height())))
+        """Return the height of the text, between two and twelve lines."""
+        lines = min(_MAX_LINES, max(_MIN_LINES, round(self.document().size().height())))
         height = lines * self.fontMetrics().lineSpacing() + 2 * self.frameWidth() + 22
         return QSize(super().sizeHint().width(), height)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the least size, that of two lines."""
+        """Return the size of two lines."""
         return QSize(120, _MIN_LINES * self.fontMetrics().lineSpacing() + 22)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Send on Enter; an input method's own Enter never comes here."""
+        """Submit on Enter; an input method's own Enter does not arrive here."""
         if event.key() in _ENTER and not event.modifiers() & _NEW_LINE:
             self.submitted.emit()
             return
@@ -274,28 +269,18 @@ class _GrowingBox(QPlainTextEdit):
         super().keyPressEvent(event)
 
 
-class _EditingNote(QFrame):
-    """Says that an earlier message is being edited; hidden at first.
-
-    Signals:
-        cancelled: It should stay as it is.
-    """
-
-    cancelled = Signal()
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setProperty("panel", "card")
-        note = PlainLabel(
-            "Editing an earlier message: what follows it stays on another branch.", self
-        )
-        note.setWordWrap(True)
-        note.setProperty("tone", "small")
-        cancel = QPushButton("Cancel", self)
-        cancel.setProperty("kind", "quiet")
-        cancel.clicked.connect(self.cancelled)
-        line = QHBoxLayout(self)
-        line.setContentsMargins(10, 2, 4, 2)
-        line.addWidget(note, 1)
-        line.addWidget(cancel)
-        self.hide()
+def _editing_note(parent: QWidget, cancel: Callable[[], None]) -> QFrame:
+    """Return a hidden frame that says that an earlier message is being edited."""
+    frame = QFrame(parent)
+    frame.setProperty("panel", "card")
+    text = "Editing an earlier message: what follows it stays on another branch."
+    note = PlainLabel(text, frame, tone="small", wordWrap=True)
+    button = QPushButton("Cancel", frame)
+    button.setProperty("kind", "quiet")
+    button.clicked.connect(cancel)
+    line = QHBoxLayout(frame)
+    line.setContentsMargins(10, 2, 4, 2)
+    line.addWidget(note, 1)
+    line.addWidget(button)
+    frame.hide()
+    return frame

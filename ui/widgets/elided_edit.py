@@ -1,4 +1,4 @@
-"""A line to be edited whose text ends in an ellipsis, while it is only read, where it has no room."""
+"""Line edit that elides its text while it does not have the focus."""
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
@@ -8,12 +8,12 @@ _INSET_PX = 2  # what QLineEdit itself leaves free at either side of its text
 
 
 class ElidedEdit(QLineEdit):
-    """Shows as much of its text as fits; all of it while it has the focus, and as its tip.
+    """Shows as much of its text as fits; all of it with the focus, and as its tool tip.
 
-    Return takes what was typed, Escape takes it back.
+    Return accepts what was typed, Escape reverts it.
 
     Signals:
-        done: The user has left by one of these keys; the focus belongs elsewhere now.
+        done: Return or Escape was pressed; the focus should go elsewhere.
     """
 
     done = Signal()
@@ -24,7 +24,7 @@ class ElidedEdit(QLineEdit):
         self.returnPressed.connect(self.done)
 
     def show_text(self, text: str) -> None:
-        """Show a text from its beginning, as what Escape comes back to; the same stays selected."""
+        """Show a text that Escape reverts to; an unchanged text keeps its selection."""
         self._kept = text
         if text != self.text():
             self.setText(text)
@@ -32,13 +32,13 @@ class ElidedEdit(QLineEdit):
         self.setModified(False)
 
     def take_back(self) -> None:
-        """Show what stood here before the user began to type."""
+        """Show the text again that was here before the user typed."""
         self.show_text(self._kept)
 
     # Qt overrides
 
     def event(self, event: QEvent) -> bool:
-        """Claim Escape, which stops a reply elsewhere."""
+        """Keep Escape from the action that stops a reply."""
         if (
             event.type() == QEvent.Type.ShortcutOverride
             and isinstance(event, QKeyEvent)
@@ -49,7 +49,7 @@ class ElidedEdit(QLineEdit):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Leave on Escape, with nothing changed."""
+        """Revert on Escape."""
         if event.key() == Qt.Key.Key_Escape:
             self.take_back()
             self.done.emit()
@@ -57,7 +57,7 @@ class ElidedEdit(QLineEdit):
         super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the text cut, where it is only read and too long."""
+        """Paint the text elided, if it is too long and has no focus."""
         option = QStyleOptionFrame()
         self.initStyleOption(option)
         area = self.style().subElementRect(QStyle.SubElement.SE_LineEditContents, option, self)

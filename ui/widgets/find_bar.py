@@ -1,4 +1,4 @@
-"""The bar that finds words inside the open conversation."""
+"""Find bar: a search inside the open conversation."""
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
@@ -10,10 +10,12 @@ _DEBOUNCE_MS = 120
 
 
 class FindBar(QFrame):
-    """A box, how many places there are, and steps between them; hidden until it is wanted.
+    """A text box, the number of matches, and steps between them; hidden at first.
 
     Signals:
-        words_changed: What to find, a moment after it changed. stepped: +1 or -1. closed.
+        words_changed: What to find, a moment after it changed.
+        stepped: Go to the next (1) or previous (-1) match.
+        closed: The bar was closed.
     """
 
     words_changed = Signal(str)
@@ -27,8 +29,7 @@ class FindBar(QFrame):
         self.box.setPlaceholderText("Find in this conversation")
         self.box.setAccessibleName("Find in this conversation")
         self.box.installEventFilter(self)
-        self.count = PlainLabel(self)
-        self.count.setProperty("tone", "muted")
+        self.count = PlainLabel(self, tone="muted")
         row = QHBoxLayout(self)
         row.setContentsMargins(16, 6, 16, 6)
         row.addWidget(self.box, 1)
@@ -45,12 +46,12 @@ class FindBar(QFrame):
             button.clicked.connect(lambda _checked=False, act=act: act())
             row.addWidget(button)
         self._pause = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
-        self._pause.timeout.connect(self._on_pause_timeout)
-        self.box.textChanged.connect(self._on_box_text_changed)
+        self._pause.timeout.connect(lambda: self.words_changed.emit(self.box.text()))
+        self.box.textChanged.connect(lambda _: self._pause.start())
         self.hide()
 
     def begin(self) -> None:
-        """Show the bar, its words selected."""
+        """Show the bar with its text selected."""
         self.show()
         self.box.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.box.selectAll()
@@ -58,37 +59,32 @@ class FindBar(QFrame):
             self._pause.start()
 
     def dismiss(self) -> None:
-        """Go away."""
+        """Hide the bar and stop searching."""
+        self._pause.stop()
         if self.isVisible():
             self.hide()
             self.closed.emit()
 
     def show_place(self, current: int, total: int) -> None:
-        """Show which of how many places is shown; `current` counts from 1."""
+        """Show the number of the current match, from 1, and how many there are."""
         if not self.box.text():
             self.count.setText("")
         else:
             self.count.setText(f"{current:,} of {total:,}" if total else "not found")
 
-    def _on_box_text_changed(self, _words: str) -> None:
-        self._pause.start()
-
-    def _on_pause_timeout(self) -> None:
-        self.words_changed.emit(self.box.text())
-
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Step with Enter and Shift+Enter, leave with Esc."""
+        """Step with Enter and Shift+Enter, close with Esc."""
         if watched is not self.box or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)
-        leaves = event.key() == Qt.Key.Key_Escape
-        if event.type() == QEvent.Type.ShortcutOverride and leaves:
+        closes = event.key() == Qt.Key.Key_Escape
+        if event.type() == QEvent.Type.ShortcutOverride and closes:
             event.accept()
             return True
         if event.type() != QEvent.Type.KeyPress:
             return super().eventFilter(watched, event)
-        if leaves:
+        if closes:
             self.dismiss()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             back = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)

@@ -1,12 +1,12 @@
-"""Windows that are no larger than the screen they appear on."""
+"""Window sizes that fit the screen."""
 
 from PySide6.QtWidgets import QWidget
 
-_FRAME_PX = (16, 48)  # what a desktop draws around a window, at most: edges, and the title's bar
+_FRAME_PX = (16, 48)  # at most: window borders and the title bar
 
 
 def resize_on_screen(window: QWidget, width_px: int, height_px: int) -> None:
-    """Give a window this size, or as much of it as the screen of its parent has room for."""
+    """Resize a window, but to no more than its parent's screen has room for."""
     parent = window.parentWidget()
     free = (parent.window() if parent is not None else window).screen().availableSize()
     window.resize(

@@ -1,4 +1,4 @@
-"""Labels for words of any origin: what a user, a model or a file wrote."""
+"""Labels for untrusted text: never interpreted as HTML."""
 
 import re
 from typing import Any
@@ -11,31 +11,27 @@ _PIECE = re.compile(r"\S{12}")
 
 
 class PlainLabel(QLabel):
-    """A label that shows its words as they are; one of Qt's own takes them for HTML at will."""
+    """A label for plain text; QLabel itself guesses whether text is HTML."""
 
-    def __init__(self, *words_or_parent: Any, **properties: Any) -> None:
-        """As QLabel: words and a parent, or a parent; then properties."""
-        super().__init__(*words_or_parent, **properties)
+    def __init__(self, *text_or_parent: Any, tone: str = "", **properties: Any) -> None:
+        """As QLabel: text and a parent, or a parent; then one of the style sheet's tones, properties."""
+        super().__init__(*text_or_parent, **properties)
         self.setTextFormat(Qt.TextFormat.PlainText)
+        if tone:
+            self.setProperty("tone", tone)
 
 
 def plain_label(parent: QWidget, tone: str = "", *, selectable: bool = True) -> PlainLabel:
-    """Return a label that wraps its words and never takes them for rich text.
-
-    `tone` is one of those of the themes, "" the usual one; words that are `selectable` can be
-    copied with the mouse.
-    """
-    label = PlainLabel(parent, wordWrap=True)
+    """Return a label that wraps; `tone` is one of the style sheet's, "" the usual one."""
+    label = PlainLabel(parent, tone=tone, wordWrap=True)
     if selectable:
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    if tone:
-        label.setProperty("tone", tone)
     return label
 
 
-def breakable(words: str) -> str:
-    """Return words of which the longest, such as an address, may be broken where a line ends.
+def breakable(text: str) -> str:
+    """Return `text` with break opportunities in long words, such as addresses.
 
-    A label is never narrower than its longest word, nor is the card around it.
+    Otherwise a label is never narrower than its longest word, nor is the card around it.
     """
-    return _LONG_WORD.sub(lambda word: _PIECE.sub("\\g<0>\u200b", word[0]), words)
+    return _LONG_WORD.sub(lambda word: _PIECE.sub("\\g<0>\u200b", word[0]), text)

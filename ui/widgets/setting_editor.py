@@ -1,4 +1,4 @@
-"""An editor for one setting, chosen by its type in the one table of keys."""
+"""The editor of one setting; its control depends on the type in the table of settings."""
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
@@ -33,13 +33,13 @@ _SPIN_MARGIN_PX = 6
 class SettingEditor(QWidget):
     """Label, control, help and error of one setting.
 
-    What is typed is checked as it is typed; a value out of range is told with the range and not
-    reported. With `steps` whole numbers and days are boxes that can be stepped through.
+    Input is checked while it is typed; a value out of range shows an error with the range. With
+    `steps`, numbers have a spin box.
 
     Signals:
-        tried: (key, value) at once, while a slider is moved or a box stepped through.
-        edited: (key, value) once a valid value was entered, and the slider let go.
-        reset_requested: The key whose default should apply again.
+        tried: (key, value) at once, while a slider or a spin box changes.
+        edited: (key, value) when a valid value was entered or the slider was released.
+        reset_requested: The key to reset to its default.
     """
 
     tried = Signal(str, object)
@@ -52,13 +52,11 @@ class SettingEditor(QWidget):
         super().__init__(parent)
         self.setting = setting
         self._steps = steps
-        is_plain = setting.kind is bool  # what a box may be is plain to see
+        is_plain = setting.kind is bool  # a check box needs no range
         allowed = f"{setting.allowed[:1].upper()}{setting.allowed[1:]}."
-        words = setting.help if is_plain else f"{setting.help} {allowed}"
-        self._help = PlainLabel(words, self, wordWrap=True)
-        self._help.setProperty("tone", "small")
-        self.error = PlainLabel(self, wordWrap=True)
-        self.error.setProperty("tone", "error")
+        text = setting.help if is_plain else f"{setting.help} {allowed}"
+        self._help = PlainLabel(text, self, wordWrap=True, tone="small")
+        self.error = PlainLabel(self, wordWrap=True, tone="error")
         self.error.hide()
         self._pause = QTimer(self, singleShot=True, interval=_TYPING_PAUSE_MS)
         self._pause.timeout.connect(self._on_pause_timeout)
@@ -69,15 +67,17 @@ class SettingEditor(QWidget):
         self.control.installEventFilter(self)
         self._reset = QToolButton(self)
         self._reset.setText("Default")
-        self._reset.setToolTip(f"Back to the default: {setting.spell(setting.default) or 'empty'}")
+        self._reset.setToolTip(
+            f"Reset to the default: {setting.format_value(setting.default) or 'empty'}"
+        )
         self._reset.setProperty("kind", "action")
         self._reset.clicked.connect(lambda: self.reset_requested.emit(setting.key))
         self._lay_out()
 
     def show_value(self, value: SettingValue, *, is_default: bool, ruled_by: str | None) -> None:
-        """Show a value; `ruled_by` names the environment variable that wins, which locks it.
+        """Show a value; `ruled_by`, an environment variable that overrides it, locks the control.
 
-        What is being typed stays: it will be reported in a moment.
+        Text that is being typed stays; it is reported after a pause.
         """
         if not self._pause.isActive():
             self.error.hide()
@@ -87,10 +87,10 @@ class SettingEditor(QWidget):
         if ruled_by is not None:
             self._help.setText(f"Set by the environment variable {ruled_by}.")
 
-    def show_error(self, words: str) -> None:
-        """Tell why the value was not taken."""
-        self.error.setText(words)
-        self.error.setVisible(bool(words))
+    def show_error(self, text: str) -> None:
+        """Show why the value was refused; "" hides the error."""
+        self.error.setText(text)
+        self.error.setVisible(bool(text))
 
     def _make_control(self) -> QWidget:
         setting = self.setting
@@ -144,7 +144,7 @@ class SettingEditor(QWidget):
 
     def _lay_out(self) -> None:
         self._number = PlainLabel(self)
-        row, field = QHBoxLayout(), QWidget(self)  # a field of its own: all begin at one edge
+        row, field = QHBoxLayout(), QWidget(self)  # a widget: so all controls are aligned
         row.setSpacing(_GAP_PX)
         inside = QHBoxLayout(field)
         inside.setContentsMargins(0, 0, 0, 0)
@@ -169,7 +169,7 @@ class SettingEditor(QWidget):
     def _put(self, value: SettingValue) -> None:
         control = self.control
         control.blockSignals(True)
-        words = "" if value is None else self.setting.spell(value)
+        text = "" if value is None else self.setting.format_value(value)
         if isinstance(control, QCheckBox):
             control.setChecked(bool(value))
         elif isinstance(control, QComboBox):
@@ -182,10 +182,10 @@ class SettingEditor(QWidget):
         elif isinstance(control, QDoubleSpinBox):
             control.setValue(float(value or 0))
         elif isinstance(control, QPlainTextEdit):
-            if control.toPlainText() != words:
-                control.setPlainText(words)
-        elif isinstance(control, QLineEdit) and control.text() != words:
-            control.setText(words)
+            if control.toPlainText() != text:
+                control.setPlainText(text)
+        elif isinstance(control, QLineEdit) and control.text() != text:
+            control.setText(text)
         control.blockSignals(False)
 
     def _report(self, value: object) -> None:
@@ -215,12 +215,12 @@ class SettingEditor(QWidget):
             self.control.setModified(False)
         self._pause.stop()
         if isinstance(self.control, QSlider) and self.control.isSliderDown():
-            return  # it is saved once it is let go
+            return  # it is saved when released
         try:
             value = self.setting.parse(self._typed())
         except InvalidSetting as error:
-            words = f"{error.title}. {error.hint}."
-            self.show_error(words.replace(self.setting.key, f"\u201c{self.setting.label}\u201d"))
+            text = f"{error.title}. {error.hint}."
+            self.show_error(text.replace(self.setting.key, f"\u201c{self.setting.label}\u201d"))
         else:
             self._report(value)
 
@@ -238,7 +238,7 @@ class SettingEditor(QWidget):
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let the page be scrolled over a control that is not in use, which would change it."""
+        """Scroll the page instead of changing a control that has no focus."""
         if event.type() == QEvent.Type.Wheel and not self.control.hasFocus():
             event.ignore()
             return True

@@ -1,7 +1,7 @@
-"""Lets the window's shortcuts win over the editing keys of text widgets.
+"""Priority of the window's shortcuts over the editing keys of text widgets.
 
 On X11 Qt's editors claim Ctrl+K, Ctrl+E, Ctrl+D and others as line editing keys, so that the
-window's own actions of that name never hear them while a text has the focus.
+window's actions with these shortcuts do not run while a text has the focus.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QWidget
 
-_ESCAPE = "Esc"  # no line editing key: an editor that claims it has something to leave
+_ESCAPE = "Esc"  # not a line editing key: an editor that claims it has something to close
 
 
 class ShortcutGuard(QObject):
@@ -23,13 +23,13 @@ class ShortcutGuard(QObject):
         } - {"", _ESCAPE}
 
     def watch(self, widget: QWidget) -> None:
-        """Guard a widget from now on."""
+        """Guard a widget."""
         widget.installEventFilter(self)
 
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Leave a claimed key to the window."""
+        """Pass a claimed key to the window."""
         if (
             event.type() == QEvent.Type.ShortcutOverride
             and isinstance(event, QKeyEvent)

@@ -1,4 +1,4 @@
-"""The order in which Tab goes through a window, where it is not the order in which it was made."""
+"""Tab order of a window, where it differs from the order of creation."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -8,18 +8,18 @@ from PySide6.QtWidgets import QWidget
 
 
 def tab_through(stops: Iterable[QWidget]) -> None:
-    """Have Tab go from each of these to the next; all are in one window."""
+    """Make Tab go from each of these widgets of one window to the next."""
     for one, following in pairwise(stops):
         QWidget.setTabOrder(one, following)
 
 
 def stops_in(container: QWidget) -> list[QWidget]:
-    """Return what Tab can reach inside, shown or not, in the order in which it was made."""
+    """Return what Tab can reach inside, visible or not, in the order of creation."""
     return [each for each in container.findChildren(QWidget) if _is_stop(each)]
 
 
 def stop_before(widget: QWidget) -> QWidget:
-    """Return what Shift+Tab would go to, were all of the window on screen."""
+    """Return where Shift+Tab would go if everything in the window were visible."""
     before = widget
     while (before := before.previousInFocusChain() or widget) is not widget:
         if _is_stop(before):

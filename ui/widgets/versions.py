@@ -1,4 +1,4 @@
-"""Earlier versions of a text: a list of them, what differs from the newest, and bringing one back."""
+"""Earlier versions of a text: compare them with the newest one, and restore one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.word_diff import Change, word_diff
+from app.domain.text import DiffKind, word_diff
 from ui.theme import Theme
 from ui.widgets.plain_label import PlainLabel
 
@@ -24,10 +24,10 @@ _DIFF_PX = 96
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """A version: `called` is its time and maker in words; `made_at` names it."""
+    """A version, identified by `made_at`; `label` is its time and author."""
 
     made_at: datetime
-    called: str
+    label: str
     text: str
 
 
@@ -35,7 +35,7 @@ class VersionsView(QWidget):
     """Compares an earlier version with the newest.
 
     Signals:
-        restore_requested: The `made_at` of the version that should be the newest again.
+        restore_requested: The `made_at` of the version to restore.
     """
 
     restore_requested = Signal(object)
@@ -44,8 +44,7 @@ class VersionsView(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._versions: tuple[ShownVersion, ...] = ()
-        self._words = PlainLabel(self)
-        self._words.setProperty("tone", "muted")
+        self._note = PlainLabel(self, tone="muted", wordWrap=True)
         self._choice = QComboBox(self)
         self._choice.setAccessibleName("Earlier versions")
         self._choice.currentIndexChanged.connect(self._on_choice_changed)
@@ -53,7 +52,7 @@ class VersionsView(QWidget):
         self._restore.setAutoDefault(False)
         self._restore.clicked.connect(self._on_restore_clicked)
         self._diff = QTextBrowser(self)
-        self._diff.setAccessibleName("What differs from the newest version")
+        self._diff.setAccessibleName("Differences from the newest version")
         self._diff.setMinimumHeight(_DIFF_PX)
         self._diff.setOpenLinks(False)
         row = QHBoxLayout()
@@ -62,37 +61,36 @@ class VersionsView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
-        column.addWidget(self._words)
+        column.addWidget(self._note)
         column.addLayout(row)
         column.addWidget(self._diff, 1)
         column.addStretch(0)
         self.show_versions(())
 
     def set_theme(self, theme: Theme) -> None:
-        """Draw in another theme."""
+        """Apply another theme."""
         self._theme = theme
         self._on_choice_changed()
 
     def show_versions(self, versions: Sequence[ShownVersion]) -> None:
-        """Show the versions of a text, the newest first; the one chosen stays so if none is new."""
+        """Show versions, newest first; the selection stays if the newest is unchanged."""
         chosen = self._chosen() if self._versions[:1] == tuple(versions[:1]) else None
         self._versions = tuple(versions)
         earlier = self._versions[1:]
         self._choice.blockSignals(True)
         self._choice.clear()
         for number, version in enumerate(earlier):
-            self._choice.addItem(version.called)
+            self._choice.addItem(version.label)
             if chosen is not None and version.made_at == chosen.made_at:
                 self._choice.setCurrentIndex(number)
         self._choice.blockSignals(False)
         count = len(earlier)
-        self._words.setText(
-            f"{count:,} earlier {'version' if count == 1 else 'versions'}. What was taken out since "
-            "is struck through, what was put in is underlined."
+        self._note.setText(
+            f"{count:,} earlier {'version' if count == 1 else 'versions'}. Text removed since then "
+            "is struck through; text added is underlined."
             if earlier
             else "There are no earlier versions."
         )
-        self._words.setWordWrap(True)
         for part in (self._choice, self._restore, self._diff):
             part.setVisible(bool(earlier))
         self._on_choice_changed()
@@ -113,13 +111,13 @@ class VersionsView(QWidget):
 
 
 def diff_html(before: str, after: str, theme: Theme) -> str:
-    """Return what differs between two texts as HTML in which nothing of them is markup."""
-    colours = theme.colours
+    """Return the difference between two texts as HTML, with both texts escaped."""
+    colors = theme.colors
     looks = {
-        Change.KEPT: f"color: {colours.text};",
-        Change.REMOVED: f"color: {colours.error}; background: {colours.error_soft}; "
+        DiffKind.KEPT: f"color: {colors.text};",
+        DiffKind.REMOVED: f"color: {colors.error}; background: {colors.error_soft}; "
         "text-decoration: line-through;",
-        Change.ADDED: f"color: {colours.success}; background: {colours.accent_soft}; "
+        DiffKind.ADDED: f"color: {colors.success}; background: {colors.accent_soft}; "
         "text-decoration: underline;",
     }
     spans = (

@@ -1,1 +1,1 @@
-"""Tools that a language model may call in a conversation: a module per group, one box for all."""
+"""Tools that a language model may call: a module for each group, and the toolbox."""

@@ -1,4 +1,4 @@
-"""Tools about conversations: find those that speak of something, and read one.
+"""Tools to search earlier conversations and to read one.
 
 Private conversations and those in the trash are never shown; archived ones only by their id.
 """
@@ -6,15 +6,16 @@ Private conversations and those in the trash are never shown; archived ones only
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.chat.tools.quoting import (
+from app.chat.tools.results import (
+    LIMIT,
     NOTE,
     OFFSET,
-    cut,
-    date,
-    document,
-    part_of,
-    percent,
-    quoted,
+    QUERY,
+    format_date,
+    json_line,
+    json_list,
+    page,
+    parameters,
 )
 from app.chat.tools.toolbox import Tool, ToolContext
 from app.domain.conversations import (
@@ -29,42 +30,26 @@ from app.domain.conversations import (
 )
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, ExchangeId
-from app.domain.passages import PassageKind, SearchResult
+from app.domain.passages import PassageKind
+from app.domain.results import CONVERSATION_TOOL, as_tool_entry
+from app.domain.text import one_line
 from app.memory.search import SearchService
-from app.storage.conversations import Conversations
-from app.storage.exchanges import Exchanges, shown_path
-from app.storage.store import Store
-from app.storage.summaries import Summaries
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges, shown_path
+from app.storage.tables.summaries import Summaries
 
 FETCH = "fetch_conversation_details"
 SEARCH = "conversation_search"
 _SIDE_CHARS = 200
 _QUESTION_CHARS = 120
-_TOGETHER = 200
+_BATCH = 200
 _ABOUT_CONVERSATIONS = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
 _ID: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": 2**62}
-QUERY: Mapping[str, Any] = {
-    "type": "string",
-    "description": "What to look for, as a natural sentence, not keywords.",
-    "minLength": 2,
-    "maxLength": 500,
-}
-
-
-def limit_of(default: int) -> Mapping[str, Any]:
-    """Return the schema of the argument `limit`."""
-    words = "The most results to return."
-    return {
-        "type": "integer",
-        "description": words,
-        "minimum": 1,
-        "maximum": 50,
-        "default": default,
-    }
 
 
 class ConversationTools:
-    """Reads what was said. Blocking; thread-safe."""
+    """Searches and reads conversations. Blocking; thread-safe."""
 
     def __init__(self, store: Store, search: SearchService) -> None:
         self._conversations = Conversations(store)
@@ -80,9 +65,8 @@ class ConversationTools:
                 "Read an earlier conversation, or one exchange of it (which wins when both are "
                 "given): title, summary, dates and what both sides said, as quoted data. Give at "
                 "least one id, from search results or from the related past in the prompt.",
-                {
-                    "type": "object",
-                    "properties": {
+                parameters(
+                    {
                         "conversation_id": {**_ID, "description": "A conversation's id."},
                         "exchange_id": {**_ID, "description": "An exchange's id."},
                         "include_full_transcript": {
@@ -91,9 +75,8 @@ class ConversationTools:
                             "default": False,
                         },
                         "offset": OFFSET,
-                    },
-                    "additionalProperties": False,
-                },
+                    }
+                ),
                 self._fetch,
             ),
             Tool(
@@ -101,12 +84,7 @@ class ConversationTools:
                 "Find earlier conversations with the user by meaning and words. Returns the best "
                 "turns: conversation, title, relevance, the question that began the turn, its "
                 "number and ids. Use it when the user refers to something said before.",
-                {
-                    "type": "object",
-                    "properties": {"query": QUERY, "limit": limit_of(10), "offset": OFFSET},
-                    "required": ["query"],
-                    "additionalProperties": False,
-                },
+                parameters({"query": QUERY, "limit": LIMIT, "offset": OFFSET}, "query"),
                 self._find,
             ),
         )
@@ -116,8 +94,10 @@ class ConversationTools:
     def _find(self, arguments: Mapping[str, Any], _: ToolContext) -> str:
         query, limit = arguments["query"], arguments["limit"]
         found = self._search.by_sentence(query, limit, _ABOUT_CONVERSATIONS)
-        text = document({"query": query}, "results", map(_found, found))
-        return part_of(text, arguments["offset"])
+        text = json_list(
+            {"query": query}, "results", [as_tool_entry(each, CONVERSATION_TOOL) for each in found]
+        )
+        return page(text, arguments["offset"])
 
     # -- reading
 
@@ -132,7 +112,7 @@ class ConversationTools:
             raise InvalidInput(
                 "Neither conversation_id nor exchange_id was given", f"{SEARCH} finds ids."
             )
-        return part_of(text, arguments["offset"])
+        return page(text, arguments["offset"])
 
     def _conversation(self, conversation_id: int, *, whole: bool) -> str:
         conversation = self._shown(conversation_id, f"conversation {conversation_id}")
@@ -142,18 +122,18 @@ class ConversationTools:
             "conversation_id": conversation.id,
             "title": conversation.title,
             "summary": summary.text if summary else None,
-            "created_at": date(conversation.created_at),
-            "updated_at": date(conversation.updated_at),
+            "created_at": format_date(conversation.created_at),
+            "updated_at": format_date(conversation.updated_at),
             "status": "archived" if conversation.archived else "active",
             "exchange_count": len(path),
         }
-        return document(head, "exchanges", self._exchanges_of(path, whole=whole))
+        return json_list(head, "exchanges", self._exchanges_of(path, whole=whole))
 
     def _exchanges_of(
         self, path: Sequence[Exchange], *, whole: bool
     ) -> Iterator[Mapping[str, Any]]:
-        for start in range(0, len(path), _TOGETHER):
-            some = path[start : start + _TOGETHER]
+        for start in range(0, len(path), _BATCH):
+            some = path[start : start + _BATCH]
             summaries = self._summaries.latest("exchange", [each.id for each in some])
             found = self._exchanges.messages(
                 message_id for exchange in some for message_id in exchange.message_ids
@@ -165,7 +145,7 @@ class ConversationTools:
                     "exchange_id": exchange.id,
                     "turn_number": exchange.turn_number,
                     "status": exchange.status.value,
-                    "started_at": date(exchange.started_at),
+                    "started_at": format_date(exchange.started_at),
                     "summary": summary.text if summary else None,
                     **_sides(messages, None if whole else _SIDE_CHARS),
                 }
@@ -184,16 +164,16 @@ class ConversationTools:
             "title": conversation.title,
             "turn_number": exchange.turn_number,
             "status": exchange.status.value,
-            "started_at": date(exchange.started_at),
-            "completed_at": date(exchange.completed_at),
+            "started_at": format_date(exchange.started_at),
+            "completed_at": format_date(exchange.completed_at),
             "summary": summary.text if summary else None,
         }
         if whole:
-            return document(head, "messages", map(_message, messages))
-        return quoted({"note": NOTE, **head, **_sides(messages, None)})
+            return json_list(head, "messages", map(_message, messages))
+        return json_line({"note": NOTE, **head, **_sides(messages, None)})
 
     def _shown(self, conversation_id: int, missing: str) -> Conversation:
-        """Return a conversation that may be shown; raise NotFound, in the same words for all others."""
+        """Return a conversation that may be shown; raise the same NotFound for all others."""
         found = self._conversations.by_ids([conversation_id]).get(ConversationId(conversation_id))
         if found is None or found.private or found.deleted_at is not None:
             raise _not_found(missing)
@@ -204,36 +184,24 @@ def _not_found(missing: str) -> NotFound:
     return NotFound(f"There is no {missing}", f"{SEARCH} finds what there is.")
 
 
-def _found(result: SearchResult) -> Mapping[str, Any]:
-    return {
-        "conversation_id": result.conversation_id,
-        "title": result.conversation_title,
-        "relevance": percent(result.relevance),
-        "question": cut(result.user_question, _QUESTION_CHARS),
-        "turn_number": result.turn_number,
-        "exchange_id": result.exchange_id,
-        "date": date(result.created_at),
-    }
-
-
-def _sides(messages: Sequence[Message], most_chars: int | None) -> Mapping[str, Any]:
-    """Return what both sides said, joined, cut to `most_chars` each (None: whole)."""
+def _sides(messages: Sequence[Message], max_chars: int | None) -> Mapping[str, Any]:
+    """Return the joined messages of each side, cut to `max_chars` (None: whole)."""
     sides = {}
     for side, role in (("user", Role.USER), ("assistant", Role.ASSISTANT)):
-        said = "\n\n".join(_words(each) for each in messages if each.role is role)
-        sides[side] = said if most_chars is None else cut(said, most_chars)
+        text = "\n\n".join(_text(each) for each in messages if each.role is role)
+        sides[side] = text if max_chars is None else one_line(text, max_chars)
     return sides
 
 
-def _words(message: Message) -> str:
-    """Return what a message says, with the names of what is attached."""
+def _text(message: Message) -> str:
+    """Return the text of a message and the names of its attachments."""
     files = [b.name for b in message.blocks if isinstance(b, Image | Attachment)]
     attached = [f"[attached: {name}]" for name in files]
     return "\n".join([message.text, *attached]).strip()
 
 
 def _message(message: Message) -> Mapping[str, Any]:
-    """Return a message whole; thinking is left out."""
+    """Return a whole message, without thinking."""
     calls = [
         {"name": block.name, "arguments": block.arguments}
         for block in message.blocks
@@ -247,8 +215,8 @@ def _message(message: Message) -> Mapping[str, Any]:
     shown: dict[str, Any] = {
         "message_id": message.id,
         "role": message.role.value,
-        "date": date(message.created_at),
-        "text": _words(message),
+        "date": format_date(message.created_at),
+        "text": _text(message),
     }
     if message.model:
         shown["model"] = message.model

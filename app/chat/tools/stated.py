@@ -1,14 +1,14 @@
-"""What in a message is a statement of its writer: not what it asks, not what it quotes.
+"""Statements in a message: the sentences that are neither questions nor quotations.
 
-By form alone, in the languages most spoken here: a question by its mark or its first words, a
-quotation by its marks. What a request to remember asks to keep counts as stated, politely asked or
-not. When in doubt it is no statement; what hangs on this can be said again.
+Recognized by form alone, in the most common languages: questions by their mark or first words,
+quotations by their marks. The content of a request to remember counts as stated, also in polite
+form. In doubt a sentence is not a statement; the user can repeat what depends on it.
 """
 
 import re
 from collections.abc import Iterator
 
-from app.index.analyser import surface_of
+from app.language.analyzer import surface_words_of
 
 _QUOTED_WORDS = 3  # fewer are a name or an emphasis
 _BEFORE_CHARS = 60
@@ -76,26 +76,28 @@ _ASKING_END = re.compile(r"[?？]|(?:[吗嗎呢]|か)\s*$")
 
 
 def stated_in(text: str) -> str:
-    """Return what `text` states, a line for each sentence, case folded."""
+    """Return the statements of `text`, one a line, case folded."""
     own = _NAMING.sub(r"\g<0>name ", _QUOTATION.sub(_unless_kept, text)).casefold()
     return "\n".join(part for part in _statements(own) if part.strip())
 
 
 def _unless_kept(quotation: re.Match[str]) -> str:
     before = quotation.string[max(0, quotation.start() - _BEFORE_CHARS) : quotation.start()]
-    is_own = len(surface_of(quotation[0])) < _QUOTED_WORDS or _KEEPING.search(before.casefold())
+    is_own = len(surface_words_of(quotation[0])) < _QUOTED_WORDS or _KEEPING.search(
+        before.casefold()
+    )
     return quotation[0] if is_own else "\n"
 
 
 def _statements(text: str) -> Iterator[str]:
     pieces = SENTENCE_END.split(text)
     for sentence, end in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
-        said = sentence[filler.end() :] if (filler := _FILLER.match(sentence)) else sentence
-        if polite := _POLITELY_KEEPING.match(said):
+        rest = sentence[filler.end() :] if (filler := _FILLER.match(sentence)) else sentence
+        if polite := _POLITELY_KEEPING.match(rest):
             kept = _KEPT_FILLER.sub("", polite["kept"], count=1)
             yield "" if re.match(_ASKING_WORD + r"\b", kept) else kept
         elif _ASKING_END.search(sentence + end):
-            *parts, _ = _PART_END.split(said)
+            *parts, _ = _PART_END.split(rest)
             yield from (part for part in parts if _OWN.match(part))
-        elif not _ASKING.match(said):
+        elif not _ASKING.match(rest):
             yield _INDIRECT.split(sentence)[0]

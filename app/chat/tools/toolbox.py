@@ -1,7 +1,7 @@
-"""The box of tools: what is offered, and a call turned into a result, whatever it holds.
+"""The toolbox: the tools that a model may call, the check of their arguments, and their results.
 
-What a model sends is never trusted: arguments are checked against the tool's schema, and every
-failure is a result in words that the model can act on. When tools run is `app.chat.tool_rounds`.
+Arguments from a model are never trusted: they are checked against the tool's schema, and every
+failure becomes a result that tells the model what to do. `app.chat.running_exchange` runs the calls.
 """
 
 import json
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from app.chat.tools.arguments import checked_arguments
 from app.domain.chat import ToolSchema
 from app.domain.conversations import Conversation, ToolCall, ToolResult
 from app.domain.errors import InvalidInput, KnownError
@@ -20,13 +19,13 @@ from app.domain.ids import ExchangeId
 from app.domain.text import clean, one_line
 
 _log = logging.getLogger(__name__)
-_MOST_CHARS = 100_000
-_NAME_SHOWN_CHARS = 60
+_MAX_CHARS = 100_000  # of arguments, and of a result
+_SHOWN_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Where a tool is called, and by which model (PROVIDER:MODEL)."""
+    """The exchange in which a tool is called, and the model (PROVIDER:MODEL)."""
 
     conversation: Conversation
     exchange_id: ExchangeId
@@ -37,8 +36,12 @@ class ToolContext:
 class Tool:
     """One tool.
 
-    `parameters` is a JSON schema of an object; `run` takes arguments that fit it, may block, and
-    raises KnownError for what the model should hear. `writes` when it changes what is remembered.
+    Attributes:
+        parameters: A JSON schema (draft 2020-12) of an object, with the keywords that
+            `check_arguments` knows.
+        run: Takes arguments that match the schema; may block; raises KnownError with a message for
+            the model.
+        writes: Whether it changes memory.
     """
 
     name: str
@@ -47,29 +50,28 @@ class Tool:
     run: Callable[[Mapping[str, Any], ToolContext], str]
     writes: bool = False
 
-    @property
-    def schema(self) -> ToolSchema:
-        """What a model is told of it."""
-        return ToolSchema(self.name, self.description, json.dumps(self.parameters))
-
 
 class Toolbox:
-    """All tools there are. Thread-safe."""
+    """All tools. Thread-safe."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
+        self._schemas = {
+            each.name: ToolSchema(each.name, each.description, json.dumps(each.parameters))
+            for each in tools
+        }
 
     def offered_in(self, conversation: Conversation) -> tuple[ToolSchema, ...]:
-        """Return what a model may call; in a private conversation nothing that writes."""
-        return tuple(tool.schema for tool in self._of(conversation).values())
+        """Return the tools of a conversation; in a private one none that writes."""
+        return tuple(self._schemas[name] for name in self._of(conversation))
 
     def writes(self, call: ToolCall) -> bool:
-        """Return whether a call may change what later ones find."""
+        """Return whether a call may change what later calls find."""
         tool = self._tools.get(call.name)
         return tool is not None and tool.writes
 
     def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Run a call; never raises. Blocking: for a thread of its own."""
+        """Run a call; never raises. Blocking: for a worker thread."""
         started = time.perf_counter()
         is_error = True
         try:
@@ -77,35 +79,126 @@ class Toolbox:
         except KnownError as error:
             text = str(error)
         except Exception as error:  # noqa: BLE001 - the edge of a tool: the turn goes on without it
-            _log.exception("the tool %s failed in a way we did not foresee", call.name)
-            text = f"The tool failed ({type(error).__name__}). Go on without it."
+            _log.exception("the tool %s failed unexpectedly", call.name)
+            text = f"The tool failed ({type(error).__name__}). Continue without it."
         took_ms = round((time.perf_counter() - started) * 1000)
-        return ToolResult(call.call_id, call.name, _bounded(text), is_error, took_ms)
+        return ToolResult(call.call_id, call.name, _limited(text), is_error, took_ms)
 
     def _run(self, call: ToolCall, context: ToolContext) -> str:
         offered = self._of(context.conversation)
         if (tool := offered.get(call.name)) is None:
             raise _unknown(call.name, offered)
-        arguments = checked_arguments(call.arguments, tool.parameters)
+        arguments = check_arguments(call.arguments, tool.parameters)
         return tool.run(arguments, context)
 
-    def _of(self, conversation: Conversation) -> dict[str, Tool]:
-        return {
-            name: tool
-            for name, tool in self._tools.items()
-            if not (tool.writes and conversation.private)
-        }
+    def _of(self, conversation: Conversation) -> Mapping[str, Tool]:
+        if not conversation.private:
+            return self._tools
+        return {name: tool for name, tool in self._tools.items() if not tool.writes}
 
 
 def _unknown(name: str, offered: Mapping[str, Tool]) -> InvalidInput:
     near = get_close_matches(name, offered, n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(offered)}."
-    return InvalidInput(f"There is no tool '{one_line(name, _NAME_SHOWN_CHARS)}' here", hint)
+    hint = f"Did you mean {near[0]}?" if near else f"The tools are: {', '.join(offered)}."
+    return InvalidInput(f"There is no tool '{one_line(name, _SHOWN_CHARS)}' here", hint)
 
 
-def _bounded(text: str) -> str:
-    """Return `text` fit for storing: clean, and no longer than anything here needs to be."""
+def _limited(text: str) -> str:
+    """Return clean text of limited length."""
     text = clean(text)
-    if len(text) <= _MOST_CHARS:
+    if len(text) <= _MAX_CHARS:
         return text
-    return f"{text[:_MOST_CHARS]}\n[The rest was left out: {len(text):,} characters in all.]"
+    return f"{text[:_MAX_CHARS]}\n[The rest was left out: {len(text):,} characters in all.]"
+
+
+def check_arguments(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with defaults; raise InvalidInput that tells the model what is wrong.
+
+    Of JSON Schema it knows what our tools use: an object's `properties` and `required`, `default`,
+    `string` with minLength and maxLength, `integer` with minimum and maximum, `boolean`.
+    Arguments that are not in the schema are refused.
+
+    Null counts as absent for an optional argument, since some models write it so.
+    """
+    given = _decoded(text)
+    properties: Mapping[str, Mapping[str, Any]] = schema["properties"]
+    required = schema.get("required", ())
+    for name in given:
+        if name not in properties:
+            raise _unexpected(name, properties)
+    checked = {}
+    for name, property_schema in properties.items():
+        value = given.get(name)
+        if value is None:
+            if name in required:
+                raise InvalidInput(f"The argument '{name}' is missing", "It is required.")
+            value = property_schema.get("default")
+        else:
+            value = _CHECKS[property_schema["type"]](name, value, property_schema)
+        checked[name] = value
+    return checked
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    if len(text) > _MAX_CHARS:
+        raise InvalidInput(
+            f"The arguments are {len(text):,} characters long",
+            f"Send at most {_MAX_CHARS:,} characters.",
+        )
+    try:
+        decoded = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"The arguments are not valid JSON: {one_line(str(error), _SHOWN_CHARS)}",
+            "Send one JSON object.",
+        ) from error
+    if not isinstance(decoded, dict):
+        raise InvalidInput(f"The arguments are {_shown(decoded)}", "Send one JSON object.")
+    return decoded
+
+
+def _unexpected(name: str, properties: Mapping[str, Any]) -> InvalidInput:
+    near = get_close_matches(name, properties, n=1)
+    allowed = f"The arguments are: {', '.join(properties)}." if properties else "It takes none."
+    hint = f"Did you mean '{near[0]}'?" if near else allowed
+    return InvalidInput(f"There is no argument '{one_line(name, _SHOWN_CHARS)}'", hint)
+
+
+def _string(name: str, value: Any, schema: Mapping[str, Any]) -> str:
+    if not isinstance(value, str):
+        raise _refusal(name, value, "a string")
+    least, most = schema.get("minLength", 0), schema.get("maxLength", _MAX_CHARS)
+    words = clean(value)
+    if len(words.strip()) < least or len(words) > most:
+        raise _refusal(name, words, f"a string of {least:,} to {most:,} characters")
+    return words
+
+
+def _integer(name: str, value: Any, schema: Mapping[str, Any]) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 5.0 is an integer in JSON Schema
+    least, most = schema["minimum"], schema["maximum"]
+    if type(value) is not int or not least <= value <= most:
+        raise _refusal(name, value, f"a whole number from {least} to {most}")
+    return value
+
+
+def _boolean(name: str, value: Any, _: Mapping[str, Any]) -> bool:
+    if not isinstance(value, bool):
+        raise _refusal(name, value, "true or false")
+    return value
+
+
+_CHECKS: Mapping[str, Callable[[str, Any, Mapping[str, Any]], Any]] = {
+    "string": _string,
+    "integer": _integer,
+    "boolean": _boolean,
+}
+
+
+def _refusal(name: str, value: Any, wanted: str) -> InvalidInput:
+    return InvalidInput(f"'{name}' cannot be {_shown(value)}", f"Give {wanted}.")
+
+
+def _shown(value: Any) -> str:
+    return one_line(json.dumps(value, ensure_ascii=False), _SHOWN_CHARS)

@@ -1,50 +1,82 @@
-"""The commands by name. Each takes (services, arguments, terminal) and returns the exit code."""
+"""The commands by name, wired: each is given the services that it uses."""
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 
 from app.bootstrap import Services
 from app.cli.commands import (
-    background,
+    ask,
     conversations,
     facts,
+    maintenance,
     memory,
-    prompts,
-    recalling,
-    searching,
+    providers,
+    recall,
+    search,
     settings,
-    talk,
     transfer,
-    upkeep,
+    workers,
 )
 from app.cli.terminal import Terminal
 
+# Returns the exit code.
 Command = Callable[[Services, Namespace, Terminal], int]
 
+
+def _change(s: Services, given: Namespace, terminal: Terminal) -> int:
+    return conversations.change(s.conversations, s.library, s.chat, given, terminal)
+
+
+def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int:
+    match given.what:
+        case "index":
+            return maintenance.rebuild_index(s.index_sync, terminal)
+        case "embeddings":
+            vectors = s.embedding_regeneration
+            return maintenance.rebuild_embeddings(vectors, s.workers, given, terminal)
+        case "facts":
+            return maintenance.regenerate(s.fact_regeneration, s.workers, given, terminal)
+    return maintenance.regenerate(s.summary_regeneration, s.workers, given, terminal)
+
+
 COMMANDS: Mapping[str, Command] = {
-    "ask": talk.ask,
-    "search": searching.search,
-    "probes": searching.probes,
-    "list": conversations.listed,
-    "show": conversations.show,
-    "archive": conversations.archive,
-    "unarchive": conversations.unarchive,
-    "delete": conversations.delete,
-    "undelete": conversations.undelete,
-    "forget": conversations.forget,
-    "tag": conversations.tag,
-    "facts": facts.facts,
-    "memory": memory.memory,
-    "prompt": prompts.prompt,
-    "recall": recalling.recall,
-    "import": transfer.import_,
-    "export": transfer.export,
-    "work": upkeep.work,
-    "status": upkeep.status,
-    "check": upkeep.check_,
-    "backup": upkeep.backup,
-    "rebuild": upkeep.rebuild,
-    "config": settings.config,
-    "provider": settings.provider,
-    "price": background.price,
+    "ask": lambda s, *rest: ask.ask(s.chat, s.models, s.prompts, s.index_sync, s.meaning, *rest),
+    "search": lambda s, *rest: search.search(s.search, s.index_sync, s.explainer, s.library, *rest),
+    "probes": lambda s, *rest: search.probes(s.probes, s.library, s.index_sync, *rest),
+    "list": lambda s, *rest: conversations.listed(s.conversations, *rest),
+    "show": lambda s, *rest: conversations.show(
+        s.library, s.exchanges, s.summaries, s.coverage, s.man_pages, *rest
+    ),
+    "archive": _change,
+    "unarchive": _change,
+    "delete": _change,
+    "undelete": _change,
+    "forget": lambda s, *rest: conversations.forget(
+        s.conversations, s.exchanges, s.chat, s.forget, *rest
+    ),
+    "tag": lambda s, *rest: conversations.tag(s.conversations, s.library, *rest),
+    "facts": lambda s, *rest: facts.facts(
+        s.conversations, s.facts, s.fact_book, s.index_sync, *rest
+    ),
+    "memory": lambda s, *rest: memory.memory(
+        s.core_memory, s.memories, s.settings, s.index_sync, *rest
+    ),
+    "prompt": lambda s, *rest: recall.prompt(s.library, s.inspector, *rest),
+    "recall": lambda s, *rest: recall.recall(s.previews, s.index_sync, *rest),
+    "import": lambda s, *rest: transfer.import_(s.store, s.index_sync, s.background, *rest),
+    "export": lambda s, *rest: transfer.export(s.store, *rest),
+    "work": lambda s, *rest: workers.work(s.workers, s.index_sync, *rest),
+    "status": lambda s, _, terminal: workers.status(
+        s.workers, s.overview, s.spending, s.index_sync, terminal
+    ),
+    "check": lambda s, *rest: maintenance.check_(
+        lambda repair: s.check(repair=repair), s.index_sync, *rest
+    ),
+    "backup": lambda s, *rest: maintenance.backup(s.back_up, *rest),
+    "rebuild": _rebuild,
+    "config": lambda s, *rest: settings.config(
+        s.store, s.settings, s.embedders, s.background, *rest
+    ),
+    "provider": lambda s, *rest: providers.provider(s.models, s.chat, *rest),
+    "price": lambda s, *rest: providers.price(s.own_prices, s.background, *rest),
 }

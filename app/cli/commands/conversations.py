@@ -1,13 +1,13 @@
 """`list`, `show`, `archive`, `delete`, `forget`, `tag` and their opposites."""
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.bootstrap import Services
-from app.chat.places import parse_page, parse_place
-from app.cli.terminal import NotAgreed, Terminal
+from app.chat.exchange_loop import ExchangeLoop
+from app.chat.library import Library
+from app.cli.terminal import Terminal
 from app.domain.conversations import (
     Attachment,
     Conversation,
@@ -19,55 +19,67 @@ from app.domain.conversations import (
 )
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId
+from app.domain.links import parse_page, parse_place
 from app.domain.text import one_line
-from app.memory.coverage import Searchable
-from app.storage.conversations import ListFilter
+from app.memory.coverage import TurnCoverage, TurnSearchStatus
+from app.storage.tables.conversations import Conversations, ListFilter
+from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.man_pages import ManPages
+from app.storage.tables.summaries import Summaries
 
 _CALL_CHARS = 240
-_GONE = Searchable(words=False, meaning=False, why="It was deleted meanwhile.")
+_DELETED = TurnSearchStatus(words=False, meaning=False, why="It was deleted meanwhile.")
 
 
-def listed(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Print the conversations of a list."""
+def listed(conversations: Conversations, given: Namespace, terminal: Terminal) -> int:
+    """Print a list of conversations."""
     which = ListFilter(archived=given.archived, trash=given.trash, tag=given.tag)
-    found = services.conversations.listed(which)
-    tags = services.conversations.tags_of([conversation.id for conversation in found])
-    if terminal.as_json:
-        rows = [_head(conversation, tags.get(conversation.id, ())) for conversation in found]
-        terminal.document({"conversations": rows})
-        return 0
-    for conversation in found:
-        mark = "*" if conversation.pinned else " "
-        day = f"{conversation.updated_at.astimezone():%Y-%m-%d}"
-        words = " ".join(f"#{name}" for name in tags.get(conversation.id, ()))
-        terminal.line(f"{conversation.id:6} {mark} {day}  {conversation.title}  {words}".rstrip())
+    found = conversations.listed(which)
+    tags = conversations.tags_of([conversation.id for conversation in found])
+    rows = [_head(conversation, tags.get(conversation.id, ())) for conversation in found]
+    lines = []
+    for row in rows:
+        mark, words = "*" if row["pinned"] else " ", " ".join(f"#{name}" for name in row["tags"])
+        day = f"{row['updated_at'].astimezone():%Y-%m-%d}"
+        lines.append(f"{row['conversation_id']:6} {mark} {day}  {row['title']}  {words}".rstrip())
+    terminal.show({"conversations": rows}, *lines)
     return 0
 
 
-def show(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Print a conversation's shown path, one of its turns, or all branches; or a manual page."""
-    if (page := parse_page(given.id)) is not None:
-        return _show_page(services, page, terminal)
+def show(
+    library: Library,
+    stored: Exchanges,
+    summarized: Summaries,
+    coverage: TurnCoverage,
+    man_pages: ManPages,
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Print a conversation's shown path, one turn or all branches; or a manual page."""
+    if (source := parse_page(given.id)) is not None:
+        page = man_pages.kept(source)
+        terminal.show(asdict(page), f"{page.title}\n\n{page.text}")
+        return 0
     conversation_id, turn = parse_place(given.id)
     turn = given.turn if given.turn is not None else turn
-    view = services.library.open(conversation_id)
-    path = services.exchanges.of(conversation_id) if given.branches else view.path
+    view = library.open(conversation_id)
+    path = stored.of(conversation_id) if given.branches else view.path
     exchanges = [each for each in path if turn is None or each.turn_number == turn]
     if turn is not None and not exchanges:
         raise NotFound(
             f"Conversation {conversation_id} has no turn {turn}",
             f"It has turns 0 to {len(view.path) - 1}." if view.path else "It has none yet.",
         )
-    messages = services.library.messages(exchanges)
-    summaries = services.summaries.latest("exchange", [each.id for each in exchanges])
+    messages = library.messages(exchanges)
+    summaries = summarized.latest("exchange", [each.id for each in exchanges])
     texts = {each: summary.text for each, summary in summaries.items()}
     if terminal.as_json:
-        found = services.coverage.of_turns([each.id for each in exchanges])
+        found = coverage.of_turns([each.id for each in exchanges])
         document = _head(view.conversation, view.tags) | {
             "summary": view.summary or None,
             "turns": [
                 _turn(each, messages[each.id], texts.get(each.id))
-                | {"searchable": _searchable(found.get(each.id, _GONE))}
+                | {"searchable": _searchable(found.get(each.id, _DELETED))}
                 for each in exchanges
             ],
         }
@@ -77,91 +89,64 @@ def show(services: Services, given: Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def _show_page(services: Services, source: str, terminal: Terminal) -> int:
-    page = services.man_pages.kept(source)
-    if terminal.as_json:
-        terminal.document(asdict(page))
-    else:
-        terminal.line(f"{page.title}\n\n{page.text}")
+_CHANGES: Mapping[str, tuple[str, Callable[[Library, ConversationId], None]]] = {
+    "archive": ("archived", lambda library, each: library.archive(each, True)),
+    "unarchive": ("unarchived", lambda library, each: library.archive(each, False)),
+    "delete": ("deleted", Library.delete),
+    "undelete": ("restored", Library.restore),
+}
+
+
+def change(
+    conversations: Conversations,
+    library: Library,
+    chat: ExchangeLoop,
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Archive, unarchive, delete or undelete conversations; replies in deleted ones are stopped."""
+    done, apply = _CHANGES[given.command]
+    ids = [conversations.get(each).id for each in given.ids]
+    if given.command == "delete":
+        chat.stop(ids)
+    for each in ids:
+        apply(library, each)
+    terminal.show({done: given.ids})
     return 0
 
 
-def archive(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Take conversations out of list and search."""
-    for each in _checked(services, given):
-        services.library.archive(each, True)
-    return _told("archived", given, terminal)
-
-
-def unarchive(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Bring archived conversations back."""
-    for each in _checked(services, given):
-        services.library.archive(each, False)
-    return _told("unarchived", given, terminal)
-
-
-def delete(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Move conversations to the trash; what is being answered there ends first."""
-    ids = _checked(services, given)
-    services.chat.stop(ids)
-    for each in ids:
-        services.library.delete(each)
-    return _told("deleted", given, terminal)
-
-
-def undelete(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Take conversations out of the trash."""
-    for each in _checked(services, given):
-        services.library.restore(each)
-    return _told("restored", given, terminal)
-
-
-def forget(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Erase conversations in every byte that is kept, once that was agreed to."""
-    ids = list(dict.fromkeys(_checked(services, given)))
+def forget(
+    conversations: Conversations,
+    stored: Exchanges,
+    chat: ExchangeLoop,
+    erase: Callable[[Sequence[ConversationId]], Sequence[str]],
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Delete conversations for good, after confirmation."""
+    found = {each.id: each for each in map(conversations.get, given.ids)}
     if not given.yes:
-        _say_what_goes(services, ids, terminal)
-        if not terminal.says_yes():
-            raise NotAgreed("Nothing was forgotten: nobody agreed to it", "Add --yes to agree.")
-    services.chat.stop(ids)
-    left = services.forget(ids)
-    if terminal.as_json:
-        terminal.document({"forgotten": given.ids, "remains": list(left)})
-    for remark in left:
-        terminal.err(remark)
+        for each in found.values():
+            turns = len(stored.of(each.id))
+            terminal.err(f"{each.id}: {each.title} ({turns:,} {'turn' if turns == 1 else 'turns'})")
+        terminal.err("These conversations will be deleted for good, also from backups.")
+    terminal.require_confirmation(given.yes, "Nothing was forgotten")
+    ids = list(found)
+    chat.stop(ids)
+    terminal.show_forgotten(given.ids, erase(ids))
     return 0
 
 
-def tag(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Add and remove tags, then print those there are."""
+def tag(
+    conversations: Conversations, library: Library, given: Namespace, terminal: Terminal
+) -> int:
+    """Add and remove tags, then print all tags."""
     conversation_id = ConversationId(given.id)
-    services.conversations.get(conversation_id)
+    conversations.get(conversation_id)
     if given.names or given.remove:
-        services.library.tag(conversation_id, given.names, given.remove)
-    tags = services.conversations.tags_of([conversation_id]).get(conversation_id, ())
-    if terminal.as_json:
-        terminal.document({"conversation_id": conversation_id, "tags": list(tags)})
-    else:
-        terminal.line(" ".join(tags))
-    return 0
-
-
-def _checked(services: Services, given: Namespace) -> list[ConversationId]:
-    """Return the conversations named; raise NotFound before anything is done if one is not there."""
-    return [services.conversations.get(each).id for each in given.ids]
-
-
-def _say_what_goes(services: Services, ids: Sequence[ConversationId], terminal: Terminal) -> None:
-    for each in ids:
-        turns = len(services.exchanges.of(each))
-        title = services.conversations.get(each).title
-        terminal.err(f"{each}: {title} ({turns:,} {'turn' if turns == 1 else 'turns'})")
-    terminal.err("would be gone for ever, out of the backups too.")
-
-
-def _told(done: str, given: Namespace, terminal: Terminal) -> int:
-    if terminal.as_json:
-        terminal.document({done: given.ids})
+        library.tag(conversation_id, given.names, given.remove)
+    tags = conversations.tags_of([conversation_id]).get(conversation_id, ())
+    terminal.show({"conversation_id": conversation_id, "tags": list(tags)}, " ".join(tags))
     return 0
 
 
@@ -173,8 +158,8 @@ def _head(conversation: Conversation, tags: Sequence[str]) -> dict[str, Any]:
         "pinned": conversation.pinned,
         "archived": conversation.archived,
         "private": conversation.private,
-        "created_at": conversation.created_at.isoformat(),
-        "updated_at": conversation.updated_at.isoformat(),
+        "created_at": conversation.created_at,
+        "updated_at": conversation.updated_at,
         "tags": list(tags),
     }
 
@@ -185,8 +170,8 @@ def _turn(exchange: Exchange, messages: Sequence[Message], summary: str | None) 
         "exchange_id": exchange.id,
         "status": exchange.status.value,
         "summary": summary,
-        "started_at": exchange.started_at.isoformat(),
-        "completed_at": exchange.completed_at.isoformat() if exchange.completed_at else None,
+        "started_at": exchange.started_at,
+        "completed_at": exchange.completed_at,
         "model": exchange.model,
         "messages": [
             {"message_id": each.id, "role": each.role.value, "text": each.text} for each in messages
@@ -194,7 +179,7 @@ def _turn(exchange: Exchange, messages: Sequence[Message], summary: str | None) 
     }
 
 
-def _searchable(found: Searchable) -> dict[str, Any]:
+def _searchable(found: TurnSearchStatus) -> dict[str, Any]:
     return {"words": found.words, "meaning": found.meaning, "why": found.why or None}
 
 
@@ -215,7 +200,7 @@ def _print(
 
 
 def _block_lines(message: Message) -> Iterator[str]:
-    """Yield a line for each call of a tool, result and picture, and what an attachment says."""
+    """Yield a line for each tool call, result and image, and the text of attachments."""
     for block in message.blocks:
         if isinstance(block, Attachment):
             yield f"{one_line(block.name, _CALL_CHARS) or 'attachment'}:\n{block.text}".rstrip(

@@ -1,113 +1,92 @@
-"""`memory`: the core memory that goes into every prompt, and the texts saved on purpose."""
+"""`memory`: the core memory of every prompt, and saved texts."""
 
 from argparse import Namespace
-from collections.abc import Callable, Mapping
 
-from app.bootstrap import Services
-from app.cli.arguments import WrongUsage
-from app.cli.terminal import NotAgreed, Terminal
-from app.domain.text import whole_number
+from app.cli.arguments import wrong_arguments
+from app.cli.terminal import Terminal
+from app.domain.text import parse_whole_number
 from app.domain.turn_text import estimate_tokens
+from app.index.text_sync import TextIndexSync
+from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
+from app.storage.tables.settings import Settings
 
-_Deed = Callable[[Services, Namespace, Terminal], None]
 
-
-def memory(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Do with memory what the first word says."""
+def memory(
+    core: CoreMemoryService,
+    memories: ArchivalMemoryService,
+    settings: Settings,
+    sync: TextIndexSync,
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Run an action on memory."""
     takes_text = given.action in ("set", "append", "save")
     if takes_text and len(given.words) != 1:
-        raise _wrong(given, "one TEXT, or - for standard input")
+        raise wrong_arguments(given, "one TEXT, or - for standard input")
     if not takes_text and len(given.words) != (given.action == "forget"):
-        raise _wrong(given, "ID" if given.action == "forget" else "nothing more")
-    _DEEDS[given.action](services, given, terminal)
+        raise wrong_arguments(given, "ID" if given.action == "forget" else "nothing more")
+    word = given.words[0] if given.words else ""
+    text = terminal.read_input() if takes_text and word == "-" else word
+    match given.action:
+        case "save":
+            saved = memories.save(text)
+            terminal.show({"saved": saved.id}, f"Saved as memory {saved.id}.")
+            return 0
+        case "list":
+            _list(memories, terminal)
+            return 0
+        case "forget":
+            _forget(memories, sync, given, terminal)
+            return 0
+        case "set":
+            text = core.set(text)
+        case "append":
+            text = core.append(text)
+        case _:
+            text = core.text()
+    tokens = estimate_tokens(text) if text else 0
+    most = settings.number("core_memory_max_tokens")
+    document = {"core_memory": text, "tokens": tokens, "max_tokens": most}
+    terminal.show(document, *([text] if text else []))
+    if not terminal.as_json:
+        terminal.err(f"Core memory: about {tokens:,} of {most:,} tokens.")
     return 0
 
 
-def _wrong(given: Namespace, takes: str) -> WrongUsage:
-    return WrongUsage(f"'memory {given.action}' takes {takes}", "See 'commonplace memory --help'.")
+def _list(memories: ArchivalMemoryService, terminal: Terminal) -> None:
+    saved = memories.listed()
+    rows = [
+        {
+            "id": each.id,
+            "text": each.text,
+            "saved_at": each.saved_at,
+            "conversation_id": each.conversation_id,
+            "worded_by": "model" if each.is_written_by_model else "user",
+        }
+        for each in saved
+    ]
+    lines = [
+        f"{each.id}  {each.saved_at.astimezone():%Y-%m-%d}  {each.text}"
+        f"{'  (written by a model)' if each.is_written_by_model else ''}"
+        for each in saved
+    ]
+    terminal.show({"memories": rows}, *lines)
+    if not saved and not terminal.as_json:
+        terminal.err(
+            "There are no saved texts. 'memory save TEXT' saves one, and models can with a tool."
+        )
 
 
-def _show(services: Services, _given: Namespace, terminal: Terminal) -> None:
-    _tell(services, services.core_memory.text(), terminal)
-
-
-def _set(services: Services, given: Namespace, terminal: Terminal) -> None:
-    _tell(services, services.core_memory.set(_words(given, terminal)), terminal)
-
-
-def _append(services: Services, given: Namespace, terminal: Terminal) -> None:
-    _tell(services, services.core_memory.append(_words(given, terminal)), terminal)
-
-
-def _save(services: Services, given: Namespace, terminal: Terminal) -> None:
-    saved = services.memories.save(_words(given, terminal))
-    if terminal.as_json:
-        terminal.document({"saved": saved.id})
-    else:
-        terminal.line(f"Saved as memory {saved.id}.")
-
-
-def _list(services: Services, _given: Namespace, terminal: Terminal) -> None:
-    saved = services.memories.listed()
-    if terminal.as_json:
-        rows = [
-            {
-                "id": each.id,
-                "text": each.text,
-                "saved_at": each.saved_at.isoformat(),
-                "conversation_id": each.conversation_id,
-                "worded_by": "model" if each.is_worded_by_model else "user",
-            }
-            for each in saved
-        ]
-        terminal.document({"memories": rows})
-        return
-    for each in saved:
-        day = f"{each.saved_at.astimezone():%Y-%m-%d}"
-        mark = "  (a model's words)" if each.is_worded_by_model else ""
-        terminal.line(f"{each.id}  {day}  {each.text}{mark}")
-    if not saved:
-        terminal.err("Nothing is saved. 'memory save TEXT' does that, and models may with a tool.")
-
-
-def _forget(services: Services, given: Namespace, terminal: Terminal) -> None:
+def _forget(
+    memories: ArchivalMemoryService, sync: TextIndexSync, given: Namespace, terminal: Terminal
+) -> None:
     (word,) = given.words
-    number = whole_number(word)
+    number = parse_whole_number(word)
     if number is None:
-        raise _wrong(given, "ID, a number that 'memory list' shows")
+        raise wrong_arguments(given, "ID, a number that 'memory list' shows")
     if not given.yes:
-        terminal.err(f"Memory {word} would be gone for ever, out of the backups too.")
-        if not terminal.says_yes():
-            raise NotAgreed("Nothing was forgotten: nobody agreed to it", "Add --yes to agree.")
-    left = services.memories.forget(number)
-    services.index_sync.catch_up_soon()
-    if terminal.as_json:
-        terminal.document({"forgotten": [number], "remains": list(left)})
-    for remark in left:
-        terminal.err(remark)
-
-
-def _words(given: Namespace, terminal: Terminal) -> str:
-    (words,) = given.words
-    return terminal.read_input() if words == "-" else str(words)
-
-
-def _tell(services: Services, text: str, terminal: Terminal) -> None:
-    tokens = estimate_tokens(text) if text else 0
-    most = services.settings.number("core_memory_max_tokens")
-    if terminal.as_json:
-        terminal.document({"core_memory": text, "tokens": tokens, "max_tokens": most})
-        return
-    if text:
-        terminal.line(text)
-    terminal.err(f"Core memory: about {tokens:,} of {most:,} tokens.")
-
-
-_DEEDS: Mapping[str, _Deed] = {
-    "show": _show,
-    "set": _set,
-    "append": _append,
-    "save": _save,
-    "list": _list,
-    "forget": _forget,
-}
+        terminal.err(f"Memory {word} will be deleted for good, also from backups.")
+    terminal.require_confirmation(given.yes, "Nothing was forgotten")
+    left = memories.forget(number)
+    sync.catch_up_soon()
+    terminal.show_forgotten([number], left)

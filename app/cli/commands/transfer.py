@@ -4,31 +4,39 @@ from argparse import Namespace
 from dataclasses import asdict
 from typing import TextIO, cast
 
-from app.bootstrap import Services
-from app.cli.commands.background import ask_after_import
-from app.cli.commands.upkeep import bring_in_step
+from app.cli.commands.maintenance import catch_up_index
+from app.cli.commands.settings import ask_after_import
 from app.cli.terminal import OutputFile, Terminal
 from app.domain.errors import StorageError
 from app.domain.transfer import ImportProgress, ImportReport
+from app.index.text_sync import TextIndexSync
+from app.storage.engine.store import Store
 from app.transfer.exporting import ExportFormat, write_export
 from app.transfer.exporting import export as export_to
 from app.transfer.importing import import_files
+from app.workers.model_choice import BackgroundModelChoice
 
 _SKIPPED_SHOWN = 20
-_TOLD_EVERY_MESSAGES = 1000
+_PROGRESS_MESSAGES = 1000
 
 
-def import_(services: Services, given: Namespace, terminal: Terminal) -> int:
-    """Import files and folders; name what was skipped. Indexing goes on beside it."""
+def import_(
+    store: Store,
+    sync: TextIndexSync,
+    background: BackgroundModelChoice,
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Import files and folders, and index them meanwhile; print what was skipped."""
     progress = _Progress(terminal)
     paths = [terminal.path(path) for path in given.paths]
     consents = ""
     if not given.dry_run:
-        services.index_sync.start()
-        consents = services.background.take_consents_back()
+        sync.start()
+        consents = background.revoke_consents()
     try:
         report = import_files(
-            services.store,
+            store,
             paths,
             cancelled=terminal.cancelled,
             on_progress=progress,
@@ -39,26 +47,23 @@ def import_(services: Services, given: Namespace, terminal: Terminal) -> int:
             terminal.err(f"{progress.stored} were stored; a second import adds the rest.")
         raise
     if not given.dry_run:
-        bring_in_step(services, terminal)
-    if terminal.as_json:
-        terminal.document(_plain(report))
-    else:
-        terminal.line(_summary(report, dry_run=given.dry_run))
+        catch_up_index(sync, terminal)
+    terminal.show(_plain(report), _summary(report, dry_run=given.dry_run))
     for words in _remarks(report):
         terminal.err(words)
-    ask_after_import(services, consents, 0 if given.dry_run else report.turns, terminal)
+    ask_after_import(background, consents, 0 if given.dry_run else report.turns, terminal)
     return 1 if report.cancelled or report.refused else 0
 
 
-def export(services: Services, given: Namespace, terminal: Terminal) -> int:
+def export(store: Store, given: Namespace, terminal: Terminal) -> int:
     """Write conversations to a file, or to standard output."""
     chosen = ExportFormat(given.format)
     if given.out == "-":
         with OutputFile(terminal) as out:
-            write_export(services.store, cast(TextIO, out), chosen, given.conversation)
+            write_export(store, cast(TextIO, out), chosen, given.conversation)
         return 0
     path = terminal.path(given.out)
-    count = export_to(services.store, path, chosen, given.conversation)
+    count = export_to(store, path, chosen, given.conversation)
     if terminal.as_json:
         terminal.document({"conversations": count, "out": str(path)})
     else:
@@ -67,23 +72,23 @@ def export(services: Services, given: Namespace, terminal: Terminal) -> int:
 
 
 class _Progress:
-    """Tells people how far it is, a line for each thousand messages.
+    """Prints progress, a line for each thousand messages.
 
     Attributes:
-        stored: What is stored so far, in words; empty at first.
+        stored: What is stored so far, as text; "" at first.
     """
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._told = 0
+        self._printed = 0
         self.stored = ""
 
     def __call__(self, progress: ImportProgress) -> None:
         conversations = _counted(progress.conversations, "conversation")
         self.stored = f"{conversations}, {_counted(progress.messages, 'message')}"
-        thousands = progress.messages // _TOLD_EVERY_MESSAGES
-        if self._terminal.is_watched and thousands > self._told:
-            self._told = thousands
+        thousands = progress.messages // _PROGRESS_MESSAGES
+        if self._terminal.is_watched and thousands > self._printed:
+            self._printed = thousands
             self._terminal.err(self.stored)
 
 

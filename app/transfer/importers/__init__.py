@@ -1,12 +1,12 @@
-"""Importers: foreign exports to conversations, streaming and unafraid of what they find.
+"""Importers: streaming readers of export formats that tolerate damaged data.
 
-reading          read_export(): a path to conversations, whatever it is
-detect           which importer reads a file, by its content
+reading          read_export(): detects the formats in a path and yields conversations
 chatgpt, claude  one importer each; `chatgpt_content` and `citations` are parts of the first
-commonplace      our own export, back again
-building         what these share; `pieces` cuts the JSON, `tree` mends the tree, `values` is careful
+commonplace      exports of this program
+building         shared by the importers: conversations and repaired message trees
+pieces           JSON streams as events, on top of `scanner`; `values` reads JSON values
 
-A new format gets a module with a `read_...(stream, where)` generator and a line in `detect`.
+A new format needs a module with a `Builder` and a `read_...(stream, where)`, and a line in `reading`.
 """
 
 from app.transfer.importers.reading import read_export

@@ -1,144 +1,266 @@
-"""From pieces to conversations: the part that every importer of this family shares.
+"""Conversation building, shared by all importers: from JSON events to conversations with a sound tree.
 
-An importer says how one message is read and what the other members of a conversation mean
-(`Builder`); here conversations begin and end, broken ones are named, and the rest goes on.
+An importer subclasses `Builder` to read a message and the other members of a conversation. This module
+delimits conversations, reports damaged ones and repairs trees: no cycles, no gaps, parents first.
 """
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from app.domain.text import one_line
-from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.pieces import Begun, Cut, Ended, Entry, Stray, pieces
+from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
+from app.transfer.importers.pieces import (
+    ConversationEnd,
+    ConversationStart,
+    MessageEntry,
+    StrayArray,
+    Truncated,
+    iter_events,
+)
 from app.transfer.importers.scanner import Readable
-from app.transfer.importers.tree import Grown, Node, grown, newest_leaf
-from app.transfer.importers.values import an_object
+from app.transfer.importers.values import an_object, identity
 
 CONVERSATION_MAX_CHARS = 512 << 20
-"""A conversation's JSON text may be this long; 100,000 long messages are a fifth of it."""
+"""The limit of a conversation's JSON text; 100,000 long messages are a fifth of it."""
 
 Imported = Iterator[ImportedConversation | Skipped]
 
 
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of an imported tree; `message` is None when it is hidden or unreadable."""
+
+    parent: str | None
+    message: ImportedMessage | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTree:
+    """The visible messages in order, and for every node the id of its visible message.
+
+    That of a hidden node is its nearest visible ancestor, or None above the first message.
+    """
+
+    messages: tuple[ImportedMessage, ...]
+    visible_ids: Mapping[str, str | None]
+
+    def leaf(self, named: str) -> str | None:
+        """Return the id of the visible message of node `named`, else of the newest leaf."""
+        return self.visible_ids.get(named) or newest_leaf(self.messages)
+
+
 class Builder(ABC):
-    """One conversation being read, message by message.
+    """A conversation that is read message by message.
+
+    `MEMBER` is the member with the messages; `ID_KEY` and `PARENT_KEY` are members of a message.
 
     Attributes:
-        nodes: The tree so far, hidden places included.
-        left_out: Id and reason of what could not be read.
-        read_chars: How much JSON text was seen so far.
+        nodes: The tree so far, including hidden nodes.
+        left_out: Ids of messages that could not be read, with the reasons.
+        read_chars: The number of characters of JSON so far.
     """
+
+    MEMBER: ClassVar[str]
+    ID_KEY: ClassVar[str] = ""
+    PARENT_KEY: ClassVar[str] = ""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.left_out: list[tuple[str, str]] = []
         self.read_chars = 0
 
-    def take(self, entry: Entry) -> None:
-        """Add a message; one that cannot be read is noted, and its place kept if it is known."""
+    def take(self, entry: MessageEntry) -> None:
+        """Add a message; of one that cannot be parsed, the node is kept if its id is known."""
         if entry.flaw:
-            self.broken(entry)
+            self.add_damaged(entry)
             return
         name = self.add(entry.key, entry.value)
         if entry.replaced:
-            self.left_out.append((name, "bytes in it that are not UTF-8 were replaced by \ufffd"))
+            self.left_out.append((name, "invalid UTF-8 in it was replaced by \ufffd"))
 
-    def place(self, name: str, node: Node) -> None:
-        """Put a node into the tree; a second one of the same id is noted and left out."""
+    def add_node(self, name: str, parent: str | None, message: ImportedMessage | None) -> None:
+        """Add a node to the tree; a second one with the same id is left out."""
         if name in self.nodes:
-            self.left_out.append((name, "there is another message of the same id"))
+            self.left_out.append((name, "there is another message with the same id"))
         else:
-            self.nodes[name] = node
+            self.nodes[name] = Node(parent, message)
 
-    def made_up_name(self) -> str:
-        """Return an id for a message without one, by its place: the same at every import."""
+    def add_damaged(self, entry: MessageEntry) -> None:
+        """Record a message whose JSON cannot be parsed."""
+        name = self.first_value(self.ID_KEY, entry.text) or self.generated_id()
+        self.left_out.append((name, entry.flaw))
+        self.add_node(name, self.first_value(self.PARENT_KEY, entry.text) or None, None)
+
+    @staticmethod
+    def first_value(key: str, text: str) -> str:
+        """Return the first text under `key` in damaged JSON, as an id; "" for none."""
+        found = re.search(rf'"{key}"\s*:\s*"([^"\\]{{1,200}})"', text)
+        return identity(found[1]) if found else ""
+
+    def generated_id(self) -> str:
+        """Return an id for a message without one, from its position: the same on every import."""
         return f"at-{len(self.nodes)}"
 
-    def grown(self, fallback: datetime | None, *, keep_order: bool = False) -> Grown:
-        """Return the sound tree of what was read."""
-        return grown(self.nodes, fallback, keep_order=keep_order)
+    def conversation(
+        self,
+        source: str,
+        source_id: str,
+        title: str,
+        leaf: object,
+        created_at: datetime | None,
+        updated_at: datetime | None,
+        *,
+        keep_order: bool = False,
+        may_be_empty: bool = False,
+        **more: Any,
+    ) -> ImportedConversation | Skipped:
+        """Return the conversation with its repaired tree, or the report that it has no messages.
 
-    def skipped(self, title: str) -> tuple[Skipped, ...]:
-        """Return what was left out, named."""
+        `leaf` is the id of the last node of the visible path, as the export has it; `more` are other
+        fields of `ImportedConversation`.
+        """
+        tree = build_tree(self.nodes, created_at or updated_at, keep_order=keep_order)
+        if not tree.messages and (self.left_out or not may_be_empty):
+            why = "nothing in it can be read" if self.left_out else "it is empty"
+            return Skipped(f"'{title}'" if title else "", why)
         where = f"'{title}'" if title else "a conversation without a title"
-        return tuple(Skipped(f"{where}, message {name}", why) for name, why in self.left_out)
+        return ImportedConversation(
+            source,
+            source_id or f"of-{min(self.nodes)}",
+            title,
+            tree.messages,
+            tree.leaf(identity(leaf)),
+            created_at,
+            updated_at,
+            skipped=tuple(Skipped(f"{where}, message {name}", why) for name, why in self.left_out),
+            **more,
+        )
 
     @abstractmethod
     def add(self, key: str, value: Any) -> str:
-        """Read one message into the tree or `left_out`; return its id."""
-
-    @abstractmethod
-    def broken(self, entry: Entry) -> None:
-        """Note a message whose JSON cannot be parsed."""
+        """Read a message into the tree or `left_out`; return its id."""
 
     def loose(self, _header: dict[str, Any]) -> ImportedConversation | None:
-        """Return what belongs to no conversation; `header` is of the object around them all."""
+        """Return data outside of conversations; `header` is that of the enclosing object."""
         return None
 
     @abstractmethod
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
-        """Return the conversation; `header` holds its members but the messages."""
+        """Return the conversation; `header` contains its members without the messages."""
 
 
-def conversations(
-    stream: Readable, where: str, member: str, builder: Callable[[], Builder]
-) -> Imported:
-    """Yield the conversations of a stream whose messages stand under `member`, in its order."""
+def conversations(stream: Readable, where: str, builder: Callable[[], Builder]) -> Imported:
+    """Yield the conversations of a stream in order; `where` names it in reports."""
     number, building = 0, builder()
-    for piece in pieces(stream):
-        if isinstance(piece, Entry):
-            building.read_chars += piece.chars
+    for event in iter_events(stream):
+        if isinstance(event, MessageEntry):
+            building.read_chars += event.chars
             if building.read_chars <= CONVERSATION_MAX_CHARS:
-                building.take(piece)
-        elif isinstance(piece, Ended):
-            if piece.member or not _is_wrapper(piece):
+                building.take(event)
+        elif isinstance(event, ConversationEnd):
+            if event.member or not _is_wrapper(event):
                 number += 1
-                yield _finished(piece, member, building, f"{where}, conversation {number}")
-            elif (loose := building.loose(an_object(piece.header))) is not None:
+                yield _finished(event, building, f"{where}, conversation {number}")
+            elif (loose := building.loose(an_object(event.header))) is not None:
                 yield loose
             building = builder()
-        elif isinstance(piece, Stray):
+        elif isinstance(event, StrayArray):
             number += 1
             yield Skipped(f"{where}, conversation {number}", "it is a list, not a conversation")
-        elif isinstance(piece, Cut):
-            yield _cut(piece, where, number)
+        elif isinstance(event, Truncated):
+            yield _truncated(event, where, number)
         else:
-            assert isinstance(piece, Begun)
-
-
-def visible_leaf(tree: Grown, named: str) -> str | None:
-    """Return the message that `named` stands for, else the newest leaf."""
-    return tree.standing_for.get(named) or newest_leaf(tree.messages)
+            assert isinstance(event, ConversationStart)
 
 
 def _finished(
-    piece: Ended, member: str, building: Builder, where: str
+    event: ConversationEnd, building: Builder, where: str
 ) -> ImportedConversation | Skipped:
-    if piece.flaw:
-        return Skipped(where, piece.flaw)
-    if piece.member != member:
+    if event.flaw:
+        return Skipped(where, event.flaw)
+    if event.member != building.MEMBER:
         return Skipped(
-            where, "it holds no messages" if not piece.member else "it is of another kind"
+            where, "it has another format" if event.member else "it contains no messages"
         )
     if building.read_chars > CONVERSATION_MAX_CHARS:
         return Skipped(where, f"it is larger than {CONVERSATION_MAX_CHARS >> 20} MB")
-    made = building.finish(an_object(piece.header))
+    made = building.finish(an_object(event.header))
     return Skipped(where, made.why) if isinstance(made, Skipped) and not made.where else made
 
 
-def _is_wrapper(piece: Ended) -> bool:
-    """Whether this is the object around `conversations`, or the first line of our JSONL."""
-    header = an_object(piece.header)
+def _is_wrapper(event: ConversationEnd) -> bool:
+    """Return whether this is the object around `conversations`, or the first line of our JSONL."""
+    header = an_object(event.header)
     return "conversations" in header or "format" in header
 
 
-def _cut(piece: Cut, where: str, number: int) -> Skipped:
-    what = (
-        f"conversation {number + 1} and all that followed" if piece.in_conversation else "the end"
+def _truncated(event: Truncated, where: str, number: int) -> Skipped:
+    missing = (
+        f"conversation {number + 1} and everything after it" if event.in_conversation else "its end"
     )
     return Skipped(
         one_line(where, 300),
-        f"the file is cut off after {piece.at_byte:,} bytes; {what} is missing",
+        f"the file is truncated after {event.at_byte:,} bytes; {missing} is missing",
     )
+
+
+def build_tree(
+    nodes: Mapping[str, Node], fallback: datetime | None, *, keep_order: bool = False
+) -> MessageTree:
+    """Return the visible messages, each linked to its nearest visible ancestor, parents first.
+
+    Messages are sorted by age as far as parents allow, or with `keep_order` not at all. A parent that
+    does not exist or that closes a cycle is ignored. A message without a date has that of its parent,
+    else `fallback`.
+    """
+    visible_ids: dict[str, str | None] = {}
+    messages: list[ImportedMessage] = []
+    dates: dict[str | None, datetime | None] = {None: fallback}
+    for name in _parents_first(nodes):
+        node = nodes[name]
+        parent = visible_ids.get(node.parent) if node.parent is not None else None
+        if node.message is None:
+            visible_ids[name] = parent
+            continue
+        created_at = node.message.created_at or dates[parent]
+        visible_ids[name], dates[name] = name, created_at
+        changed = parent != node.message.parent or created_at is not node.message.created_at
+        messages.append(
+            replace(node.message, parent=parent, created_at=created_at) if changed else node.message
+        )
+    return MessageTree(tuple(messages) if keep_order else _oldest_first(messages), visible_ids)
+
+
+def newest_leaf(messages: Iterable[ImportedMessage]) -> str | None:
+    """Return the id of the newest message without children, the last of several."""
+    listed = list(messages)
+    parents = {message.parent for message in listed}
+    leaves = [message for message in listed if message.source_id not in parents]
+    return max(reversed(leaves), key=_age).source_id if leaves else None
+
+
+def _parents_first(nodes: Mapping[str, Node]) -> list[str]:
+    order: dict[str, None] = {}
+    for start in nodes:
+        chain: dict[str, None] = {}
+        name: str | None = start
+        while name is not None and name in nodes and name not in order and name not in chain:
+            chain[name] = None
+            name = nodes[name].parent
+        order |= dict.fromkeys(reversed(chain))
+    return list(order)
+
+
+def _oldest_first(parents_first: list[ImportedMessage]) -> tuple[ImportedMessage, ...]:
+    not_before: dict[str | None, float] = {None: float("-inf")}
+    for message in parents_first:
+        not_before[message.source_id] = max(_age(message), not_before[message.parent])
+    return tuple(sorted(parents_first, key=lambda message: not_before[message.source_id]))
+
+
+def _age(message: ImportedMessage) -> float:
+    return message.created_at.timestamp() if message.created_at else float("-inf")

@@ -1,4 +1,4 @@
-"""ChatGPT's `conversations.json`: trees under `mapping`, shown up from `current_node`."""
+"""The ChatGPT importer: `conversations.json` with message trees under `mapping`, visible up from `current_node`."""
 
 import hashlib
 import re
@@ -7,11 +7,10 @@ from typing import Any
 
 from app.domain.conversations import Block, Role, ToolCall, ToolResult
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
-from app.transfer.importers.building import Builder, Imported, conversations, visible_leaf
+from app.transfer.importers.building import Builder, Imported, conversations
 from app.transfer.importers.chatgpt_content import content_of
-from app.transfer.importers.pieces import Entry
+from app.transfer.importers.pieces import MessageEntry
 from app.transfer.importers.scanner import Readable
-from app.transfer.importers.tree import Node
 from app.transfer.importers.values import Unreadable, an_object, identity, moment, title, words
 
 SOURCE = "chatgpt"
@@ -19,14 +18,16 @@ _PARENT = re.compile(r'"parent"\s*:\s*"([^"\\]{1,200})"')
 
 
 def read_chatgpt(stream: Readable, where: str) -> Imported:
-    """Yield the conversations of one `conversations*.json`; `where` names it in what is skipped."""
-    return conversations(stream, where, "mapping", _Conversation)
+    """Yield the conversations of a `conversations*.json`; `where` names it in reports."""
+    return conversations(stream, where, _Conversation)
 
 
 class _Conversation(Builder):
+    MEMBER = "mapping"
+
     def add(self, key: str, value: Any) -> str:
         node = an_object(value)
-        name = identity(key) or identity(node.get("id")) or self.made_up_name()
+        name = identity(key) or identity(node.get("id")) or self.generated_id()
         parent = identity(node.get("parent")) or None
         message = node.get("message")
         shown = None
@@ -35,41 +36,33 @@ class _Conversation(Builder):
                 shown = self._shown(name, parent, message)
         except Unreadable as error:
             self.left_out.append((name, str(error)))
-        self.place(name, Node(parent, shown))
+        self.add_node(name, parent, shown)
         return name
 
-    def broken(self, entry: Entry) -> None:
+    def add_damaged(self, entry: MessageEntry) -> None:
         name = identity(entry.key) or "without an id"
         self.left_out.append((name, entry.flaw))
         if entry.key:
             found = _PARENT.findall(entry.text)
-            self.place(name, Node(identity(found[-1]) if found else None, None))
+            self.add_node(name, identity(found[-1]) if found else None, None)
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
-        name = title(header.get("title"))
-        created_at = moment(header.get("create_time"))
-        updated_at = moment(header.get("update_time"))
-        tree = self.grown(created_at or updated_at)
-        if not tree.messages:
-            why = "nothing in it can be read" if self.left_out else "it is empty"
-            return Skipped(f"'{name}'" if name else "", why)
-        return ImportedConversation(
-            source=SOURCE,
-            source_id=identity(header.get("id"))
-            or identity(header.get("conversation_id"))
-            or self._made_up_id(),
-            title=name,
-            messages=_with_calls_named(tree.messages),
-            visible_leaf=visible_leaf(tree, identity(header.get("current_node"))),
-            created_at=created_at,
-            updated_at=updated_at,
+        found = self.conversation(
+            SOURCE,
+            identity(header.get("id")) or identity(header.get("conversation_id")) or self._hashed(),
+            title(header.get("title")),
+            header.get("current_node"),
+            moment(header.get("create_time")),
+            moment(header.get("update_time")),
             archived=header.get("is_archived") is True,
             pinned=header.get("is_starred") is True
             or moment(header.get("pinned_time")) is not None,
             private=header.get("is_do_not_remember") is True,
             model=words(header.get("default_model_slug")) or None,
-            skipped=self.skipped(name),
         )
+        if isinstance(found, Skipped):
+            return found
+        return replace(found, messages=_with_call_ids(found.messages))
 
     def _shown(self, name: str, parent: str | None, message: object) -> ImportedMessage | None:
         if not isinstance(message, dict):
@@ -90,30 +83,27 @@ class _Conversation(Builder):
             model=model if content.role is Role.ASSISTANT else None,
         )
 
-    def _made_up_id(self) -> str:
-        """Return an id for a conversation without one, the same at every import."""
-        first = min(self.nodes)
+    def _hashed(self) -> str:
+        """Return an id for a conversation without one: the same on every import."""
+        first = min(self.nodes, default="")
         return f"of-{hashlib.sha256(first.encode()).hexdigest()[:32]}"
 
 
-def _with_calls_named(messages: tuple[ImportedMessage, ...]) -> tuple[ImportedMessage, ...]:
-    """Return the messages with each tool result naming the nearest call above it, else itself."""
+def _with_call_ids(messages: tuple[ImportedMessage, ...]) -> tuple[ImportedMessage, ...]:
+    """Return the messages; each tool result has the id of the nearest call above it, else its own."""
     calls: dict[str | None, str] = {None: ""}
-    named = []
+    linked = []
     for message in messages:
-        made = [block.call_id for block in message.blocks if isinstance(block, ToolCall)]
-        calls[message.source_id] = (
-            made[-1] if made else "" if message.role is Role.USER else calls[message.parent]
-        )
-        named.append(_answered(message, calls[message.source_id] or message.source_id))
-    return tuple(named)
+        own = [block.call_id for block in message.blocks if isinstance(block, ToolCall)]
+        call_id = own[-1] if own else "" if message.role is Role.USER else calls[message.parent]
+        calls[message.source_id] = call_id
+        if message.role is Role.TOOL:
+            blocks = (_linked(each, call_id or message.source_id) for each in message.blocks)
+            linked.append(replace(message, blocks=tuple(blocks)))
+        else:
+            linked.append(message)
+    return tuple(linked)
 
 
-def _answered(message: ImportedMessage, call_id: str) -> ImportedMessage:
-    if message.role is not Role.TOOL:
-        return message
-    return replace(message, blocks=tuple(_answering(call_id, each) for each in message.blocks))
-
-
-def _answering(call_id: str, block: Block) -> Block:
+def _linked(block: Block, call_id: str) -> Block:
     return replace(block, call_id=call_id) if isinstance(block, ToolResult) else block

@@ -1,6 +1,6 @@
-"""What a ChatGPT message holds, as blocks; which messages are hidden is decided here too.
+"""Content blocks of ChatGPT messages, and which messages are hidden.
 
-Tool results get the call id "" here: only the tree knows which call they answer (`chatgpt`).
+Tool results have the call id "" here; `chatgpt` finds the call in the tree.
 """
 
 import json
@@ -18,7 +18,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.transfer.importers.citations import readable
+from app.transfer.importers.citations import replace_citations
 from app.transfer.importers.values import (
     Unreadable,
     an_object,
@@ -52,7 +52,7 @@ _POINTER_PREFIXES = ("sediment://", "file-service://")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A message's role and blocks, and what of it had to be left out, in words for the user."""
+    """The role and blocks of a message, and reasons for what was left out."""
 
     role: Role
     blocks: tuple[Block, ...]
@@ -60,7 +60,7 @@ class Content:
 
 
 def content_of(message: dict[str, Any]) -> Content | None:
-    """Return what a message holds; None when it is hidden or empty. Raises Unreadable."""
+    """Return the content of a message; None when it is hidden or empty. Raises Unreadable."""
     metadata = an_object(message.get("metadata"))
     content = message.get("content")
     if metadata.get("is_visually_hidden_from_conversation") is True:
@@ -75,9 +75,9 @@ def content_of(message: dict[str, Any]) -> Content | None:
     if role is Role.ASSISTANT and recipient not in ("", "all"):
         call = ToolCall(identity(message.get("id")), recipient, _arguments(content))
         return Content(role, (call,))
-    reading = _Reading(role, metadata, words(an_object(message.get("author")).get("name")))
-    blocks = tuple(reading.blocks(kind, content))
-    left_out = tuple(reading.left_out)
+    reader = _MessageReader(role, metadata, words(an_object(message.get("author")).get("name")))
+    blocks = tuple(reader.blocks(kind, content))
+    left_out = tuple(reader.left_out)
     return Content(role, blocks, left_out) if blocks or left_out else None
 
 
@@ -95,18 +95,18 @@ def _is_hidden(role: Role, kind: str, metadata: dict[str, Any]) -> bool:
 
 
 def _arguments(content: dict[str, Any]) -> str:
-    """Return a call's arguments as a JSON object; plain code stands under "code"."""
+    """Return the arguments of a call as a JSON object; plain code is put under "code"."""
     text = words(content.get("text")) or "\n".join(strings(content.get("parts")))
     try:
         if isinstance(json.loads(text), dict):
             return text
     except (ValueError, RecursionError):
-        pass  # code is no JSON, and is wrapped below
+        pass  # plain code
     return json.dumps({"code": text}, ensure_ascii=False)
 
 
-class _Reading:
-    """One message being read, block by block."""
+class _MessageReader:
+    """A message that is read block by block."""
 
     def __init__(self, role: Role, metadata: dict[str, Any], author: str) -> None:
         self.left_out: list[str] = []
@@ -118,7 +118,7 @@ class _Reading:
         }
 
     def blocks(self, kind: str, content: dict[str, Any]) -> list[Block]:
-        """Return the blocks of a content of this kind, in order, files last."""
+        """Return the blocks of content of this kind in order, files last."""
         reader = _READERS.get(kind)
         found = reader(self, content) if reader else self._unknown(kind, content)
         return found + self._remaining_files()
@@ -132,41 +132,41 @@ class _Reading:
             if text.strip():
                 texts.append(text)
             elif isinstance(part, dict):
-                found += self._said(texts) + self._pointed(part)
+                found += self._text_blocks(texts) + self._assets(part)
                 texts = []
-        return found + self._said(texts)
+        return found + self._text_blocks(texts)
 
     def _part_text(self, part: object) -> str:
         if isinstance(part, dict):
             return words(part.get("text"))
         if part is not None and not isinstance(part, str):
-            self.left_out.append("a part of it is neither text nor picture")
+            self.left_out.append("a part of it is neither text nor an image")
         return words(part)
 
-    def _said(self, texts: list[str]) -> list[Block]:
+    def _text_blocks(self, texts: list[str]) -> list[Block]:
         text = "\n\n".join(texts)
         if not text:
             return []
         if self._role is Role.USER:
             return [Text(text)]
-        text = readable(text, self._metadata)
+        text = replace_citations(text, self._metadata)
         if self._role is Role.TOOL:
             return [ToolResult("", self._author, text)]
         return [Text(text)] if text.strip() else []
 
-    def _pointed(self, part: dict[str, Any]) -> list[Block]:
-        """Return the pictures and sounds a part points to."""
+    def _assets(self, part: dict[str, Any]) -> list[Block]:
+        """Return the images and audio files that a part refers to."""
         kind = words(part.get("content_type"))
         if kind == "real_time_user_audio_video_asset_pointer":
-            sounds = objects([part.get("audio_asset_pointer")])
+            audio = objects([part.get("audio_asset_pointer")])
             frames = objects(part.get("frames_asset_pointers"))
-            return [self._file(each, "audio") for each in sounds] + [
+            return [self._file(each, "audio") for each in audio] + [
                 self._file(each, "image") for each in frames
             ]
         if kind.endswith("asset_pointer"):
             return [self._file(part, kind.partition("_")[0])]
         if kind != "audio_transcription":
-            self.left_out.append(f"a part of the kind '{kind[:60]}' in it is not known")
+            self.left_out.append(f"it contains a part of the unknown kind '{kind[:60]}'")
         return []
 
     def _file(self, part: dict[str, Any], kind: str) -> Block:
@@ -201,24 +201,24 @@ class _Reading:
     def output(self, content: dict[str, Any]) -> list[Block]:
         run = an_object(self._metadata.get("aggregate_result"))
         failed = words(run.get("status")).startswith("failed")
-        pictures: list[Block] = [
+        images: list[Block] = [
             self._file({"asset_pointer": each.get("image_url")}, "image")
             for each in objects(run.get("messages"))
             if each.get("message_type") == "image" and isinstance(each.get("image_url"), str)
         ]
         text = words(content.get("text"))
-        return [ToolResult("", self._author, text, is_error=failed), *pictures]
+        return [ToolResult("", self._author, text, is_error=failed), *images]
 
     def recap(self, content: dict[str, Any]) -> list[Block]:
         return _thinking(words(content.get("content")))
 
     def thoughts(self, content: dict[str, Any]) -> list[Block]:
         thoughts = objects(content.get("thoughts"))
-        told = (
+        texts = (
             "\n\n".join(filter(None, (words(each.get("summary")), words(each.get("content")))))
             for each in thoughts
         )
-        return _thinking("\n\n".join(filter(None, told)))
+        return _thinking("\n\n".join(filter(None, texts)))
 
     def quote(self, content: dict[str, Any]) -> list[Block]:
         text = words(content.get("text")) or words(content.get("snippet"))
@@ -226,36 +226,36 @@ class _Reading:
         return self._result("\n\n".join(filter(None, ("\n".join(filter(None, head)), text))))
 
     def browsing(self, content: dict[str, Any]) -> list[Block]:
-        told = (words(content.get("summary")), words(content.get("result")))
-        return self._result("\n\n".join(filter(None, told)))
+        texts = (words(content.get("summary")), words(content.get("result")))
+        return self._result("\n\n".join(filter(None, texts)))
 
     def _result(self, text: str) -> list[Block]:
-        text = readable(text, self._metadata)
+        text = replace_citations(text, self._metadata)
         return [ToolResult("", self._author, text)] if text.strip() else []
 
     def error(self, content: dict[str, Any]) -> list[Block]:
-        told = ": ".join(filter(None, (words(content.get("name")), words(content.get("text")))))
+        message = ": ".join(filter(None, (words(content.get("name")), words(content.get("text")))))
         if self._role is Role.TOOL:
-            return [ToolResult("", self._author, told, is_error=True)]
-        return [Text(told)] if told else []
+            return [ToolResult("", self._author, message, is_error=True)]
+        return [Text(message)] if message else []
 
     def _unknown(self, kind: str, content: dict[str, Any]) -> list[Block]:
         if found := self.parts(content):
             return found
-        raise Unreadable(f"its content of the kind '{kind[:60]}' is not known")
+        raise Unreadable(f"its content is of the unknown kind '{kind[:60]}'")
 
 
-_READERS: dict[str, Callable[[_Reading, dict[str, Any]], list[Block]]] = {
-    "text": _Reading.parts,
-    "multimodal_text": _Reading.parts,
-    "code": _Reading.code,
-    "execution_output": _Reading.output,
-    "thoughts": _Reading.thoughts,
-    "reasoning_recap": _Reading.recap,
-    "tether_quote": _Reading.quote,
-    "sonic_webpage": _Reading.quote,
-    "tether_browsing_display": _Reading.browsing,
-    "system_error": _Reading.error,
+_READERS: dict[str, Callable[[_MessageReader, dict[str, Any]], list[Block]]] = {
+    "text": _MessageReader.parts,
+    "multimodal_text": _MessageReader.parts,
+    "code": _MessageReader.code,
+    "execution_output": _MessageReader.output,
+    "thoughts": _MessageReader.thoughts,
+    "reasoning_recap": _MessageReader.recap,
+    "tether_quote": _MessageReader.quote,
+    "sonic_webpage": _MessageReader.quote,
+    "tether_browsing_display": _MessageReader.browsing,
+    "system_error": _MessageReader.error,
 }
 
 

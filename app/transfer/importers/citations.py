@@ -1,7 +1,7 @@
-"""ChatGPT's citation marks made readable: links where the source is known, else nothing.
+"""ChatGPT citation marks, replaced by links where the source is known and removed elsewhere.
 
-New marks are spans of private-use characters (U+E200 kind U+E202 argument ... U+E201), explained
-in `metadata.content_references`; old ones look like 【4:0†source】, explained in `metadata.citations`.
+New marks are spans of private-use characters (U+E200 kind U+E202 argument ... U+E201), described in
+`metadata.content_references`; old ones look like 【4:0†source】, described in `metadata.citations`.
 """
 
 import json
@@ -18,45 +18,45 @@ _ALT_MAX_CHARS = 2_000
 _ADDED_MAX_CHARS = 200_000
 
 
-def readable(text: str, metadata: dict[str, Any]) -> str:
-    """Return `text` with its citation marks as Markdown links, names, or nothing."""
+def replace_citations(text: str, metadata: dict[str, Any]) -> str:
+    """Return `text` with citation marks replaced by Markdown links or names, or removed."""
     if "\ue200" not in text and "【" not in text and not _LOOSE.search(text):
         return text
-    known = _explained(metadata) | _cited(text, metadata)
+    known = _references(metadata) | _citations(text, metadata)
     budget_chars = _ADDED_MAX_CHARS
 
-    def told(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         nonlocal budget_chars
-        instead = known.get(match[2])
-        instead = _named(match[2]) if instead is None else instead
-        budget_chars -= len(instead)
-        if not instead or budget_chars < 0:
+        new = known.get(match[2])
+        new = _name_in(match[2]) if new is None else new
+        budget_chars -= len(new)
+        if not new or budget_chars < 0:
             return ""
-        return f"{match[1] or ' ' * instead.startswith('(')}{instead}"
+        return f"{match[1] or ' ' * new.startswith('(')}{new}"
 
-    text = _OLD.sub(told, _SPAN.sub(told, text))
+    text = _OLD.sub(replacement, _SPAN.sub(replacement, text))
     return _LOOSE.sub("", text)
 
 
-def _explained(metadata: dict[str, Any]) -> dict[str, str]:
+def _references(metadata: dict[str, Any]) -> dict[str, str]:
     found = {}
     for reference in objects(metadata.get("content_references")):
         mark, alt = words(reference.get("matched_text")).strip(), words(reference.get("alt"))
         if mark.startswith("\ue200") and len(alt) <= _ALT_MAX_CHARS:
-            found[mark] = _LOOSE.sub("", alt) or _linked(objects(reference.get("items")))
+            found[mark] = _LOOSE.sub("", alt) or _links(objects(reference.get("items")))
     return found
 
 
-def _cited(text: str, metadata: dict[str, Any]) -> dict[str, str]:
+def _citations(text: str, metadata: dict[str, Any]) -> dict[str, str]:
     found = {}
     for citation in objects(metadata.get("citations")):
         start, end = citation.get("start_ix"), citation.get("end_ix")
         if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= start + 300:
-            found[text[start:end]] = _linked([an_object(citation.get("metadata"))])
+            found[text[start:end]] = _links([an_object(citation.get("metadata"))])
     return found
 
 
-def _linked(sources: list[dict[str, Any]]) -> str:
+def _links(sources: list[dict[str, Any]]) -> str:
     links = []
     for source in sources[:3]:
         url = words(source.get("url"))
@@ -66,8 +66,8 @@ def _linked(sources: list[dict[str, Any]]) -> str:
     return f"({', '.join(links)})" if links else ""
 
 
-def _named(mark: str) -> str:
-    """Return what an unexplained mark names itself: an entity, a link, a page; else nothing."""
+def _name_in(mark: str) -> str:
+    """Return the entity, link or page that a mark itself names; "" for none."""
     if mark.startswith("【"):
         label = mark.strip("【】").partition("†")[2]
         return "" if _NO_NAME.match(label) else label.replace("†", ", ")

@@ -1,7 +1,6 @@
-"""Claude's `conversations.json`: messages under `chat_messages`, in a row or, since 2026, a tree."""
+"""The Claude importer: `conversations.json` with messages under `chat_messages`, a list or, since 2026, a tree."""
 
 import json
-import re
 from datetime import datetime
 from typing import Any
 
@@ -15,16 +14,9 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.transfer import (
-    CarriedSummary,
-    ImportedConversation,
-    ImportedMessage,
-    Skipped,
-)
-from app.transfer.importers.building import Builder, Imported, conversations, visible_leaf
-from app.transfer.importers.pieces import Entry
+from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary, Skipped
+from app.transfer.importers.building import Builder, Imported, conversations
 from app.transfer.importers.scanner import Readable
-from app.transfer.importers.tree import Node
 from app.transfer.importers.values import (
     an_object,
     count,
@@ -40,23 +32,23 @@ SOURCE = "claude"
 _ROOT = "00000000-0000-4000-8000-000000000000"
 _ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}
 _SILENT_BLOCKS = frozenset(("token_budget", "redacted_thinking", "flag"))
-_ID = re.compile(r'"uuid"\s*:\s*"([^"\\]{1,200})"')
-_PARENT = re.compile(r'"parent_message_uuid"\s*:\s*"([^"\\]{1,200})"')
 
 
 def read_claude(stream: Readable, where: str) -> Imported:
-    """Yield the conversations of one `conversations.json`; `where` names it in what is skipped."""
-    return conversations(stream, where, "chat_messages", _Conversation)
+    """Yield the conversations of a `conversations.json`; `where` names it in reports."""
+    return conversations(stream, where, _Conversation)
 
 
 class _Conversation(Builder):
+    MEMBER, ID_KEY, PARENT_KEY = "chat_messages", "uuid", "parent_message_uuid"
+
     def __init__(self) -> None:
         super().__init__()
         self._previous: str | None = None
 
     def add(self, key: str, value: Any) -> str:  # noqa: ARG002 - only objects have keys
         message = an_object(value)
-        name = identity(message.get("uuid")) or self.made_up_name()
+        name = identity(message.get("uuid")) or self.generated_id()
         role = _ROLES.get(words(message.get("sender")))
         if role is None:
             sender = words(message.get("sender"))[:40]
@@ -64,59 +56,32 @@ class _Conversation(Builder):
                 (name, f"its sender is '{sender}'" if sender else "it has no sender")
             )
         blocks = tuple(self._blocks(name, message)) if role else ()
-        parent = self._parent(identity(message.get("parent_message_uuid")))
-        self._place(name, parent, role, blocks, message)
+        parent = identity(message.get("parent_message_uuid"))
+        shown = None
+        if role is not None and blocks:
+            shown = ImportedMessage(name, parent, role, blocks, moment(message.get("created_at")))
+        self.add_node(name, parent, shown)
         return name
 
-    def broken(self, entry: Entry) -> None:
-        found, above = _ID.search(entry.text), _PARENT.search(entry.text)
-        name = identity(found[1]) if found else self.made_up_name()
-        self.left_out.append((name, entry.flaw))
-        self._place(name, self._parent(identity(above[1]) if above else ""), None, (), {})
+    def add_node(self, name: str, parent: str | None, message: ImportedMessage | None) -> None:
+        """Add a node; a parent that is not named is the message before, the root's constant is none."""
+        super().add_node(name, None if parent == _ROOT else parent or self._previous, message)
+        self._previous = name
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
-        name = title(header.get("name"))
         created_at, updated_at = moment(header.get("created_at")), moment(header.get("updated_at"))
-        tree = self.grown(created_at or updated_at)
-        if not tree.messages:
-            why = "nothing in it can be read" if self.left_out else "it is empty"
-            return Skipped(f"'{name}'" if name else "", why)
-        return ImportedConversation(
-            source=SOURCE,
-            source_id=identity(header.get("uuid")) or f"of-{min(self.nodes)}",
-            title=name,
-            messages=tree.messages,
-            visible_leaf=visible_leaf(tree, identity(header.get("current_leaf_message_uuid"))),
-            created_at=created_at,
-            updated_at=updated_at,
+        return self.conversation(
+            SOURCE,
+            identity(header.get("uuid")),
+            title(header.get("name")),
+            header.get("current_leaf_message_uuid"),
+            created_at,
+            updated_at,
             archived=header.get("is_archived") is True,
             pinned=header.get("is_starred") is True,
             model=words(header.get("model")) or None,
-            summary=words(header.get("summary")),
-            skipped=self.skipped(name),
             summaries=_summaries(words(header.get("summary")), updated_at or created_at),
         )
-
-    def _parent(self, named: str) -> str | None:
-        """Return the parent: as named, none for the root's constant, else the message before."""
-        if named:
-            return None if named == _ROOT else named
-        return self._previous
-
-    def _place(
-        self,
-        name: str,
-        parent: str | None,
-        role: Role | None,
-        blocks: tuple[Block, ...],
-        message: dict[str, Any],
-    ) -> None:
-        shown = None
-        if role is not None and blocks:
-            created_at = moment(message.get("created_at"))
-            shown = ImportedMessage(name, parent, role, blocks, created_at)
-        self.place(name, Node(parent, shown))
-        self._previous = name
 
     def _blocks(self, name: str, message: dict[str, Any]) -> list[Block]:
         content = objects(message.get("content"))
@@ -129,48 +94,45 @@ class _Conversation(Builder):
 
     def _block(self, name: str, block: dict[str, Any]) -> list[Block]:
         kind = words(block.get("type"))
-        if kind == "text":
-            text = words(block.get("text"))
-            return [Text(text)] if text.strip() else []
-        if kind == "thinking":
-            text = words(block.get("thinking"))
-            return [Thinking(text)] if text.strip() else []
+        if kind in ("text", "thinking"):
+            text = words(block.get(kind))
+            return [Text(text) if kind == "text" else Thinking(text)] if text.strip() else []
         if kind == "tool_use":
             arguments = json.dumps(block.get("input"), ensure_ascii=False)
             return [ToolCall(identity(block.get("id")), words(block.get("name")), words(arguments))]
         if kind == "tool_result":
             return [_tool_result(block)]
         if kind == "image":
-            return [_picture(block)]
+            return [_image(block)]
         if kind not in _SILENT_BLOCKS:
-            self.left_out.append((name, f"a block of the kind '{kind[:60]}' in it is not known"))
+            self.left_out.append((name, f"it contains a block of the unknown kind '{kind[:60]}'"))
         return []
 
 
-def _summaries(text: str, made_at: datetime | None) -> tuple[CarriedSummary, ...]:
-    return (CarriedSummary(text, SOURCE, made_at),) if text.strip() and made_at else ()
+def _summaries(text: str, made_at: datetime | None) -> tuple[PortableSummary, ...]:
+    return (PortableSummary(text, SOURCE, made_at),) if text.strip() and made_at else ()
 
 
 def _tool_result(block: dict[str, Any]) -> ToolResult:
     content = block.get("content")
-    told = (
-        [words(content)] if isinstance(content, str) else [_told(each) for each in objects(content)]
+    texts = (
+        [words(content)] if isinstance(content, str) else [_text(each) for each in objects(content)]
     )
     return ToolResult(
         identity(block.get("tool_use_id")),
         words(block.get("name")),
-        "\n\n".join(filter(None, told)),
+        "\n\n".join(filter(None, texts)),
         is_error=block.get("is_error") is True,
     )
 
 
-def _told(part: dict[str, Any]) -> str:
-    """Return the words of one part of a tool's result: a page's title, address and text."""
+def _text(part: dict[str, Any]) -> str:
+    """Return the text of one part of a tool result: a page's title, address and text."""
     return "\n".join(filter(None, (words(part.get(each)) for each in ("title", "url", "text"))))
 
 
 def _files(files: list[dict[str, Any]]) -> list[Block]:
-    """Return attachments and files; one that is listed in both ways is taken once."""
+    """Return attachments and files; one that is in both lists is returned once."""
     found: dict[str, Block] = {}
     for number, file in enumerate(files):
         name = words(file.get("file_name"))
@@ -189,7 +151,7 @@ def _files(files: list[dict[str, Any]]) -> list[Block]:
     return list(found.values())
 
 
-def _picture(block: dict[str, Any]) -> Image:
+def _image(block: dict[str, Any]) -> Image:
     source = an_object(block.get("source")) or an_object(block.get("file"))
-    name = words(source.get("file_name")) or words(block.get("file_name")) or "picture"
+    name = words(source.get("file_name")) or words(block.get("file_name")) or "image"
     return Image(name, words(source.get("media_type"))[:100] or media_type(name) or "image/*")

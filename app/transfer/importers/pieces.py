@@ -1,10 +1,10 @@
-"""JSON cut into conversations and their messages, with no more than one message in memory.
+"""A JSON stream as events: conversations and their messages, with one message in memory at a time.
 
-Exports are arrays of objects of which one member holds the messages: `mapping` (ChatGPT),
-`chat_messages` (Claude), `messages` (ours). Where a message begins and ends is found by brackets
-and strings alone (`scanner`), so a message that is no valid JSON or UTF-8, holds NaN, or a number
-of a thousand digits costs that message and not the file. A parser of the whole stream stops at the
-first of these: ijson was measured too, a quarter faster (70 MB/s against 54), and not taken.
+Exports are arrays of objects of which one member contains the messages: `mapping` (ChatGPT),
+`chat_messages` (Claude), `messages` (Commonplace). The scanner finds the limits of messages by brackets
+and strings only, so that a message with invalid JSON or UTF-8, NaN or a number of a thousand digits costs
+that message and not the file. A parser of the whole stream stops at the first of these; ijson was 30 %
+faster (70 against 54 MB/s) and rejected for that reason.
 """
 
 from collections.abc import Iterator
@@ -15,24 +15,24 @@ from app.transfer.importers.scanner import Readable, Scanner
 from app.transfer.importers.values import Unreadable, decoded, parsed
 
 ENTRY_MEMBERS = frozenset(("mapping", "chat_messages", "messages"))
-"""Members that hold the messages of a conversation, as an object or an array."""
+"""The members that contain the messages of a conversation, as an object or an array."""
 
 _LIST_MEMBER = "conversations"
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """The messages of a conversation begin; `member` is one of `ENTRY_MEMBERS`."""
+class ConversationStart:
+    """The start of the messages of a conversation; `member` is one of `ENTRY_MEMBERS`."""
 
     member: str
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One message, of about `chars` characters of JSON; `key` is empty in an array.
+class MessageEntry:
+    """A message of about `chars` characters of JSON; `key` is empty in an array.
 
-    `flaw` says why it cannot be parsed, if so; `text` is then its JSON, as far as there is room.
-    `replaced` tells that bytes in it were not UTF-8.
+    `flaw` is the reason why it cannot be parsed, "" if it can; `text` is then its JSON up to the size
+    limit. `replaced` is whether it contained invalid UTF-8.
     """
 
     key: str
@@ -44,10 +44,10 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """A conversation ends: its other members, the messages left out; `flaw` as in `Entry`.
+class ConversationEnd:
+    """The end of a conversation, with its other members; `flaw` as in `MessageEntry`.
 
-    `member` is where the messages stood, empty when there was no such member.
+    `member` is the name of the member with the messages, "" when there was none.
     """
 
     header: Any
@@ -56,34 +56,34 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
-    """Something stands where a conversation should: an array in the array."""
+class StrayArray:
+    """An array in the place of a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """The stream ended after `at_byte` bytes, inside a conversation or in the list of them."""
+class Truncated:
+    """The stream ended after `at_byte` bytes, inside a conversation or the list of conversations."""
 
     at_byte: int
     in_conversation: bool
 
 
-Piece = Begun | Entry | Ended | Stray | Cut
+JsonEvent = ConversationStart | MessageEntry | ConversationEnd | StrayArray | Truncated
 
 
-def pieces(stream: Readable) -> Iterator[Piece]:
-    """Yield what the stream holds, in its order: Begun, Entry..., Ended for each conversation.
+def iter_events(stream: Readable) -> Iterator[JsonEvent]:
+    """Yield ConversationStart, MessageEntry..., ConversationEnd for each conversation, in order.
 
-    A conversation may stand alone, several may follow each other (as in JSONL), or stand in an
-    array, or in an array under `conversations`. A truncated stream ends with `Cut`.
+    The stream is one conversation, a sequence of them (as in JSONL), an array, or an object with an
+    array under `conversations`. A truncated stream ends with `Truncated`.
     """
-    for piece in _outermost(Scanner(stream)):
-        yield piece
-        if isinstance(piece, Cut):
+    for event in _outermost(Scanner(stream)):
+        yield event
+        if isinstance(event, Truncated):
             return
 
 
-def _outermost(scanner: Scanner) -> Iterator[Piece]:
+def _outermost(scanner: Scanner) -> Iterator[JsonEvent]:
     while bracket := scanner.next_bracket():
         if bracket == "[":
             yield from _list(scanner)
@@ -91,20 +91,20 @@ def _outermost(scanner: Scanner) -> Iterator[Piece]:
             yield from _object(scanner, is_outermost=True)
 
 
-def _list(scanner: Scanner) -> Iterator[Piece]:
+def _list(scanner: Scanner) -> Iterator[JsonEvent]:
     while bracket := scanner.next_bracket():
         if bracket == "{":
             yield from _object(scanner, is_outermost=False)
         elif bracket == "[":
             scanner.skip()
-            yield Stray()
+            yield StrayArray()
         else:
             return
-    yield Cut(scanner.at_byte, in_conversation=False)
+    yield Truncated(scanner.at_byte, in_conversation=False)
 
 
-def _object(scanner: Scanner, *, is_outermost: bool) -> Iterator[Piece]:
-    """Yield the pieces of a conversation whose opening bracket has just been passed."""
+def _object(scanner: Scanner, *, is_outermost: bool) -> Iterator[JsonEvent]:
+    """Yield the events of a conversation whose opening bracket has just been passed."""
     scanner.keep(1)
     header: list[str | None] = []
     gap_start, member = 1, ""
@@ -117,7 +117,7 @@ def _object(scanner: Scanner, *, is_outermost: bool) -> Iterator[Piece]:
         if key in ENTRY_MEMBERS and not member:
             member = key
             header += [scanner.kept(), "]" if bracket == "[" else "}"]
-            yield Begun(member)
+            yield ConversationStart(member)
             yield from _entries(scanner)
             scanner.keep(0)
         elif key == _LIST_MEMBER and is_outermost and bracket == "[":
@@ -127,14 +127,14 @@ def _object(scanner: Scanner, *, is_outermost: bool) -> Iterator[Piece]:
         else:
             scanner.skip()
         gap_start = scanner.kept_chars
-    yield Cut(scanner.at_byte, in_conversation=True)
+    yield Truncated(scanner.at_byte, in_conversation=True)
 
 
-def _ended(header: list[str | None], member: str) -> Ended:
+def _ended(header: list[str | None], member: str) -> ConversationEnd:
     try:
-        return Ended(parsed(_joined(header)), member)
+        return ConversationEnd(parsed(_joined(header)), member)
     except Unreadable as error:
-        return Ended(None, member, str(error))
+        return ConversationEnd(None, member, str(error))
 
 
 def _joined(parts: list[str | None]) -> str | None:
@@ -142,11 +142,11 @@ def _joined(parts: list[str | None]) -> str | None:
     return "".join(known) if len(known) == len(parts) else None
 
 
-def _entries(scanner: Scanner) -> Iterator[Entry]:
+def _entries(scanner: Scanner) -> Iterator[MessageEntry]:
     while True:
         while (quick := scanner.quick_value(decoded)) is not None:
             key, value, chars, replaced = quick
-            yield Entry(key, value, chars, replaced=replaced)
+            yield MessageEntry(key, value, chars, replaced=replaced)
         scanner.keep(0)
         if scanner.next_bracket() not in ("{", "["):
             return
@@ -158,10 +158,10 @@ def _entries(scanner: Scanner) -> Iterator[Entry]:
         yield _entry(key, scanner)
 
 
-def _entry(key: str, scanner: Scanner) -> Entry:
+def _entry(key: str, scanner: Scanner) -> MessageEntry:
     text, chars = scanner.kept(), scanner.kept_chars
     replaced = scanner.has_replaced(text)
     try:
-        return Entry(key, parsed(text), chars, replaced=replaced)
+        return MessageEntry(key, parsed(text), chars, replaced=replaced)
     except Unreadable as error:
-        return Entry(key, None, chars, str(error), text or "", replaced)
+        return MessageEntry(key, None, chars, str(error), text or "", replaced)

@@ -1,128 +1,213 @@
-"""A path to conversations: opens what was given, finds what reads it, names what nobody reads."""
+"""Reading of exports: finds the importer of each file by its content, and reports files that none reads."""
 
+import io
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.domain.errors import ImportRefused
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.archive import NamedStream, open_export
-from app.transfer.importers.detect import KNOWN_FORMATS, Found, detect
-from app.transfer.streams import PEEK_BYTES, Meter
+from app.transfer.archive import PEEK_BYTES, Meter, open_export
+from app.transfer.importers.building import Imported
+from app.transfer.importers.chatgpt import read_chatgpt
+from app.transfer.importers.claude import read_claude
+from app.transfer.importers.commonplace import read_commonplace
+from app.transfer.importers.pieces import ConversationStart, iter_events
+from app.transfer.importers.scanner import Readable
 from app.transfer.zip_reader import DamagedArchive
 
-_NAMED_MAX = 100
+KNOWN_FORMATS = (
+    "Commonplace imports exports of ChatGPT and Claude (zip, folder or conversations.json) and its "
+    "own JSON and JSONL exports."
+)
+
+_BY_MEMBER: dict[str, Callable[[Readable, str], Imported]] = {
+    "mapping": read_chatgpt,
+    "chat_messages": read_claude,
+}
+_OWN_FORMAT = re.compile(rb'"format"\s*:\s*"commonplace"')
+_BLANK_BYTES = b" \t\r\n\xef\xbb\xbf"
+_FIRST_BYTES = (
+    (b"%PDF", "a PDF document"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+    (b"GIF8", "an image"),
+    (b"RIFF", "a sound, video or image file"),
+    (b"\x1f\x8b", "a gzip archive; unpack it first"),
+    (b"7z\xbc\xaf", "a 7-Zip archive; unpack it first"),
+    (b"Rar!", "a RAR archive; unpack it first"),
+    (b"BZh", "a bzip2 archive; unpack it first"),
+    (b"\xfd7zXZ", "an xz archive; unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard archive; unpack it first"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"\xff\xfe", "text in UTF-16; save it as UTF-8 first"),
+    (b"\xfe\xff", "text in UTF-16; save it as UTF-8 first"),
+    (b"<", "a web page or other markup"),
+)
+
+_SILENT_FILES = frozenset(
+    (
+        "group_chats",
+        "login_history",
+        "message_feedback",
+        "model_comparisons",
+        "shared_conversations",
+        "shopping",
+        "sora",
+        "user",
+        "user_settings",
+        "users",
+    )
+)
+_EMPTY_LIST = re.compile(rb'\[\s*\]|\{\s*"conversations"\s*:\s*\[\s*\]\s*\}')
+_REPORTS_MAX = 100
 
 
-def _never() -> bool:
-    return False
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The content of a file: the importer that reads it, or what it is instead.
 
+    `instead` is text for the user, `is_json` whether it is JSON at all. `ignored` is set when the file
+    belongs to an export but contains no conversations: the reason to report, "" to report nothing.
+    """
 
-def _unheard(_read_bytes: int, _total_bytes: int) -> None:
-    """Nobody wants to know."""
+    read: Callable[[Readable, str], Imported] | None = None
+    instead: str = ""
+    is_json: bool = False
+    ignored: str | None = None
 
 
 def read_export(
     path: Path,
     *,
-    cancelled: Callable[[], bool] = _never,
-    on_bytes: Callable[[int, int], None] = _unheard,
+    cancelled: Callable[[], bool] = lambda: False,
+    on_bytes: Callable[[int, int], None] = lambda _read, _total: None,
 ) -> Iterator[ImportedConversation | Skipped]:
-    """Yield the conversations of an export, in its order, and what in it could not be taken.
+    """Yield the conversations of an export in order, and everything that could not be imported.
 
-    `path` is a file, a zip or a folder of any format known. At most a conversation is in memory;
-    one that stands in two files comes twice. `on_bytes` hears how many bytes of how many were
-    read, often; the total may change on the way. Blocking: meant for a worker thread.
+    `path` is a file, a zip or a folder of any known format. One conversation is in memory at a time; a
+    conversation that is in two files is yielded twice. `on_bytes` often receives the number of bytes
+    read and their total, which may change. Blocking.
 
-    Raises NotFound, Cancelled once `cancelled()` is true, and ImportRefused, at once or after
-    some conversations: the path cannot be read, is no export, or is broken as a whole.
+    Raises NotFound, Cancelled once `cancelled()` is true, and ImportRefused, at once or after some
+    conversations, when the path cannot be read, is not an export, or is damaged as a whole.
     """
-    seen = _Seen()
+    report = _Report()
     for found in open_export(path, Meter(cancelled, on_bytes)):
         if isinstance(found, Skipped):
-            seen.note(found)
+            report.add(found)
             continue
         try:
-            what = detect(found.stream.peek(PEEK_BYTES), found.name)
-        except (DamagedArchive, OSError) as error:
-            seen.note(_broken_off(found.name, error))
-            continue
-        if what.read is not None:
-            seen.recognised = True
-            yield from _read(what.read, found)
-        elif what.aside is not None:
-            seen.aside(found.name, what.aside)
-        else:
-            seen.strange(found.name, what)
-    if not seen.recognised:
-        raise seen.refusal(path)
-    yield from seen.told(path)
+            detected = detect(found.stream.peek(PEEK_BYTES), found.name)
+            if detected.read is None:
+                report.add_unread(found.name, detected)
+            else:
+                report.has_export = True
+                yield from detected.read(found.stream, found.name)
+        except DamagedArchive as error:
+            report.add(Skipped(found.name, f"{error.title}; only what precedes it was imported"))
+        except OSError as error:
+            report.add(Skipped(found.name, f"reading it failed: {error.strerror or error}"))
+    if not report.has_export:
+        raise report.refusal(path)
+    yield from report.skipped(path)
 
 
-class _Seen:
-    """What was met that no importer reads, told at the end, when it is known what it is beside."""
+class _Report:
+    """The files that no importer reads; reported last, when it is known whether there is an export."""
 
     def __init__(self) -> None:
-        self.recognised = False
-        self._others: list[Skipped] = []
+        self.has_export = False
+        self._listed: list[Skipped] = []
+        self._unlisted_count = 0
         self._other_files: list[Skipped] = []
-        self._unnamed_count = 0
 
-    def note(self, skipped: Skipped) -> None:
-        """Note what stays out; after the first hundred it is only counted."""
-        if len(self._others) < _NAMED_MAX:
-            self._others.append(skipped)
+    def add(self, skipped: Skipped) -> None:
+        """Add a report; after the first hundred they are only counted."""
+        if len(self._listed) < _REPORTS_MAX:
+            self._listed.append(skipped)
         else:
-            self._unnamed_count += 1
+            self._unlisted_count += 1
 
-    def aside(self, name: str, why: str) -> None:
-        """Note a side file of an export; in silence without a reason."""
-        if why:
-            self.recognised = True
-            self.note(Skipped(name, why))
+    def add_unread(self, name: str, detected: Detected) -> None:
+        """Add a file that is ignored or has an unknown format."""
+        if detected.ignored is None:
+            skipped = Skipped(name, f"it is {detected.instead}")
+            if detected.is_json:
+                self.add(skipped)
+            else:
+                self._other_files.append(skipped)
+        elif detected.ignored:
+            self.has_export = True
+            self.add(Skipped(name, detected.ignored))
 
-    def strange(self, name: str, what: Found) -> None:
-        """Note a file of no known form."""
-        skipped = Skipped(name, f"it is {what.instead}")
-        if what.is_json:
-            self.note(skipped)
-        else:
-            self._other_files.append(skipped)
-
-    def told(self, path: Path) -> Iterator[Skipped]:
-        """Yield what stayed out; files that are not even JSON are only counted."""
-        yield from self._others
-        if self._unnamed_count:
-            yield Skipped(path.name, f"{self._unnamed_count:,} more like these stayed out")
+    def skipped(self, path: Path) -> Iterator[Skipped]:
+        """Yield the reports; files that are not JSON are only counted."""
+        yield from self._listed
+        if self._unlisted_count:
+            yield Skipped(path.name, f"{self._unlisted_count:,} more like these were skipped")
         if count := len(self._other_files):
-            files = "1 more file is" if count == 1 else f"{count:,} more files are"
-            yield Skipped(path.name, f"{files} no conversations and stayed out")
+            files = "1 more file contains" if count == 1 else f"{count:,} more files contain"
+            yield Skipped(path.name, f"{files} no conversations; skipped")
 
     def refusal(self, path: Path) -> ImportRefused:
-        """Return why nothing can be imported, naming what was found instead."""
-        met = self._others + self._other_files
-        if not met:
-            return ImportRefused(f"'{path}' holds no files that could be imported", KNOWN_FORMATS)
-        first, more = met[0], len(met) - 1 + self._unnamed_count
+        """Return the error that nothing can be imported, which names what was found instead."""
+        found = self._listed + self._other_files
+        if not found:
+            return ImportRefused(f"'{path}' contains no files that can be imported", KNOWN_FORMATS)
+        first, more = found[0], len(found) - 1 + self._unlisted_count
         if not more and first.where == path.name:
             return ImportRefused(
-                f"'{path}' is no export of conversations: {first.why}", KNOWN_FORMATS
+                f"'{path}' is not an export of conversations: {first.why}", KNOWN_FORMATS
             )
         count = f" (and {more:,} more)" if more else ""
         return ImportRefused(
-            f"'{path}' holds no conversations: {first.where}: {first.why}{count}", KNOWN_FORMATS
+            f"'{path}' contains no conversations: {first.where}: {first.why}{count}", KNOWN_FORMATS
         )
 
 
-def _read(
-    read: Callable[..., Iterator[ImportedConversation | Skipped]], found: NamedStream
-) -> Iterator[ImportedConversation | Skipped]:
+def detect(head: bytes, name: str) -> Detected:
+    """Return what a file with these first bytes is; `name` only distinguishes other files of exports."""
+    body = head.lstrip(_BLANK_BYTES)
+    if not body:
+        return Detected(instead="an empty file")
+    if body[:1] not in (b"[", b"{"):
+        return Detected(instead=_file_type(head))
+    starts = (each for each in iter_events(io.BytesIO(body)) if isinstance(each, ConversationStart))
+    member = next((each.member for each in starts), "")
+    if member in _BY_MEMBER:
+        return Detected(read=_BY_MEMBER[member])
+    if _OWN_FORMAT.search(body):
+        return Detected(read=read_commonplace)
+    return _other_json(body, name)
+
+
+def _other_json(body: bytes, name: str) -> Detected:
+    stem = name.rpartition("/")[2].rpartition(".")[0].lower()
+    if b'"conversations_memory"' in body:
+        return Detected(
+            ignored="it contains Claude's memories of you, not conversations; they are not imported, "
+            "but you can paste what you want to keep into core memory"
+        )
+    if b'"prompt_template"' in body or stem == "projects" or "/projects/" in f"/{name}":
+        return Detected(
+            ignored="it contains Claude projects (instructions and documents), not conversations; they "
+            "are not imported, but you can attach their documents where you need them"
+        )
+    if stem in _SILENT_FILES or stem.startswith(("manifest", "export_manifest")):
+        return Detected(ignored="")
+    if _EMPTY_LIST.fullmatch(body.rstrip()):
+        return Detected(ignored="it contains no conversations")
+    return Detected(instead="JSON of an unknown format", is_json=True)
+
+
+def _file_type(head: bytes) -> str:
+    for first_bytes, file_type in _FIRST_BYTES:
+        if head.startswith(first_bytes):
+            return file_type
     try:
-        yield from read(found.stream, found.name)
-    except (DamagedArchive, OSError) as error:
-        yield _broken_off(found.name, error)
-
-
-def _broken_off(name: str, error: DamagedArchive | OSError) -> Skipped:
-    if isinstance(error, DamagedArchive):
-        return Skipped(name, f"{error.title}; only what came before was taken")
-    return Skipped(name, f"reading it failed: {error.strerror or error}")
+        head[:4096].decode("utf-8", "strict" if len(head) <= 4096 else "ignore")
+    except UnicodeDecodeError:
+        return "not text"
+    return "not text" if b"\0" in head[:4096] else "text, but not JSON"

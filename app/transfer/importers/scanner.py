@@ -1,4 +1,4 @@
-"""A cursor over JSON that knows brackets and strings and nothing else, so that it never stumbles."""
+"""A JSON scanner that tracks only brackets and strings, so that invalid JSON cannot stop it."""
 
 import codecs
 import re
@@ -10,7 +10,7 @@ from app.transfer.importers.values import MESSAGE_MAX_CHARS
 _CHUNK_BYTES = 256 << 10
 _CHUNK_MAX_BYTES = 4 << 20
 _BRACKETS_MAX = 500_000
-# Repeats are counted, since the engine keeps a record of every unbounded one it may take back.
+# Bounded repeats, since the regex engine stores backtracking state for every unbounded one.
 _TO_BRACKET = re.compile(r'[^"{}\[\]]*(?:"[^"\\]*"[^"{}\[\]]*){0,64}')
 _IN_STRING = re.compile(r'[^"\\]*(?:\\.[^"\\]*){0,256}', re.DOTALL)
 _TO_VALUE = re.compile(r'[\s,]*(?:"([^"\\]*)"\s*:\s*)?(?=[{\[])')
@@ -21,16 +21,16 @@ class Readable(Protocol):
     """A binary stream."""
 
     def read(self, count_bytes: int, /) -> bytes:
-        """Return up to so many bytes, none at the end."""
+        """Return at most that many bytes, none at the end."""
         ...
 
 
 class Scanner:
-    """Moves over JSON from bracket to bracket, keeping the text since a mark.
+    """Moves over JSON from bracket to bracket and keeps the text since a mark.
 
     Attributes:
-        is_exhausted: The stream has ended.
-        at_byte: How many bytes of the stream have been read.
+        is_exhausted: Whether the stream has ended.
+        at_byte: The number of bytes read from the stream.
     """
 
     def __init__(self, stream: Readable) -> None:
@@ -46,28 +46,28 @@ class Scanner:
 
     @property
     def kept_chars(self) -> int:
-        """How much has been passed since the mark; 0 when it is too much to keep."""
+        """The number of characters since the mark; 0 when they exceed the limit."""
         return 0 if self._mark is None else self._at - self._mark
 
     def keep(self, last_chars: int) -> None:
-        """Set the mark before the last so many characters."""
+        """Set the mark before the last `last_chars` characters."""
         self._mark = self._at - last_chars
         self._too_large = False
 
     def kept(self) -> str | None:
-        """Return the text since the mark; None if it is more than a message may have."""
+        """Return the text since the mark; None when it exceeds the limit of a message."""
         if self._mark is None or self._too_large:
             return None
         return self._buffer[self._mark : self._at]
 
     def has_replaced(self, text: str | None) -> bool:
-        """Return whether bytes in `text` were not UTF-8; they stand there as lone surrogates."""
+        """Return whether `text` contains bytes that were not UTF-8, as lone surrogates."""
         return self._is_dirty and text is not None and bool(_NOT_UTF8.search(text))
 
     def key(self, from_kept: int) -> str:
-        """Return the member's name before the bracket just passed; empty in an array.
+        """Return the member name before the bracket just passed; "" in an array.
 
-        Only text from `from_kept` after the mark on is looked at.
+        Only text from `from_kept` characters after the mark is searched.
         """
         if self._mark is None:
             return ""
@@ -83,10 +83,10 @@ class Scanner:
     def quick_value(
         self, decode: Callable[[str, int], tuple[Any, int] | None]
     ) -> tuple[str, Any, int, bool] | None:
-        """Pass the next member or element, if it is whole in the buffer and valid.
+        """Pass the next member or element if it is completely in the buffer and valid.
 
-        Returns its key, value, length and whether bytes were replaced in it; None otherwise, and
-        then nothing was passed. `decode` returns the value at a place and where it ends.
+        Returns its key, value, length and whether it contained invalid bytes; else None, without
+        passing anything. `decode` returns the value at an offset and its end.
         """
         match = _TO_VALUE.match(self._buffer, self._at)
         if match is None or (found := decode(self._buffer, match.end())) is None:
@@ -99,7 +99,7 @@ class Scanner:
         return match[1] or "", value, chars, replaced
 
     def next_bracket(self) -> str:
-        """Pass the next bracket outside strings and return it; empty at the end of the stream."""
+        """Pass the next bracket outside strings and return it; "" at the end of the stream."""
         while True:
             self._at = _end(_TO_BRACKET, self._buffer, self._at)
             if self._at == len(self._buffer):
@@ -112,7 +112,7 @@ class Scanner:
                 return ""
 
     def skip(self) -> None:
-        """Pass the bracket that closes the one just passed, or the end of the stream."""
+        """Pass everything up to the bracket that closes the one just passed, or to the end."""
         depth, brackets = 1, 0
         while depth and (bracket := self.next_bracket()):
             depth += 1 if bracket in "{[" else -1
@@ -130,7 +130,7 @@ class Scanner:
                 return False
 
     def _read_more(self) -> bool:
-        """Append to the buffer what comes next, dropping what is neither kept nor ahead."""
+        """Append the next chunk to the buffer and drop the text before the mark."""
         if self._mark is not None and self._at - self._mark > MESSAGE_MAX_CHARS:
             self._mark, self._too_large = None, True
         start = self._at if self._mark is None else self._mark

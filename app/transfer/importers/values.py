@@ -1,6 +1,6 @@
-"""Careful reading of JSON that may be anything: each function takes any value and returns its own.
+"""Tolerant reading of JSON values: each function takes any value and returns its own type.
 
-Times come back as UTC; every text has passed `app.domain.text.clean`.
+Times are returned in UTC; every text is sanitized by `app.domain.text.clean`.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any
 from app.domain.text import clean, one_line
 
 MESSAGE_MAX_CHARS = 32 << 20
-"""The JSON text of one message may be this long; parsed, it takes up to twelve times as much."""
+"""The limit of one message's JSON text; parsed, it takes up to twelve times as much memory."""
 
 _MEDIA_TYPES = {
     "c": "text/x-c",
@@ -49,13 +49,13 @@ _LATEST_S = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 
 
 class Unreadable(Exception):
-    """What stands here cannot be taken; the words say why, for the user."""
+    """A value that cannot be imported; the message is a reason for the user."""
 
 
 def parsed(text: str | None) -> Any:
-    """Return the value of JSON text; None for the text means there was too much of it.
+    """Return the value of a JSON text; None stands for a text over the limit.
 
-    NaN and Infinity become None, integers beyond 18 digits floats. Raises Unreadable.
+    NaN and Infinity become None, integers of more than 19 digits floats. Raises Unreadable.
     """
     if text is None:
         raise Unreadable(f"it is larger than {MESSAGE_MAX_CHARS >> 20} MB")
@@ -68,7 +68,7 @@ def parsed(text: str | None) -> Any:
 
 
 def decoded(text: str, start: int) -> tuple[Any, int] | None:
-    """Return the value that begins at `start` and where it ends; None if none that is whole."""
+    """Return the value that begins at `start` and its end; None when it is incomplete or invalid."""
     try:
         return _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -83,38 +83,38 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=_integer, parse_constant=lam
 
 
 def an_object(value: object) -> dict[str, Any]:
-    """Return `value` if it is an object, else an empty one."""
+    """Return `value` if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of an array, without whatever else is in it."""
+    """Return the objects in an array; other values are ignored."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def words(value: object) -> str:
-    """Return a text, cleaned; anything else is the empty text."""
+    """Return a sanitized text; "" for any other value."""
     return clean(value) if isinstance(value, str) else ""
 
 
 def strings(value: object) -> list[str]:
-    """Return the texts of an array, cleaned, without whatever else is in it."""
+    """Return the sanitized texts in an array; other values are ignored."""
     return (
         [words(each) for each in value if isinstance(each, str)] if isinstance(value, list) else []
     )
 
 
 def count(value: object) -> int | None:
-    """Return a whole number from 0 on that any program can hold; None for anything else."""
+    """Return a non-negative integer below 2**53; None for any other value."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53:
         return value
     return None
 
 
 def media_type(name: str) -> str:
-    """Return the media type that a file's name tells; empty when it tells none.
+    """Return the media type for the extension of a file name; "" when it is unknown.
 
-    The standard library's table depends on files of the machine, so it is not used.
+    `mimetypes` is not used because its table depends on files of the system.
     """
     return _MEDIA_TYPES.get(name.rpartition(".")[2].lower(), "")
 
@@ -125,7 +125,7 @@ def title(value: object) -> str:
 
 
 def identity(value: object) -> str:
-    """Return an id as text, a very long one as its hash; empty when there is none."""
+    """Return an id as text, an id of over 200 characters as its hash; "" for none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     text = words(value)
@@ -135,9 +135,9 @@ def identity(value: object) -> str:
 
 
 def moment(value: object) -> datetime | None:
-    """Return a time given as epoch seconds, epoch milliseconds or ISO 8601; None for nonsense.
+    """Return a time from epoch seconds, epoch milliseconds or ISO 8601; None when it is invalid.
 
-    A time without a zone is UTC; one before 1990 or after 2200 is nonsense.
+    A time without a zone is UTC; times before 1990 or after 2200 are invalid.
     """
     if isinstance(value, bool):
         return None
@@ -148,7 +148,13 @@ def moment(value: object) -> datetime | None:
     try:
         return _from_epoch(float(value))
     except ValueError:
-        return _from_iso(value)
+        pass  # not a number
+    try:
+        found = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    return found.astimezone(UTC) if 1990 < found.year < 2200 else None
 
 
 def _from_epoch(value: float) -> datetime | None:
@@ -156,14 +162,3 @@ def _from_epoch(value: float) -> datetime | None:
     if not math.isfinite(seconds) or not _EARLIEST_S <= seconds <= _LATEST_S:
         return None
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _from_iso(value: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(value.strip())
-    except ValueError:
-        return None
-    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
-    if not datetime(1991, 1, 1, tzinfo=UTC) <= found <= datetime(2199, 1, 1, tzinfo=UTC):
-        return None
-    return found.astimezone(UTC)

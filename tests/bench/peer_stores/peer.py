@@ -43,8 +43,6 @@ class Asked:
 
 
 class Peer(Protocol):
-    """A store with a search."""
-
     def build(self, rows: Sequence[Row], vectors: Vector) -> None:
         """Store all rows with their vectors, which are (n, dim), of unit length."""
         ...

@@ -1,10 +1,12 @@
-"""The transcript: a conversation of any length, drawn turn by turn.
+"""Transcript widgets: a conversation of any length, rendered turn by turn.
 
-view           TranscriptView, the only class others need, and `values`, what it takes
-virtual        a scroll area over very many items; anchor, heights: its arithmetic
-turn           one turn: frames and answer are its messages, meta the line under each
-message_text   one text; document_view: how a drawn document behaves under mouse and keyboard
-folds, panels  what is folded, and what stands between messages
-find, focus    found words; where Tab goes. contents, reply, pacing: what comes, and when
-parts          stacking and wrapping; look: what all are made with; steps: drawing in small steps
+view            TranscriptView, the one class to use; values: what it shows
+virtual_column  a scroll area over very many items; heights: estimates, sums, scroll anchors
+turn            one turn; turn_data: what is loaded of turns; live_reply: a streaming reply
+message_frame   a message; answer: everything that answers a question; message_footer: actions
+message_text    one text; document_view: its selection and links
+folds, panels   folded content; problems, dividers, attachments, sources
+find, focus     find matches; keyboard focus and selection
+layout          columns and rows whose height follows from their width
+context         theme, events and drawing queue shared by all parts
 """

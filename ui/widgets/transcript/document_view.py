@@ -1,9 +1,9 @@
-"""A drawn document on screen: selectable, with links that only say they were activated."""
+"""View of one rendered document: selection, links and find marks."""
 
 from collections.abc import Sequence
 from math import ceil
 
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QUrl, Signal
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QUrl
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
@@ -19,47 +19,28 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QFrame, QTextBrowser, QTextEdit, QToolTip, QWidget
 
-from ui.rendering.composer import Composer
 from ui.rendering.decorations import paint_beneath
-from ui.rendering.formats import formats_of
-from ui.rendering.inline import exposed, tip_of
-from ui.rendering.plain import plain_selection
-from ui.rendering.properties import Property
-from ui.theme import Theme
+from ui.rendering.document import TranscriptDocument, blocks_of, fragments_of
+from ui.rendering.formats import Property, formats_of
+from ui.rendering.inline import displayable_target, tooltip_html
+from ui.rendering.plain_text import plain_selection
+from ui.widgets.transcript.context import RenderContext
 
-_LEFT_TO_SCROLL_AREA = frozenset(
-    {
-        Qt.Key.Key_Up,
-        Qt.Key.Key_Down,
-        Qt.Key.Key_PageUp,
-        Qt.Key.Key_PageDown,
-        Qt.Key.Key_Home,
-        Qt.Key.Key_End,
-    }
-)
+_K = Qt.Key
+_SCROLL_KEYS = {_K.Key_Up, _K.Key_Down, _K.Key_PageUp, _K.Key_PageDown, _K.Key_Home, _K.Key_End}
 
 
 class DocumentView(QTextBrowser):
-    """Shows one composer's document at its full height; the transcript does the scrolling.
+    """Shows one document at its full height; the transcript does the scrolling."""
 
-    Signals:
-        link_activated: A link's true target and the words it stands behind, by mouse or Return.
-        link_hovered: The target under the mouse or the keyboard's focus, as it may be shown; empty
-            when there is none.
-        dragged_to: While words are selected: where the mouse is, in global coordinates.
-        menu_requested: Where the context menu was asked for, in global coordinates.
-    """
-
-    link_activated = Signal(str, str)
-    link_hovered = Signal(str)
-    dragged_to = Signal(QPoint)
-    menu_requested = Signal(QPoint)
-
-    def __init__(self, composer: Composer, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: TranscriptDocument, context: RenderContext, parent: QWidget
+    ) -> None:
         super().__init__(parent)
-        self._formats = formats_of(theme)
-        self._colours = theme.colours
-        self._pressed_at: QPoint | None = None
+        self._events = context.events
+        self._formats = formats_of(context.theme)
+        self._colors = context.theme.colors
+        self._pressed_at: QPoint | None = None  # where a click began
         self._hovered = ""
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -69,13 +50,18 @@ class DocumentView(QTextBrowser):
         self.setLineWrapMode(QTextEdit.LineWrapMode.FixedPixelWidth)
         self.viewport().setAutoFillBackground(False)
         self.viewport().setMouseTracking(True)
-        self.setPalette(self._own_palette())
-        composer.document.setParent(self)
-        self.setDocument(composer.document)
+        palette, role = QPalette(QGuiApplication.palette()), QPalette.ColorRole
+        palette.setColor(role.Text, QColor(self._colors.text))
+        palette.setColor(role.Highlight, QColor(self._colors.accent))
+        palette.setColor(role.HighlightedText, QColor(self._colors.on_accent))
+        self.setPalette(palette)
+        document.setParent(self)
+        self.setDocument(document)
         self.highlighted.connect(self._on_highlighted)
+        self.selectionChanged.connect(self._on_selection_changed)
 
     def height_for(self, width: int) -> int:
-        """Lay the words out for `width` and return their height; the same width costs nothing."""
+        """Lay out for `width` and return the height; an unchanged width costs nothing."""
         if self.lineWrapColumnOrWidth() != width:
             self.setLineWrapColumnOrWidth(width)
         last = self.document().lastBlock().blockFormat()
@@ -83,101 +69,84 @@ class DocumentView(QTextBrowser):
         return ceil(self.document().size().height() + below) + 1
 
     def natural_width(self) -> int:
-        """Return the width the words would take without wrapping, as laid out now."""
+        """Return the width without wrapping."""
         return ceil(self.document().idealWidth()) + 1
 
     def has_links(self) -> bool:
-        """Return whether Tab has somewhere to stop inside."""
-        block = self.document().begin()
-        while block.isValid():
-            if any(each.format.isAnchor() for each in block.textFormats()):
-                return True
-            block = block.next()
-        return False
+        """Return whether there is a link for Tab to stop at."""
+        blocks = blocks_of(self.document())
+        return any(each.format.isAnchor() for block in blocks for each in block.textFormats())
 
     def mark_ranges(self, ranges: Sequence[tuple[int, int]], current: int | None) -> None:
-        """Mark stretches of the document, (start, end) each; `current` stands out."""
+        """Mark ranges of positions, (start, end) each; number `current` in another color."""
         selections: list[QTextEdit.ExtraSelection] = []
         for number, (start, end) in enumerate(ranges):
             selection = QTextEdit.ExtraSelection()
-            cursor = QTextCursor(self.document())
-            cursor.setPosition(start)
-            cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
-            made = QTextCharFormat()
-            colour = self._colours.mark_current if number == current else self._colours.mark
-            made.setBackground(QColor(colour))
-            selection.cursor, selection.format = cursor, made
+            selection.cursor = QTextCursor(self.document())
+            selection.cursor.setPosition(start)
+            selection.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+            color = self._colors.mark_current if number == current else self._colors.mark
+            selection.format = QTextCharFormat()
+            selection.format.setBackground(QColor(color))
             selections.append(selection)
         self.setExtraSelections(selections)
 
     def y_of(self, position: int) -> int:
-        """Return how far below the top the character at `position` stands, in pixels."""
+        """Return the top of the character at `position`, in pixels below the view's top."""
         cursor = QTextCursor(self.document())
         cursor.setPosition(min(position, self.document().characterCount() - 1))
         return self.cursorRect(cursor).top()
 
-    def y_of_footnote(self, number: int) -> int | None:
-        """Return how far below the top the footnote stands; None if it is not drawn (yet)."""
-        block = self.document().begin()
-        while block.isValid():
-            if block.blockFormat().property(Property.FOOTNOTE) == number:
-                return self.y_of(block.position())
-            block = block.next()
-        return None
-
     def selected_text(self) -> str:
-        """Return the selection as one would type it."""
+        """Return the selection as plain text."""
         cursor = self.textCursor()
         if not cursor.hasSelection():
             return ""
         return plain_selection(self.document(), cursor.selectionStart(), cursor.selectionEnd())
 
     def clear_selection(self) -> None:
-        """Select nothing."""
+        """Clear the selection."""
         cursor = self.textCursor()
         if cursor.hasSelection():
             cursor.clearSelection()
             self.setTextCursor(cursor)
 
-    def _own_palette(self) -> QPalette:
-        palette, role = QPalette(QGuiApplication.palette()), QPalette.ColorRole
-        palette.setColor(role.Text, QColor(self._colours.text))
-        palette.setColor(role.Highlight, QColor(self._colours.accent))
-        palette.setColor(role.HighlightedText, QColor(self._colours.on_accent))
-        return palette
-
     def _on_highlighted(self, _url: QUrl) -> None:
-        """Show where the keyboard's link leads; Qt tells its resolved form, we want the true one."""
+        """Report the link with the keyboard's focus as it was written; `_url` is a resolved form."""
         target = self.textCursor().charFormat().anchorHref() if self.hasFocus() else ""
-        self._point_at(exposed(target))
+        self._point_at(displayable_target(target))
+
+    def _on_selection_changed(self) -> None:
+        if self.textCursor().hasSelection():
+            self._events.selected.emit(self)
 
     def _point_at(self, shown: str) -> None:
+        """Report a target, safe to display, under the mouse or the keyboard's focus; "" for none."""
         if shown != self._hovered:
             self._hovered = shown
-            self.link_hovered.emit(shown)
+            self._events.link_hovered.emit(shown)
 
-    def _activate(self, target: str, at: int) -> None:
-        self.link_activated.emit(target, self._label_of(target, at))
-
-    def _label_of(self, target: str, at: int) -> str:
-        """Return the words of the link around position `at`."""
-        block = self.document().findBlock(at)
-        iterator, words = block.begin(), ""
-        while not iterator.atEnd():
-            fragment = iterator.fragment()
-            if fragment.charFormat().anchorHref() == target:
-                words += fragment.text()
-            iterator += 1
-        return words
+    def _activate(self, target: str, position: int) -> None:
+        """Report the link around `position` with its label; scroll to a footnote."""
+        if target.startswith("#"):
+            for block in blocks_of(self.document()):
+                number = block.blockFormat().property(Property.FOOTNOTE)
+                if number is not None and str(number) == target[1:]:
+                    self._events.scroll_requested.emit(self, self.y_of(block.position()))
+                    break
+            return
+        fragments = fragments_of(self.document().findBlock(position))
+        label = [each.text() for each in fragments if each.charFormat().anchorHref() == target]
+        self._events.link_activated.emit(target, "".join(label))
 
     # Qt overrides
 
     def loadResource(self, _kind: int, _name: QUrl | str) -> object:
-        """Load nothing: attached pictures come from the document itself."""
+        """Load nothing: attached images come from the document itself."""
         return None
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint what lies beneath the words, then the words."""
+        """Paint decorations, then the text."""
         painter = QPainter(self.viewport())
         paint_beneath(painter, self.document(), self._formats, QRectF(event.rect()))
         painter.end()
@@ -190,12 +159,12 @@ class DocumentView(QTextBrowser):
         return mime
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Remember where a click began, to tell it from a selection."""
+        """Remember where a click began, to distinguish it from a selection."""
         self._pressed_at = event.position().toPoint()
         super().mousePressEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Tell of a clicked link by its true target; Qt's own form of it is never used."""
+        """Report a clicked link by its target as written."""
         pressed_at, self._pressed_at = self._pressed_at, None
         super().mouseReleaseEvent(event)
         at = event.position().toPoint()
@@ -208,22 +177,21 @@ class DocumentView(QTextBrowser):
             self._activate(target, self.cursorForPosition(at).position())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Show where a link leads, or what mathematics was written as."""
+        """Show a link's target, or the source of a formula."""
         super().mouseMoveEvent(event)
         if event.buttons() & Qt.MouseButton.LeftButton:
-            self.dragged_to.emit(event.globalPosition().toPoint())
+            self._events.dragged_to.emit(event.globalPosition().toPoint())
             return
         at = event.position().toPoint()
         target = self.anchorAt(at)
-        self._point_at(exposed(target))
-        if target and not target.startswith("#"):
-            QToolTip.showText(event.globalPosition().toPoint(), tip_of(exposed(target)), self)
-            return
-        tip = self._char_at(at).toolTip()
+        shown = displayable_target(target)
+        self._point_at(shown)
+        is_external = target and not target.startswith("#")
+        tip = tooltip_html(shown) if is_external else self._format_at(at).toolTip()
         if tip:
             QToolTip.showText(event.globalPosition().toPoint(), tip, self)
 
-    def _char_at(self, at: QPoint) -> QTextCharFormat:
+    def _format_at(self, at: QPoint) -> QTextCharFormat:
         position = (
             self.document().documentLayout().hitTest(at.toPointF(), Qt.HitTestAccuracy.ExactHit)
         )
@@ -232,13 +200,13 @@ class DocumentView(QTextBrowser):
         return cursor.charFormat() if position >= 0 else QTextCharFormat()
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Nothing is pointed at any more."""
+        """Report that no link is under the mouse."""
         self._point_at("")
         super().leaveEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Leave moving about to the transcript; Return follows the focused link."""
-        if event.key() in _LEFT_TO_SCROLL_AREA:
+        """Leave scrolling to the transcript; Return follows the focused link."""
+        if event.key() in _SCROLL_KEYS:
             event.ignore()
             return
         target = self.textCursor().charFormat().anchorHref()
@@ -248,12 +216,12 @@ class DocumentView(QTextBrowser):
         super().keyPressEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave the wheel to the transcript."""
+        """Leave scrolling to the transcript."""
         event.ignore()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Ask for the transcript's own menu."""
-        self.menu_requested.emit(event.globalPos())
+        """Leave the menu to the message."""
+        event.ignore()
 
     def scrollContentsBy(self, _dx: int, _dy: int) -> None:
-        """Never scroll inside: the whole height is shown."""
+        """Do not scroll inside: the whole height is shown."""

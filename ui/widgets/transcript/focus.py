@@ -1,99 +1,64 @@
-"""Where Tab goes in a transcript: through turns that exist, in reading order, and out again."""
+"""Keyboard focus and selection across the texts of a transcript."""
 
-from collections.abc import Callable
+from typing import TypeVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, QPoint, Qt
 from PySide6.QtWidgets import QWidget
 
-from ui.widgets.transcript.frames import MessageFrame
+from ui.widgets.transcript.context import TurnEvents
+from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.turn import TurnWidget
-from ui.widgets.transcript.virtual import VirtualColumn
+from ui.widgets.transcript.virtual_column import VirtualColumn
+
+_W = TypeVar("_W", bound=QWidget)
 
 
-class FocusWalk:
-    """Moves the focus among the messages of one view.
+def move_focus(view: VirtualColumn, step: int, kind: type[QWidget] = QWidget) -> bool:
+    """Focus and show the next (1) or previous (-1) stop of a kind; return False if there is none.
 
-    Widgets of a virtual column come and go, so Qt's own chain of focus cannot know their order.
-    None of them takes part in it; the view hands every Tab to this class.
+    The widgets of a virtual column come and go, so Qt's own focus chain cannot know their order.
     """
-
-    def __init__(self, view: VirtualColumn) -> None:
-        self._view = view
-
-    def step(self, step: int) -> bool:
-        """Go to the next (1) or last (-1) stop: message, link, button; beyond the ends, leave."""
-        if self._move(step, lambda _stop: True):
-            return True
-        if step < 0 and not self._view.hasFocus():
-            self._view.setFocus(Qt.FocusReason.BacktabFocusReason)
-            return True
-        return self._leave(step)
-
-    def to_message(self, step: int) -> None:
-        """Go to the next or last message."""
-        self._move(step, lambda stop: isinstance(stop, MessageFrame))
-
-    def moved(self, before: QWidget | None, now: QWidget | None) -> TurnWidget | None:
-        """Let messages that lost or got the focus show it; return the turn that has it, if any."""
-        for widget in (before, now):
-            if widget is not None and self._view.isAncestorOf(widget):
-                frame = enclosing(widget, MessageFrame)
-                if isinstance(frame, MessageFrame):
-                    frame.update_actions()
-        is_inside = now is not None and self._view.isAncestorOf(now)
-        turn = enclosing(now, TurnWidget) if is_inside else None
-        return turn if isinstance(turn, TurnWidget) else None
-
-    def _stops(self) -> list[QWidget]:
-        """Return what Tab stops at, in reading order, in the turns that exist now."""
-        return [
-            stop
-            for widget in self._view.items_in_order()
-            if isinstance(widget, TurnWidget)
-            for stop in widget.focus_stops()
-        ]
-
-    def _move(self, step: int, wanted: Callable[[QWidget], bool]) -> bool:
-        """Focus the next stop that is `wanted`, and show it; return False beyond the ends."""
-        stops = self._stops()
-        focused = self._view.window().focusWidget()
-        if focused in stops:
-            at = stops.index(focused)
-            ahead = stops[at + 1 :] if step > 0 else stops[:at][::-1]
-        else:
-            ahead = [stop for stop in stops if not stop.visibleRegion().isEmpty()]
-            ahead = ahead if step > 0 else []
-        stop = next(filter(wanted, ahead), None)
-        if stop is None:
-            return False
-        is_forward = step > 0
-        reason = Qt.FocusReason.TabFocusReason if is_forward else Qt.FocusReason.BacktabFocusReason
-        stop.setFocus(reason)
-        self._view.show_widget(stop)
-        return True
-
-    def _leave(self, step: int) -> bool:
-        """Hand the focus to what stands after, or before, the view."""
-        widget = self._after(self._view, step)
-        while widget is not None and widget is not self._view:
-            if self._takes_focus(widget):
-                widget.setFocus(Qt.FocusReason.TabFocusReason)
-                return True
-            widget = self._after(widget, step)
+    turns = (each for each in view.items_in_order() if isinstance(each, TurnWidget))
+    stops = [stop for turn in turns for stop in turn.focus_stops()]
+    focused = view.window().focusWidget()
+    if focused in stops:
+        at = stops.index(focused)
+        ahead = stops[at + 1 :] if step > 0 else stops[:at][::-1]
+    else:
+        ahead = [stop for stop in stops if step > 0 and not stop.visibleRegion().isEmpty()]
+    stop = next((stop for stop in ahead if isinstance(stop, kind)), None)
+    if stop is None:
         return False
-
-    @staticmethod
-    def _after(widget: QWidget, step: int) -> QWidget | None:
-        return widget.nextInFocusChain() if step > 0 else widget.previousInFocusChain()
-
-    def _takes_focus(self, widget: QWidget) -> bool:
-        takes_tab = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
-        is_there = widget.isVisible() and widget.isEnabled()
-        is_outside = not self._view.isAncestorOf(widget)
-        return takes_tab and is_there and is_outside and widget.window() is self._view.window()
+    reason = Qt.FocusReason
+    stop.setFocus(reason.TabFocusReason if step > 0 else reason.BacktabFocusReason)
+    view.show_widget(stop)
+    return True
 
 
-def enclosing(widget: QWidget | None, kind: type[QWidget]) -> QWidget | None:
+class SelectionGuard(QObject):
+    """Keeps a view to one selection at a time, and scrolls while a selection is dragged."""
+
+    def __init__(self, view: VirtualColumn, events: TurnEvents) -> None:
+        super().__init__(view)
+        self._view = view
+        events.dragged_to.connect(self._on_dragged_to)
+        events.selected.connect(self._on_selected)
+
+    def _on_dragged_to(self, at: QPoint) -> None:
+        view, step_px = self._view, 2 * self._view.padding
+        y, height = view.viewport().mapFromGlobal(at).y(), view.viewport().height()
+        if y < 0:
+            view.scroll_by(max(y, -step_px))
+        elif y > height:
+            view.scroll_by(min(y - height, step_px))
+
+    def _on_selected(self, selected: object) -> None:
+        for view in self._view.viewport().findChildren(DocumentView):
+            if view is not selected:
+                view.clear_selection()
+
+
+def enclosing(widget: QWidget | None, kind: type[_W]) -> _W | None:
     """Return the widget or its nearest ancestor of `kind`, if there is one."""
     while widget is not None and not isinstance(widget, kind):
         widget = widget.parentWidget()

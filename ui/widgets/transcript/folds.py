@@ -1,174 +1,130 @@
-"""What is shown folded: reasoning, tool calls with their results, system prompts."""
+"""Folded content: reasoning, tool calls with their results, system prompts."""
 
 import json
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from app.domain.conversations import ToolCall, ToolResult
+from app.domain.formatting import format_milliseconds, format_size
 from app.domain.text import one_line
 from ui.rendering.parser import MARKDOWN, PLAIN, Dialect
-from ui.widgets.transcript.look import Look
+from ui.widgets.transcript.context import RenderContext
+from ui.widgets.transcript.layout import Column, Label, remeasure
 from ui.widgets.transcript.message_text import MessageText
-from ui.widgets.transcript.parts import Column, Label
-from ui.widgets.transcript.words import duration, size
 
-_ARGUMENTS_IN_TITLE = 90
+_MAX_ARGUMENTS_CHARS = 90
 
 
 class Fold(QWidget):
-    """A line that opens to show more; what is inside is made when it first opens.
-
-    Signals:
-        changed: It was opened or closed, or its content has changed.
-        toggled: Open or closed, by the user.
-    """
-
-    changed = Signal()
-    toggled = Signal(bool)
+    """A title that opens to show content, which is created when it is first opened."""
 
     def __init__(
-        self, look: Look, title: str, make_body: Callable[[], Column], *, is_open: bool = False
+        self, context: RenderContext, title: str, make_body: Callable[[Column], None]
     ) -> None:
         super().__init__()
-        self._look, self._make_body = look, make_body
-        self._body: Column | None = None
-        self._title = title
-        self._head = QToolButton(self)
-        self._head.setProperty("kind", "action")
-        self._head.setCheckable(True)
-        self._head.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self._head.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        self._head.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._head.clicked.connect(self._on_clicked)
-        self._set_open(is_open)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its content shows."""
-        return self._head.isChecked()
-
-    @property
-    def title(self) -> str:
-        """The words on its line."""
-        return self._title
-
-    @property
-    def body(self) -> Column | None:
-        """What is inside, once it was opened."""
-        return self._body
+        self._context, self._make_body = context, make_body
+        self.body: Column | None = None
+        self._button = QToolButton(self)
+        self._button.setProperty("kind", "action")
+        self._button.setCheckable(True)
+        self._button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self._button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self._button.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._button.clicked.connect(self._on_clicked)
+        self.show_title(title)
 
     def show_title(self, title: str) -> None:
-        """Replace the words on its line."""
-        self._title = title
-        self._label()
-        self.changed.emit()
+        """Replace the title."""
+        self.title, is_open = title, self._button.isChecked()
+        self._button.setText(f"{'▾' if is_open else '▸'}  {title.replace('&', '&&')}")
+        self._button.setAccessibleName(f"{title}, {'open' if is_open else 'folded'}")
+        remeasure(self)
 
     def height_for(self, width: int) -> int:
-        """Place the line and, if open, what is below it."""
-        self._head.ensurePolished()
-        hint = self._head.sizeHint()
-        self._head.setGeometry(0, 0, min(hint.width(), width), hint.height())
-        if not self.is_open or self._body is None:
+        """Place the title and, if open, the content."""
+        self._button.ensurePolished()
+        hint = self._button.sizeHint()
+        self._button.setGeometry(0, 0, min(hint.width(), width), hint.height())
+        if not self._button.isChecked() or self.body is None:
             return hint.height()
-        inset, gap = self._look.px(1.1), self._look.px(0.3)
-        height = self._body.height_for(max(1, width - inset))
-        self._body.setGeometry(inset, hint.height() + gap, max(1, width - inset), height)
+        indent, gap = self._context.px(1.1), self._context.px(0.3)
+        inner = max(1, width - indent)
+        height = self.body.height_for(inner)
+        self.body.setGeometry(indent, hint.height() + gap, inner, height)
         return hint.height() + gap + height + gap
 
-    def _on_clicked(self) -> None:
-        self._set_open(self._head.isChecked())
-        self.toggled.emit(self.is_open)
-        self.changed.emit()
-
-    def _set_open(self, is_open: bool) -> None:
-        self._head.setChecked(is_open)
-        if is_open and self._body is None:
-            self._body = self._make_body()
-            self._body.setParent(self)
-            self._body.changed.connect(self.changed)
-        if self._body is not None:
-            self._body.setVisible(is_open)
-        self._label()
-
-    def _label(self) -> None:
-        words = self._title.replace("&", "&&")
-        self._head.setText(f"{'▾' if self.is_open else '▸'}  {words}")
-        state = "open" if self.is_open else "folded"
-        self._head.setAccessibleName(f"{self._title}, {state}")
+    def _on_clicked(self, is_open: bool) -> None:
+        if self.body is None:
+            self.body = Column(self, gap=self._context.px(0.3))
+            self._make_body(self.body)
+        self.body.setVisible(is_open)
+        self.show_title(self.title)
 
     # Qt overrides
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint a thin line beside what is open."""
-        if not self.is_open:
+        """Paint a thin line beside open content."""
+        if not self._button.isChecked():
             return
         painter = QPainter(self)
-        painter.setPen(QPen(QColor(self._look.theme.colours.border), 2))
-        x = self._look.px(0.45)
-        painter.drawLine(x, self._head.height() + 2, x, self.height() - 4)
+        painter.setPen(QPen(QColor(self._context.theme.colors.border), 2))
+        x = self._context.px(0.45)
+        painter.drawLine(x, self._button.height() + 2, x, self.height() - 4)
 
 
-def text_fold(look: Look, title: str, text: str, dialect: Dialect = MARKDOWN) -> Fold:
-    """Return a fold that holds one text."""
-
-    def body() -> Column:
-        column = Column()
-        column.add(MessageText(look, text, dialect))
-        return column
-
-    return Fold(look, title, body)
+def text_fold(context: RenderContext, title: str, text: str, dialect: Dialect = MARKDOWN) -> Fold:
+    """Return a fold with one text."""
+    return Fold(context, title, lambda body: body.add(MessageText(context, text, dialect)))
 
 
-def tool_fold(look: Look, call: ToolCall | None, result: ToolResult | None) -> Fold:
+def tool_fold(context: RenderContext, call: ToolCall | None, result: ToolResult | None) -> Fold:
     """Return a fold for a tool call and its result; either may be missing."""
 
-    def body() -> Column:
-        column = Column(gap=look.px(0.3))
+    def fill(body: Column) -> None:
         if call is not None:
-            column.add(Label("Arguments", "small"))
-            column.add(MessageText(look, _fenced(call.arguments, "json"), PLAIN))
+            body.add(Label("Arguments", "small"))
+            body.add(MessageText(context, _fenced(call.arguments, "json"), PLAIN))
         if result is not None:
-            column.add(Label("Error" if result.is_error else "Result", "small"))
-            column.add(MessageText(look, _fenced(result.text, ""), PLAIN))
-        return column
+            body.add(Label("Error" if result.is_error else "Result", "small"))
+            body.add(MessageText(context, _fenced(result.text, ""), PLAIN))
 
-    return Fold(look, tool_title(call, result), body)
+    return Fold(context, tool_title(call, result), fill)
 
 
 def tool_title(
-    call: ToolCall | None, result: ToolResult | None, *, is_awaited: bool = False
+    call: ToolCall | None, result: ToolResult | None, *, is_running: bool = False
 ) -> str:
-    """Return a tool's line: name, arguments cut short, duration, size, or how it failed."""
+    """Return a tool call's title: name, shortened arguments, then duration and size or failure."""
     name = call.name if call is not None else result.name if result is not None else "tool"
-    arguments = one_line(_told(call.arguments), _ARGUMENTS_IN_TITLE) if call is not None else ""
+    arguments = one_line(_readable(call.arguments), _MAX_ARGUMENTS_CHARS) if call else ""
     parts = [f"{name}({arguments})" if arguments else name]
     if result is None:
-        parts.append("running …" if is_awaited else "no result")
+        parts.append("running …" if is_running else "no result")
     else:
         if result.duration_ms is not None:
-            parts.append(duration(result.duration_ms))
-        parts.append("failed" if result.is_error else size(len(result.text.encode())))
+            parts.append(format_milliseconds(result.duration_ms))
+        parts.append("failed" if result.is_error else format_size(len(result.text.encode())))
     return "  ·  ".join(parts)
 
 
-def _told(arguments: str) -> str:
-    """Return arguments as people write them; what is no JSON object as it is."""
+def _readable(arguments: str) -> str:
+    """Return a JSON object as "name: value, ..."; other text unchanged."""
     try:
-        given = json.loads(arguments or "{}")
+        values = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
         return arguments
-    if not isinstance(given, dict):
+    if not isinstance(values, dict):
         return arguments
     return ", ".join(
-        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items()
+        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()
     )
 
 
 def _fenced(text: str, language: str) -> str:
-    """Return `text` as a code block that nothing in it can end."""
+    """Return `text` as a code block whose fence is longer than any run of backticks in it."""
     ticks = "```"
     while ticks in text:
         ticks += "`"

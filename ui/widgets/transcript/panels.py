@@ -1,148 +1,190 @@
-"""What stands between and beside messages: problems, interruptions, days, clean slates, chips."""
+"""Panels and rows beside the text of a turn: problems, dividers, attachments, recalled sources."""
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from app.domain.conversations import Attachment, Image, Problem
+from app.domain.formatting import format_size
 from app.domain.text import one_line
-from ui.rendering.inline import tip_of
-from ui.widgets.transcript.look import Look
-from ui.widgets.transcript.parts import FlowRow, Label, Panel, small_label
-from ui.widgets.transcript.values import TurnHead
-from ui.widgets.transcript.words import day_words, size
+from ui.rendering.inline import tooltip_html
+from ui.widgets.plain_label import PlainLabel
+from ui.widgets.transcript.context import RenderContext
+from ui.widgets.transcript.layout import FlowRow, Label, Panel
+from ui.widgets.transcript.values import SourceChip, TurnHeader
 
 _CHIP_CHARS = 60
-CLEAN_SLATE = "Clean slate \N{EN DASH} earlier turns are kept and searchable"
+_SOURCES_SHOWN = 4
+NEW_SEGMENT_TEXT = "New segment \N{EN DASH} earlier turns are kept and searchable"
 
 
 class ProblemPanel(Panel):
-    """Why a reply failed: cause, next step, and Retry.
+    """Why a reply failed: cause, next step, and Retry."""
 
-    Signals:
-        retry_clicked: The user wants it tried again.
-    """
-
-    retry_clicked = Signal()
-
-    def __init__(self, look: Look, problem: Problem) -> None:
-        super().__init__(look.theme, look.theme.colours.error_soft)
+    def __init__(self, context: RenderContext, problem: Problem, retry: Callable[[], None]) -> None:
+        super().__init__(context.theme, context.theme.colors.error_soft)
         self.setAccessibleName(f"Problem: {problem.title}. {problem.hint}".strip())
         self.add(Label(problem.title, "error"))
         if problem.hint:
             self.add(Label(problem.hint, "muted"))
         row = FlowRow()
-        row.add(_button("Retry", "Send the message again", self.retry_clicked.emit))
+        row.add(_button("Retry", "Send the message again", retry))
         self.add(row)
 
 
-class InterruptedMark(Panel):
-    """Says that a reply broke off, and offers to go on.
+class InterruptionPanel(Panel):
+    """Says that a reply was interrupted, and offers to continue it."""
 
-    Signals:
-        continue_clicked: The user wants the rest.
-    """
-
-    continue_clicked = Signal()
-
-    def __init__(self, look: Look, problem: Problem | None = None) -> None:
-        super().__init__(look.theme, look.theme.colours.warning_soft)
-        words = problem.title if problem is not None else "This reply was interrupted"
-        self.setAccessibleName(words)
-        row = FlowRow(gap=look.px(0.8))
-        row.add(small_label(words, "warning"))
-        row.add(_button("Continue", "Have the reply go on from here", self.continue_clicked.emit))
+    def __init__(
+        self, context: RenderContext, problem: Problem | None, resume: Callable[[], None]
+    ) -> None:
+        super().__init__(context.theme, context.theme.colors.warning_soft)
+        text = problem.title if problem is not None else "This reply was interrupted"
+        self.setAccessibleName(text)
+        row = FlowRow(gap=context.px(0.8))
+        row.add(PlainLabel(text, tone="warning"))
+        row.add(_button("Continue", "Continue the reply from here", resume))
         self.add(row)
         if problem is not None and problem.hint:
             self.add(Label(problem.hint, "muted"))
 
 
-class Divider(QWidget):
-    """A line across with words in its middle: a new day, a clean slate."""
-
-    changed = Signal()
-
-    def __init__(self, look: Look, words: str) -> None:
-        super().__init__()
-        self._look, self._words = look, words
-        self.setAccessibleName(words)
-
-    def height_for(self, _width: int) -> int:
-        """Return its height, the same for any width."""
-        return self._look.px(2.2)
-
-    # Qt overrides
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint words and the line at both sides of them."""
-        painter = QPainter(self)
-        colours = self._look.theme.colours
-        painter.setFont(self._look.theme.small_font())
-        words_width = painter.fontMetrics().horizontalAdvance(self._words) + 2 * self._look.px(0.8)
-        painter.setPen(QColor(colours.muted))
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._words)
-        painter.setPen(QPen(QColor(colours.border), 1))
-        middle, half = self.height() // 2, (self.width() - words_width) // 2
-        painter.drawLine(0, middle, half, middle)
-        painter.drawLine(self.width() - half, middle, self.width(), middle)
-
-
-def dividers_above(heads: Sequence[TurnHead], index: int) -> Iterator[str]:
-    """Yield what stands above a turn: its day if it is the first of it, and a clean slate."""
-    head = heads[index]
-    before = heads[index - 1] if index else None
-    day = head.started_at.astimezone().date()
-    if before is None or before.started_at.astimezone().date() != day:
-        yield day_words(day, datetime.now().astimezone().date())
-    if before is not None and before.segment_number != head.segment_number:
-        yield CLEAN_SLATE
-
-
-def file_chips(look: Look, files: list[Image | Attachment]) -> FlowRow:
-    """Return a row with a chip for each attachment; pictures show themselves small."""
-    row = FlowRow(gap=look.px(0.4))
-    for file in files:
-        chip = chip_of(one_line(file.name or "file", _CHIP_CHARS))
-        if isinstance(file, Attachment) and file.size_bytes is not None:
-            chip.setText(f"{chip.text()}  ·  {size(file.size_bytes)}")
-        chip.setToolTip(tip_of(f"{file.name}, {file.media_type}"))
-        chip.setEnabled(file.content_hash is not None)
-        if file.content_hash is not None:
-            activated = look.events.attachment_activated
-            chip.clicked.connect(partial(activated.emit, file.content_hash))
-            _add_thumbnail(look, chip, file.content_hash)
-        row.add(chip)
-    return row
-
-
-def _add_thumbnail(look: Look, chip: QToolButton, content_hash: str) -> None:
-    picture = look.resolver(content_hash) if look.resolver is not None else None
-    if picture is None or picture.isNull():
-        return
-    side = look.px(3.2)
-    chip.setIcon(QIcon(QPixmap.fromImage(picture)))
-    chip.setIconSize(QSize(side, side))
-    chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-
-
-def chip_of(words: str) -> QToolButton:
-    """Return a small button with a round edge."""
-    chip = QToolButton()
-    chip.setText(words.replace("&", "&&"))
-    chip.setAccessibleName(words)
-    chip.setProperty("kind", "chip")
-    chip.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-    chip.setCursor(Qt.CursorShape.PointingHandCursor)
-    return chip
-
-
-def _button(words: str, tip: str, clicked: Callable[[], None]) -> QPushButton:
-    button = QPushButton(words)
+def _button(label: str, tip: str, clicked: Callable[[], None]) -> QPushButton:
+    button = QPushButton(label)
     button.setToolTip(tip)
     button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
     button.clicked.connect(clicked)
     return button
+
+
+class Divider(QWidget):
+    """A horizontal line with text in its middle: a new day, a new segment."""
+
+    def __init__(self, context: RenderContext, text: str) -> None:
+        super().__init__()
+        self._context, self._text = context, text
+        self.setAccessibleName(text)
+
+    def height_for(self, _width: int) -> int:
+        """Return the height, the same for any width."""
+        return self._context.px(2.2)
+
+    # Qt overrides
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the text and the line on both sides of it."""
+        painter, colors = QPainter(self), self._context.theme.colors
+        painter.setFont(self._context.theme.small_font())
+        text_width = painter.fontMetrics().horizontalAdvance(self._text)
+        text_width += 2 * self._context.px(0.8)
+        painter.setPen(QColor(colors.muted))
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._text)
+        painter.setPen(QPen(QColor(colors.border), 1))
+        middle, half = self.height() // 2, (self.width() - text_width) // 2
+        painter.drawLine(0, middle, half, middle)
+        painter.drawLine(self.width() - half, middle, self.width(), middle)
+
+
+def dividers_above(headers: Sequence[TurnHeader], index: int) -> Iterator[str]:
+    """Yield the text of the dividers above a turn: the first of a day, the first of a segment."""
+    header = headers[index]
+    previous = headers[index - 1] if index else None
+    day = header.started_at.astimezone().date()
+    if previous is None or previous.started_at.astimezone().date() != day:
+        yield day_label(day, datetime.now().astimezone().date())
+    if previous is not None and previous.segment_number != header.segment_number:
+        yield NEW_SEGMENT_TEXT
+
+
+def day_label(day: date, today: date) -> str:
+    """Return "Today", "Yesterday" or the date, such as "Sunday, 3 May 2026"."""
+    days_ago = (today - day).days
+    if days_ago in (0, 1):
+        return ("Today", "Yesterday")[days_ago]
+    return f"{day:%A}, {day.day} {day:%B %Y}"
+
+
+def chip(text: str) -> QToolButton:
+    """Return a small button with round corners."""
+    button = QToolButton()
+    button.setText(text.replace("&", "&&"))
+    button.setAccessibleName(text)
+    button.setProperty("kind", "chip")
+    button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+    button.setCursor(Qt.CursorShape.PointingHandCursor)
+    return button
+
+
+def file_chips(context: RenderContext, files: list[Image | Attachment]) -> FlowRow:
+    """Return a row with a chip for each attachment; images with a thumbnail."""
+    row = FlowRow(gap=context.px(0.4))
+    for file in files:
+        button = chip(one_line(file.name or "file", _CHIP_CHARS))
+        if isinstance(file, Attachment) and file.size_bytes is not None:
+            button.setText(f"{button.text()}  ·  {format_size(file.size_bytes)}")
+        button.setToolTip(tooltip_html(f"{file.name}, {file.media_type}"))
+        button.setEnabled(file.content_hash is not None)
+        if file.content_hash is not None:
+            activated = context.events.attachment_activated
+            button.clicked.connect(partial(activated.emit, file.content_hash))
+            _add_thumbnail(context, button, file.content_hash)
+        row.add(button)
+    return row
+
+
+def _add_thumbnail(context: RenderContext, button: QToolButton, content_hash: str) -> None:
+    image = context.resolver(content_hash) if context.resolver is not None else None
+    if image is None or image.isNull():
+        return
+    side = context.px(3.2)
+    button.setIcon(QIcon(QPixmap.fromImage(image)))
+    button.setIconSize(QSize(side, side))
+    button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+
+
+class SourceRow(FlowRow):
+    """A chip for each recalled source, cited ones first; many fold into a number.
+
+    `clicked` receives the number of a source.
+    """
+
+    def __init__(
+        self, context: RenderContext, sources: Sequence[SourceChip], clicked: Callable[[int], None]
+    ) -> None:
+        super().__init__(gap=context.px(0.35))
+        self._clicked = clicked
+        self.setAccessibleName(f"From memory: {len(sources)}")
+        self.add(PlainLabel("From memory", tone="small"))
+        ordered = sorted(sources, key=lambda each: not each.cited)
+        # One chip takes no more room than the number that would replace it.
+        shown = len(ordered) if len(ordered) <= _SOURCES_SHOWN + 1 else _SOURCES_SHOWN
+        for source in ordered[:shown]:
+            self.add(self._chip(source))
+        if rest := ordered[shown:]:
+            more = chip(f"+{len(rest)}")
+            more.setAccessibleName(f"Show {len(rest)} more from memory")
+            more.setToolTip("Show the other sources")
+            more.clicked.connect(lambda: self._show_rest(more, rest))
+            self.add(more)
+
+    def _chip(self, source: SourceChip) -> QToolButton:
+        mark = " \N{CHECK MARK}" if source.cited else ""
+        button = chip(f"{source.symbol} {source.text}{mark}")
+        cited = ", cited in the answer" if source.cited else ""
+        button.setAccessibleName(f"{source.kind}: {source.text}{cited}")
+        button.setAccessibleDescription(source.tip)
+        button.setProperty("cited", source.cited)
+        button.setToolTip(tooltip_html(source.tip))
+        button.clicked.connect(partial(self._clicked, source.number))
+        return button
+
+    def _show_rest(self, more: QToolButton, rest: Sequence[SourceChip]) -> None:
+        more.hide()
+        chips = [self._chip(each) for each in rest]
+        for each in chips:
+            self.add(each)
+        chips[0].setFocus(Qt.FocusReason.OtherFocusReason)

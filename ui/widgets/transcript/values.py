@@ -1,22 +1,21 @@
-"""What a transcript shows, as plain values: it asks for nothing else and knows nothing else."""
+"""Values shown by a transcript."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app.domain.conversations import ExchangeStatus, Message, Problem, Role, Text
+from app.domain.conversations import ExchangeStatus, Message, Problem, Role, Usage
 from app.domain.ids import MessageId
-from app.domain.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class TurnHead:
-    """What must be known of a turn before its words are: enough to guess its height.
+class TurnHeader:
+    """What is known of a turn before its content is loaded: enough to estimate its height.
 
     Attributes:
-        started_at: UTC. The first turn of a (local) day gets a line with the date.
-        question_chars, answer_chars: Lengths of the text of both sides.
-        segment_number: Where it rises, a line says that a clean slate begins.
-        turn_number: Its place on the shown path, counted from 0; for screen readers.
+        turn_number: The position on the shown path, from 0.
+        started_at: UTC. A divider with the date is above the first turn of a local day.
+        question_chars, answer_chars: Text lengths.
+        segment_number: A divider is above the first turn of a segment.
     """
 
     turn_number: int
@@ -28,7 +27,7 @@ class TurnHead:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What an answer cost and which model wrote it (`PROVIDER:MODEL`); None is unknown."""
+    """The model of an answer (PROVIDER:MODEL) and its cost; None is unknown."""
 
     model: str | None = None
     usage: Usage | None = None
@@ -36,7 +35,7 @@ class Footer:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A place where the conversation forks: `position` of `count` siblings, counted from 1."""
+    """A fork at a message: `position` of `count` siblings, counted from 1."""
 
     message_id: MessageId
     position: int
@@ -45,23 +44,23 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class SourceChip:
-    """Something recalled for an answer.
+    """A recalled source of an answer.
 
-    `number` names it to whoever opens it; `sign` is its kind in one character, `kind` in words;
-    `words` are short, `tip` says more.
+    `number` identifies it, `symbol` is its kind as one character and `kind` as text; `text` is
+    short, `tip` longer.
     """
 
     number: int
-    sign: str
+    symbol: str
     kind: str
-    words: str
+    text: str
     tip: str = ""
     cited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What memory contributed to an answer; `notice` says what went wrong, "" when nothing did."""
+    """What recall contributed to an answer; `notice` is its problem, or ""."""
 
     chips: tuple[SourceChip, ...] = ()
     notice: str = ""
@@ -69,11 +68,11 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class TurnContent:
-    """All of a turn.
+    """The content of a turn.
 
     Attributes:
-        messages: In path order. A tool result stands with its call, by `call_id`.
-        status: A turn that is running shows no footer; an interrupted one offers to continue.
+        messages: In path order. A tool result is shown with its call, by `call_id`.
+        status: A running turn shows no footer; an interrupted one can be continued.
         branches: Forks at messages of this turn.
     """
 
@@ -86,7 +85,7 @@ class TurnContent:
 
 @dataclass(frozen=True, slots=True)
 class FindMark:
-    """Found words: offsets into `searchable_text` of the turn's messages."""
+    """A match: indexes into `searchable_text` of the turn's messages."""
 
     turn_index: int
     start: int
@@ -94,17 +93,11 @@ class FindMark:
 
 
 def searchable_text(messages: tuple[Message, ...]) -> str:
-    """Return the text that offsets of `FindMark` count in: all text blocks, two line ends between."""
+    """Return the text of all messages, separated by blank lines."""
     return "\n\n".join(text for message in messages if (text := message.text))
 
 
 def answer_text(messages: tuple[Message, ...]) -> str:
-    """Return the Markdown source of the answer: what its Copy copies."""
-    return "\n\n".join(
-        message.text for message in messages if message.role is Role.ASSISTANT and message.text
-    )
-
-
-def text_blocks(message: Message) -> tuple[str, ...]:
-    """Return the message's text blocks that have words, in order."""
-    return tuple(block.text for block in message.blocks if isinstance(block, Text) and block.text)
+    """Return the Markdown source of the answer."""
+    answers = (message.text for message in messages if message.role is Role.ASSISTANT)
+    return "\n\n".join(text for text in answers if text)

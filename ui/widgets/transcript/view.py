@@ -1,273 +1,326 @@
-"""A conversation on screen: turns near the eye are drawn, all others are only known to be there."""
+"""Transcript view: a conversation of any length, with a streaming reply, find marks and focus."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
-from app.domain.conversations import ExchangeStatus, Problem, Text, Thinking, ToolCall, ToolResult
+from app.domain.conversations import Block, ExchangeStatus, Problem
+from app.domain.ids import MessageId
+from app.domain.text import one_line
 from ui.rendering.document import ImageResolver
 from ui.theme import Theme
-from ui.widgets.transcript.anchor import AtEnd, AtItem, Centred
-from ui.widgets.transcript.contents import Contents
-from ui.widgets.transcript.focus import FocusWalk
-from ui.widgets.transcript.found import FoundWords
-from ui.widgets.transcript.guess import guess_heights
-from ui.widgets.transcript.look import Look, TurnEvents
-from ui.widgets.transcript.memory_marks import MemoryMarks
-from ui.widgets.transcript.new_text import NewTextButton
+from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
+from ui.widgets.transcript.find import FindMarks
+from ui.widgets.transcript.focus import SelectionGuard, enclosing, move_focus
+from ui.widgets.transcript.heights import AtEnd, AtItem, AtOffset, Centered, estimate_heights
+from ui.widgets.transcript.live_reply import LiveReply
+from ui.widgets.transcript.message_frame import MessageFrame
 from ui.widgets.transcript.panels import dividers_above
-from ui.widgets.transcript.reply import LiveReply
-from ui.widgets.transcript.selection import Selection
-from ui.widgets.transcript.speech import announce_reply
-from ui.widgets.transcript.steps import Steps
 from ui.widgets.transcript.turn import TurnWidget
-from ui.widgets.transcript.values import FindMark, Footer, Sources, TurnContent, TurnHead
-from ui.widgets.transcript.virtual import VirtualColumn
-
-_FORWARDED = (
-    "edit_requested",
-    "regenerate_requested",
-    "fork_requested",
-    "link_requested",
-    "coverage_requested",
-    "retry_requested",
-    "continue_requested",
-    "branch_requested",
-    "why_requested",
-    "inspect_requested",
-    "source_clicked",
-    "link_activated",
-    "link_hovered",
-    "attachment_activated",
+from ui.widgets.transcript.turn_data import TurnData
+from ui.widgets.transcript.values import (
+    FindMark,
+    Footer,
+    Sources,
+    TurnContent,
+    TurnHeader,
+    answer_text,
 )
+from ui.widgets.transcript.virtual_column import VirtualColumn
+
 _COLUMN_EM, _PADDING_EM = 50.0, 1.5
+_ANNOUNCED_CHARS = 160
+_ANNOUNCED = {
+    ExchangeStatus.INTERRUPTED: "Reply interrupted",
+    ExchangeStatus.FAILED: "Reply failed",
+}
+
+
+@dataclass(slots=True)
+class _Target:
+    """A point inside a turn that is scrolled to.
+
+    `locate` returns its `y` in the turn's widget, None if the turn should just be centered. It was
+    last called for `width` and led to `anchor`.
+    """
+
+    index: int
+    locate: Callable[[TurnWidget], int | None]
+    width: int = 0
+    anchor: AtOffset | None = None
 
 
 class TranscriptView(VirtualColumn):
-    """Shows turns, fetches what they say when it is needed, and follows a reply as it streams.
+    """Shows turns, requests their content when it is needed, and follows a reply as it streams.
 
-    Turns are named by their index in what `show_conversation` was given, from 0.
+    Turns are identified by their index in what `show_conversation` received, from 0.
+
+    Attributes:
+        events: What the user does in the transcript.
 
     Signals:
         content_requested: First and last index of turns whose content is needed; `provide` it.
-        current_turn_changed: The turn the user has clicked or tabbed into.
-        For the others see `TurnEvents`.
+        current_turn_changed: The turn that received the focus.
     """
 
     content_requested = Signal(int, int)
     current_turn_changed = Signal(int)
-    edit_requested = Signal(int, object)
-    regenerate_requested = Signal(int)
-    fork_requested = Signal(int)
-    link_requested = Signal(int)
-    coverage_requested = Signal(int)
-    retry_requested = Signal(int)
-    continue_requested = Signal(int)
-    branch_requested = Signal(int, object, int)
-    why_requested = Signal(int)
-    inspect_requested = Signal(int)
-    source_clicked = Signal(int, int)
-    link_activated = Signal(str, str)
-    link_hovered = Signal(str)
-    attachment_activated = Signal(str)
 
     def __init__(
         self, theme: Theme, resolver: ImageResolver | None = None, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.setAccessibleName("Conversation")
+        self.events = TurnEvents(self)
         self._resolver = resolver
-        self._steps = Steps(self)
-        self._events = TurnEvents(self)
-        self._heads: list[TurnHead] = []
-        self._has_slate = False
-        self._contents = Contents(self.content_requested.emit)
-        self._memory = MemoryMarks()
+        self._steps = StepQueue(self)
+        self._headers: list[TurnHeader] = []
+        self._ends_segment = False
+        self._data = TurnData(self.content_requested.emit)
         self._live: LiveReply | None = None
-        self._found = FoundWords(self)
-        self._walk = FocusWalk(self)
+        self._marks = FindMarks(())
+        self._target: _Target | None = None
         self._current_turn = -1
-        self._look = self._look_of(theme)
-        self._new_text = NewTextButton(self)
-        self._connect_events()
+        self._context = self._context_for(theme)
+        self._new_text = QPushButton("New text below  ↓", self)
+        self._new_text.setProperty("kind", "primary")
+        self._new_text.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self._new_text.clicked.connect(lambda: self.scroll_to_anchor(AtEnd()))
+        self._new_text.hide()
+        self.events.text_drawn.connect(self._on_text_drawn)
+        self.events.scroll_requested.connect(self.show_widget)
+        self._steps.emptied.connect(self._follow_target)
+        SelectionGuard(self, self.events)
+        application = QApplication.instance()
+        if isinstance(application, QApplication):
+            application.focusChanged.connect(self._on_focus_changed)
 
-    # what is shown
+    # turns
 
     @property
     def turn_count(self) -> int:
-        """How many turns there are."""
-        return len(self._heads)
+        """The number of turns."""
+        return len(self._headers)
 
     @property
     def is_streaming(self) -> bool:
-        """Whether a reply is being written."""
+        """Whether a reply is streaming."""
         return self._live is not None
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits to be drawn or put in its place."""
-        return self._steps.is_idle and self.is_arranged
+        """Whether everything is rendered and laid out."""
+        return self._steps.is_idle and self.is_layout_done
 
     def show_conversation(
-        self, turns: Sequence[TurnHead], place: tuple[int, int] | None = None
+        self,
+        headers: Sequence[TurnHeader],
+        position: tuple[int, int] | None = None,
+        *,
+        turn: int | None = None,
+        message_id: MessageId | None = None,
     ) -> None:
-        """Show other turns, at their end or at a `place` that was noted earlier."""
+        """Replace all turns. Show the end, an earlier `reading_position`, or a turn or message."""
         self._end_live()
-        self._heads = list(turns)
-        self._has_slate = False
-        self._contents.clear()
-        self._memory.truncate(0)
+        self._headers = list(headers)
+        self._ends_segment = False
+        self._data.truncate(0)
         self._current_turn = -1
-        self._found.forget()
-        known = place is not None and place[0] < len(self._heads)
-        anchor = AtItem(*place) if place is not None and known else AtEnd()
-        self.reset(self._guesses(), anchor)
+        self._marks = FindMarks(())
+        self._target = None
+        anchor: AtEnd | AtItem | Centered = AtEnd()
+        if turn is not None:
+            anchor = Centered(turn)
+        elif position is not None and position[0] < len(headers):
+            anchor = AtItem(*position)
+        self.reset(self._estimates(headers), anchor)
+        if turn is not None:
+            self.scroll_to_turn(turn, message_id)
 
     def provide(self, turn_index: int, content: TurnContent) -> None:
-        """Take a turn's content, asked for or changed since; turns that are gone are ignored."""
-        if not 0 <= turn_index < len(self._heads) or self._is_live(turn_index):
+        """Set a turn's content, requested or changed; ignore turns that no longer exist."""
+        is_live = self._live is not None and self._live.index == turn_index
+        if not 0 <= turn_index < len(self._headers) or is_live:
             return
-        self._contents.put(turn_index, content)
-        widget = self.turn_widget(turn_index)
-        if widget is not None:
+        self._data.content[turn_index] = content
+        if (widget := self.turn_widget(turn_index)) is not None:
             widget.show_content(content)
-            self._found.show_in(widget)
-            self.arrange_soon()
-        self._contents.forget_far(sum(self.visible_items) // 2, self._items)
+            self._marks.show_in(widget)
+            self.schedule_layout()
+        self._data.drop_far(sum(self.visible_items) // 2, self._items)
 
     def show_sources(self, turn_index: int, sources: Sources) -> None:
-        """Show what memory contributed to a turn's answer, in place of what was shown of it."""
-        if not 0 <= turn_index < len(self._heads):
-            return
-        self._memory.put_sources(turn_index, sources)
-        if (widget := self.turn_widget(turn_index)) is not None:
-            self._memory.show_in(widget)
+        """Show what recall contributed to a turn's answer."""
+        if 0 <= turn_index < len(self._headers):
+            self._data.sources[turn_index] = sources
+            if (widget := self.turn_widget(turn_index)) is not None:
+                self._data.show_recall(widget)
 
-    def show_stand_in(self, turn_index: int, summary: str) -> None:
-        """Say above a turn that what stands before it is sent as a summary; "" says it nowhere."""
-        before = self._memory.summary_at
-        if self._memory.put_summary(turn_index, summary):
-            for each in (before, turn_index):
-                if (widget := self.turn_widget(each)) is not None:
-                    self.grow_above(each, partial(self._memory.show_in, widget))
+    def show_summary_note(self, turn_index: int, summary: str) -> None:
+        """Say above a turn that everything before it is sent as a summary; "" says nothing."""
+        before, self._data.summary = self._data.summary, (turn_index, summary)
+        for index in {before[0], turn_index} if before != self._data.summary else ():
+            if (widget := self.turn_widget(index)) is not None:
+                self.grow_item_top(index, partial(self._data.show_recall, widget))
 
-    def add_turn(self, head: TurnHead, content: TurnContent) -> int:
-        """Add a turn at the end and go there; return its index."""
-        index = len(self._heads)
-        self._heads.append(head)
-        self._has_slate = False
-        self._contents.put(index, content)
-        self.append_item(guess_heights([head], self._look.theme, self.item_width())[0])
-        self._mark_last()
-        self.rest_on(AtEnd())
+    def add_turn(self, header: TurnHeader, content: TurnContent) -> int:
+        """Add a turn at the end and scroll there; return its index."""
+        index = len(self._headers)
+        self._data.content[index] = content
+        self.extend([header])
+        self.scroll_to_anchor(AtEnd())
         return index
 
-    def extend(self, heads: Sequence[TurnHead]) -> None:
-        """Add turns at the end, whose content is asked for; who reads elsewhere is not moved."""
-        self._heads.extend(heads)
-        self._has_slate = self._has_slate and not heads
-        for height in guess_heights(heads, self._look.theme, self.item_width()):
-            self.append_item(height)
+    def extend(self, headers: Sequence[TurnHeader]) -> None:
+        """Add turns at the end without scrolling, unless the end is visible."""
+        self._headers.extend(headers)
+        self._ends_segment = self._ends_segment and not headers
+        self.append_items(self._estimates(headers))
         self._mark_last()
 
-    def show_slate(self, shown: bool, *, goes_there: bool = False) -> None:
-        """Say below the last turn that a clean slate begins with the next message, or no longer."""
-        self._has_slate = shown
+    def show_segment_end(self, shown: bool, *, goes_there: bool = False) -> None:
+        """Say below the last turn that a new segment begins with the next message, or not."""
+        self._ends_segment = shown
         self._mark_last()
         if shown and goes_there:
-            self.rest_on(AtEnd())
+            self.scroll_to_anchor(AtEnd())
 
     def truncate(self, count: int) -> None:
-        """Drop all turns but the first `count`: another branch takes their place."""
+        """Drop all turns but the first `count`: another branch replaces them."""
         if self._live is not None and self._live.index >= count:
             self._end_live()
-        del self._heads[count:]
-        self._contents.truncate(count)
-        self._memory.truncate(count)
+        del self._headers[count:]
+        self._data.truncate(count)
         self.truncate_items(count)
         self._mark_last()
 
-    def place(self) -> tuple[int, int] | None:
-        """Return where the reader is (turn, pixels below its top); None at the very end."""
+    def set_theme(self, theme: Theme) -> None:
+        """Render everything again in another theme."""
+        self._context = self._context_for(theme)
+        if self._live is not None:
+            self._live.attach(None)
+        self.reset(self._estimates(self._headers), self.anchor)
+
+    def turn_widget(self, index: int) -> TurnWidget | None:
+        """Return the turn's widget if it exists now."""
+        widget = self._items.get(index)
+        return widget if isinstance(widget, TurnWidget) else None
+
+    # scrolling
+
+    def reading_position(self) -> tuple[int, int] | None:
+        """Return the first visible turn and how many pixels of it are hidden; None at the end."""
         if isinstance(self.anchor, AtItem):
             return self.anchor.index, self.anchor.offset
         first, last = self.visible_items
         if isinstance(self.anchor, AtEnd) or last < first:
             return None
-        return first, self._top - self._padding - self.heights.before(first)
+        return first, self._top - self.padding - self.heights.before(first)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Draw everything anew in another look."""
-        self._look = self._look_of(theme)
-        if self._live is not None:
-            self._live.detach()
-        anchor = self.anchor
-        self.reset(self._guesses(), anchor)
-
-    def turn_widget(self, index: int) -> TurnWidget | None:
-        """Return the turn's widget if it exists now."""
-        widget = self.item(index)
-        return widget if isinstance(widget, TurnWidget) else None
-
-    # going somewhere
-
-    def scroll_to_turn(self, index: int, *, centred: bool = True, highlight: bool = True) -> None:
-        """Show a turn, in the middle or at the top, and mark it for two seconds.
+    def scroll_to_turn(
+        self,
+        index: int,
+        message_id: MessageId | None = None,
+        *,
+        centered: bool = True,
+        highlight: bool = True,
+    ) -> None:
+        """Show a turn, or one of its messages, and highlight the turn for two seconds.
 
         It stays there while heights around it are corrected, until the user scrolls.
         """
-        if not 0 <= index < len(self._heads):
+        if not 0 <= index < len(self._headers):
             return
-        self.rest_on(Centred(index) if centred else AtItem(index, 0))
+        if not centered:
+            self.scroll_to_anchor(AtItem(index, 0))
+        elif message_id is None:
+            self._scroll_to_target(index, None)
+        else:
+            self._scroll_to_target(index, partial(self._y_of_message, message_id=message_id))
         widget = self.turn_widget(index)
         if highlight and widget is not None:
             widget.highlight()
 
     def set_find_marks(self, marks: Sequence[FindMark]) -> None:
-        """Mark found words; an empty sequence removes the marks."""
-        self._found.show(marks)
+        """Mark matches; an empty sequence removes the marks."""
+        changed = self._marks.turns | {mark.turn_index for mark in marks}
+        self._marks = FindMarks(marks)
+        self._show_marks(changed)
 
     def show_find_mark(self, number: int) -> None:
-        """Go to one of the found words and make it stand out."""
-        self._found.go_to(number)
+        """Scroll to a match and make it the current one."""
+        if (index := self._marks.select(number)) is not None:
+            self._show_marks(self._marks.turns)
+            self._scroll_to_target(index, self._marks.y_of_current)
 
-    # a reply as it streams
+    def _scroll_to_target(
+        self, index: int, locate: Callable[[TurnWidget], int | None] | None
+    ) -> None:
+        """Center a turn; once it is rendered, show the `y` that `locate` returns, if any."""
+        self._target = _Target(index, locate) if locate is not None else None
+        self.scroll_to_anchor(Centered(index))
+
+    def _follow_target(self) -> None:
+        """Scroll to the target once it is rendered, and again when the width has changed.
+
+        It is dropped when the user scrolls.
+        """
+        if (target := self._target) is None:
+            return
+        widget = self.turn_widget(target.index)
+        is_rendered = self._steps.is_idle and not self._layout_timer.isActive()
+        if self.anchor not in (Centered(target.index), target.anchor):
+            self._target = None
+        elif widget is not None and widget.content is not None and is_rendered:
+            if target.width == (width := self.item_width()):
+                return
+            target.width = width
+            if (y := target.locate(widget)) is not None:
+                target.anchor = AtOffset(target.index, y)
+                self.scroll_to_anchor(target.anchor)
+
+    def _y_of_message(self, widget: TurnWidget, message_id: MessageId) -> int | None:
+        """Return the `y` that centers a message; the top of a tall one. None if it is visible."""
+        text = widget.text_of(message_id)
+        if text is None:
+            return None
+        height = self.viewport().height()
+        top = text.mapTo(widget, QPoint(0, 0)).y()
+        shown_at = widget.mapTo(self.viewport(), QPoint(0, top)).y()
+        is_visible = shown_at >= 0 and shown_at + min(text.height(), height // 2) <= height
+        if is_visible and isinstance(self.anchor, Centered):
+            return None
+        third = height // 3  # where an `AtOffset` is
+        return min(top + text.height() // 2 - height // 2, top) + third
+
+    def _show_marks(self, turns: set[int]) -> None:
+        for index in turns:
+            if (widget := self.turn_widget(index)) is not None:
+                self._marks.show_in(widget)
+
+    # streaming reply
 
     def begin_reply(self, turn_index: int | None = None) -> None:
-        """Have a turn (the last one) answered; its content must be known by now."""
-        index = len(self._heads) - 1 if turn_index is None else turn_index
+        """Start the reply to a turn (the last one), whose content must be known."""
+        index = len(self._headers) - 1 if turn_index is None else turn_index
         self._end_live()
-        content = self._contents.get(index)
+        content = self._data.content.get(index)
         if content is None:
             raise ValueError(f"the content of turn {index} must be provided before its reply")
-        self._live = LiveReply(index, content, self.arrange_soon, self)
+        self._live = LiveReply(index, content)
         if (widget := self.turn_widget(index)) is not None:
             self._live.attach(widget.begin_reply())
-        self.rest_on(AtEnd())
+        self.scroll_to_anchor(AtEnd())
 
-    def append_text(self, text: str) -> None:
-        """Add words to the reply; drawn at most 30 times a second."""
-        self._add_live(Text(text))
-
-    def append_thinking(self, text: str) -> None:
-        """Add reasoning to the reply."""
-        self._add_live(Thinking(text))
-
-    def append_tool_call(self, call: ToolCall) -> None:
-        """Show a tool call whose result is awaited."""
-        self._add_live(call)
-
-    def append_tool_result(self, result: ToolResult) -> None:
-        """Put a result to its call."""
-        self._add_live(result)
-
-    def show_reply_notice(self, words: str) -> None:
-        """Show a line where words are awaited, such as a retry and its wait."""
+    def append(self, block: Block) -> None:
+        """Add a piece of text or thinking, or a whole tool call or result, to the reply."""
         if self._live is not None:
-            self._live.show_notice(words)
+            self._live.append(block)
+            self.schedule_layout()
 
     def finish_reply(
         self,
@@ -275,101 +328,88 @@ class TranscriptView(VirtualColumn):
         footer: Footer | None = None,
         problem: Problem | None = None,
     ) -> None:
-        """End the reply, however it ended; what was drawn stays, and screen readers are told."""
+        """End the reply, keep what is rendered, and announce it to screen readers."""
         live = self._live
         if live is None:
             return
         content = live.finished(status, footer or Footer(), problem)
-        self._contents.put(live.index, content)
+        self._data.content[live.index] = content
         if (widget := self.turn_widget(live.index)) is not None:
             widget.finish_reply(content)
         self._end_live()
-        self.arrange_soon()
-        announce_reply(self, content)
-
-    def _add_live(self, block: Text | Thinking | ToolCall | ToolResult) -> None:
-        if self._live is not None:
-            self._live.add(block)
-
-    def _is_live(self, index: int) -> bool:
-        return self._live is not None and self._live.index == index
+        self.schedule_layout()
+        outcome = problem.title if problem else answer_text(content.messages)
+        text = f"{_ANNOUNCED.get(status, 'Reply')}: {one_line(outcome, _ANNOUNCED_CHARS)}"
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
 
     def _end_live(self) -> None:
-        if self._live is not None:
-            self._live.deleteLater()
         self._live = None
         self._new_text.hide()
 
     # items
 
     def make_item(self, index: int) -> TurnWidget:
-        """Return a turn's widget, filled if its content is known."""
+        """Return a turn's widget, with its content if that is known."""
+        dividers = dividers_above(self._headers, index)
         widget = TurnWidget(
-            self._look,
-            index,
-            self._heads[index],
-            dividers_above(self._heads, index),
-            self.heights[index],
+            self._context, index, self._headers[index], dividers, self.heights[index]
         )
-        self._memory.show_in(widget)
-        content = self._contents.get(index)
-        if content is not None:
+        self._data.show_recall(widget)
+        if (content := self._data.content.get(index)) is not None:
             widget.show_content(content)
         if self._live is not None and self._live.index == index:
             self._live.attach(widget.begin_reply())
-        is_last = index == len(self._heads) - 1
-        widget.set_last(is_last)
-        widget.show_slate(is_last and self._has_slate)
-        widget.changed.connect(self.arrange_soon)
-        widget.scroll_wanted.connect(self.show_widget)
-        self._found.show_in(widget)
+        is_last = index == len(self._headers) - 1
+        widget.show_as_last(is_last, ends_segment=self._ends_segment)
+        widget.changed.connect(self.schedule_layout)
+        self._marks.show_in(widget)
         return widget
 
-    def _mark_last(self) -> None:
-        """The last turn keeps its actions in sight, and a clean slate stands below it."""
-        for index, widget in self._items.items():
-            if isinstance(widget, TurnWidget):
-                is_last = index == len(self._heads) - 1
-                widget.set_last(is_last)
-                widget.show_slate(is_last and self._has_slate)
-
     def may_drop(self, index: int) -> bool:
-        """Keep the reply that streams, and where the focus is."""
-        return not self._is_live(index) and super().may_drop(index)
+        """Keep the turn whose reply streams, and the one with the focus."""
+        is_live = self._live is not None and self._live.index == index
+        return not is_live and super().may_drop(index)
 
-    def arrange(self) -> None:
-        """Arrange, then ask for what is missing on screen."""
-        super().arrange()
-        self._contents.ask_for(self._items, len(self._heads))
+    def update_layout(self) -> None:
+        """Lay out, request missing content, and place what depends on the layout."""
+        super().update_layout()
+        self._data.load(self._items, len(self._headers))
         grows_below = self.is_streaming and not isinstance(self.anchor, AtEnd)
         self._new_text.setVisible(grows_below)
         if grows_below:
-            self._new_text.place()
-        self._found.arrive()
+            hint, viewport = self._new_text.sizeHint(), self.viewport()
+            left = (viewport.width() - hint.width()) // 2
+            top = viewport.height() - hint.height() - self.padding // 2
+            self._new_text.setGeometry(left, top, hint.width(), hint.height())
+            self._new_text.raise_()
+        self._follow_target()
 
-    def _guesses(self) -> list[int]:
-        return guess_heights(self._heads, self._look.theme, self.item_width())
+    def _mark_last(self) -> None:
+        for index in list(self._items):
+            if (widget := self.turn_widget(index)) is not None:
+                is_last = index == len(self._headers) - 1
+                widget.show_as_last(is_last, ends_segment=self._ends_segment)
 
-    # parts of the view itself
+    def _estimates(self, headers: Sequence[TurnHeader]) -> list[int]:
+        return estimate_heights(headers, self._context.theme, self.item_width())
 
-    def _look_of(self, theme: Theme) -> Look:
-        self.set_metrics(round(theme.em(_COLUMN_EM)), round(theme.em(_PADDING_EM)))
-        return Look(theme, self._steps, self._events, self._resolver)
+    def _context_for(self, theme: Theme) -> RenderContext:
+        self.column_width, self.padding = round(theme.em(_COLUMN_EM)), round(theme.em(_PADDING_EM))
+        return RenderContext(theme, self._steps, self.events, self._resolver)
 
-    def _connect_events(self) -> None:
-        events = self._events
-        for name in _FORWARDED:
-            getattr(events, name).connect(getattr(self, name))
-        events.words_drawn.connect(self._found.mark_drawn)
-        Selection(self, events)
-        application = QApplication.instance()
-        if isinstance(application, QApplication):
-            application.focusChanged.connect(self._on_focus_changed)
-
-    # focus
+    def _on_text_drawn(self, text: object) -> None:
+        """Mark matches in text that was just rendered."""
+        turn = enclosing(text, TurnWidget) if isinstance(text, QWidget) else None
+        if turn is not None and turn.index in self._marks.turns:
+            self._marks.show_in(turn)
 
     def _on_focus_changed(self, before: QWidget | None, now: QWidget | None) -> None:
-        turn = self._walk.moved(before, now)
+        """Update the actions of both messages; report the turn that has the focus."""
+        inside = [each for each in (before, now) if each is not None and self.isAncestorOf(each)]
+        for frame in [enclosing(each, MessageFrame) for each in inside]:
+            if frame is not None:
+                frame.update_actions()
+        turn = enclosing(now, TurnWidget) if now in inside else None
         if turn is not None and turn.index != self._current_turn:
             self._current_turn = turn.index
             self.current_turn_changed.emit(turn.index)
@@ -377,19 +417,18 @@ class TranscriptView(VirtualColumn):
     # Qt overrides
 
     def focusNextPrevChild(self, is_next: bool) -> bool:
-        """Tab goes from message to message and through what is in them, however many there are."""
-        return self._walk.step(1 if is_next else -1)
+        """Move the focus through messages and their links and buttons."""
+        if move_focus(self, 1 if is_next else -1):
+            return True
+        if self.hasFocus():
+            return super().focusNextPrevChild(is_next)
+        self.setFocus(Qt.FocusReason.BacktabFocusReason)
+        return not is_next or super().focusNextPrevChild(is_next)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Ctrl with Up or Down goes from message to message; else scroll."""
+        """Go to the next or previous message with Ctrl and Up or Down; else scroll."""
         steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier and event.key() in steps:
-            self._walk.to_message(steps[Qt.Key(event.key())])
+            move_focus(self, steps[Qt.Key(event.key())], MessageFrame)
             return
         super().keyPressEvent(event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the button in its place."""
-        super().resizeEvent(event)
-        if self._new_text.isVisible():
-            self._new_text.place()

@@ -1,0 +1,222 @@
+"""The exchange loop: exchanges are started, run, stopped and stored on one thread.
+
+The window and the command line share it. Each request returns a future of a `Reply` that resolves
+when the user's text is durable; the reply then runs by itself.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from app.chat.context_fetcher import ContextFetcher
+from app.chat.planner import ExchangePlan, NewConversation, Planner
+from app.chat.reply import Reply
+from app.chat.request_builder import RequestBuilder
+from app.chat.running_exchange import ChatModels, Prepare, RunningExchange
+from app.chat.tools.toolbox import Toolbox
+from app.domain.conversations import Block, Exchange
+from app.domain.errors import InvalidInput, StorageError
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.memory.core_memory import CoreMemoryService
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_STOP_TIMEOUT_S = 3.0
+
+
+class ExchangeLoop:
+    """Runs exchanges, at most one at a time in a conversation. Thread-safe."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        models: ChatModels,
+        prepare: Prepare | None = None,
+        toolbox: Toolbox | None = None,
+    ) -> None:
+        """Send what `prepare` returns for a plan; by default a context plan without recall.
+
+        Models may call the tools of `toolbox`; by default none.
+        """
+        self._store = store
+        self._settings = settings
+        self._models = models
+        self._toolbox = toolbox or Toolbox(())
+        self._prepare = prepare or RequestBuilder(
+            settings,
+            models.context_tokens,
+            ContextFetcher(store, CoreMemoryService(store, settings)),
+            self._toolbox,
+        )
+        self._running: dict[ConversationId, Reply] = {}
+        self._planner = Planner(store, settings)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._planning = asyncio.Lock()
+        self._is_closing = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="exchanges", daemon=True)
+        self._thread.start()
+
+    # -- requests; each future resolves when the user's text is durable
+
+    def send(
+        self,
+        conversation_id: ConversationId | None,
+        blocks: tuple[Block, ...],
+        *,
+        model: str | None = None,
+        private: bool = False,
+        recalls: bool = True,
+    ) -> "Future[Reply]":
+        """Send a message in a conversation, or (None) in a new one, `private` and `recalls` as given.
+
+        `model` (PROVIDER:MODEL) becomes the conversation's model. Fails with InvalidInput when the
+        message is empty or a reply is running there, NotFound, StorageError.
+        """
+        new = NewConversation(model, private, recalls)
+        return self._start(lambda: self._planner.send(conversation_id, blocks, new))
+
+    def edit(
+        self, exchange_id: ExchangeId, message_id: MessageId, blocks: tuple[Block, ...]
+    ) -> "Future[Reply]":
+        """Replace a user message on a new branch, and answer it."""
+        return self._start(lambda: self._planner.edit(exchange_id, message_id, blocks))
+
+    def regenerate(self, exchange_id: ExchangeId) -> "Future[Reply]":
+        """Answer the same question again, on a new branch."""
+        return self._start(lambda: self._planner.regenerate(exchange_id))
+
+    def retry(self, exchange_id: ExchangeId) -> "Future[Reply]":
+        """Run a failed exchange again; one that has text already is continued."""
+        return self._start(lambda: self._planner.retry(exchange_id))
+
+    def running(self, conversation_id: ConversationId) -> Reply | None:
+        """Return the running reply of a conversation."""
+        return self._running.get(conversation_id)
+
+    def stop(self, conversation_ids: Iterable[ConversationId]) -> None:
+        """Stop the replies of conversations; return when they are stored, or after 3 s. Blocking."""
+        running = [reply for each in conversation_ids if (reply := self._running.get(each))]
+        for reply in running:
+            reply.stop()
+        wait([reply.done for reply in running], _STOP_TIMEOUT_S)
+
+    def call(self, work: Callable[[], Awaitable[T]]) -> "Future[T]":
+        """Run a coroutine on this loop, such as other requests to a provider; `close` cancels it."""
+
+        async def run() -> T:
+            return await work()
+
+        coroutine = run()
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except RuntimeError:  # the loop is closed
+            coroutine.close()
+            return _failed(Future())
+
+    def close(self) -> None:
+        """Stop every reply, store what arrived, end the thread; at most 3 s. Blocking."""
+        if not self._thread.is_alive():
+            return
+        ending = asyncio.run_coroutine_threadsafe(self._end_all(), self._loop)
+        try:
+            ending.result(_STOP_TIMEOUT_S)
+        except TimeoutError:
+            _log.warning("a reply did not end in time")
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_STOP_TIMEOUT_S)
+
+    # -- on the exchange thread
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    async def _end_all(self) -> None:
+        """Stop every reply, wait until it is stored, cancel all other work, close connections."""
+        self._is_closing = True
+        for reply in tuple(self._running.values()):
+            reply.is_abandoned = True
+            reply.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_STOP_TIMEOUT_S - 1)
+        calls = asyncio.all_tasks() - self._tasks - {asyncio.current_task()}
+        for task in calls:
+            task.cancel()
+        if calls:
+            await asyncio.wait(calls, timeout=0.5)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._models.aclose(), 0.5)
+
+    def _start(self, plan: Callable[[], ExchangePlan]) -> "Future[Reply]":
+        """Start an exchange as a task of this loop; abandoning the future does not cancel it."""
+        started: Future[Reply] = Future()
+        started.set_running_or_notify_cancel()
+
+        def begin() -> None:
+            if self._is_closing:
+                _failed(started)
+                return
+            task = self._loop.create_task(self._run(plan, started))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        try:
+            self._loop.call_soon_threadsafe(begin)
+        except RuntimeError:  # the loop is closed
+            _failed(started)
+        return started
+
+    async def _run(self, make_plan: Callable[[], ExchangePlan], started: "Future[Reply]") -> None:
+        """Plan and store an exchange, run it to its end, report both."""
+        try:
+            reply = await self._begin(make_plan)
+        except Exception as error:  # noqa: BLE001 - it belongs to the caller
+            started.set_exception(error)
+            return
+        started.set_result(reply)
+        outcome: Exchange | BaseException = _closing()
+        try:
+            running = RunningExchange(
+                self._store, self._settings, self._models, self._prepare, self._toolbox, reply
+            )
+            outcome = await running.run()
+        except Exception as error:  # noqa: BLE001 - the loop must go on; the screen shows the error
+            _log.exception("the end of a reply could not be stored")
+            outcome = error
+        finally:
+            self._running.pop(reply.plan.conversation.id, None)
+            reply.finish(outcome)
+
+    async def _begin(self, make_plan: Callable[[], ExchangePlan]) -> Reply:
+        # One at a time: a plan made while another one is being stored would create a branch.
+        async with self._planning:
+            plan = await asyncio.to_thread(make_plan)
+            if plan.conversation.id in self._running:
+                raise InvalidInput(
+                    "A reply is still running in this conversation",
+                    "Stop it or wait until it ends.",
+                )
+            await asyncio.wrap_future(self._store.commit(*plan.changes))
+            reply = self._running[plan.conversation.id] = Reply(plan)
+        return reply
+
+
+def _failed(future: "Future[Any]") -> "Future[Any]":
+    future.set_exception(_closing())
+    return future
+
+
+def _closing() -> StorageError:
+    return StorageError("Commonplace is closing", "Start it again to continue.")

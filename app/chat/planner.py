@@ -1,0 +1,296 @@
+"""The planner: it loads a conversation and decides what a request writes before it runs.
+
+Send appends a turn, edit and regenerate create a sibling of one, retry reuses it. Everything here
+blocks; the exchange loop calls it in a worker thread.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from app.chat.segments import SegmentBreaks
+from app.chat.tools.results import unfinished_result
+from app.domain.changes import (
+    Change,
+    ConversationEdited,
+    ConversationPut,
+    DraftPut,
+    ExchangePut,
+    MessagesAdded,
+)
+from app.domain.conversations import (
+    Block,
+    Conversation,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Role,
+    Text,
+    TitleOrigin,
+    ToolCall,
+    plain_text,
+)
+from app.domain.errors import InvalidInput
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, new_uid
+from app.domain.passages import PassageKind
+from app.domain.text import clean, one_line
+from app.domain.turns import is_reply
+from app.storage.engine.ids import IdAllocator
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges, path_to, shown_path
+from app.storage.tables.passages import Passages
+from app.storage.tables.settings import Settings
+
+_TITLE_LIMIT_CHARS = 60
+_UNTITLED = "New conversation"
+
+
+@dataclass(frozen=True, slots=True)
+class NewConversation:
+    """The properties of a new conversation; an existing one takes only the model."""
+
+    model: str | None = None
+    private: bool = False
+    recalls: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangePlan:
+    """An exchange about to run.
+
+    Attributes:
+        path: The messages of its segment so far, oldest first, those of the exchange last.
+        changes: What is written before it runs.
+        segment: The exchanges since the last `/new`, this one last.
+        replaced: Passages of an earlier run of the same exchange; the end replaces them.
+        continues: Whether the reply so far is continued.
+    """
+
+    conversation: Conversation
+    exchange: Exchange
+    path: tuple[Message, ...]
+    changes: tuple[Change, ...]
+    segment: tuple[Exchange, ...] = ()
+    replaced: tuple[PassageId, ...] = ()
+    continues: bool = False
+
+
+class Planner:
+    """Plans exchanges. Blocking; every method raises InvalidInput, NotFound or StorageError."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        ids: IdAllocator | None = None,
+    ) -> None:
+        """Take ids from the store by default."""
+        self._settings = settings
+        self._ids = ids or store.ids
+        self._conversations = Conversations(store)
+        self._exchanges = Exchanges(store)
+        self._passages = Passages(store)
+        self._breaks = SegmentBreaks(settings)
+
+    def send(
+        self,
+        conversation_id: ConversationId | None,
+        blocks: tuple[Block, ...],
+        new: NewConversation,
+    ) -> ExchangePlan:
+        """Plan to send a message in a conversation, or (None) in a new one.
+
+        If the last exchange has no reply, the message is added to it (both questions are answered
+        together), except when it starts a segment; otherwise a new exchange follows.
+        """
+        blocks, at = _checked(blocks), now()
+        if conversation_id is None:
+            conversation = Conversation(
+                self._ids.conversation(), new_uid(),
+                one_line(plain_text(blocks), _TITLE_LIMIT_CHARS) or _UNTITLED,
+                TitleOrigin.FIRST_WORDS, "commonplace", at, at,
+                private=new.private, recalls=new.recalls, model=new.model,
+            )  # fmt: skip
+            shown: tuple[Exchange, ...] = ()
+        else:
+            conversation = self._conversations.get(conversation_id)
+            conversation = replace(conversation, model=new.model or conversation.model)
+            shown = shown_path(conversation, self._exchanges.of(conversation_id))
+        path = self._messages(shown)
+        message = self._message(conversation, path, Role.USER, blocks, at)
+        last = shown[-1] if shown else None
+        starts_segment = last is not None and self._breaks.is_after(last.id)
+        exchange = Exchange(
+            id=self._ids.exchange(),
+            conversation_id=conversation.id,
+            parent_id=last.id if last else None,
+            turn_number=last.turn_number + 1 if last else 0,
+            segment_number=last.segment_number + starts_segment if last else 0,
+            status=ExchangeStatus.RUNNING,
+            message_ids=(message.id,),
+            started_at=at,
+            model=self._model_of(conversation),
+        )
+        if last and not starts_segment and not _is_answered(last, path):
+            message_ids = (*last.message_ids, message.id)
+            exchange = _running(last, message_ids, exchange.model, started_at=last.started_at)
+            shown = shown[:-1]
+        if conversation_id is None:
+            head: Change = ConversationPut(replace(conversation, visible_leaf_id=message.id))
+        else:
+            head = replace(_shows(conversation, message.id, at), model=conversation.model)
+        draft = DraftPut(conversation_id, "", at)
+        added = MessagesAdded((message,))
+        return self._plan(conversation, exchange, shown, (*path, message), (head, added), (draft,))
+
+    def edit(
+        self, exchange_id: ExchangeId, message_id: MessageId, blocks: tuple[Block, ...]
+    ) -> ExchangePlan:
+        """Plan to replace a user message on a new branch."""
+        conversation, path, messages = self._load(exchange_id)
+        blocks, at, edited = _checked(blocks), now(), path[-1]
+        before = messages[: next(i for i, each in enumerate(messages) if each.id == message_id)]
+        message = self._message(conversation, before, Role.USER, blocks, at)
+        own = edited.message_ids[: edited.message_ids.index(message_id)]
+        exchange = self._sibling(conversation, edited, (*own, message.id), at)
+        changes = (_shows(conversation, message.id, at), MessagesAdded((message,)))
+        return self._plan(conversation, exchange, path[:-1], (*before, message), changes)
+
+    def regenerate(self, exchange_id: ExchangeId) -> ExchangePlan:
+        """Plan another answer to the same question, on a new branch that shares it."""
+        conversation, path, messages = self._load(exchange_id)
+        answered, at = path[-1], now()
+        start = len(messages) - len(answered.message_ids)
+        opening = [i for i in range(start, len(messages)) if messages[i].opens_turn]
+        kept = messages[: (opening[-1] if opening else start) + 1]
+        own = tuple(each.id for each in kept[start:])
+        exchange = self._sibling(conversation, answered, own, at)
+        changes = (_shows(conversation, own[-1], at),)
+        return self._plan(conversation, exchange, path[:-1], kept, changes)
+
+    def retry(self, exchange_id: ExchangeId) -> ExchangePlan:
+        """Plan to run an exchange again; refused once another turn follows it.
+
+        It runs from its question, or continues the reply so far. Tool calls without an answer get a
+        result that says so.
+        """
+        conversation, path, messages = self._load(exchange_id)
+        failed, at = path[-1], now()
+        siblings = self._exchanges.of(conversation.id)
+        if any(each.parent_id == failed.id for each in siblings):
+            raise InvalidInput(
+                "Only the last turn can be continued or tried again",
+                "Regenerate this turn instead: the turns after it stay on their own branch.",
+            )
+        continues = messages[-1].role is not Role.USER
+        calls = [each for each in messages[-1].blocks if isinstance(each, ToolCall)]
+        added: tuple[Message, ...] = ()
+        if calls:
+            results = tuple(map(unfinished_result, calls))
+            added = (self._message(conversation, messages, Role.TOOL, results, at),)
+        message_ids = (*failed.message_ids, *(message.id for message in added))
+        exchange = replace(
+            _running(failed, message_ids, self._model_of(conversation), failed.started_at),
+            usage=failed.usage,
+        )
+        changes = [MessagesAdded(added)] if added else []
+        shows = _shows(conversation, message_ids[-1], at)
+        plan = self._plan(conversation, exchange, path[:-1], (*messages, *added), (*changes, shows))
+        return replace(plan, continues=continues)
+
+    def _load(
+        self, exchange_id: ExchangeId
+    ) -> tuple[Conversation, tuple[Exchange, ...], tuple[Message, ...]]:
+        """Return the conversation of an exchange, the path that ends with it, and its messages."""
+        exchange = self._exchanges.get(exchange_id)
+        conversation = self._conversations.get(exchange.conversation_id)
+        path = path_to(exchange, self._exchanges.of(exchange.conversation_id))
+        return conversation, path, self._messages(path)
+
+    def _plan(
+        self,
+        conversation: Conversation,
+        exchange: Exchange,
+        before: Sequence[Exchange],
+        messages: tuple[Message, ...],
+        changes: Sequence[Change],
+        later: Sequence[Change] = (),
+    ) -> ExchangePlan:
+        """Return the plan of an exchange after those `before`, its messages cut to its segment."""
+        number = exchange.segment_number
+        segment = [each for each in before if each.segment_number == number]
+        skipped = sum(len(each.message_ids) for each in before[: len(before) - len(segment)])
+        return ExchangePlan(
+            conversation,
+            exchange,
+            messages[skipped:],
+            (*changes, ExchangePut(exchange), *later),
+            (*segment, exchange),
+            self._passages.of_source(PassageKind.TURN, exchange.id),
+        )
+
+    def _messages(self, path: Sequence[Exchange]) -> tuple[Message, ...]:
+        ids = [message_id for exchange in path for message_id in exchange.message_ids]
+        found = self._exchanges.messages(ids)
+        return tuple(found[each] for each in ids)
+
+    def _message(
+        self,
+        conversation: Conversation,
+        before: Sequence[Message],
+        role: Role,
+        blocks: tuple[Block, ...],
+        at: datetime,
+    ) -> Message:
+        parent_id = before[-1].id if before else None
+        message_id = self._ids.message()
+        return Message(message_id, new_uid(), conversation.id, parent_id, role, blocks, at)
+
+    def _sibling(
+        self,
+        conversation: Conversation,
+        of: Exchange,
+        message_ids: tuple[MessageId, ...],
+        at: datetime,
+    ) -> Exchange:
+        sibling = _running(of, message_ids, self._model_of(conversation), at)
+        return replace(sibling, id=self._ids.exchange())
+
+    def _model_of(self, conversation: Conversation) -> str:
+        return conversation.model or self._settings.text("default_model")
+
+
+def _checked(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    cleaned = tuple(Text(clean(b.text)) if isinstance(b, Text) else b for b in blocks)
+    if not any(not isinstance(b, Text) or b.text.strip() for b in cleaned):
+        raise InvalidInput("The message is empty", "Type a message first.")
+    return cleaned
+
+
+def _running(
+    of: Exchange, message_ids: tuple[MessageId, ...], model: str | None, started_at: datetime
+) -> Exchange:
+    return replace(
+        of,
+        status=ExchangeStatus.RUNNING,
+        message_ids=message_ids,
+        started_at=started_at,
+        completed_at=None,
+        model=model,
+        usage=None,
+        problem=None,
+    )
+
+
+def _shows(conversation: Conversation, leaf: MessageId, at: datetime) -> ConversationEdited:
+    return ConversationEdited(conversation.id, visible_leaf_id=leaf, updated_at=at)
+
+
+def _is_answered(exchange: Exchange, path: Sequence[Message]) -> bool:
+    """Return whether an exchange has a reply, or is about to get one."""
+    if exchange.status is ExchangeStatus.RUNNING:
+        return True
+    own = set(exchange.message_ids)
+    return any(message.id in own and is_reply(message) for message in path)

@@ -1,0 +1,398 @@
+"""One running exchange: it prepares the request, streams replies, runs tools and stores the result.
+
+A reply is complete only if its end marker arrived. Each round is stored before the next request;
+whatever else happens, the text that arrived is stored together with the cause.
+"""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from app.chat.partial_message import Bill, PartialMessage
+from app.chat.planner import ExchangePlan
+from app.chat.reply import Reply
+from app.chat.tools.results import failed_result, truncate_results, unfinished_result
+from app.chat.tools.toolbox import Toolbox, ToolContext
+from app.domain.changes import (
+    Change,
+    ConversationEdited,
+    ExchangePut,
+    MessagesAdded,
+    PassagesPut,
+    PromptStored,
+    ReplyGrew,
+)
+from app.domain.chat import (
+    ChatRequest,
+    FinishReason,
+    ModelRef,
+    RecallCompleted,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolCompleted,
+    UsageReported,
+)
+from app.domain.conversations import (
+    Block,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Problem,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from app.domain.errors import KnownError, StorageError
+from app.domain.ids import MessageId, new_uid
+from app.domain.ports import ChatModel
+from app.domain.recall import StoredPrompt
+from app.domain.turn_text import turn_passage
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.settings import Settings
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_STORE_RETRY_MAX_S = 5.0
+_JOURNAL_INTERVAL_S = 0.5
+TOOL_LIMIT_S = 30.0
+_CONCURRENT_CALLS = 4
+_MAX_CALLS = 16  # of one reply: the results of more would fill the prompt
+_LAST_ROUND = (
+    "You have used all tool calls available for this message. Answer now with what you have found, "
+    "and say what is missing."
+)
+_STOPPED = Problem("stopped", "You stopped this reply", "Continue or regenerate it.")
+_CONNECTION_LOST = Problem(
+    "connection_lost", "The reply ended before it was complete", "Continue or retry it."
+)
+_CUT_SHORT = {
+    FinishReason.LENGTH: Problem(
+        "length", "The reply reached the model's limit", "Continue it, or raise the maximum output."
+    ),
+    FinishReason.FILTERED: Problem(
+        "filtered",
+        "The provider's filter stopped the reply",
+        "Rephrase the question, or choose another model.",
+    ),
+    FinishReason.REFUSED: Problem(
+        "refused", "The model refused to answer", "Rephrase the question."
+    ),
+    FinishReason.CONTEXT_EXCEEDED: Problem(
+        "context_exceeded",
+        "The conversation is longer than the model can read",
+        "Start a new conversation, or choose a model with a larger context.",
+    ),
+}
+
+# Returns the first request for a message and the record of its prompt; called once for each message,
+# in a worker thread: it may block.
+Prepare = Callable[[ExchangePlan], tuple[ChatRequest, StoredPrompt | None]]
+
+
+class ChatModels(Protocol):
+    """The models as exchanges use them; `app.chat.models.ModelDirectory` implements it.
+
+    All but `aclose` may block.
+    """
+
+    def chat_model(self, ref: ModelRef) -> ChatModel:
+        """Return a model; raise NotFound or ModelNotFound."""
+
+    def context_tokens(self, ref: ModelRef) -> int | None:
+        """Return the size of a model's context; None when it is unknown."""
+
+    def price_of(self, ref: ModelRef, tokens: UsageReported) -> tuple[float | None, str]:
+        """Return (USD, the price as text) of a request; None when the price is unknown."""
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+
+
+class RunningExchange:
+    """Runs an exchange and stores what arrives. Lives on the exchange thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        models: ChatModels,
+        prepare: Prepare,
+        toolbox: Toolbox,
+        reply: Reply,
+    ) -> None:
+        plan = reply.plan
+        own = set(plan.exchange.message_ids)
+        self._store = store
+        self._settings = settings
+        self._models = models
+        self._prepare = prepare
+        self._toolbox = toolbox
+        self._reply = reply
+        self._ref = ModelRef.parse(plan.exchange.model or "")
+        self._model: ChatModel | None = None
+        self._exchange = plan.exchange
+        self._messages = [each for each in plan.path if each.id in own]
+        self._count_before = len(self._messages)
+        before = plan.exchange.usage if plan.continues else None
+        self._bill = Bill(self._ref, models.price_of, before)
+        self._spend: list[Change] = []
+        self._partial = PartialMessage(store.ids.message())
+        self._unjournaled: list[ReplyGrew] = []
+        self._work: asyncio.Future[Any] | None = None
+        self._is_stopped = False
+
+    async def run(self) -> Exchange:
+        """Answer, store the result, and return the exchange as stored.
+
+        Stopping ends the preparation, a request or tools; storing what arrived cannot be stopped.
+        Raises StorageError when the program closes before the result could be stored.
+        """
+        loop = asyncio.get_running_loop()
+        self._reply.on_stop(lambda: loop.call_soon_threadsafe(self._stop))
+        journal = asyncio.ensure_future(self._journal())
+        problem: Problem | None
+        try:
+            problem = await self._answer()
+        except asyncio.CancelledError:
+            problem = _STOPPED
+        except KnownError as error:
+            problem = Problem(error.kind, error.title, error.hint)
+        except Exception as error:  # noqa: BLE001 - the edge of a turn: its text must be kept
+            _log.exception("a reply failed unexpectedly")
+            title = f"Commonplace failed: {type(error).__name__}"
+            problem = Problem("bug", title, "Try again; the log has the details.")
+        finally:
+            journal.cancel()
+        await self._store_end(problem)
+        return self._exchange
+
+    async def _answer(self) -> Problem | None:
+        """Send the request, run the tools called, send again; return why it ended early.
+
+        Each round is stored before the next request.
+        """
+        plan = self._reply.plan
+        request, prompt = await self._stoppable(asyncio.to_thread(self._prepare, plan))
+        self._reply.prompt = prompt
+        if prompt is not None:
+            injected = sum(item.injected for item in prompt.items)
+            self._reply.push(RecallCompleted(injected, prompt.notice))
+            # The request does not wait for it.
+            self._store.commit(PromptStored(prompt)).add_done_callback(_log_failure)
+        rounds_max = self._settings.number("tool_rounds_max")
+        result_chars = self._settings.number("tool_output_max_chars")
+        for rounds in itertools.count(1):
+            await self._stoppable(self._stream(request))
+            calls = self._partial.calls if request.tools else ()
+            if not calls:
+                return None if self._partial.finished else _CONNECTION_LOST
+            if request.tools_disabled:
+                return _too_many_rounds(rounds - 1)
+            reply = self._assistant_message()
+            await self._commit(self._add_message(reply))
+            results = await self._run_tools(calls)
+            self._partial = PartialMessage(self._store.ids.message())
+            added = truncate_results((reply, results), result_chars)
+            if rounds >= rounds_max:
+                last = replace(results, role=Role.USER, blocks=(Text(_LAST_ROUND),))
+                request, added = replace(request, tools_disabled=True), (*added, last)
+            request = replace(request, messages=(*request.messages, *added))
+        raise AssertionError("the rounds end by themselves")
+
+    async def _stream(self, request: ChatRequest) -> None:
+        stream: Any = None
+        try:
+            if self._model is None:
+                self._model = await asyncio.to_thread(self._models.chat_model, self._ref)
+            stream = self._model.stream(request)
+            async for event in stream:
+                self._partial.add(event)
+                self._reply.push(event)
+                if isinstance(event, TextDelta | ThinkingDelta):
+                    self._grow(event)
+        finally:
+            self._spend += self._bill.add(self._partial, request, self._exchange.id)
+            if (close := getattr(stream, "aclose", None)) is not None:
+                await close()
+
+    async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await work that `stop` may end; raises CancelledError then."""
+        self._work = task = asyncio.ensure_future(work)
+        if self._is_stopped:
+            task.cancel()
+        try:
+            return await task
+        finally:
+            self._work = None
+
+    def _stop(self) -> None:
+        self._is_stopped = True
+        if self._work is not None:
+            self._work.cancel()
+
+    # -- tools
+
+    async def _run_tools(self, calls: Sequence[ToolCall]) -> Message:
+        """Run tools in threads and store their results, also when the user stops them.
+
+        Calls that write run one after the other. Stop or the time limit ends the waiting, not the
+        thread.
+        """
+        results: dict[int, ToolResult] = {}
+        writes = any(map(self._toolbox.writes, calls))
+        slots = asyncio.Semaphore(1 if writes else _CONCURRENT_CALLS)
+
+        async def run(position: int, call: ToolCall) -> None:
+            async with slots:
+                results[position] = await self._run_call(position, call)
+            self._reply.push(ToolCompleted(results[position]))
+
+        async def run_all() -> None:
+            await asyncio.gather(*(run(position, call) for position, call in enumerate(calls)))
+
+        try:
+            await self._stoppable(run_all())
+        finally:
+            blocks = [
+                results.get(position) or unfinished_result(call)
+                for position, call in enumerate(calls)
+            ]
+            message = self._message(self._store.ids.message(), Role.TOOL, blocks)
+            await self._commit(self._add_message(message))
+        return message
+
+    async def _run_call(self, position: int, call: ToolCall) -> ToolResult:
+        if position >= _MAX_CALLS:
+            return failed_result(
+                call, f"At most {_MAX_CALLS} tools can be called at once. Call it again if needed."
+            )
+        plan = self._reply.plan
+        context = ToolContext(plan.conversation, plan.exchange.id, plan.exchange.model or "")
+        limit_s = TOOL_LIMIT_S
+        try:
+            running = asyncio.to_thread(self._toolbox.run, call, context)
+            return await asyncio.wait_for(running, limit_s)
+        except TimeoutError:
+            text = f"It took longer than {limit_s:g} s. Ask for less, or continue without it."
+            return failed_result(call, text, round(limit_s * 1000))
+
+    # -- the journal, from which a killed program restores the text
+
+    def _grow(self, delta: TextDelta | ThinkingDelta) -> None:
+        """Queue text for the journal, joined to the last of the same message and kind."""
+        kind = "text" if isinstance(delta, TextDelta) else "thinking"
+        message_id = self._partial.message_id
+        last = self._unjournaled[-1] if self._unjournaled else None
+        if last is not None and (last.message_id, last.kind) == (message_id, kind):
+            self._unjournaled[-1] = replace(last, text=last.text + delta.text)
+        else:
+            self._unjournaled.append(
+                ReplyGrew(self._exchange.id, message_id, kind, delta.text, now(), str(self._ref))
+            )
+
+    async def _journal(self) -> None:
+        """Write queued text twice a second, also while the stream stalls; until cancelled."""
+        while True:
+            await asyncio.sleep(_JOURNAL_INTERVAL_S)
+            stored = self._exchange.message_ids  # as a whole
+            parts = [part for part in self._unjournaled if part.message_id not in stored]
+            self._unjournaled = []
+            if not parts:
+                continue
+            try:
+                await asyncio.wrap_future(self._store.journal_only(*parts))
+            except StorageError as error:
+                _log.warning("a running reply cannot be journaled at present: %s", error)
+                self._unjournaled = parts + self._unjournaled
+
+    # -- storing
+
+    async def _commit(self, changes: Sequence[Change]) -> None:
+        """Store changes and spend; retry while the disk refuses: the text exists only here."""
+        changes, self._spend = (*changes, *self._spend), []
+        for attempt in itertools.count(1):
+            try:
+                await asyncio.wrap_future(self._store.commit(*changes))
+            except StorageError as error:
+                if self._reply.is_abandoned:
+                    raise
+                wait_s = min(_STORE_RETRY_MAX_S, 2.0 ** (attempt - 1) / 2)
+                self._reply.push(Retrying(attempt + 1, wait_s, error.title))
+                await asyncio.sleep(wait_s)
+            else:
+                return
+
+    async def _store_end(self, problem: Problem | None) -> None:
+        """Store what is not stored yet, the outcome and the passage, in one transaction."""
+        partial = self._partial
+        changes: list[Change] = []
+        if partial.has_content and partial.message_id not in self._exchange.message_ids:
+            changes += self._add_message(self._assistant_message())[:-1]
+        status = ExchangeStatus.COMPLETED
+        if problem is not None:
+            has_reply = len(self._messages) > self._count_before or problem is _STOPPED
+            status = ExchangeStatus.INTERRUPTED if has_reply else ExchangeStatus.FAILED
+        elif partial.finished and (problem := _CUT_SHORT.get(partial.finished.reason)):
+            status = ExchangeStatus.INTERRUPTED
+        self._exchange = replace(
+            self._exchange,
+            status=status,
+            completed_at=now(),
+            problem=problem,
+            usage=self._bill.usage,
+        )
+        changes.append(ExchangePut(self._exchange))
+        plan = self._reply.plan
+        if not plan.conversation.private:
+            passage = turn_passage(self._store.ids.passage(), self._exchange, self._messages)
+            new = () if passage is None else (passage,)
+            if new or plan.replaced:
+                changes.append(PassagesPut(new, plan.replaced))
+        await self._commit(changes)
+
+    def _add_message(self, message: Message) -> list[Change]:
+        """Add a message to the exchange; return the changes, the exchange last."""
+        self._messages.append(message)
+        self._exchange = replace(
+            self._exchange,
+            message_ids=(*self._exchange.message_ids, message.id),
+            usage=self._bill.usage,
+        )
+        shown = ConversationEdited(
+            message.conversation_id, visible_leaf_id=message.id, updated_at=message.created_at
+        )
+        return [MessagesAdded((message,)), shown, ExchangePut(self._exchange)]
+
+    def _assistant_message(self) -> Message:
+        partial = self._partial
+        message = self._message(partial.message_id, Role.ASSISTANT, partial.blocks)
+        raw = partial.finished.raw if partial.finished else None
+        return replace(message, model=str(self._ref), raw=raw)
+
+    def _message(self, message_id: MessageId, role: Role, blocks: Sequence[Block]) -> Message:
+        exchange = self._exchange
+        return Message(
+            message_id, new_uid(), exchange.conversation_id, exchange.message_ids[-1], role,
+            tuple(blocks), now(),
+        )  # fmt: skip
+
+
+def _too_many_rounds(rounds: int) -> Problem:
+    times = "time" if rounds == 1 else "times"
+    return Problem(
+        "tool_rounds",
+        f"The model called tools {rounds} {times} and asked for more",
+        "Continue the reply, or raise tool_rounds_max.",
+    )
+
+
+def _log_failure(commit: "Future[Any]") -> None:
+    if (error := commit.exception()) is not None:
+        _log.warning("a prompt could not be stored", exc_info=error)

@@ -1,0 +1,180 @@
+"""`ask`: send a message and stream the answer."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from app.chat.exchange_loop import ExchangeLoop
+from app.chat.models import ModelDirectory
+from app.chat.reply import Reply
+from app.cli.arguments import UsageError
+from app.cli.terminal import Terminal
+from app.domain.chat import (
+    ModelRef,
+    RecallCompleted,
+    Retrying,
+    TextDelta,
+    ToolCallReady,
+    ToolCompleted,
+)
+from app.domain.conversations import Exchange, ExchangeStatus, Text, ToolResult
+from app.domain.ids import ConversationId
+from app.domain.text import one_line
+from app.index.text_sync import TextIndexSync
+from app.memory.vector_search import VectorSearch
+from app.providers.vendors.recall import RECALL, RecallModel
+from app.storage.tables.prompts import Prompts
+
+_POLL_S = 0.2
+_TITLES, _TITLE_CHARS, _NAME_CHARS = 3, 60, 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Recalled:
+    """An item of `recalled`; `title` is the title of its conversation."""
+
+    kind: str
+    id: int
+    conversation_id: int | None
+    turn_number: int | None
+    relevance: float
+    injected: bool
+    title: str
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "title"}
+
+
+def ask(
+    chat: ExchangeLoop,
+    models: ModelDirectory,
+    prompts: Prompts,
+    sync: TextIndexSync,
+    meaning: VectorSearch,
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Ask, stream the answer, print where it is stored."""
+    if given.private and given.conversation is not None:
+        raise UsageError("--private starts a new conversation", "Leave out --conversation.")
+    text = terminal.read_input() if given.text == "-" else given.text
+    conversation_id = None if given.conversation is None else ConversationId(given.conversation)
+    model = None if given.model is None else models.check_name(given.model)
+    sync.catch_up_a_little(terminal.cancelled)
+    meaning.query_vector(text)  # loads the embedder: recall would not wait for that
+    sent = chat.send(conversation_id, (Text(text),), model=model, private=given.private)
+    reply = sent.result()
+    try:
+        answer = _follow(reply, terminal)
+    except BaseException:
+        reply.stop()  # nobody reads the answer; what arrived is stored
+        raise
+    exchange = reply.done.result()
+    recalled = _recalled(models, prompts, exchange)
+    if terminal.as_json:
+        terminal.document(_asked(exchange, answer, recalled))
+    elif answer and not answer.endswith("\n"):
+        terminal.line()
+    if reply.prompt is not None and (text := _recalled_text(recalled)):
+        terminal.err(text)
+    terminal.err(_outcome(exchange))
+    return 0 if exchange.status is ExchangeStatus.COMPLETED else 1
+
+
+def _follow(reply: Reply, terminal: Terminal) -> str:
+    """Print the answer as it arrives, and the tools called; return the whole answer."""
+    parts: list[str] = []
+    in_text = False
+    while True:
+        ended = reply.done.done()
+        for event in reply.drain():
+            if isinstance(event, TextDelta):
+                # Text before and after a tool call are separate paragraphs.
+                text = event.text if in_text or not parts else f"\n\n{event.text}"
+                in_text = True
+                parts.append(text)
+                if not terminal.as_json:
+                    terminal.out(text)
+            elif isinstance(event, ToolCallReady):
+                in_text = False
+            elif isinstance(event, ToolCompleted):
+                terminal.err(_tool_line(event.result))
+            elif isinstance(event, RecallCompleted):
+                if event.notice:
+                    terminal.err(f"{event.notice}.")
+            elif isinstance(event, Retrying):
+                terminal.err(f"{event.reason}; trying again in {event.wait_s:.0f} s")
+        if ended:
+            return "".join(parts)
+        if terminal.cancelled():
+            reply.stop()
+        reply.wait(_POLL_S)
+
+
+def _tool_line(result: ToolResult) -> str:
+    took = "" if result.duration_ms is None else f" in {result.duration_ms:,} ms"
+    size = "failed" if result.is_error else f"{len(result.text):,} characters"
+    return f"{one_line(result.name, _NAME_CHARS)}: {size}{took}"
+
+
+def _outcome(exchange: Exchange) -> str:
+    """Return the outcome and the place of an exchange in one line."""
+    place = f"{exchange.conversation_id}:{exchange.turn_number}"
+    if exchange.problem is None:
+        return f"[{place}]"
+    words = f"{exchange.problem.title}. {exchange.problem.hint}".strip().removesuffix(".")
+    return f"{words}. The conversation is stored in [{place}]."
+
+
+def _recalled(models: ModelDirectory, prompts: Prompts, exchange: Exchange) -> list[_Recalled]:
+    """Return the items retrieved, or quoted by Recall."""
+    if ModelRef.parse(exchange.model or "").provider != RECALL:
+        return [
+            _Recalled(
+                place.item.kind.value, place.item.passage_id, place.item.conversation_id,
+                place.turn_number, round(place.item.relevance, 4), place.item.injected, place.title,
+            )
+            for place in prompts.places(exchange.id)
+        ]  # fmt: skip
+    model = models.chat_model(ModelRef(RECALL, ""))
+    quoted = model.last_quoted(exchange.conversation_id) if isinstance(model, RecallModel) else ()
+    return [
+        _Recalled(
+            each.kind.value, each.passage_id, each.conversation_id, each.turn_number,
+            round(each.relevance, 4), injected=True, title=each.conversation_title,
+        )
+        for each in quoted
+    ]  # fmt: skip
+
+
+def _recalled_text(recalled: Sequence[_Recalled]) -> str:
+    """Return what was recalled in one line; "" for nothing."""
+    titles = [
+        f"'{one_line(each.title, _TITLE_CHARS)}'" if each.title else each.kind
+        for each in recalled
+        if each.injected
+    ]
+    names = list(dict.fromkeys(titles))
+    more = f" and {len(names) - _TITLES:,} more" if len(names) > _TITLES else ""
+    return f"Recalled from {', '.join(names[:_TITLES])}{more}." if names else ""
+
+
+def _asked(exchange: Exchange, answer: str, recalled: Sequence[_Recalled]) -> dict[str, Any]:
+    usage = exchange.usage
+    return {
+        "conversation_id": exchange.conversation_id,
+        "exchange_id": exchange.id,
+        "turn_number": exchange.turn_number,
+        "answer": answer,
+        "model": exchange.model,
+        "status": exchange.status.value,
+        "usage": {
+            "input_tokens": usage.input_tokens if usage else None,
+            "output_tokens": usage.output_tokens if usage else None,
+            "cached_tokens": usage.cached_tokens if usage else None,
+            "cost_usd": usage.cost_usd if usage else None,
+        },
+        "recalled": [each.plain for each in recalled],
+    }

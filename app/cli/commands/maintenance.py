@@ -1,0 +1,143 @@
+"""`check`, `backup`, `restore`, `rebuild`."""
+
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from app.bootstrap import locked
+from app.cli.terminal import Terminal
+from app.domain.errors import IndexUnavailable, NotFound
+from app.domain.workers import WorkerName
+from app.index.text_sync import TextIndexSync
+from app.storage.safety.backup import Backup, copy_backup
+from app.storage.safety.restore import restore_backup
+from app.system.logs import configure_logging
+from app.system.paths import DataPaths
+from app.workers.board import WorkerBoard
+from app.workers.regeneration import (
+    EXTRACTORS,
+    SUMMARIZERS,
+    EmbeddingRegeneration,
+    FactRegeneration,
+    SummaryRegeneration,
+)
+
+if TYPE_CHECKING:
+    from app.check import CheckReport
+
+
+def catch_up_index(sync: TextIndexSync, terminal: Terminal) -> None:
+    """Index everything that is stored; print an error if that fails."""
+    try:
+        sync.catch_up(terminal.cancelled)
+    except IndexUnavailable as error:
+        terminal.err(f"Search does not find all of it yet: {error}")
+
+
+def check_(
+    check: Callable[[bool], "CheckReport"],
+    sync: TextIndexSync,
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Verify every reference, count and index."""
+    report = check(given.repair)
+    catch_up_index(sync, terminal)
+    if terminal.as_json:
+        terminal.document(asdict(report) | {"ok": not report.problems})
+    elif report.problems:
+        for problem in report.problems:
+            terminal.line(problem)
+        if report.repairable:
+            terminal.err("'commonplace check --repair' repairs what can be derived again.")
+    else:
+        terminal.line("Everything is in order.")
+    return 1 if report.problems else 0
+
+
+def backup(back_up: Callable[[], Backup], given: Namespace, terminal: Terminal) -> int:
+    """Make a verified backup, and copy it to OUT."""
+    made = back_up()
+    where = made.path
+    if given.out is not None:
+        where = terminal.path(given.out)
+        where = where / made.path.name if where.is_dir() else where
+        copy_backup(made, where)
+    terminal.show({"backup": str(where), "made_at": made.made_at}, str(where))
+    return 0
+
+
+def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
+    """Replace the database with a backup; the replaced one is kept. No window may be open."""
+    chosen = terminal.path(given.file)
+    if not chosen.is_file():
+        raise NotFound(f"There is no file '{chosen}'", "Name a backup to restore.")
+    with locked(paths):
+        configure_logging(paths)
+        replaced = restore_backup(paths, chosen)
+    if terminal.as_json:
+        terminal.document(
+            {"restored": str(chosen), "replaced": str(replaced) if replaced else None}
+        )
+    elif replaced is not None:
+        terminal.err(f"The backup was restored; the database it replaced is kept in {replaced}")
+    return 0
+
+
+def rebuild_index(sync: TextIndexSync, terminal: Terminal) -> int:
+    """Rebuild the text index."""
+    sync.rebuild(terminal.cancelled)
+    terminal.show({"rebuilt": "index"})
+    return 0
+
+
+def rebuild_embeddings(
+    regeneration: EmbeddingRegeneration, workers: WorkerBoard, given: Namespace, terminal: Terminal
+) -> int:
+    """Delete vectors and embed again, once the user has confirmed the cost."""
+    plan = regeneration.plan()
+    terminal.err(plan.text)
+    terminal.require_confirmation(given.yes, "Nothing was deleted")
+    regeneration.begin()
+    name = WorkerName.EMBEDDING_PIPELINE
+    (status,) = workers.run_until_idle([name], is_cancelled=terminal.cancelled)
+    document = {
+        "rebuilt": "embeddings",
+        "space": plan.space,
+        "deleted": plan.vectors,
+        "embedded": status.done,
+        "total": status.total,
+    }
+    terminal.show(document, f"{status.done:,} of {status.total:,} passages are embedded.")
+    if status.done == status.total:
+        return 0
+    terminal.err(status.last_error or "'commonplace work' embeds the rest.")
+    return 1
+
+
+def regenerate(
+    regeneration: SummaryRegeneration | FactRegeneration,
+    workers: WorkerBoard,
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Regenerate summaries or facts, once the user has confirmed the cost."""
+    names, done = {
+        "summaries": (SUMMARIZERS, "summaries were regenerated"),
+        "facts": (EXTRACTORS, "exchanges were read again"),
+    }[given.what]
+    plan = regeneration.plan()
+    terminal.err(plan.text)
+    waiting = 0
+    if plan.count:
+        terminal.require_confirmation(given.yes, "Nothing was changed")
+        regeneration.begin()
+        ran = workers.run_until_idle(names, is_cancelled=terminal.cancelled)
+        waiting = sum(each.total - each.done for each in ran)
+    lines = [f"{plan.count:,} {done}."] if plan.count and not waiting else []
+    document = {"rebuilt": given.what, "asked_for": plan.count, "waiting": waiting}
+    terminal.show(document, *lines)
+    if waiting:
+        terminal.err(f"{waiting:,} are still to be done: 'commonplace work' continues.")
+    return 1 if waiting else 0

@@ -1,0 +1,120 @@
+"""`recall`: what would be recalled for a question; `prompt`: the prompt of an answer."""
+
+from argparse import Namespace
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from app.chat.inspector import Inspection, Inspector, Source, requests_text
+from app.chat.library import Library
+from app.chat.recall_preview import Preview, RecallPreviews
+from app.chat.recall_text import budget_text, name_text, outcome_text, summary_text
+from app.chat.sent_prompt import SentPrompt
+from app.cli.arguments import UsageError
+from app.cli.terminal import Terminal
+from app.domain.errors import NotFound
+from app.domain.ids import ConversationId
+from app.domain.links import parse_place
+from app.domain.passages import PassageKind
+from app.domain.recall import RecalledItemDetails
+from app.domain.settings_schema import SettingValue, setting_for
+from app.index.text_sync import TextIndexSync
+
+
+def recall(
+    previews: RecallPreviews, sync: TextIndexSync, given: Namespace, terminal: Terminal
+) -> int:
+    """Print what would be recalled, in the order of the prompt; nothing is sent or saved."""
+    tried = _tried(given.set)
+    sync.catch_up_a_little(terminal.cancelled)
+    where = None if given.conversation is None else ConversationId(given.conversation)
+    candidates = previews.fetch(given.question, where, tried)
+    preview = previews.preview(candidates, tried)
+    if preview.notice:
+        terminal.err(preview.notice)
+    if terminal.as_json:
+        terminal.document(_document(given.question, preview))
+        return 0
+    for place in preview.places:
+        item = place.item
+        terminal.line(
+            f"{item.passage_id:6}  {item.relevance:4.0%}  {item.layer.value:12}  "
+            f"{name_text(place)}  [{outcome_text(place)}]"
+        )
+    terminal.err(f"{summary_text(preview.places)}: {budget_text(preview)}.")
+    return 0
+
+
+def prompt(library: Library, inspector: Inspector, given: Namespace, terminal: Terminal) -> int:
+    """Print what was sent for a turn of the shown path, and what was recalled."""
+    conversation_id, turn = parse_place(given.place)
+    if turn is None:
+        raise UsageError(f"'{given.place}' is not a turn", "Write ID:TURN, such as 12:3.")
+    exchange_id = library.exchange_at(conversation_id, turn).id
+    found = inspector.inspect(exchange_id)
+    if found.sent is None:
+        raise NotFound(
+            f"The prompt of turn {given.place} is not known",
+            "Prompts are stored for answers of language models only.",
+        )
+    if terminal.as_json:
+        items = [_source_item(each) for each in found.sources]
+        terminal.document(asdict(found.sent) | {"items": items, "requests": found.requests})
+    else:
+        _print(found, found.sent, terminal)
+    return 0
+
+
+def _tried(pairs: Iterable[str]) -> dict[str, SettingValue]:
+    tried: dict[str, SettingValue] = {}
+    for pair in pairs:
+        key, is_pair, text = pair.partition("=")
+        if not is_pair:
+            raise UsageError(f"'{pair}' is not KEY=VALUE", "Write --set rag_min_similarity=0.5.")
+        tried[key] = setting_for(key).parse(text)
+    return tried
+
+
+def _document(question: str, preview: Preview) -> dict[str, Any]:
+    return {
+        "question": question,
+        "took_ms": round(preview.took_ms, 1),
+        "tokens": preview.tokens,
+        "max_tokens": preview.most_tokens,
+        "window_messages": preview.window_count,
+        "budgets": [
+            {"key": each.key, "tokens": each.tokens, "max_tokens": each.most_tokens}
+            for each in preview.spent
+        ],
+        "items": [_recalled_item(each) for each in preview.places],
+    }
+
+
+def _recalled_item(place: RecalledItemDetails) -> dict[str, Any]:
+    shown = {"title": place.title, "turn_number": place.turn_number, "text": place.text}
+    return asdict(place.item) | shown
+
+
+def _source_item(source: Source) -> dict[str, Any]:
+    place = {"title": source.place.title, "turn_number": source.place.turn_number}
+    return asdict(source.place.item) | place | {"cited": source.cited}
+
+
+def _print(found: Inspection, sent: SentPrompt, terminal: Terminal) -> None:
+    for part in sent.parts:
+        cache = ", cacheable" if part.cacheable else ""
+        terminal.line(f"## {part.kind.value}: {part.tokens:,} tokens ({part.share:.0%}{cache})\n")
+        terminal.line(f"{part.text}\n")
+    for source in found.sources:
+        item = source.place.item
+        is_turn = item.kind is PassageKind.TURN and source.place.turn_number is not None
+        number = f" {source.place.turn_number}" if is_turn else ""
+        outcome = "cited" if source.cited else "sent" if item.injected else item.dropped_by
+        title = f" of '{source.place.title}'" if source.place.title else ""
+        terminal.line(
+            f"{item.layer.value} {item.kind.value}{number}{title}: "
+            f"{item.relevance:.0%}, {item.tokens:,} tokens, {outcome}"
+        )
+    if text := requests_text(found):
+        terminal.err(f"{text}.")
+    terminal.err(f"About {sent.tokens:,} tokens, {sent.cacheable_share:.0%} of them cacheable.")

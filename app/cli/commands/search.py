@@ -1,0 +1,178 @@
+"""`search`, also with `--why`, and `probes`."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from app.chat.library import Library
+from app.cli.arguments import wrong_arguments
+from app.cli.terminal import Terminal
+from app.commands.search import NOTHING_FOUND, coverage_notes, search_or_rebuild
+from app.domain.diagnostics import Explanation, ProbeDetails
+from app.domain.errors import InvalidInput
+from app.domain.ids import ExchangeId
+from app.domain.links import parse_place
+from app.domain.passages import PassageKind
+from app.domain.results import SearchResult, as_document, details
+from app.domain.text import parse_whole_number
+from app.index.text_sync import TextIndexSync
+from app.memory.explain import Explainer
+from app.memory.probes import ProbeQuestions
+from app.memory.search import SearchService
+
+_ACTION_ARGUMENTS = {"list": (), "run": (), "add": ("QUERY", "ID:TURN"), "remove": ("N",)}
+
+
+def search(
+    service: SearchService,
+    sync: TextIndexSync,
+    explainer: Explainer,
+    library: Library,
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Search and print the results, best first; or explain why a turn is or is not found."""
+    sync.catch_up_a_little(terminal.cancelled)
+    if given.why is not None:
+        exchange_id = exchange_at(library, given.why)
+        explanation = explainer.explain(given.query, exchange_id, given.limit)
+        terminal.show(_explained(explanation), *explanation_lines(explanation))
+        return 0
+    kinds = {PassageKind(kind) for kind in given.kind} if given.kind else None
+    answer = search_or_rebuild(service, sync, given.query, given.limit, kinds, terminal.cancelled)
+    for note in coverage_notes(answer):
+        terminal.err(note)
+    if terminal.as_json:
+        terminal.document(
+            {
+                "query": answer.query,
+                "took_ms": round(answer.took_ms, 1),
+                "results": [as_document(result) for result in answer.results],
+            }
+        )
+        return 0
+    for number, result in enumerate(answer.results, 1):
+        _print_result(number, result, terminal)
+    if not answer.results:
+        terminal.err(NOTHING_FOUND)
+    return 0
+
+
+def probes(
+    questions: ProbeQuestions,
+    library: Library,
+    sync: TextIndexSync,
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """List, run, add or remove probe questions, then print all."""
+    wanted = _ACTION_ARGUMENTS[given.action]
+    if len(given.words) != len(wanted):
+        raise wrong_arguments(given, " and ".join(wanted) or "nothing more")
+    sync.catch_up_a_little(terminal.cancelled)
+    if given.action == "add":
+        questions.add(given.words[0], exchange_at(library, given.words[1]))
+    elif given.action == "remove":
+        questions.remove(_number(given.words[0]))
+    is_run = given.action == "run"
+    kept = questions.run(terminal.cancelled) if is_run else questions.listed()
+    if terminal.as_json:
+        terminal.document({"probes": [_probe(n, each) for n, each in enumerate(kept, 1)]})
+        return 0
+    for number, place in enumerate(kept, 1):
+        where = "deleted" if place.conversation_id is None else _place_of(place)
+        terminal.line(f"{number:2}. {_rank_text(place):24}  {place.probe.question}  [{where}]")
+        if place.probe.problem:
+            terminal.line(f"    {place.probe.problem}")
+    if not kept:
+        terminal.err("There are no probe questions. 'probes add QUERY ID:TURN' adds one.")
+    return 0
+
+
+def exchange_at(library: Library, words: str) -> ExchangeId:
+    """Return the exchange at `ID:TURN` of the shown path; raise InvalidInput, NotFound."""
+    conversation_id, turn = parse_place(words)
+    if turn is None:
+        raise InvalidInput(f"'{words}' is not a turn", "Write ID:TURN, such as 12:3.")
+    return library.exchange_at(conversation_id, turn).id
+
+
+def _print_result(number: int, result: SearchResult, terminal: Terminal) -> None:
+    weak = "  weak match" if result.is_weak else ""
+    terminal.line(
+        f"{number:2}. {result.relevance:4.0%}  {result.conversation_title}  "
+        f"[{result.place}]  {'  '.join(details(result))}{weak}"
+    )
+    if result.user_question:
+        terminal.line(f"    {result.user_question}")
+    terminal.line(f"    {' '.join(result.snippet.split())}")
+
+
+def explanation_lines(explained: Explanation) -> Sequence[str]:
+    """Return an explanation as lines of text."""
+    lines = [
+        f"{explained.conversation_title}  [{explained.conversation_id}:{explained.turn_number}]",
+        f"    {explained.user_question}",
+        f"Found as number {explained.rank} of {explained.ranked_count}."
+        if explained.rank
+        else "Not found.",
+    ]
+    if explained.relevance is not None:
+        cosine = "no vector" if explained.cosine is None else f"cosine {explained.cosine:.3f}"
+        lines.append(f"Relevance {explained.relevance:.0%}, {cosine}.")
+    lines += [f"- {each.words} {each.hint}".rstrip() for each in explained.obstacles]
+    if explained.notice:
+        lines.append(f"- By words only: {explained.notice}")
+    if explained.words:
+        held = [each.word for each in explained.words if each.is_present]
+        missing = [each.word for each in explained.words if not each.is_present]
+        lines.append(
+            f"Words found: {', '.join(held) or 'none'}; not: {', '.join(missing) or 'none'}"
+        )
+    if explained.points:
+        lines.append("Points    Best  For")
+    for each in explained.points:
+        best = "" if each.best_points is None else f"{each.best_points:+6.2f}"
+        lines.append(f"{each.points:+6.2f}  {best:>6}  {each.words}")
+    return lines
+
+
+def _number(text: str) -> int:
+    number = parse_whole_number(text)
+    if number is None:
+        raise InvalidInput(f"'{text}' is not a number", "'probes list' shows the numbers.")
+    return number
+
+
+def _place_of(place: ProbeDetails) -> str:
+    return f"{place.conversation_id}:{place.turn_number}"
+
+
+def _rank_text(place: ProbeDetails) -> str:
+    probe = place.probe
+    if probe.ran_at is None:
+        return "not run yet"
+    rank = f"number {probe.rank}" if probe.rank else "not found"
+    if probe.before_at is None:
+        return rank
+    return f"{rank}, was {f'number {probe.before}' if probe.before else 'not found'}"
+
+
+def _probe(number: int, place: ProbeDetails) -> dict[str, Any]:
+    where = {"conversation_id": place.conversation_id, "turn_number": place.turn_number}
+    return {"number": number, **asdict(place.probe), **where}
+
+
+def _explained(explained: Explanation) -> dict[str, Any]:
+    """Return an explanation as a document, with the documented names of its fields."""
+    document = asdict(explained)
+    document["query"] = document.pop("question")
+    del document["user_question"]
+    for word in document["words"]:
+        word["held"] = word.pop("is_present")
+    document["points"] = [
+        {"feature": each.feature, "points": each.points, "best_points": each.best_points}
+        for each in explained.points
+    ]
+    return document

@@ -1,0 +1,124 @@
+"""`/rag`: the state and settings of recall, previews, and votes on passages."""
+
+from app.chat.inspector import Inspector
+from app.chat.recall_preview import RecallPreviews
+from app.chat.recall_text import last_recall_text, preview_markdown
+from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
+from app.commands.table import markdown_table
+from app.domain.errors import InvalidInput
+from app.domain.formatting import format_percent
+from app.domain.ids import PassageId
+from app.domain.passages import KIND_TITLES
+from app.domain.recall import Verdict
+from app.domain.settings_schema import SETTINGS, Setting, SettingPage, setting_for
+from app.domain.text import escape_markdown
+from app.memory.overview import OverviewService
+from app.storage.tables.settings import Settings
+
+_FORMS = (
+    Form("/rag", help="Show the state of recall, its sources and its settings"),
+    Form("/rag on", help="Add related passages to prompts"),
+    Form("/rag off", help="Add no related passages to prompts"),
+    Form("/rag config", help="List every setting with its value and range"),
+    Form("/rag set", "KEY VALUE", "Change a setting; it takes effect at once"),
+    Form("/rag try", "QUESTION", "Show what would be recalled for a question, and what would not"),
+    Form("/rag upvote", "ID", "Rank a passage higher, by its number"),
+    Form("/rag downvote", "ID", "Rank a passage lower, by its number"),
+)
+_VOTES = {"upvote": Verdict.UP, "downvote": Verdict.DOWN}
+_VOTE_TEXTS = {Verdict.UP: "ranks higher", Verdict.DOWN: "ranks lower"}
+_PAGES = (SettingPage.RECALL, SettingPage.CONTEXT)
+
+
+def rag_command(
+    settings: Settings,
+    overview: OverviewService,
+    previews: RecallPreviews,
+    inspector: Inspector,
+) -> Command:
+    """Return `/rag`."""
+
+    def run(call: CommandCall) -> Outcome:
+        match call.words:
+            case ():
+                return Outcome(status())
+            case ("on" | "off" as word,):
+                settings.set("rag_enabled", word == "on")
+                return Outcome(_switch_text(settings))
+            case ("config",):
+                return Outcome(_configuration(settings))
+            case ("set", key, _, *_):
+                return Outcome(_set(settings, key, call.after(2)))
+            case ("try", _, *_):
+                found = previews.fetch(call.after(1), call.context.conversation_id)
+                return Outcome(preview_markdown(previews.preview(found)))
+            case ("upvote" | "downvote" as word, number):
+                return Outcome(_vote(inspector, number, _VOTES[word]))
+        raise wrong_form(call, _FORMS)
+
+    def status() -> str:
+        now = overview.read()
+        rows = [(KIND_TITLES[kind], f"{count:,}") for kind, count in now.passages.items()]
+        rows.append(("Found by words", format_percent(now.searchable_share)))
+        by_meaning = now.embedded
+        rows.append(
+            ("Found by meaning", format_percent(by_meaning.share) if by_meaning else "not now")
+        )
+        passages = markdown_table(rows, ("Passages", ""))
+        return "\n\n".join(
+            (
+                _switch_text(settings),
+                passages,
+                last_recall_text(inspector.last_recall()),
+                _configuration(settings),
+            )
+        )
+
+    keys = tuple(
+        Form(f"/rag set {each.key}", "VALUE", f"{each.help} Allowed: {each.allowed}.")
+        for each in _keys()
+    )
+    return Command("rag", "Recall: state, on, off, settings, previews", _FORMS, run, keys)
+
+
+def _keys() -> tuple[Setting, ...]:
+    return tuple(each for each in SETTINGS.values() if each.page in _PAGES)
+
+
+def _switch_text(settings: Settings) -> str:
+    return f"Recall is **{'on' if settings.flag('rag_enabled') else 'off'}**."
+
+
+def _vote(inspector: Inspector, number: str, verdict: Verdict) -> str:
+    if not number.isdecimal():
+        raise InvalidInput(
+            f"'{number}' is not the number of a passage",
+            "`/rag try QUESTION` shows passages by number.",
+        )
+    place = inspector.judge_passage(PassageId(int(number)), verdict)
+    kind = escape_markdown(place.kind.value.replace("_", " "))
+    title = place.conversation_title
+    of = (
+        f" of \N{LEFT DOUBLE QUOTATION MARK}{escape_markdown(title)}\N{RIGHT DOUBLE QUOTATION MARK}"
+    )
+    return f"Passage {number} ({kind}{of if title else ''}) {_VOTE_TEXTS[verdict]} from now on."
+
+
+def _configuration(settings: Settings) -> str:
+    return "\n".join(
+        f"- `{each.key}`: **{escape_markdown(each.format_value(settings.get(each.key)))}** \N{MIDDLE DOT} "
+        f"{escape_markdown(each.allowed)}, default {each.format_value(each.default)}"
+        for each in _keys()
+    )  # no table: its columns would break the longer keys in the middle of a word
+
+
+def _set(settings: Settings, key: str, text: str) -> str:
+    setting = setting_for(key)
+    if setting.page is SettingPage.INTERNAL or key == "embedder":
+        raise InvalidInput(f"{key} cannot be set here", "See Settings in the Conversation menu.")
+    before = setting.format_value(settings.get(key))
+    value = setting.format_value(settings.set_text(key, text))
+    remarks = settings.remarks(key)
+    return " ".join(
+        (f"`{key}` is {escape_markdown(value)}, was {escape_markdown(before)}.", *remarks)
+    )

@@ -1,0 +1,141 @@
+"""`/search` and `/open`: results are numbered and can be opened by number."""
+
+from collections.abc import Callable, Collection, Sequence
+
+from app.chat.library import Library
+from app.commands.command import (
+    Action,
+    Command,
+    CommandCall,
+    Form,
+    OpenManPage,
+    OpenTurn,
+    Outcome,
+    wrong_form,
+)
+from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
+from app.domain.links import link_to, parse_link, parse_page
+from app.domain.passages import PassageKind
+from app.domain.results import SearchResponse, SearchResult, details
+from app.domain.text import escape_markdown, one_line
+from app.index.text_sync import TextIndexSync
+from app.memory.search import SearchService
+
+NOTHING_FOUND = "Nothing was found. Try other or fewer words."
+_LIMIT = 10
+_SNIPPET_CHARS = 240
+_SEARCH_FORMS = (
+    Form("/search", "QUERY", "Words, “an exact phrase”, -word, tag:, before:, after:"),
+)
+_OPEN_FORMS = (
+    Form("/open", "N", "Open a result of the last /search by its number"),
+    Form("/open", "ID[:TURN]", "Open a conversation at a turn; also commonplace://ID/TURN"),
+)
+
+
+def search_commands(
+    search: SearchService, sync: TextIndexSync, library: Library
+) -> tuple[Command, ...]:
+    """Return the commands."""
+    both = _Search(search, sync, library)
+    return (
+        Command("search", "Search all conversations", _SEARCH_FORMS, both.search),
+        Command("open", "Open a result or a turn", _OPEN_FORMS, both.open),
+    )
+
+
+class _Search:
+    """The two commands of a window, with the results of the last search."""
+
+    def __init__(self, search: SearchService, sync: TextIndexSync, library: Library) -> None:
+        self._search = search
+        self._sync = sync
+        self._library = library
+        self._results: Sequence[SearchResult] = ()
+
+    def search(self, call: CommandCall) -> Outcome:
+        """Search, and keep the results for `open`."""
+        if not call.rest:
+            raise wrong_form(call, _SEARCH_FORMS)
+        self._sync.catch_up_a_little()
+        response = search_or_rebuild(self._search, self._sync, call.rest, _LIMIT)
+        self._results = response.results
+        lines = [_result_lines(number, each) for number, each in enumerate(response.results, 1)]
+        lines.append("`/open N` opens a result." if lines else NOTHING_FOUND)
+        return Outcome("\n\n".join((*lines, *coverage_notes(response))))
+
+    def open(self, call: CommandCall) -> Outcome:
+        """Open a result by its number, or a conversation, turn or manual page."""
+        if len(call.words) != 1:
+            raise wrong_form(call, _OPEN_FORMS)
+        if call.rest.isdecimal() and 0 < int(call.rest) <= len(self._results):
+            return Outcome(action=self._action_for(self._results[int(call.rest) - 1]))
+        if (page := parse_page(call.rest)) is not None:
+            return Outcome(action=OpenManPage(page, page))
+        conversation_id, turn, exchange_id = parse_link(call.rest)
+        if exchange_id is not None:
+            self._library.open(conversation_id, exchange_id)
+            return Outcome(action=OpenTurn(conversation_id, exchange_id))
+        if turn is not None:
+            exchange = self._library.exchange_at(conversation_id, turn)
+            return Outcome(action=OpenTurn(conversation_id, exchange.id))
+        try:
+            self._library.open(conversation_id)
+        except NotFound as error:
+            raise NotFound(
+                f"There is no result {conversation_id} and no conversation {conversation_id}",
+                f"The last search has {len(self._results)} results; /search finds others.",
+            ) from error
+        return Outcome(action=OpenTurn(conversation_id))
+
+    def _action_for(self, result: SearchResult) -> Action:
+        if result.kind is PassageKind.MAN_PAGE:
+            return OpenManPage(result.source, result.conversation_title)
+        if result.conversation_id is None:
+            raise InvalidInput("This result has no turn to open", "Choose another result.")
+        return OpenTurn(result.conversation_id, result.exchange_id)
+
+
+def search_or_rebuild(
+    search: SearchService,
+    sync: TextIndexSync,
+    query: str,
+    limit: int,
+    kinds: Collection[PassageKind] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> SearchResponse:
+    """Search, after rebuilding the index if it is damaged. Blocking.
+
+    Raises InvalidInput, IndexUnavailable.
+    """
+    try:
+        return search.search(query, limit=limit, kinds=kinds)
+    except IndexUnavailable:
+        sync.catch_up(cancelled)
+        return search.search(query, limit=limit, kinds=kinds)
+
+
+def coverage_notes(response: SearchResponse) -> list[str]:
+    """Return what a search may have missed, as sentences."""
+    notes = []
+    if response.covered_share < 1:
+        notes.append(f"{response.covered_share:.0%} of your history can be searched so far.")
+    if response.notice:
+        notes.append(f"Only matching words were found. {response.notice}")
+    return notes
+
+
+def _result_lines(number: int, result: SearchResult) -> str:
+    """Return a result as a list item; its title links to its turn."""
+    title = escape_markdown(one_line(result.conversation_title, 100)) or "Untitled"
+    if result.conversation_id is not None:
+        turn, exchange = result.turn_number or 0, result.exchange_id
+        link = link_to(result.conversation_id, turn, exchange, is_shown=result.is_shown)
+        title = f"[{title}]({link})"
+    weak = ", a weak match" if result.is_weak else ""
+    figures = (f"{result.relevance:.0%}{weak}", *details(result), result.place)
+    lines = [" \N{MIDDLE DOT} ".join((f"{number}. **{title}**", *figures))]
+    question = one_line(result.user_question, _SNIPPET_CHARS)
+    snippet = one_line(result.snippet, _SNIPPET_CHARS)
+    lines += [escape_markdown(each) for each in dict.fromkeys((question, snippet)) if each]
+    return "  \n   ".join(lines)

@@ -1,0 +1,167 @@
+"""`/summarizer`, `/embeddings`, `/index-man`: worker status, on and off, regeneration."""
+
+from collections.abc import Collection, Sequence
+
+from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
+from app.domain.formatting import format_percent
+from app.domain.passages import PassageKind
+from app.domain.text import escape_markdown
+from app.domain.workers import WorkerName, WorkerStatus
+from app.memory.embedders import EmbedderDirectory
+from app.memory.overview import OverviewService
+from app.workers.board import WorkerBoard
+from app.workers.regeneration import (
+    SUMMARIZERS,
+    EmbeddingRegeneration,
+    FactRegeneration,
+    SummaryRegeneration,
+)
+from app.workers.status_text import worker_text
+
+_SUMMARIZERS = {
+    "conversation": WorkerName.CONVERSATION_SUMMARIZER,
+    "exchange": WorkerName.EXCHANGE_SUMMARIZER,
+}
+_PIPELINE = WorkerName.EMBEDDING_PIPELINE
+_SWITCH = {"on": True, "off": False}
+_KINDS = {
+    "conversations": PassageKind.CONVERSATION_SUMMARY,
+    "exchanges": PassageKind.EXCHANGE_SUMMARY,
+    "turns": PassageKind.TURN,
+}
+_SUMMARIZER_FORMS = (
+    Form("/summarizer", help="Show the summarizers"),
+    Form("/summarizer on", help="Start both, and the embedding pipeline"),
+    Form("/summarizer off", help="Stop both"),
+    Form("/summarizer rebuild", help="Regenerate summaries by other models, after confirmation"),
+    Form("/summarizer conversation", "[on|off]", "Only the conversation summarizer"),
+    Form("/summarizer exchange", "[on|off]", "Only the exchange summarizer"),
+)
+_EMBEDDINGS_FORMS = (
+    Form("/embeddings", help="Show the embedding pipeline"),
+    Form("/embeddings on", help="Start it"),
+    Form("/embeddings off", help="Stop it; existing vectors are still searched"),
+    Form("/embeddings rebuild", "[conversations|exchanges|turns]",
+         "Delete vectors and embed again, after confirmation"),
+)  # fmt: skip
+_EMBEDDINGS_KINDS = (
+    Form("/embeddings rebuild conversations", help="Vectors of conversation summaries"),
+    Form("/embeddings rebuild exchanges", help="Vectors of exchange summaries"),
+    Form("/embeddings rebuild turns", help="Vectors of turns"),
+)
+_MAN_FORMS = (
+    Form("/index-man", help="Show the man-page indexer"),
+    Form("/index-man on", help="Index the system's manual pages, until the program ends"),
+    Form("/index-man off", help="Stop it"),
+)
+
+
+def worker_commands(
+    workers: WorkerBoard,
+    embedders: EmbedderDirectory,
+    overview: OverviewService,
+    redo: SummaryRegeneration,
+    vectors: EmbeddingRegeneration,
+) -> tuple[Command, ...]:
+    """Return the commands."""
+
+    def summarizer(call: CommandCall) -> Outcome:
+        if call.words == ("rebuild",):
+            return confirm_regeneration(redo, workers, SUMMARIZERS)
+        names, on = _choice(call)
+        if on is not None:
+            also = (_PIPELINE,) if on and len(names) > 1 else ()
+            for name in (*names, *also):
+                workers.set_enabled(name, on)
+            names = (*names, *also)
+        return Outcome(status_text(workers, names))
+
+    def embeddings(call: CommandCall) -> Outcome:
+        match call.words:
+            case ():
+                embedded = overview.read().embedded
+                found = "Search by meaning is not available now."
+                if embedded is not None:
+                    found = (
+                        f"{format_percent(embedded.share)} of the passages can be found by meaning."
+                    )
+                text = f"Embedder: {escape_markdown(embedders.describe())}. {found}"
+                return Outcome(f"{status_text(workers, [_PIPELINE])}\n\n{text}")
+            case ("on" | "off" as word,):
+                workers.set_enabled(_PIPELINE, _SWITCH[word])
+                return Outcome(status_text(workers, [_PIPELINE]))
+            case ("rebuild",):
+                return _ask_to_reembed(vectors, workers, ())
+            case ("rebuild", kind) if kind in _KINDS:
+                return _ask_to_reembed(vectors, workers, (_KINDS[kind],))
+        raise wrong_form(call, _EMBEDDINGS_FORMS)
+
+    def index_man(call: CommandCall) -> Outcome:
+        if len(call.words) > 1 or (call.words and call.words[0] not in _SWITCH):
+            raise wrong_form(call, _MAN_FORMS)
+        if call.words:
+            workers.set_enabled(WorkerName.MAN_INDEXER, _SWITCH[call.words[0]])
+        return Outcome(status_text(workers, [WorkerName.MAN_INDEXER]))
+
+    return (
+        Command("summarizer", "Summaries: status, on, off, rebuild", _SUMMARIZER_FORMS, summarizer,
+                _on_and_off("/summarizer conversation", "/summarizer exchange")),
+        Command("embeddings", "Search by meaning: status, on, off, rebuild", _EMBEDDINGS_FORMS,
+                embeddings, _EMBEDDINGS_KINDS),
+        Command("index-man", "Manual pages: status, on, off", _MAN_FORMS, index_man),
+    )  # fmt: skip
+
+
+def status_text(workers: WorkerBoard, names: Collection[WorkerName]) -> str:
+    """Return the status of workers as Markdown, with warnings. Blocking."""
+    statuses = {status.name: status for status in workers.refresh()}
+    parts = [_card_text(statuses[name]) for name in names if name in statuses]
+    warnings = [f"> {escape_markdown(each)}" for each in workers.warnings(names)]
+    return "\n\n".join((*parts, *warnings))
+
+
+def _card_text(status: WorkerStatus) -> str:
+    text = worker_text(status)
+    head = f"**{text.title}** \N{MIDDLE DOT} {text.state}"
+    return "  \n".join((head, *map(escape_markdown, text.lines)))
+
+
+def _choice(call: CommandCall) -> tuple[Sequence[WorkerName], bool | None]:
+    """Return the summarizers named, and whether to switch them on or off; None for neither."""
+    words = list(call.words)
+    names = tuple(_SUMMARIZERS.values())
+    if words and words[0] in _SUMMARIZERS:
+        names = (_SUMMARIZERS[words.pop(0)],)
+    on = _SWITCH[words.pop(0)] if words and words[0] in _SWITCH else None
+    if words:
+        raise wrong_form(call, _SUMMARIZER_FORMS)
+    return names, on
+
+
+def _on_and_off(*starts: str) -> tuple[Form, ...]:
+    return tuple(Form(f"{start} {word}", help="") for start in starts for word in _SWITCH)
+
+
+def confirm_regeneration(
+    regeneration: SummaryRegeneration | FactRegeneration,
+    workers: WorkerBoard,
+    names: Collection[WorkerName],
+) -> Outcome:
+    """Describe a regeneration, which the workers `names` do once the user confirms it."""
+
+    def begin() -> Outcome:
+        regeneration.begin()
+        return Outcome(status_text(workers, names))
+
+    plan = regeneration.plan()
+    return Outcome(escape_markdown(plan.text), on_confirmed=begin if plan.count else None)
+
+
+def _ask_to_reembed(
+    vectors: EmbeddingRegeneration, workers: WorkerBoard, kinds: tuple[PassageKind, ...]
+) -> Outcome:
+    def begin() -> Outcome:
+        vectors.begin(kinds)
+        return Outcome(status_text(workers, [_PIPELINE]))
+
+    return Outcome(escape_markdown(vectors.plan(kinds).text), on_confirmed=begin)

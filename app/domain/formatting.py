@@ -1,0 +1,107 @@
+"""Formatting of numbers, dates and amounts of money for people, and the local calendar.
+
+Everything is written in English: `strftime` names months in the locale of LC_TIME, which the window
+sets to English after Qt has changed it.
+"""
+
+from datetime import datetime, timedelta
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+_CENT_USD = 0.01
+
+
+def format_count(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: "1 turn", "2 turns"; `plural` where adding an s is wrong."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def format_percent(share: float) -> str:
+    """Return a share (0-1) in percent; only 1.0 gives "100 %", only 0.0 gives "0 %"."""
+    percent = round(share * 100)
+    if 0 < share < 1:
+        percent = max(1, min(percent, 99))
+    return f"{percent} %"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration in seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def format_milliseconds(duration_ms: int) -> str:
+    """Return a short duration, such as "820 ms", "4.2 s" or "3 min 5 s"."""
+    if duration_ms < 1000:
+        return f"{duration_ms} ms"
+    if duration_ms < 60_000:
+        return f"{duration_ms / 1000:.1f} s"
+    return f"{duration_ms // 60_000} min {duration_ms % 60_000 // 1000} s"
+
+
+def format_day(at: datetime) -> str:
+    """Return the local day of a moment, such as "3 May 2026"."""
+    local = at.astimezone()
+    return f"{local.day} {local:%b %Y}"
+
+
+def format_moment(at: datetime) -> str:
+    """Return the local day and time of a moment, such as "3 May 2026, 14:05"."""
+    return f"{format_day(at)}, {at.astimezone():%H:%M}"
+
+
+def format_size(size_bytes: int) -> str:
+    """Return a size in bytes, KB, MB or GB (binary)."""
+    if size_bytes < _KIB:
+        return f"{size_bytes} B"
+    if size_bytes < _MIB:
+        return f"{size_bytes / _KIB:.0f} KB"
+    if size_bytes < _GIB:
+        return f"{size_bytes / _MIB:,.1f} MB"
+    return f"{size_bytes / _GIB:,.2f} GB"
+
+
+def format_usd(usd: float | None) -> str:
+    """Return an amount of money; None is an amount that includes an unknown price."""
+    return "unknown" if usd is None else f"${usd:.2f}"
+
+
+def format_at_most(usd: float) -> str:
+    """Return an upper bound of an amount; more than nothing is never "$0.00"."""
+    return f"${usd:.2f}" if usd >= _CENT_USD or not usd else "under $0.01"
+
+
+def format_estimate(minutes: float, cost_usd: float | None) -> str:
+    """Return a time and a price, such as "about 3 minutes, for about $0.10"; None is unknown."""
+    cost = "at an unknown price"
+    if cost_usd is not None:
+        cost = f"for about ${max(cost_usd, _CENT_USD):.2f}" if cost_usd else "at no cost"
+    if minutes < 1.5:
+        return f"a minute or less, {cost}"
+    time = f"{minutes:,.0f} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
+    return f"about {time}, {cost}"
+
+
+def day_start(at: datetime) -> datetime:
+    """Return the local midnight before `at`."""
+    local = at.astimezone()
+    return datetime(local.year, local.month, local.day).astimezone()
+
+
+def month_start(at: datetime) -> datetime:
+    """Return the first local midnight of the month of `at`."""
+    local = at.astimezone()
+    return datetime(local.year, local.month, 1).astimezone()
+
+
+def next_day(at: datetime) -> datetime:
+    """Return the local midnight after `at`."""
+    later = at.astimezone().replace(tzinfo=None) + timedelta(days=1)
+    return datetime(later.year, later.month, later.day).astimezone()
+
+
+def next_month(at: datetime) -> datetime:
+    """Return the first local midnight of the month after that of `at`."""
+    local = at.astimezone()
+    year, month = divmod(local.year * 12 + local.month, 12)
+    return datetime(year, month + 1, 1).astimezone()

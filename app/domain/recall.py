@@ -1,0 +1,291 @@
+"""Recall values: what retrieval found for a question, the prompt that is stored with an answer, and recall settings.
+
+`app.memory` retrieves and selects. Lists are best first; relevances are calibrated, 0-1; a cosine is None
+without a vector; `coverage` is the idf-weighted share of the question's words. Times are UTC.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from app.domain.conversations import Conversation
+from app.domain.facts import FactCategory
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.settings_schema import SETTINGS, SettingValue
+
+
+def is_recall_on(conversation: Conversation | None) -> bool:
+    """Return whether a conversation uses memory; None is a conversation that is not stored yet."""
+    return conversation is None or conversation.recalls
+
+
+class PlanPartKind(StrEnum):
+    """The parts of a prompt, in the order of the specification (section 4)."""
+
+    SYSTEM_PROMPT = "system_prompt"
+    CORE_MEMORY = "core_memory"
+    SUMMARY = "summary"
+    FACTS = "facts"
+    RELATED = "related"
+    EARLIER = "earlier"
+    WINDOW = "window"
+    TOOLS = "tools"
+    QUESTION = "question"
+
+
+class RecallLayer(StrEnum):
+    """The search that retrieved an item."""
+
+    FACT = "fact"
+    CONVERSATION = "conversation"
+    EXCHANGE = "exchange"
+    HISTORY = "history"
+    EARLIER = "earlier"
+
+
+class Verdict(StrEnum):
+    """The user's verdict on a recalled item: it ranks higher, lower, or is never used again."""
+
+    UP = "up"
+    DOWN = "down"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPiece:
+    """A text of a prompt part and the conversation that it quotes, so that forgetting can remove it."""
+
+    text: str
+    conversation_id: ConversationId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """One part of a prompt.
+
+    Its text is the joined `pieces`; window and question have `message_ids` of stored messages instead,
+    oldest first. `tokens` is an estimate; `cacheable` parts precede the provider's cache breakpoint.
+    `sources` are the quoted passages.
+    """
+
+    kind: PlanPartKind
+    tokens: int
+    cacheable: bool
+    pieces: tuple[PromptPiece, ...] = ()
+    message_ids: tuple[MessageId, ...] = ()
+    sources: tuple[PassageId, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text of the part; "" when it consists of stored messages."""
+        return "".join(piece.text for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledItem:
+    """A retrieved item and whether it was injected into the prompt; best first within its layer.
+
+    `tokens` is its size, injected or not; `dropped_by` describes why it was not injected ("" when it
+    was), such as the setting that excluded it. `exchange_id` and `message_id` are its location.
+    """
+
+    layer: RecallLayer
+    kind: PassageKind
+    passage_id: PassageId
+    conversation_id: ConversationId | None
+    exchange_id: ExchangeId | None
+    message_id: MessageId | None
+    relevance: float
+    cosine: float | None
+    coverage: float
+    tokens: int
+    injected: bool
+    dropped_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPrompt:
+    """The prompt of one answer; an exchange that was retried has several.
+
+    `limit_tokens` is the model's context without the share reserved for the reply, `result_chars` the
+    limit of a tool result; `notice` describes a problem with recall, "" for none.
+    """
+
+    exchange_id: ExchangeId
+    conversation_id: ConversationId
+    sent_at: datetime
+    model: str
+    limit_tokens: int
+    result_chars: int
+    parts: tuple[PlanPart, ...]
+    items: tuple[RecalledItem, ...]
+    notice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledItemDetails:
+    """A recalled item with the fields that a chip shows.
+
+    `title` is that of its conversation, "" for none. `exchange_id` is the turn to open (for a
+    conversation, the one that matched), `turn_number` its number on its own path, `said_at` its start.
+    `text` is the fact, the memory or the question of the turn; "" when that was deleted.
+    """
+
+    item: RecalledItem
+    title: str
+    turn_number: int | None
+    text: str
+    exchange_id: ExchangeId | None = None
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchScore:
+    """How well a passage matches the question, and the user's verdict on it."""
+
+    kind: PassageKind
+    passage_id: PassageId
+    relevance: float
+    cosine: float | None
+    coverage: float
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentContext:
+    """The segment of the question: its path since the last `/new`.
+
+    `exchange_ids` precede the question; `held` are the messages that are known to be in the prompt
+    anyway. An empty segment is not searched.
+    """
+
+    exchange_ids: frozenset[ExchangeId] = frozenset()
+    held: frozenset[MessageId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedFact:
+    """A current fact; `is_shown` when its turn is on the visible path."""
+
+    match: MatchScore
+    text: str
+    category: FactCategory
+    said_at: datetime
+    conversation_id: ConversationId | None
+    exchange_id: ExchangeId | None
+    message_id: MessageId | None
+    is_shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedExchange:
+    """A past turn; `user` and `assistant` are excerpts of at most 200 characters.
+
+    `is_shown` when it is on the visible path of its conversation.
+    """
+
+    match: MatchScore
+    conversation_id: ConversationId
+    exchange_id: ExchangeId
+    message_id: MessageId | None
+    turn_number: int
+    started_at: datetime
+    user: str
+    assistant: str
+    is_shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedConversation:
+    """A past conversation, ranked by its summary or its best turn, whichever is better.
+
+    `exchanges` are its best ones, more than are selected; `exchange_count` counts all. `summary` is
+    truncated.
+    """
+
+    match: MatchScore
+    conversation_id: ConversationId
+    title: str
+    started_at: datetime
+    summary: str
+    exchange_count: int
+    exchanges: tuple[RetrievedExchange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedMessage:
+    """An earlier message of the same segment; `text` is complete."""
+
+    match: MatchScore
+    exchange_id: ExchangeId
+    message_id: MessageId
+    turn_number: int
+    said_at: datetime
+    is_user: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult:
+    """All retrieved items; `notice` describes why a part of the search did not run."""
+
+    facts: tuple[RetrievedFact, ...] = ()
+    conversations: tuple[RetrievedConversation, ...] = ()
+    history: tuple[RetrievedExchange, ...] = ()
+    earlier: tuple[RetrievedMessage, ...] = ()
+    titles: dict[ConversationId, str] = field(default_factory=dict)
+    took_ms: float = 0.0
+    notice: str = ""
+
+
+def _default(key: str) -> Any:
+    return SETTINGS[key].default
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSettings:
+    """Every value that tunes what is recalled: limits are counts, relevances 0-1, budgets tokens.
+
+    A setting of the page `SettingPage.RECALL` is a field here under its own key; its label, range and
+    default are in `settings_schema`. A new one needs a row there and a field here.
+    """
+
+    rag_enabled: bool = _default("rag_enabled")
+    rag_conversation_limit: int = _default("rag_conversation_limit")
+    rag_exchange_limit_per_conversation: int = _default("rag_exchange_limit_per_conversation")
+    rag_min_similarity: float = _default("rag_min_similarity")
+    rag_fact_limit: int = _default("rag_fact_limit")
+    rag_history_limit: int = _default("rag_history_limit")
+    rag_max_tokens: int = _default("rag_max_tokens")
+    rag_recency_half_life_days: float = _default("rag_recency_half_life_days")
+    auto_rag_enabled: bool = _default("auto_rag_enabled")
+    auto_rag_top_k: int = _default("auto_rag_top_k")
+    auto_rag_max_tokens: int = _default("auto_rag_max_tokens")
+    auto_rag_relevance_threshold: float = _default("auto_rag_relevance_threshold")
+    core_memory_max_tokens: int = _default("core_memory_max_tokens")
+    summary_max_tokens: int = _default("summary_max_tokens")
+    context_sliding_window: int = _default("context_sliding_window")
+
+    @classmethod
+    def read(cls, value_of: Callable[[str], SettingValue]) -> Self:
+        """Return the current values; `value_of` returns the value of a key."""
+        values: dict[str, Any] = {each.name: value_of(each.name) for each in fields(cls)}
+        return cls(**values)
+
+    def widest(self) -> Self:
+        """Return these with everything switched on and each limit at its maximum."""
+        limits: dict[str, Any] = {
+            key: int(SETTINGS[key].maximum or 0)
+            for key in (
+                "rag_conversation_limit",
+                "rag_exchange_limit_per_conversation",
+                "rag_history_limit",
+                "rag_fact_limit",
+            )
+        }
+        # More earlier messages than are ranked: those already in the prompt are left out later.
+        limits["auto_rag_top_k"] = 1_000
+        return replace(self, rag_enabled=True, auto_rag_enabled=True, **limits)

@@ -1,0 +1,95 @@
+"""Follower: a background thread that brings an index up to date with the store after each change."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from app.domain.changes import ChangeSet
+from app.domain.errors import KnownError
+from app.storage.engine.store import Store
+
+_log = logging.getLogger(__name__)
+_RETRY_S = 10.0
+
+
+class Follower:
+    """Calls `catch_up` on its own thread: at the start, after each relevant change, and when woken.
+
+    Known errors and bugs are retried after a delay. All methods but `stop` return at once, are thread-safe and
+    work whether or not the thread runs.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        catch_up: Callable[[], None],
+        is_relevant: Callable[[ChangeSet], bool],
+    ) -> None:
+        """Follow `store`; `name` names the thread and appears in the log, such as "text index"."""
+        self._store = store
+        self._name = name
+        self._catch_up = catch_up
+        self._is_relevant = is_relevant
+        self._wake_event = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and not stopped."""
+        return self._thread is not None
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `catch_up` should end after the current batch."""
+        return self._stopping.is_set()
+
+    def start(self) -> None:
+        """Catch up in the background, now and after every change; may be called twice."""
+        if self._thread is not None:
+            return
+        self._unsubscribe = self._store.subscribe(self._on_changed)
+        self._wake_event.set()
+        self._thread = threading.Thread(
+            target=self._run, name=self._name.replace(" ", "-"), daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after the current batch; may be called twice. Blocking."""
+        self._unsubscribe()
+        self._unsubscribe = lambda: None
+        self._stopping.set()
+        self._wake_event.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def wake(self) -> None:
+        """Catch up soon, if the thread runs."""
+        self._wake_event.set()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake_event.wait()
+            self._wake_event.clear()
+            if self._stopping.is_set():
+                return
+            try:
+                self._catch_up()
+            except KnownError as error:
+                _log.warning("the %s waits: %s", self._name, error)
+                self._wait_to_retry()
+            except Exception:  # noqa: BLE001 - the thread must live: search answers without it
+                _log.exception("the %s failed", self._name)
+                self._wait_to_retry()
+
+    def _wait_to_retry(self) -> None:
+        self._stopping.wait(_RETRY_S)
+        self._wake_event.set()
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        if self._is_relevant(changed):
+            self._wake_event.set()

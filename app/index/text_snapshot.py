@@ -1,0 +1,279 @@
+"""Text snapshots: searches against one commit of the text index."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import tantivy
+from tantivy import Query
+
+from app.domain.ids import PartId, PassageId, passage_id_of
+from app.domain.passages import PassageKind, SearchQuery
+from app.index.id_set import IdSet
+from app.index.text_query import QueryBuilder, QueryTerm
+from app.index.text_schema import AFTER, BEFORE, KIND, LEADS, PART, PASSAGE, SPEAKER, TRAITS
+from app.language.analyzer import query_languages, query_words, surface_words_of
+from app.language.date_terms import near_dates
+
+_COST_BY_ID = 4  # a query by passage id costs as much as fetching so many hits and filtering
+_SPARE = 32
+_AT_ONCE = 500
+
+IdT = TypeVar("IdT", bound=int)
+Ids = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedQuery:
+    """A query resolved against one commit.
+
+    Phrases and exclusions are sequences of surface words; `weight` is the summed weight of the words. `dates`
+    maps the terms of named and near dates to how near they are.
+    """
+
+    terms: tuple[QueryTerm, ...]
+    phrases: tuple[tuple[str, ...], ...]
+    excluded: tuple[tuple[str, ...], ...]
+    weight: float
+    dates: Mapping[str, float]
+
+    @property
+    def is_list(self) -> bool:
+        """Whether nothing ranks, because the query only excludes words."""
+        return not self.terms and not self.phrases
+
+    def share(self, held_weight: float) -> float:
+        """Return `held_weight` as a share (0-1) of the weight of all words; 1 without words."""
+        return min(1.0, held_weight / self.weight) if self.weight else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateTable:
+    """The features that the text index has of the candidates of a query; n rows, unordered.
+
+    `words` and `context` are the BM25 scores of the message and of its context; `coverage` is the
+    idf-weighted share (0-1) of the query's words in the message; `traits` are packed `Traits`;
+    `speakers` are speaker numbers (0 for none). `before` and `after`, (n, NEAR), are the parts of the
+    context, nearest first, 0 for none. `asked_words` and `asked_traits` belong to the previous message,
+    if it is in the context. `dated` is how near (0-1) its date is to one in the query. `weight` is the
+    summed idf of the query.
+    """
+
+    parts: Ids
+    words: Numbers
+    context: Numbers
+    coverage: Numbers
+    traits: Ids
+    speakers: Ids
+    before: Ids
+    after: Ids
+    asked_words: Numbers
+    asked_traits: Ids
+    dated: Numbers
+    weight: float
+
+
+class TextSnapshot:
+    """The searchable state of one commit. Thread-safe.
+
+    `likely_languages` are those of most passages, for queries that are too short to tell.
+    """
+
+    def __init__(
+        self,
+        searcher: tantivy.Searcher,
+        schema: tantivy.Schema,
+        likely_languages: tuple[str, ...],
+    ) -> None:
+        self._searcher = searcher
+        self._schema = schema
+        self._queries = QueryBuilder(searcher, schema)
+        self._likely = likely_languages
+        self._last: tuple[SearchQuery, ResolvedQuery] | None = None
+
+    @property
+    def passage_count(self) -> int:
+        """The number of passages."""
+        first = Query.term_query(self._schema, LEADS, 1)
+        return self._searcher.search(first, 1).count or 0  # type: ignore[attr-defined]
+
+    def highest_id(self) -> int:
+        """Return the largest passage id; 0 without any."""
+        newest = self._searcher.search(Query.all_query(), 1, count=False, order_by_field=PASSAGE)
+        return int(newest.hits[0][0]) if newest.hits else 0
+
+    def passage_ids(self) -> frozenset[PassageId]:
+        """Return the ids of all passages."""
+        hits = self._searcher.search(Query.all_query(), self._documents, count=False).hits
+        return frozenset(self._values(PASSAGE, hits))  # type: ignore[arg-type]
+
+    def resolved(self, query: SearchQuery | str) -> ResolvedQuery:
+        """Return `query` resolved against this commit; a `str` has words only.
+
+        The last one is cached: a search resolves its query three times, 1 ms each.
+        """
+        asked = query if isinstance(query, SearchQuery) else SearchQuery(words=query)
+        if (last := self._last) is not None and last[0] == asked:
+            return last[1]
+        words = query_words(asked.words, query_languages(asked.words, self._likely))
+        terms = tuple(map(self._queries.resolved, words))
+        weight = sum(each.weight for each in terms)
+        phrases, excluded = _surfaces(asked.phrases), _surfaces(asked.excluded)
+        resolved = ResolvedQuery(terms, phrases, excluded, weight, near_dates(asked.words))
+        self._last = (asked, resolved)
+        return resolved
+
+    def excluded_passages(self, resolved: ResolvedQuery) -> frozenset[PassageId]:
+        """Return the passages that contain what the query excludes."""
+        if not resolved.excluded:
+            return frozenset()
+        query = self._queries.any_of(resolved.excluded)
+        hits = self._searcher.search(query, self._documents, count=False).hits
+        return frozenset(PassageId(each) for each in self._values(PASSAGE, hits))
+
+    def ranked(
+        self,
+        resolved: ResolvedQuery,
+        limit: int,
+        allowed: Collection[int] | None = None,
+        excluded: Collection[int] = (),
+        *,
+        by_context: bool = False,
+        kind: PassageKind | None = None,
+    ) -> list[tuple[PartId, float]]:
+        """Return (part, score), best first, filtered by passage; the newer of equals first.
+
+        `kind` may be given if all of `allowed` are of it: that is faster.
+        """
+        if limit < 1 or resolved.is_list or (allowed is not None and not len(allowed)):
+            return []
+        ranking = self._queries.ranking(resolved.terms, resolved.phrases, by_context=by_context)
+        kept = (
+            allowed if isinstance(allowed, set | frozenset | IdSet | None) else frozenset(allowed)
+        )
+        everything = self._documents
+        if kind is not None:
+            ranking = self._queries.of_kind(kind.value, ranking)
+        wanted = least = limit + min(len(excluded), limit + _SPARE)
+        by_id = kept is None
+        if kept is not None:
+            searcher = self._searcher
+            count = searcher.doc_freq(KIND, kind.value) if kind else self.passage_count
+            share = min(1.0, len(kept) / max(1, count))
+            spread = min(int(wanted / share * 1.5) + _SPARE, everything)
+            if len(kept) * _COST_BY_ID <= spread:
+                ranking, by_id = self._queries.among(PASSAGE, kept, ranking), True
+            else:
+                wanted = spread
+        while True:
+            fetched = self._fetch(ranking, min(wanted, everything))
+            found = [
+                (part, score)
+                for part, score in fetched
+                if (kept is None or passage_id_of(part) in kept)
+                and passage_id_of(part) not in excluded
+            ]
+            if len(found) >= limit or len(fetched) < wanted or wanted >= everything:
+                return sorted(found, key=lambda each: (-each[1], -each[0]))[:limit]
+            wanted *= 8
+            if (
+                kept is not None and not by_id and len(kept) <= wanted
+            ):  # restricting by ids is cheaper
+                ranking, by_id = self._queries.among(PASSAGE, kept, ranking), True
+                wanted = least
+
+    def candidate_table(self, resolved: ResolvedQuery, parts: Collection[PartId]) -> CandidateTable:
+        """Return the features of parts, without those that are not indexed or lack a phrase of the query."""
+        if resolved.phrases:
+            must = self._queries.ranking((), resolved.phrases)
+            parts = [*self._scores(parts, lambda few: self._queries.among(PART, few, must))]
+        by_context = self._queries.ranking(resolved.terms, (), by_context=True)
+        near, fields = self._rows(parts, by_context, (TRAITS, SPEAKER, *BEFORE, *AFTER))
+        rows = [each for each in parts if each in near]
+        asked = _column(fields[BEFORE[0]], rows)
+        both = {*rows, *(each for each in asked.tolist() if each)}
+        own, asked_fields = self._rows(both, self._queries.ranking(resolved.terms, ()), (TRAITS,))
+        held = self.held_weight(resolved, rows)
+        dates = resolved.dates
+        dated = self._scores(
+            rows if dates else (), lambda few: self._queries.near_dates(dates, few)
+        )
+        return CandidateTable(
+            parts=np.array(rows, np.int64),
+            words=_numbers(own, rows),
+            context=_numbers(near, rows),
+            coverage=np.array([resolved.share(held[each]) for each in rows]),
+            traits=_column(fields[TRAITS], rows),
+            speakers=_column(fields[SPEAKER], rows),
+            before=np.stack([_column(fields[name], rows) for name in BEFORE], axis=1),
+            after=np.stack([_column(fields[name], rows) for name in AFTER], axis=1),
+            asked_words=_numbers(own, asked.tolist()),
+            asked_traits=_column(asked_fields[TRAITS], asked.tolist()),
+            dated=_numbers(dated, rows),
+            weight=resolved.weight,
+        )
+
+    def held_weight(
+        self, resolved: ResolvedQuery, parts: Collection[PartId]
+    ) -> dict[PartId, float]:
+        """Return the weight of the words that each part contains."""
+        terms = resolved.terms
+        found = self._scores(parts if terms else (), lambda few: self._queries.coverage(terms, few))
+        return dict.fromkeys(parts, 0.0) | found
+
+    @property
+    def _documents(self) -> int:
+        return max(1, self._searcher.num_docs)
+
+    def _rows(
+        self, parts: Collection[int], ranking: Query, names: Sequence[str]
+    ) -> tuple[dict[int, float], dict[str, dict[int, int]]]:
+        """Return the score (0 without a match) of each indexed part, and its numeric fields by name."""
+        scores: dict[int, float] = {}
+        fields: dict[str, dict[int, int]] = {name: {} for name in names}
+        for few in _slices(parts):
+            query = self._queries.among(PART, few, ranking, must=False)
+            hits = self._searcher.search(query, len(few), count=False).hits
+            ids = self._values(PART, hits)
+            scores.update(zip(ids, (score for score, _ in hits), strict=True))
+            for name in names:
+                fields[name].update(zip(ids, self._values(name, hits), strict=True))
+        return scores, fields
+
+    def _scores(
+        self, parts: Collection[PartId], query_of: Callable[[Sequence[PartId]], Query]
+    ) -> dict[PartId, float]:
+        """Return the scores of the parts that match; `query_of` returns the query for some of them."""
+        scores: dict[PartId, float] = {}
+        for few in _slices(parts):
+            scores.update(self._fetch(query_of(few), len(few)))
+        return scores
+
+    def _fetch(self, query: Query, limit: int) -> list[tuple[PartId, float]]:
+        hits = self._searcher.search(query, max(1, limit), count=False).hits
+        pairs = zip(self._values(PART, hits), hits, strict=True)
+        return [(PartId(each), score) for each, (score, _) in pairs if each]
+
+    def _values(self, name: str, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> list[int]:
+        values = self._searcher.fast_field_values(name, [address for _, address in hits])
+        return [int(each or 0) for each in values]
+
+
+def _slices(parts: Collection[IdT]) -> Iterator[list[IdT]]:
+    ids = list(parts)
+    return (ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE))
+
+
+def _numbers(scores: Mapping[Any, float], parts: Sequence[int]) -> Numbers:
+    return np.array([scores.get(each, 0.0) for each in parts])
+
+
+def _column(values: Mapping[int, int], parts: Sequence[int]) -> Ids:
+    return np.array([values.get(each, 0) for each in parts], np.int64)
+
+
+def _surfaces(texts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(surface) for each in texts if (surface := surface_words_of(each)))

@@ -1,0 +1,163 @@
+"""Text index synchronization: brings the text index up to date with the database, by journal position.
+
+The index is written after the database, so a crash leaves it behind, never ahead. The next start continues at
+its position; a missing or damaged index starts at 0.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from app.domain.errors import KnownError
+from app.domain.passages import PassageText
+from app.index.follower import Follower
+from app.index.text_index import TantivyTextIndex
+from app.storage.engine.store import Store
+from app.storage.tables.passages import Passages
+
+_log = logging.getLogger(__name__)
+_BATCH = 500
+_COMMIT_EVERY_S = 1.0
+_MAX_WAIT_S = 1.0
+
+IsCancelled = Callable[[], bool]
+
+
+class TextIndexSync:
+    """One text index and the thread that feeds it.
+
+    Attributes:
+        covered_share: The share (0-1) of passages that search can find, without manual pages; 1.0 when
+            up to date.
+        throttle: Called on the working thread before each passage; it may sleep.
+    """
+
+    def __init__(self, store: Store, index: TantivyTextIndex) -> None:
+        self._passages = Passages(store)
+        self._index = index
+        self._busy = threading.Lock()
+        self._follower = Follower(
+            store, "text index", self.catch_up, lambda changed: changed.passages
+        )
+        self._is_counted = False
+        self._clean_position = 0  # deletions up to this journal position are not in the index
+        self.covered_share = self._share()
+        self.throttle: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Catch up in the background, now and after every change; may be called twice."""
+        self._follower.start()
+
+    def stop(self) -> None:
+        """End the thread after the current batch; may be called twice. Blocking."""
+        self._follower.stop()
+        with self._busy:
+            self._index.close()
+
+    def catch_up(self, is_cancelled: IsCancelled = lambda: False) -> None:
+        """Bring the index up to date now. Blocking; raises StorageError, IndexUnavailable.
+
+        `is_cancelled` is called between batches; finished batches are kept.
+        """
+        with self._busy:
+            self._catch_up(is_cancelled)
+
+    def catch_up_a_little(self, is_cancelled: IsCancelled = lambda: False) -> None:
+        """Catch up before a search; if another thread is at it, wait at most a second.
+
+        Search then uses what is there, and `covered_share` says how much. Never raises.
+        """
+        if not self._busy.acquire(timeout=_MAX_WAIT_S):
+            return
+        try:
+            self._catch_up(is_cancelled)
+        except KnownError as error:
+            _log.warning("the text index waits: %s", error)
+        finally:
+            self._busy.release()
+
+    def wake(self) -> None:
+        """Check soon whether the index is up to date, if the thread runs."""
+        self._follower.wake()
+
+    def catch_up_soon(self) -> None:
+        """Catch up in the background if the thread runs, else now; raises as `catch_up`."""
+        if self._follower.is_running:
+            self.wake()
+        else:
+            self.catch_up()
+
+    def rebuild(self, is_cancelled: IsCancelled = lambda: False) -> None:
+        """Delete the index and build it again, in the background if the thread runs.
+
+        Otherwise it blocks. Search is partial meanwhile. Raises StorageError, IndexUnavailable.
+        """
+        with self._busy:
+            self._start_over("requested")
+        if self._follower.is_running:
+            self.wake()
+        else:
+            self.catch_up(is_cancelled)
+
+    def _share(self) -> float:
+        held, total = self._passages.history_at(self._index.position)
+        if self._index.needs_rebuild is not None and not self._index.passage_count:
+            held = 0
+        return held / total if total else 1.0
+
+    def _catch_up(self, is_cancelled: IsCancelled) -> None:
+        reason: str | None = self._index.needs_rebuild
+        if reason is None and not self._is_counted:
+            least, most = self._passages.count_at(self._index.position)
+            if not least <= self._index.passage_count <= most:
+                reason = "its passages do not match the database"
+        if reason is not None:
+            self._start_over(reason)
+        self._is_counted = True
+        while not self._follow(is_cancelled):
+            self._start_over("it contains forgotten passages")
+
+    def _start_over(self, reason: str) -> None:
+        _log.info("the text index is rebuilt: %s", reason)
+        _, self._clean_position = self._passages.forgetting()
+        self._index.start_over()
+        self.covered_share = self._share()
+
+    def _follow(self, is_cancelled: IsCancelled) -> bool:
+        """Index what came after the index's position, until the end or a stop.
+
+        Returns False at once when passages were forgotten that the index may contain: removing them would
+        leave their words in the files.
+        """
+        committed_at = time.monotonic()
+        done, written = self._index.position, 0
+        self._clean_position = max(self._clean_position, done)
+        while True:
+            is_last = self._follower.is_stopping or is_cancelled()
+            if not is_last:
+                work = self._passages.work_since(done, _BATCH)
+                # Read after the work, so that later deletions have a later position.
+                if self._passages.forgetting()[0] > self._clean_position:
+                    return False
+                if work.removed:
+                    self._index.remove(work.removed)
+                if work.added:
+                    affected = self._passages.with_turns_before(work.added)
+                    self._index.put(self._throttled(self._passages.texts(affected)))
+                written += len(work.added) + len(work.removed)
+                done, is_last = work.position, work.is_last
+            is_due = is_last or time.monotonic() - committed_at > _COMMIT_EVERY_S
+            if is_due and (written or (done and not self._index.position)):
+                self._index.commit(done)
+                committed_at, written = time.monotonic(), 0
+            if is_due:
+                self.covered_share = self._share()
+            if is_last:
+                return True
+
+    def _throttled(self, texts: Iterable[PassageText]) -> Iterator[PassageText]:
+        """Yield texts, throttled before each."""
+        for text in texts:
+            self.throttle()
+            yield text

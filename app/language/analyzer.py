@@ -1,0 +1,271 @@
+"""Text analysis for index, query and highlighting: words of any language as index terms.
+
+A text is split into **chunks**: words with connecting punctuation (`don't`, `getUserName`, `3.11.7`,
+an address), runs of a script without spaces between words, and single emoji. A chunk yields
+**terms**: the word as written (NFKC, case folded), its stem, both without diacritics, the parts of an
+identifier; a run yields overlapping pairs of characters. **Surface** words are the words as written
+and in order, for exact phrases.
+
+Chunks are matched without backtracking and looked up in a table of known ones, so the time is linear
+for any text. Long texts are processed in slices so that other threads can run.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, pairwise
+
+from app.language.date_terms import month_term
+from app.language.languages import COMPOUNDING, DEFAULT_LANGUAGE, is_stop_word, language_of
+from app.language.word_forms import (
+    MAX_TERM_CHARS,
+    normalize,
+    split_chunk,
+    surface_words,
+    written_form,
+)
+
+SLICE_CHARS = 32_768  # at most 64 KB of Latin, Greek or Cyrillic; about 3 ms
+COMPOUND_CHARS = 9  # words at least this long may be compounds ("Haustüren" is 9)
+_BLOB_CHARS = 300  # a longer run of base64 is a file
+_MAX_KNOWN = 80_000  # about 20 MB with its surface words
+
+
+UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3041-\u309f"
+    "\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff"
+)
+"""Han, kana, bopomofo, Hangul, Thai, Lao, Khmer, Burmese, as the inside of a character class."""
+
+_EMOJI = (
+    "[\U0001f1e6-\U0001f1ff]{2}"
+    "|[\u231a-\u23ff\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001f3fa\U0001f400-\U0001faff]"
+)
+_URL = r"https?://[^\s<>\"'`)\]}|\\]+(?<![.,;:!?])"
+_CONNECTOR = r"(?:[-.'’/\\:@]{1,3}|(?<=\d),(?=\d{3}))"
+# Groups are not repeated possessively: Python 3.11.2 (Debian 12) then loses the end of a match.
+_TAIL = r"(?:\+\+|\#(?!\w))?"  # C++, C#
+_HIRAGANA_PAIR = re.compile("[\u3041-\u309f]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWord:
+    """One word of a query.
+
+    Any of `terms` matches it, the word as typed first. An identifier also has `parts`, which match it
+    together. `is_character` marks a single character of a script without spaces, which is found among
+    the surface words only.
+    """
+
+    terms: tuple[str, ...]
+    parts: tuple["QueryWord", ...] = ()
+    is_character: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzedText:
+    """A text's terms and its surface words, each one string with spaces between."""
+
+    terms: str
+    surface: str
+
+
+_NOTHING = AnalyzedText("", "")
+
+
+def analyze(text: str, language: str) -> AnalyzedText:
+    """Return the terms and surface words of `text`; `language` is that of its words in Latin script.
+
+    Thread-safe.
+    """
+    if not text:
+        return _NOTHING
+    term_table, surface_table = _table(language), _table(None)
+    terms, surface = [], []
+    for piece in slices(text):
+        chunks = _pattern_for(piece).findall(piece)
+        terms.append(" ".join(map(term_table.__getitem__, chunks)))
+        surface.append(" ".join(map(surface_table.__getitem__, chunks)))
+    return AnalyzedText(" ".join(terms), " ".join(surface))
+
+
+def chunk_spans(text: str, offset: int = 0) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, end, chunk) for each chunk of `text` in order, the positions plus `offset`."""
+    start = offset
+    for piece in slices(text):
+        for match in _pattern_for(piece).finditer(piece):
+            yield start + match.start(), start + match.end(), match[0]
+        start += len(piece)
+
+
+def chunk_terms(chunk: str, language: str) -> list[str]:
+    """Return the terms of one chunk."""
+    return _table(language)[chunk].split()
+
+
+def chunk_surface_words(chunk: str) -> list[str]:
+    """Return the surface words of one chunk."""
+    return _table(None)[chunk].split()
+
+
+def surface_words_of(text: str) -> list[str]:
+    """Return the surface words of a short text: a phrase must match them in order."""
+    chunks = _pattern_for(text).findall(text)
+    return " ".join(map(_table(None).__getitem__, chunks)).split()
+
+
+def compounds_in(terms: str, language: str) -> set[str]:
+    """Return the `terms` that may be compounds; none unless the language builds them."""
+    if language not in COMPOUNDING:
+        return set()
+    return {term for term in terms.split() if len(term) >= COMPOUND_CHARS and term.isalpha()}
+
+
+def is_unspaced(chunk: str) -> bool:
+    """Return whether `chunk` is a run of a script without spaces."""
+    return _unspaced_character().match(chunk) is not None
+
+
+def is_one_character_word(character: str) -> bool:
+    """Return whether one character can be a word: of an unspaced script, or an emoji."""
+    return is_unspaced(character) or (not character.isalnum() and bool(surface_words_of(character)))
+
+
+def query_words(text: str, languages: tuple[str, ...]) -> tuple[QueryWord, ...]:
+    """Return the distinct words of a query, without stop words unless there are no others.
+
+    `languages` are the possible ones of its Latin words, the most likely first: stems are of all of
+    them, stop words of the first.
+    """
+    chunks = _pattern_for(text).findall(text)
+    significant = [
+        chunk for chunk in chunks if not _is_small_word(written_form(chunk), languages[0])
+    ]
+    wanted = [each for chunk in significant or chunks for each in _wanted(chunk, languages)]
+    content = [each for each in wanted if not _HIRAGANA_PAIR.fullmatch(each.terms[0])]
+    return tuple(dict.fromkeys(content or wanted))
+
+
+def query_languages(text: str, likely: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the possible languages of a query: the one its stop words indicate, then the `likely` ones."""
+    first = language_of(text, likely[0] if likely else DEFAULT_LANGUAGE, likely)
+    return tuple(dict.fromkeys((first, *likely)))
+
+
+def slices(text: str) -> Iterator[str]:
+    """Yield `text` in pieces of at most `SLICE_CHARS`, cut at white space where possible."""
+    if len(text) <= SLICE_CHARS:
+        yield text
+        return
+    start = 0
+    while start < len(text):
+        end = start + SLICE_CHARS
+        if end < len(text):
+            near = max(text.rfind(gap, end - 512, end) for gap in " \n\t")
+            end = near + 1 if near > start else end
+        yield text[start:end]
+        start = end
+
+
+class _Table(dict[str, str]):
+    """Known chunks with their terms as one string; drops the older half when it becomes too large."""
+
+    def __init__(self, language: str | None) -> None:
+        super().__init__()
+        self._language = language
+
+    def __missing__(self, chunk: str) -> str:
+        if self._language is None:
+            made = " ".join(_surface(chunk))
+        else:
+            made = " ".join(_terms(chunk, self._language))
+        if len(chunk) <= MAX_TERM_CHARS and not is_unspaced(chunk):
+            if len(self) >= _MAX_KNOWN:
+                for oldest in list(islice(self, _MAX_KNOWN // 2)):
+                    self.pop(oldest, None)
+            self[chunk] = chunk if made == chunk else made
+        return made
+
+
+@cache
+def _table(language: str | None) -> _Table:
+    """Return the table of terms in a language, or that of surface words."""
+    return _Table(language)
+
+
+def _pattern_for(piece: str) -> re.Pattern[str]:
+    """Return the pattern of chunks; a text with few spaces is also checked for encoded files."""
+    crowded = len(piece) > _BLOB_CHARS and piece.count(" ") * 100 < len(piece)
+    return _pattern(piece.isascii(), crowded)
+
+
+@cache
+def _pattern(ascii_only: bool, crowded: bool) -> re.Pattern[str]:
+    blob = f"[A-Za-z0-9+/=]{{{_BLOB_CHARS},}}+|" if crowded else ""
+    if ascii_only:
+        word = "[A-Za-z0-9_]++"
+        return re.compile(rf"{_URL}|{blob}{word}(?:{_CONNECTOR}{word}){{0,30}}{_TAIL}")
+    word = f"(?:[^\\W{UNSPACED}]++[{_marks()}]*+)++"
+    run = f"[{UNSPACED}]++"
+    return re.compile(rf"{_URL}|{blob}{word}(?:{_CONNECTOR}{word}){{0,30}}{_TAIL}|{run}|{_EMOJI}")
+
+
+@cache
+def _marks() -> str:
+    """Combining marks outside the unspaced scripts, and joiners: they belong to their word."""
+    unspaced = _unspaced_character()
+    ranges: list[list[int]] = [[0x200C, 0x200D]]
+    for code in range(0x300, 0x1F000):
+        if unicodedata.category(chr(code))[0] == "M" and not unspaced.match(chr(code)):
+            if ranges[-1][1] == code - 1:
+                ranges[-1][1] = code
+            else:
+                ranges.append([code, code])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
+
+
+@cache
+def _unspaced_character() -> re.Pattern[str]:
+    return re.compile(f"[{UNSPACED}]")
+
+
+def _terms(chunk: str, language: str) -> list[str]:
+    if is_unspaced(chunk):
+        return _pairs(normalize(chunk))
+    wholes, parts, between = split_chunk(chunk, language)
+    return list(dict.fromkeys([*wholes, *between, *(form for part in parts for form in part)]))
+
+
+def _surface(chunk: str) -> list[str]:
+    return list(normalize(chunk)) if is_unspaced(chunk) else surface_words(chunk)
+
+
+def _wanted(chunk: str, languages: tuple[str, ...]) -> list[QueryWord]:
+    if is_unspaced(chunk):
+        run = normalize(chunk)
+        if len(run) == 1:
+            return [QueryWord((run,), is_character=True)]
+        return [QueryWord((pair,)) for pair in _pairs(run)]
+    wholes: dict[str, None] = {}
+    parts: dict[str, dict[str, None]] = {}
+    for language in languages:
+        own = split_chunk(chunk, language)
+        wholes.update(dict.fromkeys(own.wholes))
+        for forms in own.parts:
+            parts.setdefault(forms[0], {}).update(dict.fromkeys(forms))
+    significant = [part for part in parts if not is_stop_word(part, languages[0])]
+    made = tuple(QueryWord(tuple(parts[part])) for part in significant or parts)
+    return [QueryWord(tuple(wholes), made)]
+
+
+def _is_small_word(word: str, language: str) -> bool:
+    """Months are never stop words, although "mai" is Romanian for "more"."""
+    return is_stop_word(word, language) and month_term(word) is None
+
+
+def _pairs(run: str) -> list[str]:
+    return [one + other for one, other in pairwise(run)] or [run]

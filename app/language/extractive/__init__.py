@@ -1,0 +1,1 @@
+"""Extractive summaries, titles and tags: the most central sentences and phrases of a text."""

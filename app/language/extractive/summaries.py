@@ -1,0 +1,240 @@
+"""Extractive summaries: the most central sentences of a text.
+
+An exchange is represented by the most central sentence of each side. A conversation is represented
+by the sentences that together cover its topics best: each term counts once, weighted by the number of
+sentences that contain it (a submodular gain, Lin and Bilmes 2011), so repetition adds nothing.
+Position and style count as well. Embeddings were measured and do not improve the result
+(packaging/decisions/0021).
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from app.domain.text import one_line
+from app.language.extractive.centrality import Sentence, TfIdfSpace
+from app.language.sentences import content_terms, shorten_middle, split_sentences
+
+MODEL = "extractive"
+SENTENCE_LIMIT = 300
+EXCHANGE_LIMIT_CHARS = 340
+CONVERSATION_LIMIT_CHARS = 540
+_TURN_LIMIT = 60
+_EXCHANGE_READS_CHARS = 8_000  # of each side; central statements are repeated
+_CONVERSATION_READS_CHARS = 2_000  # of each side of each turn
+
+# Tuned by reading on chats and by ROUGE on long ones (`tests/bench/summaries.py`); small changes
+# make no difference.
+_FULL_TERMS = 8  # a sentence with fewer terms has less content
+_EARLY_BONUS = 0.3
+_DATE = re.compile(r"\d{4}|\d{1,2}[:./-]\d{1,2}|\d+(?:st|nd|rd|th)\b|\d+\s?[%€$£°年月日]|[$€£]\d")
+_CLOSING = "\"'”’»)」』* "
+_DIGIT = re.compile(r"\d")
+_DATE_BONUS = 1.3
+_ASKING_BONUS = 1.25
+_COUNTER_QUESTION = 0.5
+_ANNOUNCEMENT = 0.4  # "Here is the plan:"
+_LIST_ITEM = 0.7  # incomplete without the list
+_FORMULA = 0.1
+_SPEAKER = re.compile(r"\s*([^\W\d_][^\n:：]{0,30})[:：](?=\s*\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnText:
+    """The question and the answer of a turn as Markdown; either may be empty."""
+
+    asked: str
+    answered: str
+
+
+_Raw = tuple[str, bool, bool, float]  # text, asks, is_item, depth
+
+
+def summarize_exchange(turn: TurnText) -> str:
+    """Return one or two sentences, the question and the core of the answer; "" for a text without words.
+
+    At most `EXCHANGE_LIMIT_CHARS`, in the turn's own language; deterministic.
+    """
+    sentences = _understood(_sampled(_raw(turn, _EXCHANGE_READS_CHARS)))
+    weights = _weigh(sentences)
+    asked, answered = (_best(weights, sentences, asks=side) for side in (True, False))
+    parts = [
+        _first_line(turn.asked) if asked is None else sentences[asked].text,
+        _first_line(turn.answered) if answered is None else sentences[answered].text,
+    ]
+    return _joined(parts, EXCHANGE_LIMIT_CHARS)
+
+
+def conversation_sentences(turns: Sequence[TurnText]) -> Sequence[Sentence]:
+    """Return sentences from all parts of a conversation, in order, at most `SENTENCE_LIMIT`.
+
+    Of a long conversation only evenly spread turns are read, which bounds the time.
+    """
+    read = _spread(turns, _TURN_LIMIT)
+    names = _speakers(turn.asked for turn in read) | _speakers(turn.answered for turn in read)
+    raw = [
+        (text, asks, is_item, (number + depth) / len(read))
+        for number, turn in enumerate(read)
+        for text, asks, is_item, depth in _raw(turn, _CONVERSATION_READS_CHARS, names)
+    ]
+    return _understood(_sampled(raw))
+
+
+def summarize_conversation(
+    turns: Sequence[TurnText],
+    sentences: Sequence[Sentence] | None = None,
+    most_sentences: int = 3,
+) -> str:
+    """Return the most representative sentences in their original order; "" for a text without words.
+
+    At most `CONVERSATION_LIMIT_CHARS`; one of them is the user's if there is one. `sentences` are those
+    of `conversation_sentences`, if already computed.
+    """
+    read = conversation_sentences(turns) if sentences is None else sentences
+    if not read:
+        return _joined([_first_line(turn.asked or turn.answered) for turn in turns[:1]], 200)
+    chosen = central_sentences(read, most_sentences)
+    return _joined([read[each].text for each in sorted(chosen)], CONVERSATION_LIMIT_CHARS)
+
+
+def central_sentences(sentences: Sequence[Sentence], most: int) -> list[int]:
+    """Return the indexes of the most representative sentences, best first, one of the user's first."""
+    terms = [frozenset(each.terms) for each in sentences]
+    held_by = Counter(term for own in terms for term in own)
+    weight = {term: math.sqrt(count) for term, count in held_by.items()}
+    worth = [
+        style_weight(each) / math.sqrt(max(1, len(own)))
+        for each, own in zip(sentences, terms, strict=True)
+    ]
+    covered: set[str] = set()
+    left = dict.fromkeys(range(len(sentences)))
+    chosen: list[int] = []
+
+    def gain(place: int) -> tuple[float, int]:
+        fresh = (weight[term] for term in terms[place] - covered)
+        return worth[place] * math.fsum(fresh), -place  # exact: the order of a set varies
+
+    pool: Iterable[int] = [each for each in left if sentences[each].asks and terms[each]] or left
+    while left and len(chosen) < most:
+        best = max(pool, key=gain)
+        if chosen and not gain(best)[0]:
+            break
+        chosen.append(best)
+        covered |= terms[best]
+        del left[best]
+        pool = left
+    return chosen
+
+
+def _speakers(texts: Iterable[str]) -> frozenset[str]:
+    """Return the names at the start of more than half of a side's texts, and of at least two."""
+    said = [text for text in texts if text.strip()]
+    names = Counter(found[1] for text in said if (found := _SPEAKER.match(text)))
+    return frozenset(name for name, count in names.items() if count > max(1, len(said) // 2))
+
+
+def _raw(turn: TurnText, limit_chars: int, speakers: Collection[str] = ()) -> list[_Raw]:
+    """Return the sentences of both sides without their terms, which many of them never need.
+
+    Each has the name of its speaker before it, if the text begins with one of `speakers`.
+    """
+    raw: list[_Raw] = []
+    for text, asks in ((turn.asked, True), (turn.answered, False)):
+        found = _SPEAKER.match(text) if speakers else None
+        name = found[0].strip() if found and found[1] in speakers else ""
+        sentences = split_sentences(shorten_middle(text, limit_chars))
+        last = max(1, len(sentences) - 1)
+        raw += [
+            (words if words.startswith(name) else f"{name} {words}", asks, is_item, place / last)
+            for place, (words, is_item) in enumerate(sentences)
+        ]
+    return raw
+
+
+def _understood(raw: Sequence[_Raw]) -> list[Sentence]:
+    return [
+        Sentence(text, tuple(content_terms(text)), asks, is_item, depth)
+        for text, asks, is_item, depth in raw
+    ]
+
+
+def _best(weights: Sequence[float], sentences: Sequence[Sentence], *, asks: bool) -> int | None:
+    own = [place for place, each in enumerate(sentences) if each.asks is asks]
+    return max(own, key=lambda place: (weights[place], -place), default=None)
+
+
+def _weigh(sentences: Sequence[Sentence]) -> list[float]:
+    return [
+        central * _worth(each)
+        for central, each in zip(TfIdfSpace(sentences).centrality(), sentences, strict=True)
+    ]
+
+
+def _worth(sentence: Sentence) -> float:
+    """Return the weight of a sentence of an exchange; the question is the core of the user's side."""
+    worth = style_weight(sentence) * min(1.0, len(sentence.terms) / _FULL_TERMS)
+    return worth * _ASKING_BONUS if sentence.asks and _is_question(sentence.text) else worth
+
+
+def style_weight(sentence: Sentence) -> float:
+    """Return the weight of a sentence by its position and style, independent of its topic."""
+    worth = 1 + _EARLY_BONUS * (1 - sentence.depth)
+    text = sentence.text
+    if _is_question(text):
+        worth *= 1.0 if sentence.asks else _COUNTER_QUESTION
+    elif text.rstrip(_CLOSING)[-1:] in (":", "："):
+        worth *= _ANNOUNCEMENT
+    if sentence.is_item:
+        worth *= _LIST_ITEM
+    if text.count("\\") > 1 or text.count("=") > 1 or "{" in text:
+        worth *= _FORMULA
+    elif _DIGIT.search(text) and _DATE.search(text):
+        worth *= _DATE_BONUS
+    return worth
+
+
+def _is_question(text: str) -> bool:
+    return text.rstrip(_CLOSING)[-1:] in ("?", "？", "؟")
+
+
+def _spread(turns: Sequence[TurnText], most: int) -> Sequence[TurnText]:
+    """Return at most `most` turns, evenly spread, including the first and the last."""
+    if len(turns) <= most:
+        return turns
+    return [turns[place * (len(turns) - 1) // (most - 1)] for place in range(most)]
+
+
+def _sampled(raw: Sequence[_Raw]) -> Sequence[_Raw]:
+    """Return at most `SENTENCE_LIMIT` sentences, evenly spread, in order."""
+    if len(raw) <= SENTENCE_LIMIT:
+        return raw
+    return [raw[place * len(raw) // SENTENCE_LIMIT] for place in range(SENTENCE_LIMIT)]
+
+
+def _first_line(text: str) -> str:
+    """Return the beginning of a text that is not prose, such as code alone."""
+    lines = (line.strip("`#>|*-=~ \t") for line in text[:2_000].splitlines())
+    return next((one_line(line, 120) for line in lines if line), "")
+
+
+def _joined(parts: Sequence[str], limit_chars: int) -> str:
+    """Return sentences as one paragraph, each with a final mark and cut to its share of the limit."""
+    kept = [part for part in parts if part]
+    spare = limit_chars - (len(kept) - 1)
+    cut: list[str] = []
+    for number, part in enumerate(kept):
+        share = spare // (len(kept) - number)
+        shown = _ended(one_line(part, share - 1))
+        cut.append(shown)
+        spare -= len(shown)
+    return " ".join(cut)
+
+
+def _ended(sentence: str) -> str:
+    bare = sentence.rstrip("\"'”’»)」』")
+    if bare[-1:] in tuple(".!?…。！？؟।"):
+        return sentence
+    stop = "。" if "\u3040" <= bare[-1:] <= "\u9fff" else "."
+    return sentence.rstrip(",;:-–、：； ") + stop

@@ -1,0 +1,114 @@
+"""Language detection by script and stop words, and stemming.
+
+Stems are Snowball's (https://snowballstem.org, through PyStemmer). Words of a language without a
+stemmer are found as written.
+"""
+
+import re
+import threading
+from functools import cache
+
+import Stemmer
+
+from app.language.word_lists import STOP_WORDS
+
+DEFAULT_LANGUAGE = "english"
+COMPOUNDING = frozenset({"danish", "dutch", "finnish", "german", "norwegian", "swedish"})
+
+_BY_SCRIPT = (
+    ("Ͱ", "Ͽ", "greek"),
+    ("Ѐ", "ӿ", "russian"),
+    ("\u0530", "\u058f", "armenian"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
+    ("\u1f00", "\u1fff", "greek"),
+)
+_OTHER_SCRIPTS = frozenset(language for _, _, language in _BY_SCRIPT)
+_LETTERS = tuple(
+    (language, re.compile(f"[{letters}]"))
+    for language, letters in (
+        ("turkish", "ığİ"),
+        ("german", "ß"),
+        ("spanish", "ñ¿¡"),
+        ("polish", "łżśńąę"),
+        ("hungarian", "őű"),
+        ("czech", "řěů"),
+        ("romanian", "țșă"),
+        ("portuguese", "ãõ"),
+        ("french", "œ"),
+    )
+)
+_LIKELY_VOTE = 0.7
+_LETTER_VOTE = 0.5  # half a stop word that no other language has
+_LATIN_END = "\u024f"
+_SAMPLE_CHARS = 300  # about 50 words, 20 of them stop words in prose
+_stem_lock = threading.Lock()  # a Stemmer object must not be used by two threads at once
+
+
+def language_of(text: str, default: str = DEFAULT_LANGUAGE, likely: tuple[str, ...] = ()) -> str:
+    """Return the language of the Latin-script words in `text`, judged by its beginning.
+
+    `default` applies if there is no stop word; `likely` languages win when the result is close, and
+    the first one in the text in a tie.
+    """
+    votes = _votes(text[:_SAMPLE_CHARS])
+    for language in likely:
+        if language in votes:
+            votes[language] += _LIKELY_VOTE
+    return max(votes, key=lambda language: votes[language]) if votes else default
+
+
+def language_of_word(word: str, latin: str) -> str | None:
+    """Return the language of `word`, `latin` if it is in Latin script; None for one without a stemmer."""
+    first = word[0]
+    if first <= _LATIN_END:
+        return latin
+    for start, end, language in _BY_SCRIPT:
+        if start <= first <= end:
+            return language
+    return None
+
+
+def is_stop_word(word: str, latin: str) -> bool:
+    """Return whether `word`, case folded, is a stop word; `latin` is the language of Latin words."""
+    language = language_of_word(word, latin)
+    return language is not None and word in STOP_WORDS.get(language, frozenset())
+
+
+def stem(word: str, language: str | None) -> str:
+    """Return the stem of `word`, case folded; the word itself without a stemmer. Thread-safe."""
+    if language is None:
+        return word
+    with _stem_lock:
+        return _stemmer(language).stemWord(word) or word
+
+
+@cache
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    return Stemmer.Stemmer(language, 0)  # 0: no cache, callers have their own
+
+
+def _votes(sample: str) -> dict[str, float]:
+    votes: dict[str, float] = {}
+    ballots = _ballots()
+    if not sample.isascii():
+        votes = {language: _LETTER_VOTE for language, found in _LETTERS if found.search(sample)}
+    for word in dict.fromkeys(sample.casefold().split()):  # not a set: the first one wins a tie
+        for language, weight in ballots.get(word, ()):
+            votes[language] = votes.get(language, 0.0) + weight
+    return votes
+
+
+@cache
+def _ballots() -> dict[str, tuple[tuple[str, float], ...]]:
+    """The votes of each stop word; one that several languages share counts less for each."""
+    voters: dict[str, list[str]] = {}
+    for language, words in STOP_WORDS.items():
+        if language not in _OTHER_SCRIPTS:
+            for word in words:
+                voters.setdefault(word, []).append(language)
+    return {
+        word: tuple((language, 1 / len(languages)) for language in languages)
+        for word, languages in voters.items()
+    }

@@ -1,0 +1,207 @@
+"""Recall search: ranks the passages of a scope for a question, and applies votes and age.
+
+Uses words and meaning, words alone or meaning alone, whichever is available. Turns that only ask the question
+again are removed: such a turn contains every word of the question and has the nearest vector; a few of them
+would displace the turn with the answer, and make an answer seem likely where there is none.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from app.domain.conversations import Role
+from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
+from app.domain.ids import PassageId, part_number, passage_id_of
+from app.domain.passages import PassageKind, PassageText, SearchQuery
+from app.domain.recall import Verdict
+from app.index.id_set import IdSet
+from app.index.query import MAX_CHARS, sentence_query
+from app.index.ranking import Ranked
+from app.index.relevance import answer_log_odds, sigmoid, typical_word_share
+from app.index.small_talk import is_non_answer, is_small_talk
+from app.language.analyzer import surface_words_of
+from app.memory.search import (
+    CANDIDATES,
+    SearchScope,
+    SearchService,
+    ranked_with_relevance,
+    with_any_word,
+)
+from app.memory.vector_search import QueryVector
+from app.storage.tables.passages import Passages
+
+_MESSAGES_A_PASSAGE = 2
+_END_CHARS = 200  # of a long message: the question is at its beginning or end
+_VOTES = {Verdict.UP: 1.0, Verdict.DOWN: -1.5}  # log odds
+_LEAST = 1e-6
+Words = frozenset[str]
+
+_IN_STEP = 0.995  # of the passages: a turn that was just added need not be indexed
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedQuery:
+    """A question to search for; `vector` is None if only words can be searched."""
+
+    query: SearchQuery
+    vector: QueryVector | None
+
+
+def prepare(search: SearchService, question: str) -> PreparedQuery | None:
+    """Return what to search for; None when the question names nothing to recall. Blocking."""
+    try:
+        query = sentence_query(_essence(question))
+    except InvalidInput:
+        return None
+    try:
+        frequencies = search.index.document_frequencies(query)
+        messages = _MESSAGES_A_PASSAGE * search.index.passage_count
+    except KnownError:
+        frequencies, messages = {}, 0
+    if is_small_talk(question, frequencies, messages):
+        return None
+    return PreparedQuery(query, search.query_vector(query))
+
+
+def problems(search: SearchService, prepared: PreparedQuery) -> Iterable[str]:
+    """Yield descriptions of what limits the search."""
+    if (share := search.sync.covered_share) < _IN_STEP:
+        yield f"The text index is being built. Recall searched {share:.0%} of it."
+    if prepared.vector is None and search.meaning and (problem := search.meaning.problem):
+        yield f"Recall used words only. {problem}"
+
+
+def ranked_in(
+    search: SearchService, prepared: PreparedQuery, scope: SearchScope, prior: float = 0.0
+) -> list[Ranked]:
+    """Return the parts of a scope, best first; `prior` is added to the log odds of their relevance.
+
+    Blocking. Raises IndexUnavailable if neither words nor meaning can be searched.
+    """
+    if not search.size(scope):
+        return []
+    try:
+        found = search.ranking_input(prepared.query, prepared.vector, scope)
+    except IndexUnavailable:
+        if prepared.vector is None:
+            raise
+        return _by_meaning_alone(prepared.vector, scope)
+    ranked = ranked_with_relevance(found, prior)
+    return ranked if found.cosines is not None else with_any_word(ranked)
+
+
+def best_by_passage(ranked: Iterable[Ranked], limit: int) -> list[Ranked]:
+    """Return the best part of each of the first passages of a ranking."""
+    best: dict[PassageId, Ranked] = {}
+    for each in ranked:
+        if len(best) == limit:
+            break
+        best.setdefault(passage_id_of(each.part_id), each)
+    return list(best.values())
+
+
+def with_feedback_and_age(
+    ranked: Sequence[Ranked],
+    verdicts: Mapping[PassageId, Verdict],
+    said_at: Mapping[PassageId, datetime],
+    half_life_days: float,
+    now: datetime,
+) -> list[Ranked]:
+    """Return a ranking with votes and age applied, best first; equals keep their order.
+
+    After `half_life_days` (0: never) a relevance counts half.
+    """
+
+    def after(each: Ranked) -> Ranked:
+        passage = passage_id_of(each.part_id)
+        found = each.relevance
+        if vote := _VOTES.get(verdicts[passage], 0.0) if passage in verdicts else 0.0:
+            kept = min(max(found, _LEAST), 1 - _LEAST)
+            found = sigmoid(math.log(kept / (1 - kept)) + vote)
+        if half_life_days > 0 and passage in said_at:
+            days = max(0.0, (now - said_at[passage]).total_seconds() / 86_400)
+            found *= 0.5 ** (days / half_life_days)
+        return each.with_relevance(found)
+
+    return sorted(map(after, ranked), key=lambda each: -each.relevance)
+
+
+def _essence(question: str) -> str:
+    """Return the text to search for: all of a message, or beginning and end of a long one."""
+    folded = " ".join(question.split())
+    if len(folded) <= MAX_CHARS:
+        return folded
+    begin, end = folded[: MAX_CHARS - _END_CHARS - 1], folded[-_END_CHARS:]
+    return f"{begin.rpartition(' ')[0] or begin} {end.partition(' ')[2] or end}"
+
+
+def _by_meaning_alone(vector: QueryVector, scope: SearchScope) -> list[Ranked]:
+    hits = vector.index.search(vector.vector, CANDIDATES, scope.allowed, scope.left_out)
+    cosines = [hit.cosine for hit in hits]
+    odds = answer_log_odds(
+        cosines, typical_word_share(), vector.background, vector.index.passage_count
+    )
+    deviation = max(vector.background.deviation, _LEAST)
+    return [
+        Ranked(
+            hit.part_id, hit.cosine, sigmoid(odds - (cosines[0] - hit.cosine) / deviation),
+            hit.cosine, 0.0,
+        )
+        for hit in hits
+    ]  # fmt: skip
+
+
+_NEAR = 0.65  # cosine of a repeated question
+_ALL_WORDS = 0.99
+_MOST_WORDS = 0.6  # coverage, where only words are available
+_MOST = 30  # passages that are examined
+_ALIKE = 0.8  # share of common words among all words of two texts
+_COMPARED_CHARS = 4_000
+
+
+def repeated_turns(passages: Passages, ranked: Iterable[Ranked], question: str) -> IdSet:
+    """Return the turns of a ranking to leave out: non-answers, and all but the best of near duplicates.
+
+    Only turns whose first message may be the same question are read. Blocking.
+    """
+    firsts = (passage_id_of(each.part_id) for each in ranked if _may_repeat(each))
+    near = list(islice(dict.fromkeys(firsts), _MOST))
+    shown = passages.shown(near) if near else {}
+    kept: list[tuple[Words, Words]] = []
+    left_out: set[PassageId] = set()
+    for text in (shown[each][1] for each in near if each in shown):
+        if text.kind is not PassageKind.TURN:
+            continue
+        asked, answered = _said(text, is_user=True), _said(text, is_user=False)
+        sides = _words(asked), _words(answered)
+        if is_non_answer(asked, answered, question) or any(
+            _alike(sides[0], other[0]) and _alike(sides[1], other[1]) for other in kept
+        ):
+            left_out.add(text.id)
+        else:
+            kept.append(sides)
+    return IdSet(left_out)
+
+
+def _may_repeat(each: Ranked) -> bool:
+    """Return whether a part is the first message of a turn, near enough to be the same question."""
+    if part_number(each.part_id) != 0:
+        return False
+    if each.cosine is None:
+        return each.coverage >= _MOST_WORDS
+    return each.cosine >= _NEAR or each.coverage >= _ALL_WORDS
+
+
+def _said(text: PassageText, *, is_user: bool) -> str:
+    """Return the text of one side of a turn, with tool results."""
+    return "\n".join(each.shown for each in text.parts if (each.role is Role.USER) is is_user)
+
+
+def _words(text: str) -> Words:
+    return frozenset(surface_words_of(text[:_COMPARED_CHARS].casefold()))
+
+
+def _alike(one: Words, other: Words) -> bool:
+    return len(one & other) >= _ALIKE * len(one | other)

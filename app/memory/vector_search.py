@@ -1,0 +1,366 @@
+"""Vector search: the answering embedder, its vectors in memory, and the vectors of questions.
+
+The answering space is determined in the background, so a question waits neither for a model nor for a
+hanging server; search uses only words until it is ready.
+"""
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.domain.changes import ChangeSet
+from app.domain.errors import Cancelled, EmbedderUnavailable, IndexUnavailable, KnownError
+from app.domain.passages import Space
+from app.domain.ports import Embedder
+from app.index.relevance import Background, measure_background
+from app.index.vector_index import ExactVectorIndex
+from app.index.vector_sync import VectorIndexSync
+from app.memory.embedders import EmbedderDirectory
+from app.memory.overview import EmbeddingCoverage
+from app.providers.embedders.remote import RemoteEmbedder
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.storage.tables.vector_rows import validated_vectors
+from app.storage.tables.vectors import StoredSpace, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_log = logging.getLogger(__name__)
+_KEPT_QUESTIONS = 64
+_RETRY_S = 5.0
+_MIN_INTERVAL_S = 0.1  # between two checks while vectors are written continuously
+_MEASURE_LIMIT_S = 30.0  # 180 short texts, at the 110 tokens a second of a slow machine
+_LONGEST_WAIT_S = 60.0  # between two attempts at a server that does not answer
+_MOST_DOUBLINGS = 10
+_STOP_WAIT_S = 0.5  # loading a large model cannot be interrupted
+_PROBE = "ready"
+_RELEVANT_SETTINGS = frozenset(("embedder", "embedder_before", "embedder_consent", "proxy_url"))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """A question's vector in the answering space, with the index to search and the space's background."""
+
+    vector: "npt.NDArray[np.float32]"
+    index: ExactVectorIndex
+    background: Background
+
+
+@dataclass(frozen=True, slots=True)
+class _Answering:
+    """The answering embedder. `background` is None while its space has no vectors."""
+
+    embedder: Embedder
+    space: Space
+    background: Background | None
+
+
+class VectorSearch:
+    """Search by meaning, as far as it is available. Thread-safe."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        embedders: EmbedderDirectory,
+        vectors: Vectors,
+        sync: VectorIndexSync,
+        *,
+        retry_s: float = _RETRY_S,
+        measure_limit_s: float = _MEASURE_LIMIT_S,
+    ) -> None:
+        """`retry_s` is the delay after a failure; `measure_limit_s` the time limit for measuring a server's space."""
+        self._store = store
+        self._settings = settings
+        self._embedders = embedders
+        self._vectors = vectors
+        self._sync = sync
+        self._look_again_s = retry_s
+        self._measure_limit_s = measure_limit_s
+        self._backgrounds: dict[tuple[Space, object], Background] = {}
+        self._questions: OrderedDict[tuple[Space, str], npt.NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+        self._once_settled: Callable[[], object] = lambda: None
+        self._answering: _Answering | None = None
+        self._chosen = ""
+        self._considered_spaces: tuple[Space, ...] = ()  # coverage was read, the chosen one first
+        self._used_spaces: tuple[Space, ...] = ()
+        self._problem = ""
+        self._new_space_problem = ""
+        self._measuring_tries = 0
+        self._measure_again_at = 0.0  # on the monotonic clock
+
+    def start(self, once_settled: Callable[[], object] = lambda: None) -> None:
+        """Determine the answering space now and after every change, in the background; may be called twice.
+
+        `once_settled` is called there once: when questions are first answered by meaning, or it is known that
+        for now they cannot be.
+        """
+        if self._thread is None:
+            self._once_settled = once_settled
+            self._sync.start()
+            self._unsubscribe = self._store.subscribe(self._on_changed)
+            self._thread = threading.Thread(target=self._run, name="vector-search", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the background work; may be called twice. Blocking, at most 1 s.
+
+        A model that is being loaded is not waited for; a request to a server ends when the
+        `EmbedderDirectory` is closed, which should come first.
+        """
+        self._unsubscribe()
+        self._unsubscribe = lambda: None
+        self._stopping.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(_STOP_WAIT_S)
+            self._thread = None
+        self._sync.stop()
+
+    @property
+    def problem(self) -> str:
+        """What the user should know of the last question, "" for nothing.
+
+        Why it could not be searched by meaning and what to do, or that the previous embedder still answers.
+        """
+        chosen = self._settings.text("embedder")
+        before = self._settings.text("embedder_before")
+        if self._problem or chosen == before or self._answering is None:
+            return self._problem
+        return (
+            f"Search still answers with {self._embedders.describe(before)}: "
+            f"{self._embedders.describe(chosen)} is processing your history."
+            f"{self.new_space_problem and ' '}{self.new_space_problem}"
+        )
+
+    @property
+    def new_space_problem(self) -> str:
+        """Why the space that is being filled could not be measured, and when it is retried; "" for nothing."""
+        if not (problem := self._new_space_problem):
+            return ""
+        return f"It cannot be measured yet: {problem}. It is retried within a minute."
+
+    @property
+    def answering_space(self) -> Space | None:
+        """The answering space, None without one. Blocks unless started."""
+        if self._thread is not None or self._stopping.is_set():
+            return self._answering.space if self._answering is not None else None
+        try:
+            return self._embedders.answering(self.covered_share).space
+        except KnownError:
+            return None
+
+    def query_vector(self, question: str) -> QueryVector | None:
+        """Return the question's vector in the answering space; None if only words can be searched.
+
+        That is so while model and vectors are loaded in the background, and when there are none; without
+        `start` both are loaded now. 5 ms with the built-in model. Never raises.
+        """
+        try:
+            if self._thread is None and not self._stopping.is_set():
+                self._update_answering()
+            if (answering := self._answering) is None:
+                return None
+            index = self._index(answering.space)
+            if index is None or not index.passage_count or answering.background is None:
+                self._problem = ""
+                return None
+            vector = self._vector(answering, question)
+        except KnownError as error:
+            # It is not used until the background finds that it works again.
+            if not (self._stopping.is_set() or isinstance(error, Cancelled)):
+                self._set_problem(error)
+                if self._thread is not None:
+                    self._answering = None
+                    self._wake.set()
+            return None
+        self._problem = ""
+        return QueryVector(vector, index, answering.background)
+
+    def embedded(self) -> EmbeddingCoverage | None:
+        """Return what is found by meaning now, None without an embedder. Blocking."""
+        space = self.answering_space
+        return None if space is None else EmbeddingCoverage(space.name, self.covered_share(space))
+
+    def covered_share(self, space: Space) -> float:
+        """Return the share (0-1) of the passages to embed that a space holds. Blocking."""
+        tally = self._vectors.tally(space.name, self._settings.number("min_message_tokens"))
+        return tally.done / tally.total if tally.total else 1.0
+
+    def _update_answering(self) -> None:
+        """Determine the answering embedder and prepare model, vectors and background.
+
+        Raises KnownError when none can answer; the previous one stays if it is still chosen.
+        """
+        if (chosen := self._settings.text("embedder")) != self._chosen:
+            self._chosen, self._considered_spaces = chosen, ()
+        embedder = self._embedders.answering(self._share_once_loaded)
+        space = embedder.space
+        before = self._answering
+        is_same = before is not None and before.space == space
+        self._use_spaces(
+            space, *(() if before is None else (before.space,)), *self._candidate_spaces()
+        )
+        if not is_same:
+            embedder.embed([_PROBE], self._is_outdated)
+        background = self._background(embedder, space)
+        self._answering = _Answering(embedder, space, background)
+        self._use_spaces(space, *self._candidate_spaces())
+        self._measure_new_space()
+
+    def _share_once_loaded(self, space: Space) -> float:
+        """Return the share of a space, raising IndexUnavailable while its vectors are loaded."""
+        if space not in self._considered_spaces:
+            self._considered_spaces = (*self._considered_spaces, space)
+        share = self.covered_share(space)
+        if space == self._considered_spaces[0] and self._thread is not None:
+            index = self._sync.index_for(space)
+            # An empty index may be from before the first vector was written.
+            if index is None or (not index.passage_count and self._vectors.count(space.name)[0]):
+                raise IndexUnavailable(f"The vectors of “{space.name}” are being loaded")
+        return share
+
+    def _candidate_spaces(self) -> tuple[Space, ...]:
+        """The spaces between which the choice is open, none once it is made."""
+        is_over = self._settings.text("embedder") == self._settings.text("embedder_before")
+        return () if is_over else self._considered_spaces
+
+    def _use_spaces(self, *spaces: Space) -> None:
+        wanted = tuple(dict.fromkeys(spaces))
+        if wanted != self._used_spaces:
+            self._sync.use(wanted)
+            self._used_spaces = wanted
+
+    def _measure_new_space(self) -> None:
+        """Measure the space that is being filled, so that it can answer at once when it is ready.
+
+        A server that does not answer is retried after growing delays, so that the answering space stays
+        maintained.
+        """
+        if self._thread is None or not self._candidate_spaces():
+            self._new_space_problem, self._measuring_tries, self._measure_again_at = "", 0, 0.0
+            return
+        if time.monotonic() < self._measure_again_at:
+            return
+        try:
+            embedder = self._with_limit(self._embedders.active())
+            if self._kept(embedder.space) is not None:
+                self._background(embedder, embedder.space)
+        except Cancelled:
+            return
+        except KnownError as error:
+            if self._new_space_problem != error.title:
+                _log.info("the space that is being filled waits: %s", error)
+            self._new_space_problem = error.title
+            doublings = min(self._measuring_tries, _MOST_DOUBLINGS)
+            wait_s = min(_LONGEST_WAIT_S, self._look_again_s * 2.0**doublings)
+            self._measure_again_at = time.monotonic() + wait_s
+            self._measuring_tries += 1
+        else:
+            self._new_space_problem, self._measuring_tries = "", 0
+
+    def _background(self, embedder: Embedder, space: Space) -> Background | None:
+        """Return the background of a space, measured if needed; None without vectors."""
+        if (kept := self._kept(space)) is None:
+            return None
+        key = (space, kept.begun_at)
+        with self._lock:
+            known = self._backgrounds.get(key)
+        if known is not None:
+            return known
+        if kept.background_mean is None or kept.background_deviation is None:
+            background = measure_background(self._with_limit(embedder), self._is_outdated)
+            self._vectors.set_background(space, background.mean, background.deviation)
+        else:
+            background = Background(kept.background_mean, kept.background_deviation)
+        with self._lock:
+            self._backgrounds[key] = background
+        return background
+
+    def _with_limit(self, embedder: Embedder) -> Embedder:
+        """Return the embedder with the time limit of a measurement, if it is a server."""
+        if isinstance(embedder, RemoteEmbedder):
+            return embedder.within(self._measure_limit_s)
+        return embedder
+
+    def _kept(self, space: Space) -> StoredSpace | None:
+        """Return the stored space; raises EmbedderUnavailable if its dimension differs."""
+        kept = next((k for k in self._vectors.spaces() if k.space.name == space.name), None)
+        if kept is not None and kept.space.dimension != space.dimension:
+            raise EmbedderUnavailable(
+                f"The embedder of “{space.name}” returns {space.dimension} dimensions; "
+                f"its stored vectors have {kept.space.dimension}",
+                "Choose another embedder in Settings, or embed everything again.",
+            )
+        return kept
+
+    def _index(self, space: Space) -> ExactVectorIndex | None:
+        index = self._sync.index_for(space)
+        if self._thread is None and not self._stopping.is_set():
+            self._sync.catch_up()
+            index = self._sync.index_for(space)
+        if index is None:
+            self._used_spaces = ()  # reading it made the space be loaded, so it is declared again
+        return index
+
+    def _vector(self, answering: _Answering, question: str) -> "npt.NDArray[np.float32]":
+        key = (answering.space, question)
+        with self._lock:
+            if (known := self._questions.get(key)) is not None:
+                self._questions.move_to_end(key)
+                return known
+        given = answering.embedder.embed([question], self._stopping.is_set)
+        vector: npt.NDArray[np.float32] = validated_vectors(given, 1, answering.space)[0]
+        with self._lock:
+            self._questions[key] = vector
+            if len(self._questions) > _KEPT_QUESTIONS:
+                self._questions.popitem(last=False)
+        return vector
+
+    def _set_problem(self, error: KnownError) -> None:
+        if self._problem != str(error):
+            _log.warning("search by meaning waits: %s", error)
+        self._problem = str(error)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                self._update_answering()
+                self._problem = ""
+                self._notify_settled()
+            except KnownError as error:
+                if not self._is_outdated() and not isinstance(error, Cancelled):
+                    self._set_problem(error)
+                    self._answering = None
+                if not isinstance(error, IndexUnavailable):  # its vectors are still being loaded
+                    self._notify_settled()
+            except Exception:  # noqa: BLE001 - search goes by words; the thread must live
+                if not self._stopping.is_set():
+                    _log.exception("search by meaning could not be prepared")
+            self._stopping.wait(_MIN_INTERVAL_S)
+            self._wake.wait(self._look_again_s)
+
+    def _notify_settled(self) -> None:
+        notify, self._once_settled = self._once_settled, lambda: None
+        if not self._stopping.is_set():
+            notify()
+
+    def _is_outdated(self) -> bool:
+        """Whether the program ends, or another embedder was chosen meanwhile."""
+        return self._stopping.is_set() or self._settings.text("embedder") != self._chosen
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        if changed.settings & _RELEVANT_SETTINGS or changed.providers or changed.vectors:
+            self._wake.set()

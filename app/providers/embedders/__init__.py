@@ -1,0 +1,1 @@
+"""Embedders: texts to vectors, by an ONNX model on this machine or by a server."""

@@ -1,0 +1,108 @@
+"""Endpoints: where requests go, with which key, how long they wait and how much they accept.
+
+These values are needed before anything that is slow to import.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from app.domain.text import clean, one_line
+from app.providers.http.base_url import BaseUrl
+from app.system.keys import FoundKey
+
+if TYPE_CHECKING:
+    import httpx2
+
+_QUOTE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """Time limits in seconds.
+
+    `first_byte_s` runs from the sent request to the first byte of the response and, again, from
+    the response's headers to its first event: a slow local model reads a long prompt in that time.
+    `idle_s` is the longest silence after that. `tail_s` limits the wait for usage data after the
+    terminal marker.
+    """
+
+    connect_s: float = 10.0
+    first_byte_s: float = 60.0
+    idle_s: float = 60.0
+    tail_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class SizeLimits:
+    """The largest accepted server-sent event, reply and error body, in bytes."""
+
+    event_bytes: int = 1 << 20
+    reply_bytes: int = 8 << 20
+    error_bytes: int = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Proxy and trusted certificates. None means the environment's (HTTPS_PROXY, SSL_CERT_FILE).
+
+    `ca_bundle` is the path of a file of trusted certificates in PEM form.
+    """
+
+    proxy_url: str | None = None
+    ca_bundle: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One provider's server and the terms of its requests.
+
+    Attributes:
+        find_key: Returns the API key. May block (a locked keyring); called in a thread.
+        needs_key: Whether a request without a key is refused before it is sent.
+        key_hint: What to do without a key.
+        is_vendors: Whether the vendors' environment variables (organization, project, custom
+            headers) apply: for built-in providers only.
+        transport: Replaces the network in tests.
+    """
+
+    provider: str
+    base_url: BaseUrl
+    find_key: Callable[[], FoundKey | None]
+    needs_key: bool = False
+    key_hint: str = "Enter one in Settings, Models"
+    is_vendors: bool = False
+    network: Network = field(default_factory=Network)
+    times: TimeLimits = field(default_factory=TimeLimits)
+    sizes: SizeLimits = field(default_factory=SizeLimits)
+    transport: "httpx2.AsyncBaseTransport | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTarget:
+    """The destination of a request, for error messages, and the key, which they must not quote.
+
+    Attributes:
+        provider: The name the user gave it.
+        model: The requested model; "" for none.
+        key_location: Where the key came from ("OPENAI_API_KEY", "the keyring").
+        key_remedy: What to do when the key is refused.
+    """
+
+    provider: str
+    base_url: str
+    model: str = ""
+    is_loopback: bool = False
+    key: str = field(default="", repr=False)
+    key_location: str = ""
+    key_remedy: str = "Enter one in Settings, Models"
+
+    def redact(self, text: str) -> str:
+        """Return `text` without the key."""
+        return text.replace(self.key, "[key]") if self.key else text
+
+    def quote(self, text: str) -> str:
+        """Return a server's message as one clean line without the key; "" for a web page."""
+        if text.lstrip()[:1] == "<":
+            return ""
+        return self.redact(one_line(clean(self.redact(text)), _QUOTE_CHARS)).rstrip(".")

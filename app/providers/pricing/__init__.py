@@ -1,0 +1,1 @@
+"""Prices of requests, and estimates of how many tokens a text has."""

@@ -1,0 +1,243 @@
+"""Prices of requests: the user's own prices first, then those bundled with genai-prices.
+
+Nothing is downloaded. An unknown price is None and shown as unknown, never as 0; a model on this
+machine or in the user's own network costs nothing unless the user sets a price. The first use loads
+the bundled table (0.25 s), so it must not be on the GUI thread.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.domain.chat import ModelRef
+from app.domain.errors import InvalidInput, NotFound
+from app.providers.configuration import ProviderConfig
+from app.providers.vendors import vendors
+from app.storage.tables.settings import Settings
+
+_PER_TOKENS = 1_000_000
+_KEY = "own_prices"
+_MAX_USD = 1_000_000.0
+_SELLERS = ("openai", "anthropic", "google")  # their models do not run on private servers
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrice:
+    """A user's price in USD for a million tokens; `cached_usd` None is the input price."""
+
+    input_usd: float
+    output_usd: float
+    cached_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A request's cost; `cost_usd` None is unknown. `price` is one line about the price used."""
+
+    cost_usd: float | None
+    price: str
+
+
+class PriceList:
+    """Prices and context sizes by model.
+
+    `find_config` returns a provider's configuration by name, None for those without one (recall):
+    a vendor with a price key has its own list, also behind a gateway; other providers have the list
+    of the vendor that their base URL belongs to, if it is known. `own` returns the user's current
+    prices by `PROVIDER:MODEL` (`OwnPrices`).
+    """
+
+    def __init__(
+        self,
+        find_config: Callable[[str], ProviderConfig | None],
+        own: Callable[[], Mapping[str, OwnPrice]] = dict,
+    ) -> None:
+        self._find_config = find_config
+        self._own = own
+
+    def cost(
+        self,
+        ref: ModelRef,
+        input_tokens: int,
+        output_tokens: int,
+        cached_tokens: int = 0,
+        at: datetime | None = None,
+    ) -> Cost:
+        """Return the cost of one request; `input_tokens` includes `cached_tokens`.
+
+        `at` (default: now) selects among prices that have changed. The user's own price takes
+        precedence.
+        """
+        cached_tokens = min(cached_tokens, input_tokens)
+        if (own := self._own().get(str(ref))) is not None:
+            return _own_cost(own, input_tokens, output_tokens, cached_tokens)
+        location = self._private_location(ref.provider)
+        if location is not None and not _is_sold(ref.model):
+            return Cost(0.0, f"{ref} runs {location}, so it costs nothing unless you set a price")
+        if (vendor := self._vendor(ref.provider)) is None:
+            return _unknown(ref)
+        import genai_prices
+        from genai_prices.data_snapshot import get_snapshot
+
+        usage = genai_prices.Usage(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cache_read_tokens=cached_tokens,
+        )
+        try:
+            found = get_snapshot().calc(usage, ref.model, *vendor, at)
+        except (LookupError, ValueError):
+            return _unknown(ref)
+        price = f"{found.provider.name} list price: {_price_text(found.model_price)}"
+        return Cost(float(found.total_price), f"{price} (genai-prices {genai_prices.__version__})")
+
+    def context_tokens(self, ref: ModelRef) -> int | None:
+        """Return the size of a model's context in tokens, None if unknown."""
+        if (vendor := self._vendor(ref.provider)) is None:
+            return None
+        from genai_prices.data_snapshot import get_snapshot
+
+        try:
+            _, model = get_snapshot().find_provider_model(ref.model, None, *vendor)
+        except LookupError:
+            return None
+        return model.context_window
+
+    def _private_location(self, provider: str) -> str | None:
+        """Where the user's own server is, as text; None for other servers.
+
+        A server with a vendor's protocol is rather a gateway to the vendor, which costs money; so is
+        a server with a model that has the name of a sold one.
+        """
+        config = self._find_config(provider)
+        base_url = config.valid_url() if config is not None else None
+        if config is None or base_url is None or config.vendor.price_key:
+            return None
+        if base_url.is_loopback:
+            return "on this computer"
+        return "in your own network" if base_url.is_private else None
+
+    def _vendor(self, provider: str) -> tuple[str | None, str | None] | None:
+        """The id or the base URL by which genai-prices finds the vendor, None for neither."""
+        config = self._find_config(provider)
+        if config is None or config.kind not in vendors():
+            return None
+        price_key = config.vendor.price_key
+        url = config.base_url or config.vendor.base_url
+        return (price_key, None) if price_key else (None, url) if url else None
+
+
+def _is_sold(model: str) -> bool:
+    """Whether this is the name of a model that is only available for money."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    for vendor in _SELLERS:
+        try:
+            get_snapshot().find_provider_model(model.rpartition("/")[2], None, vendor, None)
+        except LookupError:
+            continue
+        return True
+    return False
+
+
+def _own_cost(own: OwnPrice, input_tokens: int, output_tokens: int, cached_tokens: int) -> Cost:
+    cached_usd = own.input_usd if own.cached_usd is None else own.cached_usd
+    spent = (
+        (input_tokens - cached_tokens) * own.input_usd
+        + cached_tokens * cached_usd
+        + output_tokens * own.output_usd
+    )
+    price = f"your price: ${own.input_usd:g} in, ${cached_usd:g} cached, ${own.output_usd:g} out"
+    return Cost(spent / _PER_TOKENS, f"{price} per million tokens")
+
+
+def _unknown(ref: ModelRef) -> Cost:
+    return Cost(None, f"the price of {ref} is unknown")
+
+
+def _price_text(price: Any) -> str:
+    parts = []
+    for name, label in (("input", "in"), ("cache_read", "cached"), ("output", "out")):
+        value = getattr(price, f"{name}_mtok", None)
+        base = getattr(value, "base", value)
+        if base is not None:
+            tiers = " and up" if base is not value else ""
+            parts.append(f"${float(base):g} {label}{tiers}")
+    return f"{', '.join(parts)} per million tokens" if parts else "as listed"
+
+
+class OwnPrices:
+    """The table of own prices. Reading does not block; writing does. Thread-safe."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._read_from = ""
+        self._table: Mapping[str, OwnPrice] = {}
+
+    def all(self) -> Mapping[str, OwnPrice]:
+        """Return the prices by model, in order of their names."""
+        text = self._settings.text(_KEY)
+        if text != self._read_from:
+            self._table, self._read_from = _table(text), text
+        return self._table
+
+    def put(self, model: str, price: OwnPrice) -> str:
+        """Store the price of a model; return the model's normalized name.
+
+        Raises InvalidInput for an invalid name or price, StorageError.
+        """
+        ref = ModelRef.parse(model)
+        if not ref.provider or not ref.model:
+            raise InvalidInput(f"'{model}' names no model", "Write PROVIDER:MODEL.")
+        for value in (price.input_usd, price.output_usd, price.cached_usd):
+            if value is not None and not _is_price(value):
+                raise InvalidInput(
+                    f"'{value:g}' is not a price",
+                    f"A price is a number from 0 to {_MAX_USD:,.0f}, in USD for a million tokens.",
+                )
+        self._store(dict(self.all()) | {str(ref): price})
+        return str(ref)
+
+    def remove(self, model: str) -> None:
+        """Delete an own price; raise NotFound if there is none."""
+        table = dict(self.all())
+        if table.pop(str(ModelRef.parse(model)), None) is None:
+            models = ", ".join(table) or "none"
+            raise NotFound(
+                f"You have not set a price for '{model}'", f"Models with your prices: {models}."
+            )
+        self._store(table)
+
+    def _store(self, table: Mapping[str, OwnPrice]) -> None:
+        rows = {
+            model: [price.input_usd, price.output_usd, price.cached_usd]
+            for model, price in sorted(table.items())
+        }
+        self._settings.set(_KEY, json.dumps(rows))
+
+
+def _table(text: str) -> Mapping[str, OwnPrice]:
+    """Return the stored prices without unreadable ones."""
+    try:
+        rows = json.loads(text)
+    except ValueError:
+        return {}
+    table = {}
+    for model, row in rows.items() if isinstance(rows, dict) else ():
+        match row:
+            case [
+                int() | float() as input_usd,
+                int() | float() as output_usd,
+                int() | float() | None as cached_usd,
+            ]:
+                prices = (input_usd, output_usd, 0 if cached_usd is None else cached_usd)
+                if all(_is_price(each) for each in prices):
+                    table[model] = OwnPrice(input_usd, output_usd, cached_usd)
+    return table
+
+
+def _is_price(value: float) -> bool:
+    return math.isfinite(value) and 0 <= value <= _MAX_USD

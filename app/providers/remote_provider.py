@@ -1,0 +1,98 @@
+"""Remote providers: the models of a server, its chat model, and a test of the connection."""
+
+import time
+from dataclasses import dataclass
+
+from app.domain.chat import ListedModel
+from app.domain.errors import InvalidReply, ProviderError
+from app.domain.ports import ChatModel
+from app.providers.http.connection import Connection
+from app.providers.http.endpoint import Endpoint
+from app.providers.vendor import Vendor
+from app.providers.vendors.model_list import is_model_list, listed_models
+from app.providers.wire.streaming import (
+    RetryPolicy,
+    StreamingModel,
+    Unsupported,
+    to_provider_error,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionReport:
+    """The result of "Test connection". `problem` is None on success."""
+
+    provider: str
+    base_url: str
+    latency_ms: int
+    models: tuple[ListedModel, ...] = ()
+    problem: ProviderError | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the server listed its models."""
+        return self.problem is None
+
+
+class RemoteProvider:
+    """A `Provider` that is a server. Belongs to the event loop of its first use."""
+
+    def __init__(
+        self,
+        vendor: Vendor,
+        endpoint: Endpoint,
+        *,
+        policy: RetryPolicy | None = None,
+        unsupported: Unsupported | None = None,
+    ) -> None:
+        self.name = endpoint.provider
+        self._vendor = vendor
+        self._connection = Connection(endpoint, vendor.sdk)
+        self._model = StreamingModel(
+            self._connection,
+            [wire() for wire in vendor.wires(endpoint.base_url)],
+            policy or RetryPolicy(),
+            unsupported if unsupported is not None else {},
+        )
+
+    def chat_model(self) -> ChatModel:
+        """Return the chat model, which serves each of its models."""
+        return self._model
+
+    async def models(self) -> tuple[ListedModel, ...]:
+        """Return the models the server lists, newest first; raise `ProviderError`."""
+        base_url = self._connection.endpoint.base_url
+        try:
+            listing = await self._connection.get_json(self._vendor.models_path)
+        except Exception as caught:  # noqa: BLE001  the edge: foreign errors have no one root
+            error = caught
+        else:
+            if not is_model_list(listing):
+                raise InvalidReply(
+                    f"{self.name} did not answer with a list of models",
+                    f"Check the base URL {base_url.text}",
+                )
+            is_own = self._vendor.owns(base_url)
+            unlisted = self._vendor.unlisted_models if is_own else None
+            return listed_models(self.name, listing, unlisted)
+        raise to_provider_error(error, self._connection)
+
+    async def test(self) -> ConnectionReport:
+        """Request the list of models once; never raises `ProviderError`."""
+        base_url = self._connection.endpoint.base_url.text
+        started_at = time.perf_counter()
+        try:
+            await self._connection.load()  # the import of an SDK is no latency of the server
+            started_at = time.perf_counter()
+            found = await self.models()
+        except ProviderError as problem:
+            return ConnectionReport(self.name, base_url, _ms_since(started_at), problem=problem)
+        return ConnectionReport(self.name, base_url, _ms_since(started_at), found)
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._connection.aclose()
+
+
+def _ms_since(started_at: float) -> int:
+    return round((time.perf_counter() - started_at) * 1000)

@@ -1,0 +1,303 @@
+"""The Messages wire of Anthropic: signed thinking blocks, an explicit maximum, cache breakpoints.
+
+Thinking blocks are sent back byte for byte to the model that signed them and are dropped when the
+model changes. Sources: docs.claude.com/en/api/messages-streaming, .../build-with-claude/prompt-caching,
+.../build-with-claude/extended-thinking.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.domain.chat import (
+    ChatRequest,
+    Finished,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ToolCallReady,
+    UsageReported,
+)
+from app.domain.conversations import Role
+from app.domain.text import clean
+from app.providers.http.error_translation import StreamError
+from app.providers.http.json_fields import count_at, mapping_at, member, text_at
+from app.providers.wire.messages import (
+    Item,
+    WireMessage,
+    arguments_object,
+    raw_reply,
+    schema_object,
+    tools_as_text,
+    with_recall,
+)
+from app.providers.wire.reader import ReplyReader, Wire
+
+WIRE = "anthropic.messages"
+_CACHED: Item = {"type": "ephemeral"}
+_DEFAULT_MAX_TOKENS = 16_384
+_OLD_MAX_TOKENS = (("claude-3-5", 8192), ("claude-3-7", _DEFAULT_MAX_TOKENS), ("claude-3", 4096))
+_BUDGET_MODELS = re.compile(r"claude-3|claude-(?:opus|sonnet|haiku)-4(?:-[015])?(?:-20\d{6})?$")
+_BUDGET_TOKENS = {"low": 2048, "medium": 8192, "high": 16_384}
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_SIGNED = ("thinking", "redacted_thinking")
+_REASONS = {
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "max_tokens": FinishReason.LENGTH,
+    "tool_use": FinishReason.TOOL_CALLS,
+    "refusal": FinishReason.REFUSED,
+    "model_context_window_exceeded": FinishReason.CONTEXT_EXCEEDED,
+}
+_USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+class MessagesReader(ReplyReader):
+    """The reader of the Messages wire. The terminal marker is message_stop."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(model)
+        self._blocks: dict[int, Item] = {}
+        self._arguments: dict[int, list[str]] = {}
+        self._usage: dict[str, int] = {}
+        self._stop_reason = ""
+        self._last_index = -1
+        self._ended: set[int] = set()
+        self._last_text_index = -1
+
+    def feed(self, event: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """Yield the meaning of an event; raise StreamError for an error event."""
+        kind = text_at(event, "type")
+        index = member(event, "index")
+        if type(index) is not int:
+            index = self._last_index + (kind == "content_block_start")
+        if kind == "error":
+            raise StreamError(event)
+        if kind == "message_start":
+            yield from self._count(mapping_at(event, "message", "usage"))
+        elif kind == "content_block_start":
+            self._last_index = index
+            self._blocks[index] = block = dict(mapping_at(event, "content_block"))
+            if block.get("type") == "text":
+                yield from self._write(index, text_at(block, "text"))
+            elif block.get("type") == "thinking":
+                yield from self.think(text_at(block, "thinking"))
+        elif kind == "content_block_delta":
+            yield from self._extend_block(index, mapping_at(event, "delta"))
+        elif kind == "content_block_stop":
+            yield from self._end_block(index)
+        elif kind == "message_delta":
+            self._stop_reason = text_at(event, "delta", "stop_reason") or self._stop_reason
+            yield from self._count(mapping_at(event, "usage"))
+        elif kind == "message_stop":
+            yield from self._finish()
+
+    def _write(self, index: int, text: str) -> Iterator[StreamEvent]:
+        """Adjacent text blocks are one text (citations split it); others are paragraphs."""
+        if text and (shown := self.text.feed(text)):
+            if 0 <= self._last_text_index < index - 1:
+                yield TextDelta("\n\n")
+            self._last_text_index = index
+            yield TextDelta(shown)
+
+    def _extend_block(self, index: int, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """Add a delta to its block, which is created if its start was missing."""
+        match text_at(delta, "type"):
+            case "text_delta":
+                self._append(index, "text", "text", text_at(delta, "text"))
+                yield from self._write(index, text_at(delta, "text"))
+            case "thinking_delta":
+                self._append(index, "thinking", "thinking", text_at(delta, "thinking"))
+                yield from self.think(text_at(delta, "thinking"))
+            case "signature_delta":
+                self._append(index, "thinking", "signature", text_at(delta, "signature"))
+            case "input_json_delta":
+                self._arguments.setdefault(index, []).append(text_at(delta, "partial_json"))
+            case "citations_delta":
+                block = self._blocks.setdefault(index, {"type": "text", "text": ""})
+                block["citations"] = [*(block.get("citations") or ()), member(delta, "citation")]
+
+    def _append(self, index: int, kind: str, name: str, piece: str) -> None:
+        block = self._blocks.setdefault(index, {"type": kind, kind: ""})
+        block[name] = text_at(block, name) + piece
+
+    def _end_block(self, index: int) -> Iterator[StreamEvent]:
+        """Complete a block; a tool call is ready then."""
+        block = self._blocks.get(index, {})
+        if not text_at(block, "type").endswith("tool_use") or index in self._ended:
+            return
+        self._ended.add(index)
+        streamed = clean("".join(self._arguments.get(index, ())))
+        initial = json.dumps(mapping_at(block, "input"), ensure_ascii=False)
+        arguments = streamed or clean(initial)
+        block["input"] = arguments_object(arguments)
+        if text_at(block, "type") == "tool_use":
+            yield ToolCallReady(
+                clean(text_at(block, "id")), clean(text_at(block, "name")), arguments
+            )
+
+    def _count(self, usage: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """Take over the latest value of each counter: message_delta's are cumulative."""
+        found = {name: count_at(usage, name) for name in _USAGE}
+        self._usage |= {name: count for name, count in found.items() if count is not None}
+        if self._usage:
+            fresh, output, cached, written = (self._usage.get(name, 0) for name in _USAGE)
+            yield UsageReported(fresh + cached + written, output, cached)
+
+    def _finish(self) -> Iterator[StreamEvent]:
+        for index in sorted(self._blocks):
+            yield from self._end_block(index)
+        items = [self._blocks[index] for index in sorted(self._blocks)]
+        items = [item for item in items if item and item.get("text") != ""]
+        raw = raw_reply(WIRE, self.model, items) if items else None
+        self.finished = Finished(_REASONS.get(self._stop_reason, FinishReason.UNKNOWN), raw)
+
+
+class MessagesWire(Wire):
+    """The wire of Anthropic.
+
+    The system prompt ends with a cache breakpoint (without one, the tools do); further breakpoints
+    are at `_cache_points`. Four are allowed in all.
+    """
+
+    name = WIRE
+    path = "/v1/messages"
+    optional = (
+        "thinking",
+        "output_config",
+        "temperature",
+        "tool_choice",
+        "tools",
+    )
+    reader = MessagesReader
+
+    def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
+        """Return the request's JSON."""
+        body: dict[str, Any] = {
+            "model": request.model,
+            "max_tokens": request.max_output_tokens or _default_max_tokens(request.model),
+            "messages": self._messages(request, model),
+            "stream": True,
+        }
+        if request.system.strip():
+            body["system"] = [
+                {"type": "text", "text": request.system, "cache_control": dict(_CACHED)}
+            ]
+        if request.tools:
+            body["tools"] = [
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "input_schema": schema_object(tool.parameters_json),
+                }
+                for tool in request.tools
+            ]
+            if "system" not in body:
+                body["tools"][-1]["cache_control"] = dict(_CACHED)
+            if request.tools_disabled:
+                body["tool_choice"] = {"type": "none"}
+        if (effort := request.reasoning_effort) in _EFFORTS:
+            _enable_thinking(body, effort)
+        elif request.temperature is not None:  # with thinking, only the default is allowed
+            body["temperature"] = request.temperature
+        return body
+
+    def _messages(self, request: ChatRequest, model: str) -> list[Item]:
+        """Alternating user and assistant messages, the user's first.
+
+        Without tools in the request, tool calls and results are rejected, so they become text.
+        """
+        source = with_recall(request) if request.tools else tools_as_text(with_recall(request))
+        prepared = self.prepared(source, model)
+        indexes = [message.index for message in prepared]
+        # Empty messages were left out: a breakpoint moves to the last message before it.
+        cached = {
+            max((index for index in indexes if index <= point), default=-1)
+            for point in _cache_points(request)
+        }
+        messages: list[Item] = []
+        for message in prepared:
+            role = "assistant" if message.role is Role.ASSISTANT else "user"
+            blocks = _blocks(message)
+            if not messages and role == "assistant":
+                messages.append({"role": "user", "content": [_text("(earlier messages left out)")]})
+            if blocks and message.index in cached:
+                blocks[-1] = _with_breakpoint(blocks[-1])
+            if messages and messages[-1]["role"] == role:
+                messages[-1]["content"] += blocks
+            elif blocks:
+                messages.append({"role": role, "content": blocks})
+        return messages
+
+
+def _cache_points(request: ChatRequest) -> tuple[int, ...]:
+    """The indexes of the messages that end the stable prefix.
+
+    That is the message before the question (its recalled text is different each time), and within a
+    tool round also the last message, for the next round.
+    """
+    messages, question_index = request.messages, request.question_index
+    if question_index is None:
+        opening = [index for index, message in enumerate(messages) if message.opens_turn]
+        question_index = opening[-1] if opening else 0
+    points = [question_index - 1] if question_index > 0 else []
+    if messages and messages[-1].role is Role.TOOL:
+        points.append(len(messages) - 1)
+    return tuple(points)
+
+
+def _blocks(message: WireMessage) -> list[Item]:
+    if message.raw:
+        # Thinking without a signature is rejected.
+        unsigned = ("thinking", None)
+        return [
+            item
+            for item in message.raw
+            if (item.get("type"), item.get("signature") or None) != unsigned
+        ]
+    blocks: list[Item] = [
+        {
+            "type": "tool_result",
+            "tool_use_id": result.call_id,
+            "content": result.text or "(empty)",
+            "is_error": result.is_error,
+        }
+        for result in message.results
+    ]
+    blocks += [_text(text) for text in message.texts]
+    blocks += [
+        {
+            "type": "tool_use",
+            "id": call.call_id,
+            "name": call.name,
+            "input": arguments_object(call.arguments),
+        }
+        for call in message.calls
+    ]
+    return blocks
+
+
+def _text(text: str) -> Item:
+    return {"type": "text", "text": text}
+
+
+def _with_breakpoint(block: Item) -> Item:
+    """The block as the end of the cached prefix; signed blocks must stay unchanged."""
+    return block if block.get("type") in _SIGNED else {**block, "cache_control": dict(_CACHED)}
+
+
+def _default_max_tokens(model: str) -> int:
+    old = (tokens for prefix, tokens in _OLD_MAX_TOKENS if model.startswith(prefix))
+    return next(old, _DEFAULT_MAX_TOKENS)
+
+
+def _enable_thinking(body: dict[str, Any], effort: str | None) -> None:
+    """Enable thinking: by a budget on models up to 4.5, by effort on later ones."""
+    if _BUDGET_MODELS.match(body["model"]):
+        budget_tokens = _BUDGET_TOKENS.get(effort or "", _BUDGET_TOKENS["high"])
+        body["thinking"] = {"type": "enabled", "budget_tokens": budget_tokens}
+        body["max_tokens"] += budget_tokens
+    else:
+        body["thinking"] = {"type": "adaptive", "display": "summarized"}
+        body["output_config"] = {"effort": effort}

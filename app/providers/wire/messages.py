@@ -1,0 +1,201 @@
+"""Conversations prepared for any wire: the rules that all vendors share.
+
+Tool calls and results are sent in pairs or not at all; attachments become text; the raw form of a
+reply is sent back only over the same wire to the same model. Which messages are sent (windows,
+budgets) is decided by the context plan.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.domain.chat import ChatRequest
+from app.domain.conversations import (
+    Attachment,
+    Block,
+    Image,
+    Message,
+    RawReply,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WireMessage:
+    """One message as it will be sent.
+
+    `index` is the message's position in the request; `texts` are in order; `calls` and `results` are
+    complete pairs. `raw`, if not None, is the provider's own list of items, which replaces everything
+    else.
+    """
+
+    role: Role
+    index: int
+    texts: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    raw: tuple[Item, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """The texts, joined by blank lines."""
+        return "\n\n".join(self.texts)
+
+
+def with_recall(request: ChatRequest) -> tuple[Message, ...]:
+    """Return the request's messages, with the recalled text inserted into the question."""
+    messages = list(request.messages)
+    if request.recalled and request.question_index is not None:
+        asking = messages[request.question_index]
+        messages[request.question_index] = replace(
+            asking, blocks=(Text(request.recalled), *asking.blocks)
+        )
+    return tuple(messages)
+
+
+def prepare_messages(messages: Sequence[Message], wire: str, model: str) -> tuple[WireMessage, ...]:
+    """Return the messages in wire form, oldest first, without empty ones.
+
+    A stored raw reply is used only for the same `wire` and `model` (`PROVIDER:MODEL`): thinking
+    signatures are valid for the model that made them only.
+    """
+    prepared = []
+    for index, (message, pairs) in enumerate(zip(messages, _answered_calls(messages), strict=True)):
+        texts: list[str] = []
+        calls: list[ToolCall] = []
+        results: list[ToolResult] = []
+        has_all_calls = True
+        for block in message.blocks:
+            match block:
+                case Text(text=text) if text.strip():
+                    texts.append(text)
+                case Attachment(name=name, text=text):
+                    body = f"\n{text}\n" if text else " (its content could not be read) "
+                    texts.append(f'<attachment name="{name}">{body}</attachment>')
+                case Image(name=name):
+                    texts.append(f"[image: {name}]")
+                case ToolCall(call_id=call_id):
+                    has_all_calls = has_all_calls and call_id in pairs
+                    calls += [block] if call_id in pairs else []
+                case ToolResult(call_id=call_id) if call_id in pairs:
+                    results.append(block)
+        raw = None
+        if message.role is Role.ASSISTANT and has_all_calls:
+            raw = _raw_items(message.raw, wire, model)
+        if texts or calls or results or raw:
+            prepared.append(
+                WireMessage(message.role, index, tuple(texts), tuple(calls), tuple(results), raw)
+            )
+    return tuple(prepared)
+
+
+def tools_as_text(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages with tool calls and results described as text, one for one.
+
+    For servers without tools, and those that reject calls in messages when no tools are offered.
+    Calls and results without their counterpart are left out.
+    """
+    answered = _answered_calls(messages)
+    return tuple(
+        _as_text(message, pairs) for message, pairs in zip(messages, answered, strict=True)
+    )
+
+
+def _as_text(message: Message, pairs: frozenset[str]) -> Message:
+    if not any(isinstance(block, ToolCall | ToolResult) for block in message.blocks):
+        return message
+    blocks: list[Block] = []
+    for block in message.blocks:
+        match block:
+            case ToolCall(call_id=call_id, name=name, arguments=arguments):
+                if call_id in pairs:
+                    blocks.append(Text(f"[The tool {name} was called with {arguments}]"))
+            case ToolResult(call_id=call_id, name=name, text=text):
+                if call_id in pairs:
+                    blocks.append(Text(f"[The tool {name} answered: {text}]"))
+            case _:
+                blocks.append(block)
+    role = Role.USER if message.role is Role.TOOL else message.role
+    return replace(message, role=role, blocks=tuple(blocks), raw=None)
+
+
+def arguments_object(arguments: str) -> Item:
+    """Return a tool call's arguments as an object; malformed ones under `malformed_arguments`.
+
+    Servers parse the arguments that are sent back, and would reject the conversation permanently
+    once a model has written malformed ones.
+    """
+    try:
+        decoded = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return {"malformed_arguments": arguments}
+    return decoded if isinstance(decoded, dict) else {"malformed_arguments": arguments}
+
+
+def arguments_text(arguments: str) -> str:
+    """Return a tool call's arguments as the JSON text of an object, unchanged if they are one."""
+    decoded = arguments_object(arguments)
+    is_malformed = "malformed_arguments" in decoded or not arguments
+    return json.dumps(decoded, ensure_ascii=False) if is_malformed else arguments
+
+
+def schema_object(parameters_json: str) -> Item:
+    """Return a tool's parameters as a JSON schema object."""
+    decoded = json.loads(parameters_json or "{}")
+    return decoded or {"type": "object", "properties": {}}
+
+
+def raw_reply(wire: str, model: str, items: Iterable[Mapping[str, Any]]) -> RawReply:
+    """Return a provider's own items for storage, as ASCII JSON.
+
+    Identical except for lone surrogates, which no request could carry: they are replaced.
+    """
+    text = json.dumps(list(items), ensure_ascii=False)
+    if _LONE_SURROGATE.search(text):
+        items = json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+    return RawReply(wire, model, json.dumps(list(items), separators=(",", ":")))
+
+
+def _answered_calls(messages: Sequence[Message]) -> list[frozenset[str]]:
+    """For each message the ids of its calls (or results) that have a counterpart.
+
+    Results are in the tool messages directly after the call. Ids may repeat later in the
+    conversation, so the search ends there.
+    """
+    answered: list[frozenset[str]] = [frozenset()] * len(messages)
+    for index, message in enumerate(messages):
+        called = {block.call_id for block in message.blocks if isinstance(block, ToolCall)}
+        if not called:
+            continue
+        missing = set(called)
+        for later in range(index + 1, len(messages)):
+            if messages[later].role is not Role.TOOL:
+                break
+            found = missing & {
+                block.call_id for block in messages[later].blocks if isinstance(block, ToolResult)
+            }
+            answered[later] = frozenset(found)
+            missing -= found
+        answered[index] = frozenset(called - missing)
+    return answered
+
+
+def _raw_items(raw: RawReply | None, wire: str, model: str) -> tuple[Item, ...] | None:
+    if raw is None or raw.wire != wire or raw.model != model:
+        return None
+    try:
+        items = json.loads(raw.items_json)
+    except ValueError:
+        return None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        return None
+    return tuple(items) or None

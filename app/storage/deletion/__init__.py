@@ -1,0 +1,1 @@
+"""Deletion for good: forgetting conversations, redaction of quotes, tombstones."""

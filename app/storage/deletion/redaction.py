@@ -1,0 +1,155 @@
+"""Redaction: removing quotes of deleted text from stored messages and prompts.
+
+Otherwise messages are insert-only. The turns of changed messages are indexed again; vectors do not
+contain quotes, because neither tool results nor Recall's answers are embedded.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from app.domain.conversations import Block, Message, Role, Text, ToolCall, ToolResult
+from app.domain.turn_text import RECALL_MODEL, is_recall_reply
+from app.storage.deletion.deletion_set import DeletionSet
+from app.storage.deletion.quotes import QUOTING_TOOLS, QuoteContext, redact_answer, redact_result
+from app.storage.engine.database import Connection
+from app.storage.tables.exchanges import MESSAGE_COLUMNS, blocks_of, message_of, message_row
+
+_NAMED = " OR ".join(f"contains(m.blocks, '\"{name}\"')" for name in QUOTING_TOOLS)
+_CANDIDATES = (
+    "SELECT m.id, m.conversation_id FROM message m "
+    "WHERE m.conversation_id NOT IN (SELECT unnest($1)) "
+    f"AND ((m.role = 'tool' AND ({_NAMED})) OR (m.role = 'assistant' AND m.model = $2)) "
+    "ORDER BY m.id"
+)
+_READ_TOGETHER = 200
+
+
+def redact_messages(connection: Connection, deleted: DeletionSet, position: int) -> None:
+    """Remove quotes of what is deleted from all other messages; `position` is the journal's.
+
+    Inside the caller's transaction, while the deleted rows exist. A result may quote a message that
+    quotes what is deleted, so this repeats until nothing is found.
+    """
+    candidates = connection.execute(
+        _CANDIDATES, [list(deleted.conversations), RECALL_MODEL]
+    ).fetchall()
+    if not candidates:
+        return
+    imported = _imported(connection, candidates)
+    suspect: set[int] = set()
+    while True:
+        changed: list[Message] = []
+        for message, calls in _with_calls(connection, [each for each, _ in candidates]):
+            host = QuoteContext(deleted, message.id not in imported, suspect)
+            redacted = redact_message(message, calls, host)
+            if redacted != message:
+                changed.append(redacted)
+        _write(connection, changed, position)
+        found = {int(each.conversation_id) for each in changed} - suspect
+        if not found:
+            return
+        suspect |= found
+
+
+def redact_message(message: Message, calls: Mapping[str, str], host: QuoteContext) -> Message:
+    """Return a message without quotes of what is deleted.
+
+    `calls` are the arguments of the tool calls that its results answer, by call id.
+    """
+    if message.role is Role.TOOL:
+        blocks = tuple(_result(block, calls, host) for block in message.blocks)
+    elif is_recall_reply(message.role, message.model):
+        blocks = tuple(_answer(block, host) for block in message.blocks)
+    else:
+        return message
+    return message if blocks == message.blocks else replace(message, blocks=blocks)
+
+
+def call_arguments(blocks: Iterable[Block]) -> dict[str, str]:
+    """Return the arguments of the calls among blocks, by the calls' ids."""
+    return {block.call_id: block.arguments for block in blocks if isinstance(block, ToolCall)}
+
+
+def _result(block: Block, calls: Mapping[str, str], host: QuoteContext) -> Block:
+    if not isinstance(block, ToolResult):
+        return block
+    return replace(block, text=redact_result(block, calls.get(block.call_id, ""), host))
+
+
+def _answer(block: Block, host: QuoteContext) -> Block:
+    return Text(redact_answer(block.text, host)) if isinstance(block, Text) else block
+
+
+def _imported(connection: Connection, messages: list[tuple[int, int]]) -> set[int]:
+    """Return which messages, given as (id, conversation), were imported: ids in them are not ours.
+
+    They were imported alone or with their conversation.
+    """
+    found: dict[str, set[int]] = {"message": set(), "conversation": set()}
+    rows = connection.execute(
+        "SELECT DISTINCT kind, local_id FROM origin "
+        "WHERE (kind = 'message' AND local_id IN (SELECT unnest($1))) "
+        "OR (kind = 'conversation' AND local_id IN (SELECT unnest($2)))",
+        [[each for each, _ in messages], list({each for _, each in messages})],
+    ).fetchall()
+    for kind, local_id in rows:
+        found[kind].add(local_id)
+    return {
+        each
+        for each, conversation in messages
+        if each in found["message"] or conversation in found["conversation"]
+    }
+
+
+def _with_calls(connection: Connection, ids: list[int]) -> Iterator[tuple[Message, dict[str, str]]]:
+    """Yield messages, each with the arguments of the tool calls in its parent."""
+    for start in range(0, len(ids), _READ_TOGETHER):
+        some = ids[start : start + _READ_TOGETHER]
+        statement = f"SELECT {MESSAGE_COLUMNS} FROM message WHERE id IN (SELECT unnest(?))"
+        messages = [message_of(row) for row in connection.execute(statement, [some]).fetchall()]
+        rows = connection.execute(
+            "SELECT id, text, blocks FROM message WHERE id IN (SELECT unnest(?))",
+            [[each.parent_id for each in messages if each.role is Role.TOOL]],
+        ).fetchall()
+        calls = {each: call_arguments(blocks_of(text, blocks)) for each, text, blocks in rows}
+        for message in messages:
+            yield message, calls.get(message.parent_id or 0, {})
+
+
+def _write(connection: Connection, messages: list[Message], position: int) -> None:
+    if not messages:
+        return
+    rows = [message_row(each) for each in messages]
+    columns = MESSAGE_COLUMNS.split(", ")
+    ids, texts, blocks = (
+        [row[columns.index(name)] for row in rows] for name in ("id", "text", "blocks")
+    )
+    connection.execute(
+        "UPDATE message SET text = changed.text, blocks = changed.blocks FROM "
+        "(SELECT unnest($1::BIGINT[]) AS id, unnest($2::VARCHAR[]) AS text, "
+        "unnest($3::VARCHAR[]) AS blocks) AS changed WHERE message.id = changed.id",
+        [ids, texts, blocks],
+    )
+    connection.execute(
+        "UPDATE passage SET position = greatest(position, $2) WHERE exchange_id IN "
+        "(SELECT exchange_id FROM exchange_message WHERE message_id IN (SELECT unnest($1)))",
+        [ids, position],
+    )
+
+
+def redact_prompts(
+    connection: Connection, table: str, ids: list[int], unwritten: list[str]
+) -> None:
+    """Delete stored prompt texts that quote facts or memories, which they do by line.
+
+    `unwritten` are texts that they had and that were never written to a table.
+    """
+    versions = "SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1)) UNION ALL "
+    connection.execute(
+        "DELETE FROM prompt_text p WHERE EXISTS (SELECT 1 FROM "
+        f"({versions if table == 'fact' else ''}SELECT text FROM {table} "
+        "WHERE id IN (SELECT unnest($1)) UNION ALL SELECT unnest($2::VARCHAR[])) AS deleted(line) "
+        r"WHERE contains(regexp_replace(p.text, '\n *> ', chr(10), 'g'), "
+        "chr(10) || deleted.line || chr(10)))",
+        [ids, unwritten],
+    )

@@ -1,0 +1,153 @@
+"""Tombstones: ids deleted in this run, so that late changes cannot bring them back.
+
+A worker that summarizes a conversation, a running reply or an edit of a fact may submit changes after
+the deletion; they are dropped before they reach the journal.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from app.domain.changes import (
+    Change,
+    ConversationForgotten,
+    ConversationPut,
+    FactForgotten,
+    FactPut,
+    MemoryForgotten,
+    MemoryPut,
+    MessagesAdded,
+    PassagesPut,
+    PromptStored,
+    ReplyGrew,
+    SettingPut,
+)
+from app.domain.conversations import Message, Role
+from app.domain.facts import Fact, Memory
+from app.domain.recall import PromptPiece, StoredPrompt
+from app.domain.turn_text import is_recall_reply
+from app.storage.deletion.deletion_set import (
+    DeletionSet,
+    conversation_deletion_set,
+    fact_deletion_set,
+)
+from app.storage.deletion.quotes import QuoteContext, redact_answer
+from app.storage.deletion.redaction import call_arguments, redact_message
+from app.storage.engine.database import Connection
+from app.storage.tables.settings import PROBES, probes_without
+
+_KNOWN = re.compile(r"- (?:fact|memory) (\d+) · ")  # as `app.memory.recalled_text` begins it
+
+
+class Tombstones:
+    """The deletions of this run. The writer thread owns it."""
+
+    def __init__(self) -> None:
+        self._conversations: set[int] = set()
+        self._exchanges: set[int] = set()
+        # Deleted by id: a fact of a deleted conversation may remain because of another one.
+        self._known: set[int] = set()
+        self._deleted: list[DeletionSet] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._deleted)
+
+    def add(self, deleted: Iterable[DeletionSet]) -> None:
+        """Remember deletions for as long as the program runs: ids are never reused."""
+        for each in deleted:
+            self._conversations |= each.conversations
+            self._exchanges |= each.exchanges
+            self._known |= each.passages if not each.conversations else set()
+            self._deleted.append(each)
+
+    def deletions(self, cursor: Connection, changes: Iterable[Change]) -> list[DeletionSet]:
+        """Return what changes will delete, read while it is still there."""
+        conversations, known = list[int](), {"fact": list[int](), "memory": list[int]()}
+        for change in changes:
+            match change:
+                case ConversationForgotten(conversation_id=each):
+                    conversations.append(each)
+                case FactForgotten(fact_id=each):
+                    known["fact"].append(each)
+                case MemoryForgotten(memory_id=each):
+                    known["memory"].append(each)
+        found = [conversation_deletion_set(cursor, conversations)] if conversations else []
+        sets = (fact_deletion_set(cursor, table, ids) for table, ids in known.items() if ids)
+        return [*found, *sets]
+
+    def without(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """Return `changes` without what would bring deleted data back."""
+        kept = (self._kept(change) for change in changes)
+        return tuple(change for change in kept if change is not None)
+
+    def _kept(self, change: Change) -> Change | None:
+        match change:
+            case MessagesAdded(messages=messages):
+                stay = [m for m in messages if m.conversation_id not in self._conversations]
+                return MessagesAdded(tuple(self._redacted(stay))) if stay else None
+            case PassagesPut(passages=passages):
+                left = (p for p in passages if p.conversation_id not in self._conversations)
+                return replace(change, passages=tuple(p for p in left if p.id not in self._known))
+            case FactPut() | MemoryPut():
+                return self._kept_known(change)
+            case PromptStored(prompt=prompt) if prompt.conversation_id not in self._conversations:
+                return PromptStored(self._without_quotes(prompt))
+            case ReplyGrew(exchange_id=exchange_id):
+                return None if exchange_id in self._exchanges else self._redacted_part(change)
+            case SettingPut(key=key, value_json=str(value)) if key == PROBES:
+                return SettingPut(key, probes_without(value, self._exchanges))
+            case ConversationForgotten():
+                return change
+            case _:
+                return None if _conversation_of(change) in self._conversations else change
+
+    def _kept_known(self, change: FactPut | MemoryPut) -> Change | None:
+        known: Fact | Memory = change.fact if isinstance(change, FactPut) else change.memory
+        is_deleted = known.conversation_id in self._conversations or known.id in self._known
+        return None if is_deleted else change
+
+    def _redacted(self, messages: Sequence[Message]) -> Iterator[Message]:
+        """Yield messages of a reply without quotes of deleted text by tools or Recall."""
+        calls: dict[str, str] = {}
+        for message in messages:
+            calls |= call_arguments(message.blocks)
+            for each in self._deleted:
+                message = redact_message(message, calls, QuoteContext(each, knows_ids=True))  # noqa: PLW2901
+            yield message
+
+    def _redacted_part(self, part: ReplyGrew) -> ReplyGrew:
+        text = part.text
+        for each in self._deleted if is_recall_reply(Role.ASSISTANT, part.model) else ():
+            text = redact_answer(text, QuoteContext(each, knows_ids=True))
+        return replace(part, text=text)
+
+    def _without_quotes(self, prompt: StoredPrompt) -> StoredPrompt:
+        """Return a prompt without quotes of deleted text."""
+        parts = (
+            replace(
+                part,
+                pieces=tuple(
+                    piece
+                    for piece in part.pieces
+                    if piece.conversation_id not in self._conversations
+                    and not self._is_known(piece)
+                ),
+            )
+            for part in prompt.parts
+        )
+        items = (each for each in prompt.items if each.conversation_id not in self._conversations)
+        return replace(prompt, parts=tuple(parts), items=tuple(items))
+
+    def _is_known(self, piece: PromptPiece) -> bool:
+        """Return whether a prompt quotes a deleted fact or memory, named by its id."""
+        known = _KNOWN.match(piece.text)
+        return known is not None and any(int(known[1]) in each.passages for each in self._deleted)
+
+
+def _conversation_of(change: Change) -> int | None:
+    """Return the conversation that a change belongs to, if any."""
+    if isinstance(change, ConversationPut):
+        return change.conversation.id
+    owner = getattr(change, "exchange", None) or getattr(change, "prompt", None) or change
+    found: int | None = getattr(owner, "conversation_id", None)
+    return found

@@ -1,0 +1,1 @@
+"""The storage engine: connection, journal, writer thread, schema migrations."""

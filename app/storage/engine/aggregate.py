@@ -1,0 +1,258 @@
+"""Aggregates: how records of one kind are folded, written, erased and verified.
+
+Each module of `app.storage.tables` describes its records with an `Aggregate`; `app.storage.apply`,
+`app.check` and `app.storage.deletion` iterate over all of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+from app.domain.changes import ChangeSet
+from app.domain.errors import StorageError
+from app.storage.engine.database import Connection
+
+Row = tuple[Any, ...]
+
+REPLACE = "INSERT OR REPLACE"
+IGNORE = "INSERT OR IGNORE"
+OF_CONVERSATIONS = "conversation_id IN (SELECT unnest($1))"
+_ROWS_AT_ONCE = 1_000
+
+
+class State(NamedTuple):
+    """How far the journal is applied, and the highest id ever given to each kind of record."""
+
+    position: int
+    conversation: int
+    exchange: int
+    message: int
+    passage: int
+
+
+@dataclass(slots=True)
+class Batch:
+    """The rows that a run of journal records comes to; a later one replaces an earlier one.
+
+    Attributes:
+        rows: By table and key; None deletes the row. Aggregates keep what else they need for
+            writing under names of their own.
+        news: The fields of each record's `ChangeSet` as they grow, in order: a union for each
+            change of an import would be slow.
+        position: The journal's position of the record that is folded, in the end of the last one.
+        place: The place of the change in its record.
+    """
+
+    rows: defaultdict[str, dict[Any, Any]] = field(default_factory=partial(defaultdict, dict))
+    news: list[defaultdict[str, Any]] = field(default_factory=list)
+    position: int = 0
+    place: int = 0
+
+    def announce(self, name: str, *ids: Any) -> None:
+        """Add ids to what the current record changed."""
+        self.news[-1][name].update(ids)
+
+    def mark(self, *names: str) -> None:
+        """Set flags of what the current record changed."""
+        self.news[-1].update(dict.fromkeys(names, True))
+
+    def changed(self) -> list[ChangeSet]:
+        """Return what each record changed."""
+        for record in self.news:
+            for name, ids in record.items():
+                record[name] = ids is True or frozenset(ids)
+        return [ChangeSet(**record) for record in self.news]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One condition of integrity.
+
+    `name` is a stable key; `problem` a sentence with a place for the id; `query` finds the ids that
+    break the rule; `repair` is a statement that takes them as a list. `drops_passages` when the ids
+    are passages that have to be deleted. With neither, the truth cannot be derived from other rows.
+    """
+
+    name: str
+    problem: str
+    query: str
+    repair: str = ""
+    drops_passages: bool = False
+
+    @property
+    def is_repairable(self) -> bool:
+        """Whether breaking it can be repaired."""
+        return bool(self.repair) or self.drops_passages
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of an aggregate.
+
+    `columns` are in the order of its rows, `key` names the primary key. `erased` selects the rows
+    that belong to forgotten conversations, whose ids are $1; "" for none. `counter` is the kind of
+    id that `app.storage.engine.ids` counts for it.
+    """
+
+    name: str
+    columns: str
+    key: str = "id"
+    erased: str = ""
+    how: str = REPLACE
+    counter: str = ""
+
+    def write(
+        self, connection: Connection, rows: Mapping[Any, Row | None], state: State | None = None
+    ) -> None:
+        """Write rows by key and delete those that are None.
+
+        Ids above the highest ever given cannot conflict. Measured: 1.3 ms for a plain insert of one
+        row, 4-5 ms with a clause for conflicts.
+        """
+        highest = getattr(state, self.counter) if state is not None and self.counter else None
+        gone: list[Any] = []
+        fresh: list[Row] = []
+        known: list[Row] = []
+        for key, row in rows.items():
+            if row is None:
+                gone.append(key)
+            else:
+                (known if highest is None or key <= highest else fresh).append(row)
+        if gone:
+            self.delete(connection, gone)
+        insert_rows(connection, self.name, self.columns, fresh)
+        insert_rows(connection, self.name, self.columns, known, self.how)
+
+    def delete(self, connection: Connection, keys: Iterable[Any]) -> None:
+        """Delete rows by their primary keys."""
+        names = self.key.split(", ")
+        lists = [list(part) for part in zip(*keys, strict=True)] if len(names) > 1 else [list(keys)]
+        values = ", ".join(f"unnest(${number})" for number in range(1, len(names) + 1))
+        if len(names) > 1:
+            values = f"({values})"
+        connection.execute(
+            f"DELETE FROM {self.name} WHERE ({self.key}) IN (SELECT {values})", lists
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Tables that change together.
+
+    Attributes:
+        tables: Those written from changes or erased with conversations, in the order of writing.
+        folds: What each change does to a batch.
+        write: Writes a batch inside the caller's transaction; by default the rows of all tables.
+        erase: Deletes what belongs to forgotten conversations; by default `Table.erased`.
+        rules: What must be true of the tables.
+    """
+
+    tables: Sequence[Table]
+    folds: Mapping[type, Callable[[Batch, Any], None]] = field(default_factory=dict)
+    write: Callable[[Connection, Batch, State], None] | None = None
+    erase: Callable[[Connection, list[int], int], None] | None = None
+    rules: Sequence[Rule] = ()
+
+
+def read_state(connection: Connection) -> State:
+    """Return the state row; raises StorageError when there is none."""
+    row = connection.execute(f"SELECT {', '.join(State._fields)} FROM state").fetchone()
+    if row is None:
+        raise StorageError("The database has lost its state", "Restore a backup.")
+    return State(*row)
+
+
+def insert_rows(
+    connection: Connection, table: str, columns: str, rows: Iterable[Row], how: str = "INSERT"
+) -> None:
+    """Insert rows, a list bound to each column: one statement for a thousand of them.
+
+    `how` is the verb, such as "INSERT OR REPLACE". Measured: 0.017 ms a row this way, 0.9 with an
+    execute for each in one transaction. DuckDB keeps the interpreter's lock while it reads the
+    lists: 78 ms for the 10,000 exchanges of a long conversation at once.
+    """
+    left = iter(rows)
+    while some := list(islice(left, _ROWS_AT_ONCE)):
+        lists = list(map(list, zip(*some, strict=True)))
+        values = ", ".join(map("unnest(${})".format, range(1, len(lists) + 1)))
+        connection.execute(f"{how} INTO {table} ({columns}) SELECT {values}", lists)
+
+
+def select_in(
+    cursor: Connection,
+    table: str,
+    columns: str,
+    ids: Iterable[Any],
+    key: str = "id",
+    rest: str = "",
+) -> list[Row]:
+    """Return columns of the rows whose `key` is one of `ids`; `rest` are further clauses."""
+    statement = f"SELECT {columns} FROM {table} WHERE {key} IN (SELECT unnest(?)) {rest}"
+    return cursor.execute(statement, [list(ids)]).fetchall()
+
+
+def existing_ids(
+    connection: Connection, table: str, just_written: Iterable[int], ids: set[int]
+) -> set[int]:
+    """Return which of `ids` a table holds."""
+    known = ids.intersection(just_written)
+    if rest := ids - known:
+        known |= {each for (each,) in select_in(connection, table, "id", rest)}
+    return known
+
+
+def delete_where_in(connection: Connection, table: str, column: str, values: Iterable[Any]) -> None:
+    """Delete the rows whose column has one of the values."""
+    connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [list(values)])
+
+
+# -- rules
+
+
+def reference(
+    source: str,
+    target: str,
+    repair: str = "",
+    *,
+    by_row: bool = False,
+    where: str = "",
+    label: str = "",
+) -> Rule:
+    """Return the rule that what a column ("table.column") names exists in the table `target`.
+
+    `repair` is "delete" (the row), "clear" (the column), "drop" (a passage) or "" for none. Problems
+    name the missing id, or with `by_row` the row's own. `where` limits the rule; `label` is what a
+    row is called.
+    """
+    table, column = source.split(".")
+    key = "id" if by_row else column
+    limit = f" AND {where}" if where else ""
+    called = label or table.replace("_", " ")
+    if by_row:
+        problem = f"The {called} {{}} refers to {_article(target)} {target} that does not exist."
+    else:
+        problem = f"{_article(called).capitalize()} {called} refers to {target} {{}}, which does not exist."
+    repairs = {
+        "delete": f"DELETE FROM {table} WHERE {key} IN (SELECT unnest($1)){limit}",
+        "clear": f"UPDATE {table} SET {column} = NULL WHERE {key} IN (SELECT unnest($1)){limit}",
+    }
+    query = (
+        f"SELECT DISTINCT t.{key} FROM {table} t ANTI JOIN {target} o ON o.id = t.{column} "
+        f"WHERE t.{column} IS NOT NULL{limit}"
+    )
+    return Rule(source, problem, query, repairs.get(repair, ""), drops_passages=repair == "drop")
+
+
+def unique_uid(table: str) -> Rule:
+    """Return the rule that no two rows have one uid."""
+    return Rule(
+        f"{table}.uid", f"Two rows of the table {table} have the uid {{}}.",
+        f"SELECT uid FROM {table} GROUP BY uid HAVING count(*) > 1",
+    )  # fmt: skip
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "aeiou" else "a"

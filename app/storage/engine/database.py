@@ -1,0 +1,335 @@
+"""The DuckDB connection: opening, a cursor per thread, memory limits, reopening after fatal errors.
+
+Only the writer thread of `app.storage.engine.store` writes.
+"""
+
+import shutil
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import duckdb
+
+from app.domain.errors import Cancelled, DatabaseDamaged, StorageError
+from app.storage.engine.errors import OURS, from_duckdb_error, needs_reopening
+from app.storage.engine.gate import Gate
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Connection = duckdb.DuckDBPyConnection
+
+# Enough for the pages of a few queries: repeated reads come from the system's file cache. With 1 GB
+# an import of 192 MB grew the process by 318 MB, with 128 MB by 182 MB, at the same speed. A library
+# that needs more gets half as much again, as often as needed. A copy of the whole database builds all
+# its indexes at once: 256 MB were too little for 1,000,000 turns.
+_MEMORY_MB = 64
+_MORE_MEMORY = 1.5
+_MEMORY_MAX_MB = 1_000
+_MEMORY_TO_COPY_MB, _MEMORY_TO_COPY_SHARE = 150, 0.35
+_MEMORY_IDLE_MB = 8
+_FEW_READS = 30  # from one `release_memory` to the next: the polling of workers
+_THREADS = 2
+# A reopening that failed leaves a closed connection, which raises the second of these.
+_INVALIDATED = (duckdb.FatalException, duckdb.ConnectionException)
+
+
+class Database:
+    """One open DuckDB file.
+
+    Attributes:
+        is_damaged: Whether a part of it could not be read; the next start repairs it.
+
+    `read` may be called from any thread but those named with `forbid_this_thread` (the GUI's).
+    """
+
+    def __init__(self, path: Path, backups: Path, connection: Connection | None = None) -> None:
+        self._path = path
+        self._backups = backups
+        self._forbidden: set[int] = set()
+        self._gate = Gate()
+        self._generation = 0
+        self._closed = False
+        self.is_damaged = False
+        self._local = threading.local()
+        # By thread, so that one thread can cancel the query of another.
+        self._cursors: weakref.WeakValueDictionary[int, Connection] = weakref.WeakValueDictionary()
+        self._snapshots = weakref.WeakValueDictionary[int, Connection]()
+        self._limits = threading.Lock()
+        self._copies = 0
+        self._memory_mb = _MEMORY_MB
+        self._reads = 0
+        self._connection = connection or _opened(path, backups)
+        self._limit_memory()
+
+    def forbid_this_thread(self) -> None:
+        """Make any query on the calling thread a bug that is raised, not a stall."""
+        self._forbidden.add(threading.get_ident())
+
+    def read(
+        self, query: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs
+    ) -> T:
+        """Return the result of `query`, run with this thread's cursor and `values`; blocking.
+
+        One `query` reads from one snapshot. It must drain the cursor before it returns. It runs again
+        after a fatal error, for which the database is reopened, and with more memory when there was too
+        little: iterators among `values` become lists. Raises StorageError, and Cancelled after `interrupt`.
+        """
+        if threading.get_ident() in self._forbidden:
+            raise RuntimeError("a query on a thread that must never block")
+        if self._gate.is_inside:
+            return query(self._cursor(), *values, **named)
+        self._reads += 1
+        snapshot: Callable[..., T] = self._snapshot
+        given = [list(each) if isinstance(each, Iterator) else each for each in values]
+        return self._with_reopening(2, snapshot, query, *given, **named)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction on the writing connection; only the writer thread calls it.
+
+        `work` runs again when the instance became invalid or memory was too small. Raises DiskFull,
+        ReadOnlyStorage or StorageError, after rolling back.
+        """
+        return self._with_reopening(2, self._transaction, work)
+
+    def checkpoint(self) -> bool:
+        """Write the write-ahead log into the file; return False when it must be tried again later."""
+        try:
+            self._with_reopening(1, self._write_log)
+        except StorageError:
+            return False
+        return True
+
+    @contextmanager
+    def snapshot_cursor(self) -> Iterator[Connection]:
+        """Yield a separate cursor for a long read, such as a backup; raises StorageError.
+
+        It may use more memory than other queries, and more again the next time if that was too little.
+        """
+        with self._gate.passing():
+            try:
+                cursor = self._connection.cursor()
+            except duckdb.Error as error:
+                raise from_duckdb_error(error) from error
+            self._snapshots[threading.get_ident()] = cursor
+            self._count_copies(1)
+            had_mb = self._limit_mb
+            try:
+                yield cursor
+            except StorageError as error:
+                cause = error.__cause__
+                if isinstance(cause, duckdb.OutOfMemoryException) or needs_reopening(cause):
+                    self._grow(had_mb)
+                raise
+            finally:
+                cursor.close()
+                self._count_copies(-1)
+
+    def release_memory(self) -> None:
+        """Release the memory of cached pages when hardly anything was read since the last call.
+
+        Later reads find them in the system's file cache. Nothing happens while a query runs: the
+        limit that frees the pages would be too small for it.
+        """
+        reads, self._reads = self._reads, 0
+        if reads > _FEW_READS:
+            return
+        with self._gate.shut_if_empty() as is_alone, self._limits:
+            if is_alone:
+                self._limit_memory(_MEMORY_IDLE_MB)
+                self._limit_memory()
+
+    def interrupt(self, thread_id: int) -> None:
+        """Cancel the query of the thread with that ident; its `read` raises Cancelled."""
+        for cursors in (self._cursors, self._snapshots):
+            cursor = cursors.get(thread_id)
+            if cursor is not None:
+                with suppress(duckdb.ConnectionException):  # closed meanwhile, so it has ended
+                    cursor.interrupt()
+
+    def replace_file(self, coming: Path) -> None:
+        """Replace the database file by `coming`, while no query runs; raises StorageError.
+
+        Both have the same history: what is in the write-ahead log is in `coming` too.
+        """
+        with self._gate.shut():
+            self._disconnect()
+            try:
+                self._path.with_name(self._path.name + ".wal").unlink(missing_ok=True)
+                coming.replace(self._path)
+            finally:
+                self._connection = _opened(self._path, self._backups)
+                self._limit_memory()
+                self._generation += 1
+
+    def close(self) -> None:
+        """Close once no query is running; later queries raise StorageError."""
+        with self._gate.shut():
+            self._closed = True
+            self._disconnect()
+
+    def _write_log(self) -> None:
+        self._connection.execute("CHECKPOINT")
+
+    def _snapshot(
+        self, query: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs
+    ) -> T:
+        cursor = self._cursor()
+        try:
+            cursor.execute("BEGIN READ ONLY")
+            outcome = query(cursor, *values, **named)
+            cursor.execute("ROLLBACK")
+        except BaseException:
+            # It may have been interrupted anywhere, even in the rollback; a new cursor is cheap.
+            self._local.generation = None
+            with suppress(duckdb.Error):
+                cursor.close()
+            raise
+        return outcome
+
+    def _with_reopening(
+        self, tries: int, work: Callable[P, T], *values: P.args, **named: P.kwargs
+    ) -> T:
+        """Return the result of `work`; reopen the database and repeat it when that became invalid."""
+        while True:
+            generation, had_mb = self._generation, self._limit_mb
+            try:
+                with self._gate.passing():
+                    return work(*values, **named)
+            except duckdb.InterruptException as error:
+                raise Cancelled("The query was canceled") from error
+            except OURS:
+                raise
+            except duckdb.OutOfMemoryException as error:
+                if had_mb == _MEMORY_MAX_MB:
+                    raise from_duckdb_error(error) from error
+                self._grow(had_mb)
+                continue
+            except duckdb.Error as error:
+                if not (isinstance(error, _INVALIDATED) or needs_reopening(error)):
+                    raise self._marked(from_duckdb_error(error)) from error
+                tries -= 1
+                failure = error
+            self._reopen(generation)
+            if not tries:
+                raise self._marked(from_duckdb_error(failure)) from failure
+
+    def _transaction(self, work: Callable[[Connection], T]) -> T:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN")
+        except duckdb.TransactionException:
+            # The previous transaction could not be rolled back.
+            connection.execute("ROLLBACK")
+            connection.execute("BEGIN")
+        try:
+            outcome = work(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            # The error itself may have ended the transaction.
+            with suppress(duckdb.Error):
+                connection.execute("ROLLBACK")
+            raise
+        return outcome
+
+    def _marked(self, error: StorageError) -> StorageError:
+        self.is_damaged = self.is_damaged or isinstance(error, DatabaseDamaged)
+        return error
+
+    def _reopen(self, seen_generation: int) -> None:
+        """Close and open again, unless another thread has done so since `seen_generation`."""
+        with self._gate.shut():
+            if self._closed:
+                raise StorageError("The database is closed", "Start the program again.")
+            if self._generation == seen_generation:
+                self._disconnect()
+                self._connection = _opened(self._path, self._backups)
+                self._memory_mb = _MEMORY_MAX_MB  # too little memory may have been the cause
+                self._limit_memory()
+                self._generation += 1
+
+    def _count_copies(self, more: int) -> None:
+        """Allow the memory of another copy, or of one less."""
+        with self._limits:
+            self._copies += more
+            self._limit_memory()
+
+    def _grow(self, seen_mb: int) -> None:
+        """Raise the memory limit permanently, unless another thread did since `seen_mb`."""
+        with self._limits:
+            if self._limit_mb == seen_mb:
+                self._memory_mb = min(int(seen_mb * _MORE_MEMORY), _MEMORY_MAX_MB)
+                self._limit_memory()
+
+    @property
+    def _limit_mb(self) -> int:
+        if not self._copies:
+            return self._memory_mb
+        to_copy = _MEMORY_TO_COPY_MB + int(_MEMORY_TO_COPY_SHARE * _size(self._path) / 1e6)
+        return max(self._memory_mb, min(to_copy, _MEMORY_MAX_MB))
+
+    def _limit_memory(self, limit_mb: int | None = None) -> None:
+        """Set the limit and release what is above it, except what is in use."""
+        with suppress(duckdb.Error), self._connection.cursor() as cursor:
+            cursor.execute(f"SET memory_limit = '{limit_mb or self._limit_mb}MB'")
+
+    def _disconnect(self) -> None:
+        # An invalidated instance may refuse to close; dropping it is enough.
+        with suppress(duckdb.Error):
+            self._connection.close()
+
+    def _cursor(self) -> Connection:
+        if getattr(self._local, "generation", None) != self._generation:
+            self._local.cursor = self._connection.cursor()
+            self._local.generation = self._generation
+            self._cursors[threading.get_ident()] = self._local.cursor
+        cursor: Connection = self._local.cursor
+        return cursor
+
+
+def connect(path: Path, backups: Path, *, read_only: bool = False) -> Connection:
+    """Open a DuckDB file with our settings, locked against changing them but for `memory_limit`.
+
+    It may read and write its own files and the backups folder, nothing else; no extension is
+    loaded; checkpoints are made by hand (reliability F2). Raises duckdb.Error.
+    """
+    if not read_only:
+        # A killed process leaves spilled data here, in plain text, which DuckDB does not delete.
+        shutil.rmtree(path.with_name(path.name + ".tmp"), ignore_errors=True)
+    connection = duckdb.connect(
+        str(path),
+        read_only=read_only,
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"},
+    )
+    try:
+        folder = str(backups).replace("'", "''")
+        for statement in (
+            f"SET allowed_directories = ['{folder}/']",
+            "SET enable_external_access = false",
+            f"SET memory_limit = '{_MEMORY_MAX_MB}MB'",
+            "SET allowed_configs = ['memory_limit']",
+            f"SET threads = {_THREADS}",
+            "SET checkpoint_threshold = '1TB'",
+            "SET enable_progress_bar = false",
+            "SET lock_configuration = true",
+        ):
+            connection.execute(statement)
+    except duckdb.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _opened(path: Path, backups: Path) -> Connection:
+    try:
+        return connect(path, backups)
+    except duckdb.Error as error:
+        raise from_duckdb_error(error) from error
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0

@@ -1,0 +1,72 @@
+"""Error translation: errors of the operating system and of DuckDB become `StorageError`s."""
+
+import errno
+
+import duckdb
+
+from app.domain.errors import DatabaseDamaged, DiskFull, ReadOnlyStorage, StorageError
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+_NO_ROOM_SIGNS = ("No space left", "disk full", "File too large", "quota")
+_NOT_WRITABLE_SIGNS = ("Read-only file system", "Permission denied", "read-only mode")
+# Errors in our statements; whatever else DuckDB raises comes from the disk or the machine.
+OURS = (
+    duckdb.DataError,
+    duckdb.IntegrityError,
+    duckdb.ProgrammingError,
+    duckdb.NotSupportedError,
+)
+# A wrong checksum is raised as the bare Error in 2.0.0.
+_DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException)
+_DAMAGE_SIGNS = ("orrupt", "checksum")
+_COMMIT_FAILED_SIGN = "Failed to commit"
+
+
+def from_os_error(error: OSError, what: str) -> StorageError:
+    """Return an error of the operating system as ours; `what` names what failed."""
+    if error.errno in _NO_ROOM:
+        return _disk_full()
+    if error.errno in _NOT_WRITABLE:
+        return _read_only(what)
+    return StorageError(
+        f"{what} cannot be written: {error.strerror or error}", "Check the disk, then try again."
+    )
+
+
+def from_duckdb_error(error: duckdb.Error) -> StorageError:
+    """Return an error of DuckDB as ours."""
+    message = str(error)
+    if any(sign in message for sign in _NO_ROOM_SIGNS):
+        return _disk_full()
+    if any(sign in message for sign in _NOT_WRITABLE_SIGNS):
+        return _read_only("The database")
+    is_named = any(sign in message for sign in _DAMAGE_SIGNS)
+    if is_named or type(error) is duckdb.Error or isinstance(error, _DAMAGE):
+        return DatabaseDamaged(
+            f"The database is damaged: {message.splitlines()[0]}",
+            "Start the program again to repair it.",
+        )
+    return StorageError(f"The database failed: {message.splitlines()[0]}", "Restart the program.")
+
+
+def needs_reopening(error: BaseException | None) -> bool:
+    """Return whether a commit failed in a way that requires the database to be opened again.
+
+    When DuckDB 2.0.0 runs out of memory, the rows are rolled back but not their keys, so that nothing
+    can be inserted under these from then on. When the disk is full, both are rolled back.
+    """
+    if not isinstance(error, duckdb.TransactionException):
+        return False
+    is_of_disk = isinstance(from_duckdb_error(error), DiskFull | ReadOnlyStorage)
+    return _COMMIT_FAILED_SIGN in str(error) and not is_of_disk
+
+
+def _disk_full() -> DiskFull:
+    return DiskFull(
+        "There is not enough disk space to save this", "Free some space, then try again."
+    )
+
+
+def _read_only(what: str) -> ReadOnlyStorage:
+    return ReadOnlyStorage(f"{what} cannot be written", "Make the data directory writable.")

@@ -1,0 +1,50 @@
+"""Id allocation: counters in memory, so that the journal contains ids before anything is written."""
+
+import threading
+from collections.abc import Sequence
+
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+
+
+class IdAllocator:
+    """Allocates the next id of each kind; thread-safe. An unused id leaves a gap."""
+
+    def __init__(self, conversation: int, exchange: int, message: int, passage: int) -> None:
+        self._lock = threading.Lock()
+        self._last = {
+            "conversation": conversation,
+            "exchange": exchange,
+            "message": message,
+            "passage": passage,
+        }
+
+    def conversation(self) -> ConversationId:
+        """Return a new conversation's id."""
+        return ConversationId(self._take("conversation", 1)[0])
+
+    def exchange(self) -> ExchangeId:
+        """Return a new exchange's id."""
+        return ExchangeId(self._take("exchange", 1)[0])
+
+    def message(self) -> MessageId:
+        """Return a new message's id."""
+        return MessageId(self._take("message", 1)[0])
+
+    def messages(self, count: int) -> Sequence[MessageId]:
+        """Return `count` ids, ascending."""
+        return [MessageId(each) for each in self._take("message", count)]
+
+    def passage(self) -> PassageId:
+        """Return a new passage's id."""
+        return PassageId(self._take("passage", 1)[0])
+
+    def pass_over(self, message: int) -> None:
+        """Skip message ids up to and including `message`, which the journal has used."""
+        with self._lock:
+            self._last["message"] = max(self._last["message"], message)
+
+    def _take(self, kind: str, count: int) -> range:
+        with self._lock:
+            first = self._last[kind] + 1
+            self._last[kind] += count
+        return range(first, first + count)

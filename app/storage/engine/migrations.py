@@ -1,0 +1,170 @@
+"""The schema, as numbered steps: step N brings a database from version N to N + 1.
+
+A step is never edited once released. Primary keys only: no foreign keys, no secondary indexes
+(storage rule 1); `app.check` verifies what constraints would. Times are naive UTC timestamps.
+"""
+
+from collections.abc import Callable, Sequence
+
+import duckdb
+
+Step = Callable[[duckdb.DuckDBPyConnection], None]
+
+
+def _script(*statements: str) -> Step:
+    def run(connection: duckdb.DuckDBPyConnection) -> None:
+        for statement in statements:
+            connection.execute(statement)
+
+    return run
+
+
+_FIRST_SCHEMA = _script(
+    "CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)",
+    # One row: how far the journal is applied, and the highest id ever given of each kind.
+    """CREATE TABLE state (only_row INTEGER PRIMARY KEY, position BIGINT NOT NULL,
+       conversation BIGINT NOT NULL, exchange BIGINT NOT NULL, message BIGINT NOT NULL,
+       passage BIGINT NOT NULL)""",
+    "INSERT INTO state VALUES (0, 0, 0, 0, 0, 0)",
+    """CREATE TABLE conversation (id BIGINT PRIMARY KEY, uid VARCHAR NOT NULL,
+       title VARCHAR NOT NULL, title_origin VARCHAR NOT NULL, source VARCHAR NOT NULL,
+       created_at TIMESTAMP NOT NULL, updated_at TIMESTAMP NOT NULL, visible_leaf_id BIGINT,
+       pinned BOOLEAN NOT NULL, archived BOOLEAN NOT NULL, private BOOLEAN NOT NULL,
+       model VARCHAR, deleted_at TIMESTAMP)""",
+    # Insert-only. `blocks` is NULL where the message is just its text; `raw` is the provider's own.
+    """CREATE TABLE message (id BIGINT PRIMARY KEY, uid VARCHAR NOT NULL,
+       conversation_id BIGINT NOT NULL, parent_id BIGINT, role VARCHAR NOT NULL,
+       text VARCHAR NOT NULL, blocks VARCHAR, created_at TIMESTAMP NOT NULL, model VARCHAR,
+       raw VARCHAR)""",
+    """CREATE TABLE exchange (id BIGINT PRIMARY KEY, conversation_id BIGINT NOT NULL,
+       parent_id BIGINT, turn_number INTEGER NOT NULL, segment_number INTEGER NOT NULL,
+       status VARCHAR NOT NULL, started_at TIMESTAMP NOT NULL, completed_at TIMESTAMP,
+       model VARCHAR, usage VARCHAR, problem VARCHAR, position BIGINT NOT NULL)""",
+    """CREATE TABLE exchange_message (exchange_id BIGINT, place INTEGER,
+       message_id BIGINT NOT NULL, PRIMARY KEY (exchange_id, place))""",
+    """CREATE TABLE passage (id BIGINT PRIMARY KEY, kind VARCHAR NOT NULL,
+       source_id BIGINT NOT NULL, conversation_id BIGINT, exchange_id BIGINT,
+       content_hash VARCHAR NOT NULL, created_at TIMESTAMP NOT NULL,
+       tokens INTEGER NOT NULL, position BIGINT NOT NULL)""",
+    # Passages removed from the indexes, until every index has passed that position.
+    "CREATE TABLE passage_gone (id BIGINT PRIMARY KEY, position BIGINT NOT NULL)",
+    """CREATE TABLE tag (conversation_id BIGINT, name VARCHAR, automatic BOOLEAN NOT NULL,
+       PRIMARY KEY (conversation_id, name))""",
+    """CREATE TABLE origin (source VARCHAR, kind VARCHAR, source_id VARCHAR,
+       local_id BIGINT NOT NULL, PRIMARY KEY (source, kind, source_id))""",
+    """CREATE TABLE appconfig (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)""",
+    """CREATE TABLE provider (name VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, base_url VARCHAR,
+       key_env VARCHAR, allow_plain_http BOOLEAN NOT NULL)""",
+    """CREATE TABLE summary (kind VARCHAR, source_id BIGINT, made_at TIMESTAMP,
+       conversation_id BIGINT NOT NULL, text VARCHAR NOT NULL, model VARCHAR NOT NULL,
+       source_hash VARCHAR NOT NULL, latest BOOLEAN NOT NULL,
+       PRIMARY KEY (kind, source_id, made_at))""",
+    """CREATE TABLE draft (conversation_id BIGINT PRIMARY KEY, text VARCHAR NOT NULL,
+       saved_at TIMESTAMP NOT NULL)""",
+    """CREATE TABLE spend (position BIGINT, place INTEGER, spent_at TIMESTAMP NOT NULL,
+       purpose VARCHAR NOT NULL, model VARCHAR NOT NULL, input_tokens BIGINT NOT NULL,
+       output_tokens BIGINT NOT NULL, cached_tokens BIGINT NOT NULL, cost_usd DOUBLE,
+       exchange_id BIGINT, PRIMARY KEY (position, place))""",
+    # A worker's failures: tried again at `next_at`, abandoned when that is NULL.
+    """CREATE TABLE attempt (worker VARCHAR, item_id BIGINT, tries INTEGER NOT NULL,
+       next_at TIMESTAMP, error VARCHAR NOT NULL, PRIMARY KEY (worker, item_id))""",
+)
+
+# The embedding spaces; each has a table of its own, made when it is first used (`spaces`).
+_SPACES = _script(
+    """CREATE TABLE space (name VARCHAR PRIMARY KEY, dimension INTEGER NOT NULL,
+       max_tokens INTEGER NOT NULL, model VARCHAR NOT NULL, begun_at TIMESTAMP NOT NULL,
+       background_mean DOUBLE, background_deviation DOUBLE)""",
+)
+
+# The system's manual, derived: `stamp` is a page as it is listed, `read_stamp` as it was read.
+_MAN_PAGES = _script(
+    """CREATE TABLE man_page (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL,
+       section VARCHAR NOT NULL, summary VARCHAR NOT NULL, stamp VARCHAR NOT NULL,
+       changed_at TIMESTAMP NOT NULL, read_stamp VARCHAR, text VARCHAR, content_hash VARCHAR)""",
+)
+
+# Extracted facts, memories and tool summaries have their passage's id.
+_LEARNED = _script(
+    """CREATE TABLE fact (id BIGINT PRIMARY KEY, uid VARCHAR NOT NULL, text VARCHAR NOT NULL,
+       category VARCHAR NOT NULL, subject VARCHAR NOT NULL, conversation_id BIGINT,
+       exchange_id BIGINT, message_id BIGINT, said_at TIMESTAMP NOT NULL, model VARCHAR NOT NULL,
+       made_at TIMESTAMP NOT NULL, valid_until TIMESTAMP, superseded_by BIGINT,
+       pinned BOOLEAN NOT NULL)""",
+    # Every version of a fact, with the turn it came from.
+    """CREATE TABLE fact_version (fact_id BIGINT, made_at TIMESTAMP, text VARCHAR NOT NULL,
+       category VARCHAR NOT NULL, model VARCHAR NOT NULL, conversation_id BIGINT,
+       exchange_id BIGINT, message_id BIGINT, said_at TIMESTAMP NOT NULL,
+       PRIMARY KEY (fact_id, made_at))""",
+    "CREATE TABLE fact_refused (text_hash VARCHAR PRIMARY KEY)",
+    """CREATE TABLE extraction (exchange_id BIGINT PRIMARY KEY, conversation_id BIGINT NOT NULL,
+       source_hash VARCHAR NOT NULL, model VARCHAR NOT NULL, facts INTEGER NOT NULL,
+       made_at TIMESTAMP NOT NULL)""",
+    """CREATE TABLE memory (id BIGINT PRIMARY KEY, uid VARCHAR NOT NULL, text VARCHAR NOT NULL,
+       saved_at TIMESTAMP NOT NULL, conversation_id BIGINT, exchange_id BIGINT)""",
+    """CREATE TABLE core_memory (made_at TIMESTAMP PRIMARY KEY, text VARCHAR NOT NULL,
+       author VARCHAR NOT NULL)""",
+    """CREATE TABLE tool_summary (id BIGINT PRIMARY KEY, conversation_id BIGINT NOT NULL,
+       exchange_id BIGINT NOT NULL, message_id BIGINT NOT NULL, call_number INTEGER NOT NULL,
+       text VARCHAR NOT NULL, model VARCHAR NOT NULL, made_at TIMESTAMP NOT NULL)""",
+)
+
+# What was recalled and sent. A prompt's texts are stored once, by their hash, under the conversation
+# they quote (0: none), so that forgetting the conversation removes them.
+_RECALLED = _script(
+    """CREATE TABLE prompt (exchange_id BIGINT, sent_at TIMESTAMP, conversation_id BIGINT NOT NULL,
+       model VARCHAR NOT NULL, limit_tokens BIGINT NOT NULL, result_chars BIGINT NOT NULL,
+       notice VARCHAR NOT NULL, parts VARCHAR NOT NULL, PRIMARY KEY (exchange_id, sent_at))""",
+    """CREATE TABLE prompt_text (hash VARCHAR, conversation_id BIGINT, text VARCHAR NOT NULL,
+       PRIMARY KEY (hash, conversation_id))""",
+    """CREATE TABLE recalled (exchange_id BIGINT, sent_at TIMESTAMP, place INTEGER,
+       asked_in BIGINT NOT NULL, layer VARCHAR NOT NULL, kind VARCHAR NOT NULL,
+       passage_id BIGINT NOT NULL, conversation_id BIGINT, source_exchange_id BIGINT,
+       message_id BIGINT, relevance DOUBLE NOT NULL, cosine DOUBLE, coverage DOUBLE NOT NULL,
+       tokens INTEGER NOT NULL, injected BOOLEAN NOT NULL, dropped_by VARCHAR NOT NULL,
+       PRIMARY KEY (exchange_id, sent_at, place))""",
+    """CREATE TABLE feedback (passage_id BIGINT PRIMARY KEY, verdict VARCHAR NOT NULL,
+       given_at TIMESTAMP NOT NULL)""",
+    "ALTER TABLE conversation ADD COLUMN recalls BOOLEAN DEFAULT true",
+)
+
+# Reservations of requests under way, each with its maximum cost; and whether spend is estimated.
+_HELD_SPEND = _script(
+    """CREATE TABLE spend_held (uid VARCHAR PRIMARY KEY, position BIGINT NOT NULL,
+       held_at TIMESTAMP NOT NULL, purpose VARCHAR NOT NULL, model VARCHAR NOT NULL,
+       input_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL, cost_usd DOUBLE)""",
+    "ALTER TABLE spend ADD COLUMN estimated BOOLEAN DEFAULT false",
+)
+
+STEPS: Sequence[Step] = (_FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND)
+CURRENT_VERSION = len(STEPS)
+
+
+def version_of(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the schema's version; 0 for a database without our tables."""
+    known = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'"
+    ).fetchone()
+    if not known or not known[0]:
+        return 0
+    row = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def migrate(connection: duckdb.DuckDBPyConnection) -> None:
+    """Bring the schema up to date, each step in a transaction of its own.
+
+    The caller has made a backup and refused newer versions. Raises duckdb.Error; then the steps
+    before the failed one remain applied.
+    """
+    for number in range(version_of(connection), len(STEPS)):
+        connection.execute("BEGIN")
+        try:
+            STEPS[number](connection)
+            connection.execute(
+                "INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)", [str(number + 1)]
+            )
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise

@@ -1,0 +1,342 @@
+"""The store: `commit` for changes, `read` for queries, `subscribe` for notifications.
+
+A commit is durable in the journal before it is applied, and applied before it is acknowledged.
+`app.storage.safety.recovery` opens a store; `app.storage.apply` turns changes into rows.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from app.domain import codec
+from app.domain.changes import (
+    Change,
+    ChangeListener,
+    ChangeSet,
+    ConversationForgotten,
+    FactForgotten,
+    MemoryForgotten,
+)
+from app.domain.errors import StorageError
+from app.storage.engine.aggregate import Batch, Row, read_state
+from app.storage.engine.database import Connection, Database
+from app.storage.engine.ids import IdAllocator
+from app.storage.engine.journal import Journal
+from app.system.paths import DataPaths, fsync_folder
+
+if TYPE_CHECKING:
+    from app.storage.apply import Records
+    from app.storage.deletion.deletion_set import DeletionSet
+    from app.storage.deletion.tombstones import Tombstones
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+P = ParamSpec("P")
+Values = Sequence[object] | Mapping[str, object]
+_FORGETTING = frozenset((ConversationForgotten, FactForgotten, MemoryForgotten))
+_BATCH_LIMIT = 200
+_BATCH_LIMIT_CHARS = 16 << 20
+
+
+@dataclass(slots=True)
+class _Write:
+    """A request in the writer's queue: changes to journal, or other work.
+
+    `is_exclusive` when it must not share a transaction: later writes depend on its success.
+    """
+
+    future: "Future[Any]"
+    changes: tuple[Change, ...] = ()
+    payload: tuple[str, ...] = ()
+    applies: bool = True
+    work: Callable[[], Any] | None = None
+    is_exclusive: bool = False
+
+
+@dataclass(slots=True)
+class Store:
+    """One open data directory.
+
+    Thread-safe. Listeners are called on the writer thread, after the commit and before its
+    future resolves; they must return at once and must not write.
+
+    Attributes:
+        uid: The database's identity, which its journal and its backups carry too.
+        generation: Changes when the database was restored: indexes of another one are void.
+        ids: Allocates ids for what is about to be committed.
+        apply: Writes records inside a transaction: `app.storage.apply.apply_records`.
+        tombstones: What was deleted in this run. The writer thread owns it.
+        notices: What recovery did at startup, as sentences for the user; empty after a clean start.
+        backup_lock: Held while a backup is made or the file is rewritten.
+        throttle: Called before each part of long work, on the writer thread and on the committing
+            one; it may wait.
+        is_dirty: Whether the write-ahead log is not empty, so that a checkpoint has work.
+        is_suspect: Whether the next start is to read everything, as after an unclean end.
+    """
+
+    paths: DataPaths
+    uid: str
+    generation: str
+    database: Database
+    journal: Journal
+    ids: IdAllocator
+    apply: "Callable[[Connection, Records, Callable[[], None]], Batch]"
+    tombstones: "Tombstones"
+    notices: tuple[str, ...] = ()
+    backup_lock: "threading.Lock" = field(default_factory=threading.Lock)
+    throttle: Callable[[], None] = lambda: None
+    is_dirty: bool = False
+    is_suspect: bool = False
+    _queue: "queue.SimpleQueue[_Write | None]" = field(default_factory=queue.SimpleQueue)
+    _listeners: list[ChangeListener] = field(default_factory=list)
+    _thread: threading.Thread | None = None
+    _closing: "threading.Lock" = field(default_factory=threading.Lock)
+    _closed: bool = False
+
+    def start(self) -> None:
+        """Start the writer thread; recovery calls it once everything is in place."""
+        self._thread = threading.Thread(target=self._serve, name="writer", daemon=True)
+        self._thread.start()
+
+    # -- writing
+
+    def commit(self, *changes: Change) -> "Future[ChangeSet]":
+        """Save changes as one: all or none. The future resolves when they are durable and applied.
+
+        It cannot be cancelled. Raises (through the future) DiskFull, ReadOnlyStorage or
+        StorageError; then nothing of them was saved.
+        """
+        return self._submit(_Write(Future(), changes))
+
+    def save(self, *changes: Change) -> ChangeSet:
+        """Like `commit`, but wait for it. Blocking."""
+        return self.commit(*changes).result()
+
+    def journal_only(self, *changes: Change) -> "Future[ChangeSet]":
+        """Make changes durable that only recovery will read (`ReplyGrew`)."""
+        return self._submit(_Write(Future(), changes, applies=False))
+
+    def write_derived(
+        self, work: Callable[[Connection], T], news: ChangeSet | None = None
+    ) -> "Future[T]":
+        """Run `work` in a transaction of its own, without the journal; see `Database.write`.
+
+        Only for what can be derived again, such as a worker's retry times. Listeners are called
+        with `news` after the commit.
+        """
+
+        def write() -> T:
+            self.is_dirty = True
+            outcome = self.database.write(work)
+            if news is not None:
+                self._notify(news)
+            return outcome
+
+        return self.on_writer(write)
+
+    def on_writer(self, work: Callable[[], T]) -> "Future[T]":
+        """Run `work` between two writes, on the writer thread: checkpoints, cutting the journal."""
+        return self._submit(_Write(Future(), work=work))
+
+    def commit_now(self, *changes: Change) -> ChangeSet:
+        """Like `save`, for work that is on the writer thread already (`on_writer`)."""
+        write = _Write(Future(), changes)
+        self._encode(write)
+        self._commit_batch([write])
+        changed: ChangeSet = write.future.result()
+        return changed
+
+    # -- reading
+
+    def read(
+        self, query: "Callable[Concatenate[Connection, P], T]", *values: P.args, **_: P.kwargs
+    ) -> T:
+        """Return what `query` makes of a cursor of this thread and `values`; see `Database.read`."""
+        return self.database.read(query, *values, **_)
+
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
+        """Return the rows of one query; blocking."""
+        return self.database.read(_rows, statement, values)
+
+    def row(self, statement: str, values: Values = ()) -> Row | None:
+        """Return the first row of a query, None for none; blocking."""
+        found = self.database.read(_rows, statement, values)
+        return found[0] if found else None
+
+    def subscribe(self, listener: ChangeListener) -> Callable[[], None]:
+        """Call `listener` after every commit; return a function that ends the subscription."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    # -- maintenance
+
+    def checkpoint(self) -> "Future[bool]":
+        """Fold the write-ahead log into the file, when something was written since the last time.
+
+        Resolves to False when that could not be done now.
+        """
+        return self.on_writer(self._checkpoint)
+
+    def close(self) -> None:
+        """Finish what is queued, checkpoint, close; safe to call twice. Blocking."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._queue.put(None)
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self._checkpoint()
+        finally:
+            self.journal.close_segment()
+            self.database.close()
+        try:
+            if not (self.is_suspect or self.database.is_damaged):
+                self.paths.unclean.unlink(missing_ok=True)
+            fsync_folder(self.paths.root)
+        except OSError as error:
+            _log.warning("the clean end was not recorded: %s", error)
+
+    # -- the writer thread
+
+    def _submit(self, write: _Write) -> "Future[Any]":
+        if write.work is None:
+            self._encode(write)
+        # A running future cannot be cancelled: a submitted write is always done.
+        write.future.set_running_or_notify_cancel()
+        with self._closing:
+            if not self._closed:
+                self._queue.put(write)
+                return write.future
+        write.future.set_exception(
+            StorageError("The program is closing", "Start it again to continue.")
+        )
+        return write.future
+
+    def _encode(self, write: _Write) -> None:
+        """Make the text of a record, in pieces."""
+        pieces = []
+        for piece in codec.iter_json(write.changes):
+            self.throttle()
+            pieces.append(piece)
+        write.payload = tuple(pieces)
+        write.is_exclusive = not _FORGETTING.isdisjoint(map(type, write.changes))
+
+    def _serve(self) -> None:
+        held: _Write | None = None
+        while (first := held or self._queue.get()) is not None:
+            held = None
+            if first.work is not None:
+                _settle(first, first.work)
+                continue
+            batch, held, ends = self._gather(first)
+            self._commit_batch(batch)
+            if ends:
+                return
+
+    def _gather(self, first: _Write) -> tuple[list[_Write], _Write | None, bool]:
+        """Take more commits that wait already: one fsync and one transaction for all of them."""
+        batch, size = [first], sum(map(len, first.payload))
+        while len(batch) < _BATCH_LIMIT and size < _BATCH_LIMIT_CHARS and not first.is_exclusive:
+            try:
+                following = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if following is None:
+                return batch, None, True
+            if following.work is not None or following.is_exclusive:
+                return batch, following, False
+            batch.append(following)
+            size += sum(map(len, following.payload))
+        return batch, None, False
+
+    def _commit_batch(self, batch: list[_Write]) -> None:
+        """Journal and apply a batch, then acknowledge it; after an error each write by itself."""
+        try:
+            changed = iter(self._write_batch(batch))
+        except Exception as error:  # noqa: BLE001 - the thread must live, the caller gets it
+            if len(batch) > 1:
+                for write in batch:
+                    self._commit_batch([write])
+            else:
+                batch[0].future.set_exception(error)
+            return
+        for write in batch:
+            outcome = next(changed) if write.applies else ChangeSet()
+            if write.applies:
+                self._notify(outcome)
+            write.future.set_result(outcome)
+
+    def _write_batch(self, batch: list[_Write]) -> list[ChangeSet]:
+        """Journal and apply a batch; return what each of its applied writes changed."""
+        deletions: list[DeletionSet] = []
+        payloads: list[tuple[str, ...]] = []
+        for write in batch:
+            if (
+                self.tombstones
+                and (kept := self.tombstones.without(write.changes)) != write.changes
+            ):
+                write.changes = kept
+                self._encode(write)
+            if write.is_exclusive:
+                deletions += self.read(self.tombstones.deletions, write.changes)
+            payloads.append(write.payload)
+        records: Records = []
+        for position, write in zip(self.journal.append(payloads), batch, strict=True):
+            if write.applies:
+                records.append((position, write.changes))
+        if not records:
+            return []
+        self.is_dirty = True
+        applied: list[Batch] = []
+
+        def apply(connection: Connection) -> None:
+            applied.append(self.apply(connection, records, self.throttle))
+
+        try:
+            self.database.write(apply)
+        except BaseException:
+            # The commit may have succeeded before the instance failed: then it counts.
+            if not self._is_applied(records[-1][0]):
+                self.journal.rewind()
+                raise
+        self.tombstones.add(deletions)
+        return applied[-1].changed()
+
+    def _is_applied(self, position: int) -> bool:
+        try:
+            return int(self.read(read_state)[0]) >= position
+        except StorageError:
+            return False
+
+    def _checkpoint(self) -> bool:
+        if not self.is_dirty:
+            return True
+        done = self.database.checkpoint()
+        if done:
+            fsync_folder(self.paths.root)
+            self.is_dirty = False
+        return done
+
+    def _notify(self, changed: ChangeSet) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(changed)
+            except Exception:  # noqa: BLE001 - what was committed stays committed
+                _log.exception("a listener failed")
+
+
+def _rows(cursor: Connection, statement: str, values: Values) -> list[Row]:
+    return cursor.execute(statement, values).fetchall()
+
+
+def _settle(write: _Write, work: Callable[[], Any]) -> None:
+    try:
+        write.future.set_result(work())
+    except Exception as error:  # noqa: BLE001 - the thread must live, the caller gets it
+        write.future.set_exception(error)

@@ -1,0 +1,1 @@
+"""Data safety: backups, recovery at start, restoring, maintenance."""

@@ -1,0 +1,154 @@
+"""Interrupted replies: after a kill, running replies are reassembled from the journal."""
+
+from dataclasses import replace
+from itertools import groupby
+
+from app.domain.changes import (
+    Change,
+    ConversationEdited,
+    ExchangePut,
+    MessagesAdded,
+    PassagesPut,
+    ReplyGrew,
+)
+from app.domain.conversations import (
+    Block,
+    Conversation,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Problem,
+    Role,
+    Text,
+    Thinking,
+)
+from app.domain.ids import new_uid
+from app.domain.passages import PassageKind
+from app.domain.turn_text import turn_passage
+from app.storage.engine.database import Connection
+from app.storage.engine.journal import JournalReader
+from app.storage.engine.store import Store
+from app.storage.safety.replay import changes_of
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges, exchanges_where
+from app.storage.tables.passages import Passages
+
+_PROBLEM = Problem(
+    "program_ended", "The program ended while this reply was running", "Continue or regenerate it."
+)
+
+
+def end_running_replies(store: Store) -> int:
+    """Store the received part of every running reply as interrupted; return how many there were.
+
+    Blocking; raises StorageError.
+    """
+    running = running_exchanges(store)
+    if not running:
+        return 0
+    grown = grown_since(store, running)
+    used = [part.message_id for parts in grown.values() for part in parts]
+    # The journal has used these ids for messages that are not rows yet.
+    store.ids.pass_over(max(used, default=0))
+    conversations = Conversations(store).by_ids(
+        {exchange.conversation_id for exchange, _ in running}
+    )
+    for exchange, _ in running:
+        conversation = conversations.get(exchange.conversation_id)
+        store.save(*_ending(store, exchange, conversation, grown[exchange.id]))
+    return len(running)
+
+
+def running_exchanges(store: Store) -> list[tuple[Exchange, int]]:
+    """Return the running exchanges, each with the journal position of its record."""
+
+    def query(cursor: Connection) -> list[tuple[Exchange, int]]:
+        positions = dict(
+            cursor.execute("SELECT id, position FROM exchange WHERE status = 'running'").fetchall()
+        )
+        running = exchanges_where(cursor, "status = 'running'", [])
+        return [(exchange, positions[exchange.id]) for exchange in running]
+
+    return store.read(query)
+
+
+def grown_since(store: Store, running: list[tuple[Exchange, int]]) -> dict[int, list[ReplyGrew]]:
+    """Return the journalled parts of each running reply, by exchange, in order of arrival.
+
+    Parts before the exchange's own record belong to an earlier try of it.
+    """
+    since = {int(exchange.id): position for exchange, position in running}
+    grown: dict[int, list[ReplyGrew]] = {each: [] for each in since}
+    for record in JournalReader(store.paths.journal, min(since.values()) - 1, store.uid):
+        if '"ReplyGrew"' not in record.payload:
+            continue
+        for change in changes_of(record):
+            if isinstance(change, ReplyGrew) and record.position >= since.get(
+                change.exchange_id, record.position + 1
+            ):
+                grown[change.exchange_id].append(change)
+    return grown
+
+
+def _ending(
+    store: Store, exchange: Exchange, conversation: Conversation | None, grown: list[ReplyGrew]
+) -> list[Change]:
+    known = [*Exchanges(store).messages_of(exchange)]
+    fresh = _messages(exchange, [g for g in grown if g.message_id not in exchange.message_ids])
+    ended = replace(
+        exchange,
+        status=ExchangeStatus.INTERRUPTED,
+        problem=_PROBLEM,
+        message_ids=(*exchange.message_ids, *(message.id for message in fresh)),
+    )
+    changes: list[Change] = []
+    if fresh:
+        at = grown[-1].at
+        ended = replace(ended, completed_at=at)
+        changes.append(MessagesAdded(tuple(fresh)))
+        if conversation is not None and conversation.visible_leaf_id in exchange.message_ids:
+            shown = ConversationEdited(conversation.id, visible_leaf_id=fresh[-1].id, updated_at=at)
+            changes.append(shown)
+    changes.append(ExchangePut(ended))
+    if conversation is not None and not conversation.private:
+        changes += _passages(store, ended, [*known, *fresh])
+    return changes
+
+
+def _messages(exchange: Exchange, grown: list[ReplyGrew]) -> list[Message]:
+    """Return the assistant messages that had started, each the parent of the next."""
+    messages: list[Message] = []
+    parent = exchange.message_ids[-1] if exchange.message_ids else None
+    for message_id, found in groupby(grown, lambda part: part.message_id):
+        parts = list(found)
+        blocks = _blocks(parts)
+        if blocks:
+            model = parts[0].model or exchange.model
+            messages.append(
+                Message(
+                    message_id, new_uid(), exchange.conversation_id, parent, Role.ASSISTANT,
+                    blocks, parts[0].at, model,
+                )
+            )  # fmt: skip
+            parent = message_id
+    return messages
+
+
+def _blocks(parts: list[ReplyGrew]) -> tuple[Block, ...]:
+    """Return consecutive parts of one kind joined to blocks, in order of arrival."""
+    blocks: list[Block] = []
+    for part in parts:
+        kind = Thinking if part.kind == "thinking" else Text
+        if blocks and isinstance(blocks[-1], kind):
+            blocks[-1] = kind(blocks[-1].text + part.text)
+        elif part.text:
+            blocks.append(kind(part.text))
+    return tuple(blocks)
+
+
+def _passages(store: Store, ended: Exchange, messages: list[Message]) -> list[Change]:
+    passage = turn_passage(store.ids.passage(), ended, messages)
+    if passage is None:
+        return []
+    earlier = Passages(store).of_source(PassageKind.TURN, ended.id)
+    return [PassagesPut((passage,), replaced=tuple(earlier))]

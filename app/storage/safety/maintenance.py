@@ -1,0 +1,194 @@
+"""Maintenance in the background: checkpoints, backups, emptying the trash, releasing memory.
+
+One thread waits until nothing has been written for some seconds. A task that is overdue for minutes
+runs in any case. How each task is done is in its own module.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.domain.changes import ChangeSet
+from app.domain.errors import Cancelled, KnownError, StorageError
+from app.storage.deletion.forget import finish_forgetting, purge_trash
+from app.storage.engine.aggregate import read_state
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.safety.backup import backups_of, make_backup
+from app.storage.safety.image import read_all_tables
+
+_log = logging.getLogger(__name__)
+QUIET_S = 5.0
+OVERDUE_S = 600.0
+RETRY_S = 300.0
+BACKUP_EVERY_S = 1800.0
+REST_EVERY_S = 30.0
+STOP_WITHIN_S = 3.0
+TRASH_KEPT_FOR = timedelta(days=30)
+_FULL_READ_EVERY_S = 24 * 3600.0
+_LOOK_EVERY_S = 3600.0
+_NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Two clocks: seconds that never jump, for waiting; the time (UTC), for ages on disk."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = now
+
+
+@dataclass(slots=True)
+class _Task:
+    """Work that runs when it is due and the store is quiet; `every_s` later it is due again."""
+
+    work: Callable[[], None]
+    every_s: float
+    due_at: float
+    problem: str = ""
+
+
+class Maintenance:
+    """Maintains one store from `start` to `stop`. No method raises."""
+
+    def __init__(
+        self, store: Store, clock: Clock = Clock(), notify: Callable[[str], None] = _log.warning
+    ) -> None:
+        """`notify` is called from the maintenance thread with what the user should know at once."""
+        self._store = store
+        self._clock = clock
+        self._notify = notify
+        self._condition = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+        at = clock.monotonic()
+        self._written_at = at
+        self._checkpoint = _Task(self._write_checkpoint, _NEVER, at)
+        self._tasks = (
+            self._checkpoint,
+            _Task(lambda: _finish(store), _LOOK_EVERY_S, at),
+            _Task(self._back_up, BACKUP_EVERY_S, at + self._until_backup_s()),
+            _Task(self._purge, _LOOK_EVERY_S, at + 30),
+            _Task(self._read_all, _LOOK_EVERY_S, at + 60),
+            _Task(store.database.release_memory, REST_EVERY_S, at + REST_EVERY_S),
+        )
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What failed the last time it was tried, as sentences for the user."""
+        return tuple(task.problem for task in self._tasks if task.problem)
+
+    def start(self) -> None:
+        """Begin in a thread of its own."""
+        self._unsubscribe = self._store.subscribe(self._on_changed)
+        self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop within three seconds, canceling a backup; safe to call twice. Blocking."""
+        self._unsubscribe()
+        with self._condition:
+            self._stopping = True
+            self._condition.notify_all()
+        thread, self._thread = self._thread, None
+        if thread is None or thread.ident is None:
+            return
+        until = time.monotonic() + STOP_WITHIN_S
+        while thread.is_alive() and time.monotonic() < until:
+            self._store.database.interrupt(thread.ident)
+            thread.join(0.05)
+        if thread.is_alive():
+            _log.warning("maintenance is still busy; it continues at the next start")
+
+    def run_due(self) -> float:
+        """Run what is due; return in how many seconds something will be. The thread calls it."""
+        for task in self._tasks:
+            with self._condition:
+                if self._stopping:
+                    break
+            if self._due_in_s(task) <= 0:
+                self._do(task)
+        return self._wait_s()
+
+    def _run(self) -> None:
+        while True:
+            self.run_due()
+            with self._condition:
+                if self._stopping:
+                    return
+                self._condition.wait(min(self._wait_s(), _LOOK_EVERY_S))
+
+    def _do(self, task: _Task) -> None:
+        next_in_s = task.every_s
+        task.due_at = _NEVER
+        try:
+            task.work()
+            task.problem = ""
+        except Cancelled:
+            next_in_s = RETRY_S
+        except KnownError as error:
+            _log.warning("put off: %s", error)
+            task.problem, next_in_s = str(error), RETRY_S
+        except Exception:  # noqa: BLE001 - the thread must live, the log gets it
+            _log.exception("maintenance failed")
+            next_in_s = RETRY_S
+        with self._condition:
+            task.due_at = min(task.due_at, self._clock.monotonic() + next_in_s)
+
+    def _wait_s(self) -> float:
+        return max(0.0, min(map(self._due_in_s, self._tasks)))
+
+    def _due_in_s(self, task: _Task) -> float:
+        quiet_at = min(self._written_at + QUIET_S, task.due_at + OVERDUE_S)
+        return max(task.due_at, quiet_at) - self._clock.monotonic()
+
+    def _on_changed(self, _changed: ChangeSet) -> None:
+        with self._condition:
+            self._written_at = self._clock.monotonic()
+            if self._checkpoint.due_at == _NEVER:
+                self._checkpoint.due_at = self._written_at
+                self._condition.notify_all()
+
+    # -- the tasks
+
+    def _write_checkpoint(self) -> None:
+        if not self._store.checkpoint().result():
+            raise StorageError("The checkpoint could not be made now")
+
+    def _back_up(self) -> None:
+        position = int(self._store.read(read_state)[0])
+        newest = backups_of(self._store.paths.backups, self._store.uid)[:1]
+        if position > (newest[0].position if newest else 0):
+            make_backup(self._store)
+
+    def _until_backup_s(self) -> float:
+        """Return when the first backup is due, so that a short session leaves it to the next one."""
+        newest = backups_of(self._store.paths.backups, self._store.uid)[:1]
+        if not newest:
+            return QUIET_S
+        age_s = (self._clock.now() - newest[0].made_at).total_seconds()
+        return BACKUP_EVERY_S - age_s if 0 <= age_s < BACKUP_EVERY_S else QUIET_S
+
+    def _purge(self) -> None:
+        purge_trash(self._store, self._clock.now() - TRASH_KEPT_FOR)
+
+    def _read_all(self) -> None:
+        stamp = self._store.paths.checked
+        read_at = stamp.stat().st_mtime if stamp.exists() else 0.0
+        if abs(self._clock.now().timestamp() - read_at) < _FULL_READ_EVERY_S:
+            return
+        try:
+            self._store.read(read_all_tables)
+        except StorageError:
+            self._store.is_suspect = True
+            self._notify("The database is damaged. Start the program again to repair it.")
+            return
+        stamp.touch(0o600)
+
+
+def _finish(store: Store) -> None:
+    finish_forgetting(store)

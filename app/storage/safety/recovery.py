@@ -1,0 +1,126 @@
+"""Recovery at startup: opening a data directory in whatever state it is, one step after the other.
+
+0. Finish a restore that the user requested and a kill interrupted.
+1. Open the file; if that fails, quarantine its write-ahead log and open it again.
+2. Refuse a newer schema and leave it unchanged. After an unclean end, or periodically, read every table.
+3. Quarantine what cannot be used (never delete it) and restore the newest verified backup; without
+   one, start with an empty database.
+4. Migrate the schema, after a backup.
+5. Replay the journal past the database's position; end interrupted replies and settle reservations.
+`Store.notices` says what was done.
+"""
+
+import logging
+
+from app.domain.errors import KnownError
+from app.storage.apply import apply_records
+from app.storage.deletion.tombstones import Tombstones
+from app.storage.engine.aggregate import read_state
+from app.storage.engine.database import Database
+from app.storage.engine.errors import from_os_error
+from app.storage.engine.ids import IdAllocator
+from app.storage.engine.journal import Journal, first_position
+from app.storage.engine.store import Store
+from app.storage.safety import fallbacks
+from app.storage.safety.backup import backups_of, try_backup
+from app.storage.safety.fallbacks import OpenedDatabase, OpeningState
+from app.storage.safety.interrupted import end_running_replies
+from app.storage.safety.replay import Replayed, quarantine_foreign_segments, replay
+from app.storage.safety.restore import finish_restoring
+from app.storage.tables.spending import settle_reservations
+from app.system.paths import DataPaths, fsync_folder
+
+_log = logging.getLogger(__name__)
+
+
+def open_store(paths: DataPaths) -> Store:
+    """Return the opened store of `paths`, its writer running; the caller holds the lock.
+
+    Blocking: a second for an ordinary library, longer after damage. Raises DatabaseTooNew,
+    ReadOnlyStorage, DiskFull, AlreadyOpen, or DatabaseUnreadable when every step fails.
+    """
+    opening = OpeningState(paths)
+    if finish_restoring(paths) is not None:
+        opening.notices.append("The interrupted restore of a backup was completed.")
+    store = fallbacks.open_with_fallbacks(opening, lambda opened: _up_to_date(opening, opened))
+    store.start()
+    try:
+        _end_running(store, opening)
+        _back_up_unprotected(store)
+    except BaseException:
+        store.close()
+        raise
+    store.notices = tuple(opening.notices)
+    return store
+
+
+def _up_to_date(opening: OpeningState, opened: OpenedDatabase) -> Store:
+    """Replay the journal and mark the database as open; raises DatabaseDamaged."""
+    paths = opening.paths
+    database = Database(paths.database, paths.backups, opened.connection)
+    try:
+        return _with_journal(opening, database, opened.uid, opened.generation)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _with_journal(opening: OpeningState, database: Database, uid: str, generation: str) -> Store:
+    paths = opening.paths
+    if quarantine_foreign_segments(paths, uid):
+        opening.notices.append(
+            "The journal of another database was found and moved to the folder 'damaged'."
+        )
+    replayed = replay(database, paths, uid)
+    opening.notices += _notices(replayed, opening.restored)
+    journal = Journal(paths.journal, uid, replayed.last)
+    _, *highest = database.read(read_state)
+    try:
+        paths.unclean.touch(0o600)
+        fsync_folder(paths.root)
+    except OSError as error:
+        raise from_os_error(error, f"The data directory '{paths.root}'") from error
+    store = Store(
+        paths, uid, generation, database, journal, IdAllocator(*highest),
+        apply_records, Tombstones(),
+    )  # fmt: skip
+    store.is_dirty = bool(replayed.records)
+    return store
+
+
+def _back_up_unprotected(store: Store) -> None:
+    """Back up at once what neither a backup nor the journal could restore.
+
+    That is the case when the file came from elsewhere or the journal was lost.
+    """
+    paths, first = store.paths, first_position(store.paths.journal)
+    is_empty = int(store.read(read_state)[0]) == 0
+    if not is_empty and first != 1 and not backups_of(paths.backups, store.uid):
+        try_backup(store)
+
+
+def _notices(replayed: Replayed, restored: bool) -> list[str]:
+    notices = []
+    if replayed.lost:
+        notices.append(
+            f"{replayed.lost} changes could not be read from the journal, which is damaged."
+        )
+    if replayed.refused:
+        notices.append(f"{replayed.refused} changes of the journal could not be applied.")
+    if replayed.records and restored:
+        notices.append(f"{replayed.records} later changes were taken from the journal.")
+    return notices
+
+
+def _end_running(store: Store, opening: OpeningState) -> None:
+    try:
+        ended = end_running_replies(store)
+        settle_reservations(store)
+    except KnownError as error:
+        _log.warning("interrupted replies cannot be ended now: %s", error)
+        return
+    if ended:
+        subject = "A reply was" if ended == 1 else f"{ended} replies were"
+        opening.notices.append(
+            f"{subject} interrupted when the program ended; the part received was kept."
+        )

@@ -1,0 +1,154 @@
+"""Failed attempts of workers: when an item is tried again, and what it is.
+
+The rows are derived: losing them costs a few more tries. `error` never quotes a conversation.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.domain.workers import WORKERS, FailedItem, ItemKind, WorkerName
+from app.storage.engine.aggregate import OF_CONVERSATIONS, REPLACE, Aggregate, insert_rows
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.engine.times import from_db, to_db
+
+CALLS_PER_MESSAGE = 1_000  # a tool call's item id is its message's id times this, plus its number
+_VISIBLE = "NOT c.private AND c.deleted_at IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """What the items of one kind are.
+
+    `listed` joins the table of attempts (a) to what they are; `erased` selects the attempts at items
+    of forgotten conversations, whose ids are $1.
+    """
+
+    listed: str
+    erased: str
+
+
+_ITEMS: Mapping[ItemKind, _Items] = {
+    ItemKind.EXCHANGE: _Items(
+        "SELECT a.*, c.title, 'turn ' || e.turn_number AS detail FROM attempt a "
+        "JOIN exchange e ON e.id = a.item_id "
+        f"JOIN conversation c ON c.id = e.conversation_id AND {_VISIBLE}",
+        f"item_id IN (SELECT id FROM exchange WHERE {OF_CONVERSATIONS})",
+    ),
+    ItemKind.CONVERSATION: _Items(
+        "SELECT a.*, c.title, '' AS detail FROM attempt a "
+        f"JOIN conversation c ON c.id = a.item_id AND {_VISIBLE}",
+        "item_id IN (SELECT unnest($1))",
+    ),
+    ItemKind.PASSAGE: _Items(
+        "SELECT a.*, coalesce(c.title, w.name || '.' || w.section, '') AS title, "
+        "replace(p.kind, '_', ' ') AS detail FROM attempt a JOIN passage p ON p.id = a.item_id "
+        "LEFT JOIN conversation c ON c.id = p.conversation_id "
+        "LEFT JOIN man_page w ON p.kind = 'man_page' AND w.id = p.source_id "
+        f"WHERE p.conversation_id IS NULL OR ({_VISIBLE})",
+        f"item_id IN (SELECT id FROM passage WHERE {OF_CONVERSATIONS})",
+    ),
+    ItemKind.TOOL_CALL: _Items(
+        "SELECT a.*, c.title, 'tool call' AS detail FROM attempt a "
+        f"JOIN message m ON m.id = a.item_id // {CALLS_PER_MESSAGE} "
+        f"JOIN conversation c ON c.id = m.conversation_id AND {_VISIBLE}",
+        f"item_id // {CALLS_PER_MESSAGE} IN (SELECT id FROM message WHERE {OF_CONVERSATIONS})",
+    ),
+    ItemKind.MANUAL_PAGE: _Items(
+        "SELECT a.*, coalesce(w.name || '.' || w.section, 'The list of pages') AS title, "
+        "'' AS detail FROM attempt a LEFT JOIN man_page w ON w.id = a.item_id",
+        "false",
+    ),
+}
+_UNKNOWN = "SELECT a.*, 'Item ' || a.item_id AS title, '' AS detail FROM attempt a"
+_LISTED: Mapping[str, str] = {name: _ITEMS[spec.items].listed for name, spec in WORKERS.items()}
+
+
+def _erase(connection: Connection, ids: list[int], _position: int) -> None:
+    """Delete the attempts at items of conversations.
+
+    Of a worker whose items are not known here all attempts go, since any may be such an item.
+    """
+    for kind, items in _ITEMS.items():
+        workers = [name.value for name, spec in WORKERS.items() if spec.items is kind]
+        connection.execute(
+            f"DELETE FROM attempt WHERE worker IN (SELECT unnest($2)) AND ({items.erased}) "
+            "AND len($1) > 0",
+            [ids, workers],
+        )
+    connection.execute(
+        "DELETE FROM attempt WHERE worker NOT IN (SELECT unnest(?))", [list(_LISTED)]
+    )
+
+
+ATTEMPTS = Aggregate((), erase=_erase)
+
+
+class Attempts:
+    """The failed attempts of one worker, by item. Blocking: for worker threads, the command line."""
+
+    def __init__(self, store: Store, worker: str) -> None:
+        self._store = store
+        self._worker = worker
+
+    def tries(self) -> Mapping[int, int]:
+        """Return how often each item has failed; those that never did are absent."""
+        return dict(
+            self._store.rows("SELECT item_id, tries FROM attempt WHERE worker = ?", [self._worker])
+        )
+
+    def failed(self, item_id: int, tries: int, next_at: datetime | None, error: str) -> None:
+        """Record a failure; with `next_at` (UTC) None the item is abandoned."""
+        row = (self._worker, item_id, tries, to_db(next_at), error)
+
+        def write(connection: Connection) -> None:
+            columns = "worker, item_id, tries, next_at, error"
+            insert_rows(connection, "attempt", columns, [row], REPLACE)
+
+        self._store.write_derived(write).result()
+
+    def settle(self, item_ids: Collection[int]) -> None:
+        """Delete the failures of items that succeeded in the end."""
+        self._execute(
+            "DELETE FROM attempt WHERE worker = ? AND item_id IN (SELECT unnest(?))",
+            list(item_ids),
+        )
+
+    def retry_now(self, at: datetime) -> None:
+        """Let items that wait for their next try have it `at` (UTC); abandoned items stay so."""
+        self._execute(
+            "UPDATE attempt SET next_at = $2 WHERE worker = $1 AND next_at IS NOT NULL", to_db(at)
+        )
+
+    def clear_failures(self) -> None:
+        """Let every item be tried again at once, as if it had never failed."""
+        self._execute("DELETE FROM attempt WHERE worker = ?")
+
+    def _execute(self, statement: str, *values: object) -> None:
+        self._store.write_derived(
+            lambda connection: connection.execute(statement, [self._worker, *values])
+        ).result()
+
+
+class FailedItems:
+    """Reads the retry queue. Blocking."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def of(self, worker: WorkerName, limit: int) -> Sequence[FailedItem]:
+        """Return what a worker failed at: what is tried again first, then abandoned items.
+
+        Items that are deleted, in the trash or private are left out.
+        """
+        rows = self._store.rows(
+            "SELECT item_id, title, detail, tries, next_at, error "
+            f"FROM ({_LISTED.get(worker, _UNKNOWN)}) WHERE worker = $worker "
+            "ORDER BY next_at NULLS LAST, item_id DESC LIMIT $limit",
+            {"worker": worker, "limit": limit},
+        )
+        return tuple(
+            FailedItem(item_id, title, detail, tries, from_db(next_at), error)
+            for item_id, title, detail, tries, next_at, error in rows
+        )

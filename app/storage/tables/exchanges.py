@@ -1,0 +1,343 @@
+"""Exchanges and messages: rows, the shown path, branches, the messages of a turn."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from app.domain import codec
+from app.domain.changes import ExchangePut, MessagesAdded, ReplyGrew
+from app.domain.conversations import (
+    Block,
+    Conversation,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Problem,
+    RawReply,
+    Role,
+    Text,
+    Usage,
+)
+from app.domain.errors import NotFound
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.storage.engine.aggregate import (
+    IGNORE,
+    OF_CONVERSATIONS,
+    Aggregate,
+    Batch,
+    Row,
+    Rule,
+    State,
+    Table,
+    delete_where_in,
+    insert_rows,
+    reference,
+    select_in,
+    unique_uid,
+)
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.engine.times import from_db, to_db
+from app.storage.tables.conversations import conversation_with
+
+MESSAGE_COLUMNS = "id, uid, conversation_id, parent_id, role, text, blocks, created_at, model, raw"
+EXCHANGE_COLUMNS = (
+    "id, conversation_id, parent_id, turn_number, segment_number, status, started_at, "
+    "completed_at, model, usage, problem"
+)
+_MESSAGE = Table("message", MESSAGE_COLUMNS, erased=OF_CONVERSATIONS, how=IGNORE, counter="message")
+_EXCHANGE = Table(
+    "exchange", f"{EXCHANGE_COLUMNS}, position", erased=OF_CONVERSATIONS, counter="exchange"
+)
+_MEMBER = Table(
+    "exchange_message",
+    "exchange_id, place, message_id",
+    "exchange_id, place",
+    f"exchange_id IN (SELECT id FROM exchange WHERE {OF_CONVERSATIONS})",
+)
+
+
+# -- changes
+
+
+def _messages(batch: Batch, change: MessagesAdded) -> None:
+    for message in change.messages:
+        batch.rows["message"].setdefault(message.id, message_row(message))
+        batch.announce("messages_in", message.conversation_id)
+
+
+def _exchange(batch: Batch, change: ExchangePut) -> None:
+    exchange = change.exchange
+    batch.rows["exchange"][exchange.id] = _exchange_row(exchange, batch.position)
+    batch.rows["exchange_message"][exchange.id] = exchange.message_ids
+    batch.announce("exchanges", exchange.id)
+    batch.announce("messages_in", exchange.conversation_id)
+    if exchange.status is ExchangeStatus.COMPLETED:
+        batch.announce("turns_completed", exchange.id)
+
+
+def _reply(batch: Batch, change: ReplyGrew) -> None:
+    """Keep the text in the journal alone, for `app.storage.safety.interrupted`; the id is used up."""
+    batch.rows["running_message"][change.message_id] = ()
+
+
+def _write(connection: Connection, batch: Batch, state: State) -> None:
+    _MESSAGE.write(connection, batch.rows["message"], state)
+    _EXCHANGE.write(connection, batch.rows["exchange"], state)
+    known: list[int] = []
+    members: list[Row] = []
+    for exchange_id, message_ids in batch.rows["exchange_message"].items():
+        if exchange_id <= state.exchange:
+            known.append(exchange_id)
+        for place, message_id in enumerate(message_ids):
+            members.append((exchange_id, place, message_id))
+    if known:
+        # A retry may leave an exchange with fewer messages than it had.
+        delete_where_in(connection, "exchange_message", "exchange_id", known)
+    insert_rows(connection, "exchange_message", _MEMBER.columns, members)
+
+
+EXCHANGES = Aggregate(
+    (_MEMBER, _MESSAGE, _EXCHANGE),
+    {MessagesAdded: _messages, ExchangePut: _exchange, ReplyGrew: _reply},
+    _write,
+    rules=(
+        reference("message.conversation_id", "conversation", by_row=True),
+        reference("message.parent_id", "message", by_row=True),
+        unique_uid("message"),
+        Rule(
+            "message.parent_conversation",
+            "The message {} and its parent are in two conversations.",
+            "SELECT m.id FROM message m JOIN message p ON p.id = m.parent_id "
+            "WHERE p.conversation_id <> m.conversation_id",
+        ),
+        Rule(
+            "message.exchange",
+            "The message {} is part of no exchange.",
+            "SELECT m.id FROM message m ANTI JOIN exchange_message l ON l.message_id = m.id",
+        ),
+        reference("exchange.conversation_id", "conversation", by_row=True),
+        reference("exchange.parent_id", "exchange", by_row=True),
+        Rule(
+            "exchange.parent_conversation",
+            "The exchange {} and its parent are in two conversations.",
+            "SELECT e.id FROM exchange e JOIN exchange p ON p.id = e.parent_id "
+            "WHERE p.conversation_id <> e.conversation_id",
+        ),
+        Rule(
+            "exchange.turn_number",
+            "The exchange {} has a turn number that is not its depth.",
+            "SELECT e.id FROM exchange e LEFT JOIN exchange p ON p.id = e.parent_id "
+            "WHERE e.turn_number <> coalesce(p.turn_number + 1, 0) "
+            "AND (e.parent_id IS NULL OR p.id IS NOT NULL)",
+        ),
+        Rule(
+            "exchange.messages",
+            "The exchange {} has no messages.",
+            "SELECT e.id FROM exchange e ANTI JOIN exchange_message l ON l.exchange_id = e.id",
+        ),
+        reference("exchange_message.exchange_id", "exchange", "delete"),
+        Rule(
+            "exchange_message.message_id",
+            "The exchange {} lists a message that does not exist or is in another conversation.",
+            "SELECT DISTINCT l.exchange_id FROM exchange_message l "
+            "JOIN exchange e ON e.id = l.exchange_id ANTI JOIN message m "
+            "ON m.id = l.message_id AND m.conversation_id = e.conversation_id",
+        ),
+        Rule(
+            "exchange_message.place",
+            "The exchange {} has a gap in its list of messages.",
+            "SELECT exchange_id FROM exchange_message GROUP BY exchange_id "
+            "HAVING count(*) <> max(place) + 1 OR min(place) <> 0",
+        ),
+        Rule(
+            "exchange_message.order",
+            "The messages of exchange {} do not follow each other.",
+            "SELECT DISTINCT a.exchange_id FROM exchange_message a JOIN exchange_message b "
+            "ON b.exchange_id = a.exchange_id AND b.place = a.place + 1 "
+            "JOIN message m ON m.id = b.message_id WHERE m.parent_id IS DISTINCT FROM a.message_id",
+        ),
+        Rule(
+            "exchange.first_message",
+            "The first message of exchange {} does not follow its parent exchange.",
+            "SELECT e.id FROM exchange e "
+            "JOIN exchange_message l ON l.exchange_id = e.id AND l.place = 0 "
+            "JOIN message m ON m.id = l.message_id LEFT JOIN exchange_message b "
+            "ON b.exchange_id = e.parent_id AND b.message_id = m.parent_id "
+            "WHERE (e.parent_id IS NULL) <> (m.parent_id IS NULL) "
+            "OR (e.parent_id IS NOT NULL AND b.exchange_id IS NULL)",
+        ),
+    ),
+)
+
+
+# -- rows
+
+
+def message_row(message: Message) -> Row:
+    """Return the row of MESSAGE_COLUMNS; a message that is only its text keeps no blocks."""
+    m = message
+    text = m.text
+    plain = len(m.blocks) == 1 and m.blocks[0] == Text(text)
+    return (
+        m.id, m.uid, m.conversation_id, m.parent_id, m.role.value, text,
+        None if plain else codec.dumps(m.blocks), to_db(m.created_at), m.model,
+        None if m.raw is None else codec.dumps(m.raw),
+    )  # fmt: skip
+
+
+def message_of(row: Row) -> Message:
+    """Return the message of a row of MESSAGE_COLUMNS."""
+    return Message(
+        id=MessageId(row[0]), uid=row[1], conversation_id=ConversationId(row[2]),
+        parent_id=row[3], role=Role(row[4]), blocks=blocks_of(row[5], row[6]),
+        created_at=from_db(row[7]), model=row[8],
+        raw=None if row[9] is None else codec.loads(RawReply, row[9]),
+    )  # fmt: skip
+
+
+def blocks_of(text: str, blocks_json: str | None) -> tuple[Block, ...]:
+    """Return a message's blocks from its two columns."""
+    if blocks_json is None:
+        return (Text(text),)
+    return codec.loads(tuple[Block, ...], blocks_json)
+
+
+def _exchange_row(exchange: Exchange, position: int) -> Row:
+    e = exchange
+    return (
+        e.id, e.conversation_id, e.parent_id, e.turn_number, e.segment_number, e.status.value,
+        to_db(e.started_at), to_db(e.completed_at), e.model,
+        None if e.usage is None else codec.dumps(e.usage),
+        None if e.problem is None else codec.dumps(e.problem), position,
+    )  # fmt: skip
+
+
+def _exchange_of(row: Row, message_ids: Sequence[MessageId]) -> Exchange:
+    """Return the exchange of a row of EXCHANGE_COLUMNS with its messages, in path order."""
+    return Exchange(
+        id=ExchangeId(row[0]), conversation_id=ConversationId(row[1]), parent_id=row[2],
+        turn_number=row[3], segment_number=row[4], status=ExchangeStatus(row[5]),
+        message_ids=tuple(message_ids), started_at=from_db(row[6]),
+        completed_at=from_db(row[7]), model=row[8],
+        usage=None if row[9] is None else codec.loads(Usage, row[9]),
+        problem=None if row[10] is None else codec.loads(Problem, row[10]),
+    )  # fmt: skip
+
+
+# -- queries
+
+
+class Exchanges:
+    """Reads exchanges and their messages. Blocking: for worker threads and the command line."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, exchange_id: int) -> Exchange:
+        """Return one exchange; raise NotFound."""
+        found = self._store.read(exchanges_where, "id = ?", [exchange_id])
+        if not found:
+            raise NotFound(f"There is no exchange {exchange_id}")
+        return found[0]
+
+    def by_ids(self, ids: Iterable[int]) -> Mapping[ExchangeId, Exchange]:
+        """Return the exchanges that exist among `ids`, by id."""
+        found = self._store.read(exchanges_where, "id IN (SELECT unnest(?))", [list(ids)])
+        return {exchange.id: exchange for exchange in found}
+
+    def not_shown(self, ids: Collection[int]) -> set[ExchangeId]:
+        """Return those among `ids` that the shown path of their conversation does not hold."""
+        return self._store.read(not_shown, ids) if ids else set()
+
+    def of(self, conversation_id: int) -> tuple[Exchange, ...]:
+        """Return all exchanges of a conversation, of every branch, by id."""
+        return tuple(self._store.read(exchanges_where, "conversation_id = ?", [conversation_id]))
+
+    def messages(self, ids: Iterable[int]) -> Mapping[MessageId, Message]:
+        """Return the messages that exist among `ids`, by id."""
+        wanted = list(ids)
+        if not wanted:
+            return {}
+        rows = self._store.read(select_in, "message", MESSAGE_COLUMNS, wanted)
+        return {message.id: message for message in map(message_of, rows)}
+
+    def messages_in(self, conversation_id: int) -> tuple[Message, ...]:
+        """Return all messages of a conversation, of every branch, parents before children."""
+        rows = self._store.rows(
+            f"SELECT {MESSAGE_COLUMNS} FROM message WHERE conversation_id = ? ORDER BY id",
+            [conversation_id],
+        )
+        return tuple(map(message_of, rows))
+
+    def ids_by_uid(self, conversation_id: int) -> Mapping[str, MessageId]:
+        """Return the ids of all messages of a conversation, by uid."""
+        return dict(
+            self._store.rows(
+                "SELECT uid, id FROM message WHERE conversation_id = ?", [conversation_id]
+            )
+        )
+
+    def text_lengths(self, conversation_id: int) -> Mapping[MessageId, int]:
+        """Return the length in characters of each message's text, of a whole conversation."""
+        return dict(
+            self._store.rows(
+                "SELECT id, length(text) FROM message WHERE conversation_id = ?", [conversation_id]
+            )
+        )
+
+    def messages_of(self, exchange: Exchange) -> tuple[Message, ...]:
+        """Return an exchange's messages, in path order."""
+        found = self.messages(exchange.message_ids)
+        return tuple(filter(None, map(found.get, exchange.message_ids)))
+
+
+def shown_path(conversation: Conversation, exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:
+    """Return the exchanges of the conversation's visible path, turn 0 first.
+
+    `exchanges` are all of the conversation. An exchange that ends with the visible leaf is
+    preferred to one that only contains it.
+    """
+    leaf = conversation.visible_leaf_id
+    ends = [each for each in exchanges if each.message_ids and each.message_ids[-1] == leaf]
+    holds = ends or [each for each in exchanges if leaf in each.message_ids]
+    return path_to(holds[-1], exchanges) if holds else ()
+
+
+def path_to(last: Exchange, exchanges: Iterable[Exchange]) -> tuple[Exchange, ...]:
+    """Return the path that ends with the exchange `last`, turn 0 first."""
+    by_id = {exchange.id: exchange for exchange in exchanges}
+    path: list[Exchange] = []
+    step: Exchange | None = last
+    while step is not None and len(path) <= len(by_id):
+        path.append(step)
+        step = by_id.get(step.parent_id) if step.parent_id is not None else None
+    return tuple(reversed(path))
+
+
+def not_shown(cursor: Connection, ids: Collection[int]) -> set[ExchangeId]:
+    """Return those of some exchanges that the shown path of their conversation does not hold."""
+    rows = cursor.execute(
+        "SELECT DISTINCT conversation_id FROM (SELECT conversation_id FROM exchange WHERE "
+        "conversation_id IN (SELECT conversation_id FROM exchange WHERE id IN (SELECT unnest(?))) "
+        "GROUP BY conversation_id, turn_number HAVING count(*) > 1)",
+        [list(ids)],
+    ).fetchall()
+    hidden: set[ExchangeId] = set()
+    for (conversation_id,) in rows:  # the conversations with branches
+        every = exchanges_where(cursor, "conversation_id = ?", [conversation_id])
+        path = shown_path(conversation_with(cursor, conversation_id), every)
+        hidden.update({each.id for each in every} - {each.id for each in path})
+    return hidden.intersection(ids)
+
+
+def exchanges_where(cursor: Connection, condition: str, values: Sequence[object]) -> list[Exchange]:
+    """Return the exchanges that meet a condition of ours (never the user's text), by id."""
+    rows = cursor.execute(
+        f"SELECT {EXCHANGE_COLUMNS} FROM exchange WHERE {condition} ORDER BY id", list(values)
+    ).fetchall()
+    members = cursor.execute(
+        "SELECT exchange_id, list(message_id ORDER BY place) FROM exchange_message "
+        f"WHERE exchange_id IN (SELECT id FROM exchange WHERE {condition}) GROUP BY exchange_id",
+        list(values),
+    ).fetchall()
+    message_ids = dict(members)
+    return [_exchange_of(row, message_ids.get(row[0], ())) for row in rows]

@@ -1,0 +1,249 @@
+"""Fact rows: their versions, what was read for facts, rejected texts; deletion of facts.
+
+Queries are in `app.storage.tables.facts`; which facts are visible is `fact_visibility`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from app.domain.changes import ExtractionDone, FactForgotten, FactPut
+from app.storage.engine.aggregate import (
+    IGNORE,
+    OF_CONVERSATIONS,
+    Aggregate,
+    Batch,
+    Rule,
+    Table,
+    delete_where_in,
+    reference,
+    unique_uid,
+)
+from app.storage.engine.database import Connection
+from app.storage.engine.times import to_db
+from app.storage.tables.fact_visibility import VISIBLE_FACTS
+from app.storage.tables.passage_rows import passage_source
+
+FACT_COLUMNS = (
+    "id, uid, text, category, subject, conversation_id, exchange_id, message_id, said_at, model, "
+    "made_at, valid_until, superseded_by, pinned"
+)
+FACT_VERSION_COLUMNS = (
+    "fact_id, made_at, text, category, model, conversation_id, exchange_id, message_id, said_at"
+)
+_GIVEN = "IN (SELECT unnest($1))"
+_CURRENT = (
+    "(SELECT id FROM fact WHERE valid_until IS NULL UNION "
+    f"SELECT id FROM {VISIBLE_FACTS} WHERE valid_until IS NULL)"
+)
+_LATER = (
+    "SELECT t.id, arg_max(o.id, (o.said_at, o.id)) AS after FROM fact t JOIN fact o "
+    "ON o.subject = t.subject AND (o.said_at, o.id) > (t.said_at, t.id) AND o.valid_until IS NULL "
+    "WHERE t.subject <> '' AND t.valid_until IS NULL AND NOT t.pinned GROUP BY t.id"
+)
+
+
+# -- changes
+
+
+def _put(batch: Batch, change: FactPut) -> None:
+    f = change.fact
+    said_at, made_at = to_db(f.said_at), to_db(f.made_at)
+    source = (f.conversation_id, f.exchange_id, f.message_id)
+    batch.rows["fact"][f.id] = (
+        f.id, f.uid, f.text, f.category.value, f.subject, *source, said_at, f.model, made_at,
+        to_db(f.valid_until), f.superseded_by, f.pinned,
+    )  # fmt: skip
+    batch.rows["fact_version"][f.id, made_at] = (
+        f.id, made_at, f.text, f.category.value, f.model, *source, said_at,
+    )  # fmt: skip
+    batch.mark("memory")
+
+
+def _forgotten(batch: Batch, change: FactForgotten) -> None:
+    batch.rows["fact"].pop(change.fact_id, None)
+    versions = batch.rows["fact_version"]
+    for key in [key for key in versions if key[0] == change.fact_id]:
+        batch.rows["unwritten_texts"][versions.pop(key)[2]] = None
+    batch.rows["fact_refused"][change.text_hash] = (change.text_hash,)
+    batch.rows["forgotten_fact"][change.fact_id] = batch.position
+    batch.mark("memory", "passages")
+
+
+def _extraction(batch: Batch, change: ExtractionDone) -> None:
+    batch.rows["extraction"][change.exchange_id] = (
+        change.exchange_id, change.conversation_id, change.source_hash, change.model,
+        change.facts, to_db(change.made_at),
+    )  # fmt: skip
+
+
+FACTS = Aggregate(
+    (
+        Table("fact", FACT_COLUMNS),
+        Table("fact_version", FACT_VERSION_COLUMNS, "fact_id, made_at"),
+        Table("fact_refused", "text_hash", "text_hash", how=IGNORE),
+        Table(
+            "extraction",
+            "exchange_id, conversation_id, source_hash, model, facts, made_at",
+            "exchange_id",
+            OF_CONVERSATIONS,
+        ),
+    ),
+    {FactPut: _put, FactForgotten: _forgotten, ExtractionDone: _extraction},
+    rules=(
+        unique_uid("fact"),
+        reference("fact.conversation_id", "conversation", "delete", by_row=True),
+        reference("fact.exchange_id", "exchange", "delete", by_row=True),
+        reference("fact.message_id", "message", "clear", by_row=True),
+        reference("fact.superseded_by", "fact", "clear", by_row=True),
+        Rule(
+            "fact.valid_until",
+            "The fact {} was superseded and has not ended.",
+            "SELECT id FROM fact WHERE superseded_by IS NOT NULL AND valid_until IS NULL",
+            f"UPDATE fact SET superseded_by = NULL WHERE id {_GIVEN}",
+        ),
+        Rule(
+            "fact.subject",
+            "The fact {} is current although a later one has the same single-valued subject.",
+            f"SELECT id FROM ({_LATER}) ORDER BY id",
+            "UPDATE fact SET superseded_by = later.after, valid_until = o.said_at "
+            f"FROM ({_LATER}) AS later JOIN fact o ON o.id = later.after "
+            f"WHERE fact.id = later.id AND fact.id {_GIVEN}",
+        ),
+        reference("fact_version.fact_id", "fact", "delete"),
+        Rule(
+            "fact.version",
+            "The fact {} has no version with its present text.",
+            "SELECT t.id FROM fact t ANTI JOIN fact_version v "
+            "ON v.fact_id = t.id AND v.made_at = t.made_at",
+            "INSERT OR REPLACE INTO fact_version SELECT id, made_at, text, category, model, "
+            f"conversation_id, exchange_id, message_id, said_at FROM fact WHERE id {_GIVEN}",
+        ),
+        Rule(
+            "fact_version.exchange_id",
+            "A version of fact {} refers to a turn that does not exist.",
+            "SELECT DISTINCT v.fact_id FROM fact_version v ANTI JOIN exchange e "
+            "ON e.id = v.exchange_id AND e.conversation_id = v.conversation_id "
+            "WHERE v.exchange_id IS NOT NULL",
+            f"DELETE FROM fact_version WHERE fact_id {_GIVEN} AND exchange_id IS NOT NULL "
+            "AND NOT EXISTS (SELECT 1 FROM exchange e WHERE e.id = fact_version.exchange_id "
+            "AND e.conversation_id = fact_version.conversation_id)",
+        ),
+        reference("extraction.exchange_id", "exchange", "delete"),
+        passage_source("fact", _CURRENT),
+    ),
+)
+
+
+# -- deletion
+
+
+@dataclass(frozen=True, slots=True)
+class _Chained:
+    """A fact and its place in the chain of facts that superseded each other."""
+
+    id: int
+    subject: str
+    said_at: datetime
+    valid_until: datetime | None
+    superseded_by: int | None
+    pinned: bool
+
+
+def delete_facts_of_conversations(connection: Connection, conversation_ids: list[int]) -> set[int]:
+    """Delete the facts of conversations; return the facts that stay and have changed.
+
+    A fact that was extracted elsewhere too stays, with the latest text it has there.
+    """
+    rows = connection.execute(
+        f"SELECT id FROM fact WHERE {OF_CONVERSATIONS}", [conversation_ids]
+    ).fetchall()
+    own = [each for (each,) in rows]
+    connection.execute(f"DELETE FROM fact_version WHERE {OF_CONVERSATIONS}", [conversation_ids])
+    rows = connection.execute(
+        "UPDATE fact SET text = v.text, category = v.category, model = v.model, "
+        "conversation_id = v.conversation_id, exchange_id = v.exchange_id, "
+        "message_id = v.message_id, said_at = v.said_at, made_at = v.made_at "
+        "FROM (SELECT * FROM fact_version WHERE fact_id IN (SELECT unnest($1)) "
+        "QUALIFY row_number() OVER (PARTITION BY fact_id ORDER BY made_at DESC) = 1) v "
+        "WHERE v.fact_id = fact.id RETURNING fact.id",
+        [own],
+    ).fetchall()
+    moved = {each for (each,) in rows}
+    return moved | delete_facts(connection, [each for each in own if each not in moved], moved)
+
+
+def delete_facts(
+    connection: Connection, fact_ids: Collection[int], moved: Collection[int] = ()
+) -> set[int]:
+    """Delete facts; return those that were superseded by them or by facts `moved` to an earlier day."""
+    deleted = _chained(connection, "id IN (SELECT unnest(?))", fact_ids)
+    freed = _freed(connection, fact_ids, moved)
+    delete_where_in(connection, "fact", "id", fact_ids)
+    delete_where_in(connection, "fact_version", "fact_id", fact_ids)
+    current = _chained(
+        connection,
+        "valid_until IS NULL AND subject <> '' AND subject IN (SELECT unnest(?))",
+        {each.subject for each in freed.values()},
+    )
+    holders: dict[str, list[_Chained]] = {}
+    for each in current.values():
+        if each.id not in freed:
+            holders.setdefault(each.subject, []).append(each)
+    for fact in sorted(freed.values(), key=lambda each: (each.said_at, each.id), reverse=True):
+        after = _after(fact, deleted, moved)
+        rivals = holders.setdefault(fact.subject, []) if fact.subject else []
+        if after is None and rivals and not fact.pinned:
+            after = max(rivals, key=lambda each: (each.said_at, each.id)).id
+        if after is None:
+            rivals.append(fact)
+        freed[fact.id] = replace(fact, superseded_by=after)
+    _store(connection, freed.values())
+    return set(freed)
+
+
+def _freed(
+    connection: Connection, deleted: Collection[int], moved: Collection[int]
+) -> dict[int, _Chained]:
+    """Return the facts whose successor has to be determined again."""
+    freed = _chained(connection, "superseded_by IN (SELECT unnest(?))", deleted)
+    earlier = _chained(connection, "id IN (SELECT unnest(?))", moved)
+    for each in _chained(connection, "superseded_by IN (SELECT unnest(?))", moved).values():
+        if each.superseded_by and each.said_at > earlier[each.superseded_by].said_at:
+            freed[each.id] = each
+    for each in earlier.values():
+        if each.valid_until is None or each.superseded_by is not None:
+            freed[each.id] = each
+    return {key: each for key, each in freed.items() if key not in deleted}
+
+
+def _after(fact: _Chained, deleted: Mapping[int, _Chained], moved: Collection[int]) -> int | None:
+    """Return the nearest successor of a fact that stays; None when there is none."""
+    after, seen = fact.superseded_by, set[int]()
+    while after is not None and after in deleted and after not in seen:
+        seen.add(after)
+        after = deleted[after].superseded_by
+    return None if after in moved or after in deleted or after == fact.id else after
+
+
+def _store(connection: Connection, placed: Iterable[_Chained]) -> None:
+    """Store the successors of facts; a fact ends when its successor was said."""
+    ends = [(each.id, each.superseded_by) for each in placed]
+    connection.execute(
+        "UPDATE fact SET superseded_by = e.after, valid_until = CASE WHEN e.after IS NOT NULL "
+        "THEN greatest(fact.said_at, e.said_at) END FROM (SELECT n.id, n.after, o.said_at FROM "
+        "(SELECT unnest($1::BIGINT[]) AS id, unnest($2::BIGINT[]) AS after) n "
+        "LEFT JOIN fact o ON o.id = n.after) e WHERE e.id = fact.id",
+        [[own for own, _ in ends], [after for _, after in ends]],
+    )
+
+
+def _chained(
+    connection: Connection, condition: str, values: Iterable[object]
+) -> dict[int, _Chained]:
+    rows = connection.execute(
+        "SELECT id, subject, said_at, valid_until, superseded_by, pinned FROM fact "
+        f"WHERE {condition}",
+        [list(values)],
+    ).fetchall()
+    return {row[0]: _Chained(*row) for row in rows}

@@ -1,0 +1,311 @@
+"""The text of passages for indexes and results, and where they are from.
+
+Each table is read by ids alone: in a join DuckDB would hash whole tables, 100 MB for 260,000 messages.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+from app.domain.conversations import Block, Role
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, part_id
+from app.domain.passages import PassageKind, PassagePart, PassageText
+from app.domain.turn_text import turn_parts
+from app.storage.engine.aggregate import select_in
+from app.storage.engine.database import Connection
+from app.storage.engine.times import from_db
+from app.storage.tables import man_pages
+from app.storage.tables.exchanges import blocks_of, not_shown
+from app.storage.tables.fact_visibility import FACT_TEXTS
+
+_NEAR_PARTS = 4  # of the turn before and after: more than a context of 150 words takes
+
+
+@dataclass(frozen=True, slots=True)
+class PassagePlace:
+    """Where a passage is from, for a result: its conversation and, for a turn, its exchange.
+
+    For a manual page, `conversation_title` is its own title and `source` its name, such as grep.1.
+    `first_message_id` is the message that began the turn; `turn_number` its place on its path,
+    `is_shown` whether that is the one its conversation shows.
+    """
+
+    id: PassageId
+    kind: PassageKind
+    conversation_id: ConversationId | None
+    conversation_title: str
+    source: str
+    archived: bool
+    exchange_id: ExchangeId | None
+    turn_number: int | None
+    first_message_id: MessageId | None
+    model: str | None
+    created_at: datetime
+    is_shown: bool = True
+
+
+def texts_of(cursor: Connection, ids: list[int]) -> list[PassageText]:
+    """Return the texts of the passages that exist among `ids`, with their neighbors', by id."""
+    read = _read(cursor, ids, with_neighbors=True)
+    return list(map(read.text, read.heads))
+
+
+def shown_of(
+    cursor: Connection, ids: list[int]
+) -> dict[PassageId, tuple[PassagePlace, PassageText]]:
+    """Return what a result shows of the passages that exist among `ids`, without neighbors."""
+    read = _read(cursor, ids, with_neighbors=False)
+    wanted = [head.exchange_id for head in read.heads if head.exchange_id is not None]
+    exchanges = {
+        each: (number, model)
+        for each, number, model in select_in(cursor, "exchange", "id, turn_number, model", wanted)
+    }
+    beside = not_shown(cursor, wanted) if wanted else ()
+    shown = {}
+    for head in read.heads:
+        number, model = exchanges.get(head.exchange_id, (None, None))
+        place = read.place(head, number, model, is_shown=head.exchange_id not in beside)
+        shown[head.id] = (place, read.text(head))
+    return shown
+
+
+def questions_of(cursor: Connection, exchange_ids: Iterable[int | None]) -> dict[int, str]:
+    """Return, by exchange, the text of the user's first message that has any."""
+    rest = "AND m.role = 'user' AND m.text <> '' GROUP BY l.exchange_id"
+    table = "exchange_message l JOIN message m ON m.id = l.message_id"
+    columns = "l.exchange_id, arg_min(m.text, l.place)"
+    return dict(select_in(cursor, table, columns, exchange_ids, "l.exchange_id", rest))
+
+
+@dataclass(frozen=True, slots=True)
+class PassageContent:
+    """The content of a passage that is not a turn.
+
+    `texts` are those of its parts, in order. `title` and `source` are its own; None for those of its
+    conversation. `message_id` is the message it was taken from, None for none.
+    """
+
+    texts: tuple[str, ...]
+    title: str | None = None
+    source: str | None = None
+    message_id: MessageId | None = None
+
+
+Reader = Callable[[Connection, list[int]], Mapping[int, PassageContent]]
+
+
+def passage_contents(
+    cursor: Connection, sources: Iterable[tuple[PassageKind, int]]
+) -> dict[tuple[PassageKind, int], PassageContent]:
+    """Return contents by (kind, record id); turns and deleted records are absent."""
+    wanted: dict[PassageKind, list[int]] = {}
+    for kind, source_id in sources:
+        wanted.setdefault(kind, []).append(source_id)
+    return {
+        (kind, source_id): content
+        for kind, ids in wanted.items()
+        if kind in _READERS
+        for source_id, content in _READERS[kind](cursor, ids).items()
+    }
+
+
+def _summaries(kind: str, cursor: Connection, ids: list[int]) -> Mapping[int, PassageContent]:
+    latest = f"AND latest AND kind = '{kind}'"
+    rows = select_in(cursor, "summary", "source_id, text", ids, "source_id", latest)
+    return {source_id: PassageContent((text,)) for source_id, text in rows}
+
+
+def _pages(cursor: Connection, ids: list[int]) -> Mapping[int, PassageContent]:
+    pages = man_pages.page_texts(cursor, ids)
+    return {
+        each: PassageContent(texts, title, source) for each, (title, source, texts) in pages.items()
+    }
+
+
+def _learned(
+    table: str, message: str, cursor: Connection, ids: list[int]
+) -> Mapping[int, PassageContent]:
+    rows = select_in(cursor, table, f"id, text, {message}", ids)
+    return {each: PassageContent((text,), message_id=message_id) for each, text, message_id in rows}
+
+
+_READERS: Mapping[PassageKind, Reader] = {
+    PassageKind.EXCHANGE_SUMMARY: partial(_summaries, "exchange"),
+    PassageKind.CONVERSATION_SUMMARY: partial(_summaries, "conversation"),
+    PassageKind.FACT: partial(_learned, FACT_TEXTS, "message_id"),
+    PassageKind.MEMORY: partial(_learned, "memory", "NULL"),
+    PassageKind.TOOL_SUMMARY: partial(_learned, "tool_summary", "message_id"),
+    PassageKind.MAN_PAGE: _pages,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A row of `passage`."""
+
+    id: PassageId
+    kind: PassageKind
+    source_id: int
+    conversation_id: ConversationId | None
+    exchange_id: ExchangeId | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What a result shows of a conversation."""
+
+    title: str = ""
+    source: str = ""
+    archived: bool = False
+    model: str | None = None
+
+
+_NO_HEADER = _Header()
+_NO_CONTENT = PassageContent(())
+_Link = tuple[int, int, MessageId]
+"""A row of `exchange_message`: exchange, place, message."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """The exchanges before and after others on their paths, and their passages."""
+
+    before: dict[int | None, int] = field(default_factory=dict)
+    after: dict[int | None, int] = field(default_factory=dict)
+    passages: dict[int, PassageId] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Passages by id, and what belongs to them by conversation, source and exchange."""
+
+    heads: Sequence[_Head]
+    headers: Mapping[int | None, _Header]
+    contents: Mapping[tuple[PassageKind, int], PassageContent]
+    parts: Mapping[int | None, tuple[PassagePart, ...]]
+    first_messages: Mapping[int | None, MessageId]
+    around: _Around
+
+    def text(self, head: _Head) -> PassageText:
+        """Return the text of a passage."""
+        content, near, own = self._content(head), self.around, head.exchange_id
+        title = content.title
+        if title is None:
+            title = self.headers.get(head.conversation_id, _NO_HEADER).title
+        text = PassageText(head.id, head.kind, head.conversation_id, title, (), head.created_at)
+        if head.kind is PassageKind.TURN:
+            return replace(
+                text,
+                parts=self.parts.get(own, ()),
+                before=self.parts.get(near.before.get(own), ())[-_NEAR_PARTS:],
+                after=self.parts.get(near.after.get(own), ())[:_NEAR_PARTS],
+            )
+        parts = (
+            PassagePart(
+                part_id(head.id, number), Role.ASSISTANT, each, message_id=content.message_id
+            )
+            for number, each in enumerate(content.texts)
+        )
+        return replace(text, parts=tuple(parts))
+
+    def place(
+        self, head: _Head, turn_number: int | None, model: str | None, *, is_shown: bool
+    ) -> PassagePlace:
+        """Return where a passage is from; the other arguments are its exchange's."""
+        header = self.headers.get(head.conversation_id, _NO_HEADER)
+        content = self._content(head)
+        return PassagePlace(
+            head.id, head.kind, head.conversation_id,
+            header.title if content.title is None else content.title,
+            header.source if content.source is None else content.source,
+            header.archived, head.exchange_id, turn_number,
+            self.first_messages.get(head.exchange_id),
+            header.model if model is None else model, head.created_at, is_shown,
+        )  # fmt: skip
+
+    def _content(self, head: _Head) -> PassageContent:
+        return self.contents.get((head.kind, head.source_id), _NO_CONTENT)
+
+
+def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _Read:
+    columns = "id, kind, source_id, conversation_id, exchange_id, created_at"
+    heads: list[_Head] = []
+    conversations: set[int] = set()
+    exchanges: set[int] = set()
+    turns: dict[int, PassageId] = {}
+    # In order of ids; the database would take half a millisecond.
+    for row in sorted(select_in(cursor, "passage", columns, ids)):
+        head = _Head(row[0], PassageKind(row[1]), row[2], row[3], row[4], from_db(row[5]))
+        heads.append(head)
+        if head.conversation_id is not None:
+            conversations.add(head.conversation_id)
+        if head.exchange_id is not None:
+            exchanges.add(head.exchange_id)
+            if head.kind is PassageKind.TURN:
+                turns[head.exchange_id] = head.id
+    around = _neighbors(cursor, list(turns)) if with_neighbors and turns else _Around()
+    links = _links(cursor, exchanges | around.passages.keys())
+    columns = "id, title, source, archived, model"
+    return _Read(
+        heads,
+        {
+            row[0]: _Header(*row[1:])
+            for row in select_in(cursor, "conversation", columns, conversations)
+        },
+        passage_contents(cursor, ((head.kind, head.source_id) for head in heads)),
+        _parts(cursor, turns | around.passages, links),
+        {exchange: message for exchange, place, message in links if place == 0},
+        around,
+    )
+
+
+def _neighbors(cursor: Connection, exchange_ids: list[int]) -> _Around:
+    """Return the exchange before each, and the newest that follows it, within its segment."""
+    around = _Around()
+    rows = cursor.execute(
+        "SELECT e.id, e.parent_id, pp.id FROM exchange e "
+        "JOIN exchange q ON q.id = e.parent_id AND q.segment_number = e.segment_number "
+        "JOIN passage pp ON pp.exchange_id = q.id AND pp.kind = 'turn' "
+        "WHERE e.id IN (SELECT unnest(?))",
+        [exchange_ids],
+    ).fetchall()
+    for each, parent, passage in rows:
+        around.before[each] = parent
+        around.passages[parent] = passage
+    rows = cursor.execute(
+        "SELECT q.id, max(e.id), arg_max(p.id, e.id) FROM exchange e "
+        "JOIN exchange q ON q.id = e.parent_id AND q.segment_number = e.segment_number "
+        "JOIN passage p ON p.exchange_id = e.id AND p.kind = 'turn' "
+        "WHERE q.id IN (SELECT unnest(?)) GROUP BY q.id",
+        [exchange_ids],
+    ).fetchall()
+    for each, child, passage in rows:
+        around.after[each] = child
+        around.passages[child] = passage
+    return around
+
+
+def _links(cursor: Connection, exchange_ids: Collection[int]) -> list[_Link]:
+    """Return the messages of exchanges, in path order."""
+    if not exchange_ids:
+        return []
+    columns = "exchange_id, place, message_id"
+    return sorted(select_in(cursor, "exchange_message", columns, exchange_ids, "exchange_id"))
+
+
+def _parts(
+    cursor: Connection, turns: Mapping[int, PassageId], links: Sequence[_Link]
+) -> dict[int | None, tuple[PassagePart, ...]]:
+    """Return the parts of turns by exchange; `turns` are their passages."""
+    wanted = {message for exchange, _, message in links if exchange in turns}
+    if not wanted:
+        return {}
+    rows = select_in(cursor, "message", "id, role, model, text, blocks", wanted)
+    messages = {row[0]: (Role(row[1]), row[2], blocks_of(row[3], row[4])) for row in rows}
+    grouped: dict[int, list[tuple[MessageId, int, Role, str | None, Sequence[Block]]]] = {}
+    for exchange, place, message in links:
+        if exchange in turns and message in messages:
+            grouped.setdefault(exchange, []).append((message, place, *messages[message]))
+    return {each: turn_parts(turns[each], own) for each, own in grouped.items()}

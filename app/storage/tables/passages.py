@@ -1,0 +1,246 @@
+"""Queries about passages: their text, the work that indexes have yet to do, filters, counts."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.ids import PARTS_PER_PASSAGE, ConversationId, MessageId, PartId, PassageId
+from app.domain.passages import PassageKind, PassageText, SearchQuery
+from app.domain.turn_text import RECALL_MODEL
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.engine.times import to_db
+from app.storage.tables.passage_texts import PassagePlace, questions_of, shown_of, texts_of
+
+Ids = npt.NDArray[np.int64]
+_EXCHANGES_PER_QUESTION = 3  # some questions are repeated
+
+_UNANSWERED = """WITH unanswered AS (
+        SELECT p.id, p.conversation_id FROM passage p
+        WHERE p.kind = 'turn' AND p.tokens = 0 AND NOT EXISTS (
+            SELECT 1 FROM exchange_message l JOIN message m ON m.id = l.message_id
+            WHERE l.exchange_id = p.exchange_id AND m.role = 'assistant' AND m.text <> ''
+            AND m.model IS DISTINCT FROM ?))
+    SELECT id FROM unanswered UNION ALL
+    SELECT s.id FROM passage s WHERE s.kind = 'conversation_summary'
+    AND s.conversation_id IN (SELECT conversation_id FROM unanswered)
+    AND NOT EXISTS (SELECT 1 FROM passage t ANTI JOIN unanswered ON unanswered.id = t.id
+        WHERE t.conversation_id = s.conversation_id AND t.kind = 'turn')"""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexWork:
+    """What an index has yet to do up to `position`; `is_last` when nothing is left after it."""
+
+    added: tuple[PassageId, ...]
+    removed: tuple[PassageId, ...]
+    position: int
+    is_last: bool
+
+
+class Passages:
+    """Reads passages. Blocking: for worker threads and the command line."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def work_since(self, position: int, limit: int) -> IndexWork:
+        """Return what changed after the journal's `position`: about `limit` passages, oldest first.
+
+        One write is never divided, so that an index that has done the work is exactly at
+        `IndexWork.position`.
+        """
+        return self._store.read(_work_since, position, limit)
+
+    def texts(self, ids: Iterable[int]) -> list[PassageText]:
+        """Return the texts of the passages that exist among `ids`, by id."""
+        return self._store.read(texts_of, list(ids))
+
+    def with_turns_before(self, ids: Iterable[int]) -> list[PassageId]:
+        """Return passages and the turn before each turn, whose context includes the next turn."""
+        wanted = list(ids)
+        rows = self._store.rows(
+            "SELECT q.id FROM passage p JOIN exchange e ON e.id = p.exchange_id "
+            "JOIN passage q ON q.exchange_id = e.parent_id AND q.kind = 'turn' "
+            "WHERE p.kind = 'turn' AND p.id IN (SELECT unnest(?))",
+            [wanted],
+        )
+        return sorted({*wanted, *chain.from_iterable(rows)})
+
+    def messages_of(self, parts: Iterable[PartId]) -> Mapping[PartId, MessageId]:
+        """Return the messages that parts of turns were made from; other parts are absent."""
+        rows = self._store.rows(
+            "SELECT w.part, l.message_id FROM (SELECT unnest($1) AS part) w "
+            "JOIN passage p ON p.id = w.part // $2 AND p.kind = 'turn' "
+            "JOIN exchange_message l ON l.exchange_id = p.exchange_id AND l.place = w.part % $2",
+            [list(parts), PARTS_PER_PASSAGE],
+        )
+        return dict(rows)
+
+    def shown(self, ids: Iterable[int]) -> Mapping[PassageId, tuple[PassagePlace, PassageText]]:
+        """Return place and text of the passages that exist among `ids`, without neighbors."""
+        return self._store.read(shown_of, list(ids))
+
+    def places(self, ids: Iterable[int]) -> Mapping[PassageId, PassagePlace]:
+        """Return the places of the passages that exist among `ids`."""
+        return {each: place for each, (place, _) in self.shown(ids).items()}
+
+    def questions(self, exchange_ids: Iterable[int]) -> Mapping[int, str]:
+        """Return, by exchange, the text of the user's first message that has any."""
+        return self._store.read(questions_of, exchange_ids)
+
+    def recent_questions(self, limit: int) -> tuple[str, ...]:
+        """Return the last questions, newest first, each once; none of hidden conversations."""
+        rows = self._store.rows(
+            "SELECT e.id FROM exchange e JOIN conversation c ON c.id = e.conversation_id "
+            "WHERE NOT c.private AND c.deleted_at IS NULL "
+            "ORDER BY e.started_at DESC, e.id DESC LIMIT ?",
+            [limit * _EXCHANGES_PER_QUESTION],
+        )
+        texts = self.questions(each for (each,) in rows)
+        questions = (" ".join(texts.get(each, "").split()) for (each,) in rows)
+        return tuple(dict.fromkeys(filter(None, questions)))[:limit]
+
+    def hidden(self) -> Ids:
+        """Return the passages that search excludes by default: archived, in the trash, private."""
+        return self._ids(
+            "SELECT p.id FROM passage p JOIN conversation c ON c.id = p.conversation_id "
+            "WHERE c.archived OR c.private OR c.deleted_at IS NOT NULL"
+        )
+
+    def allowed(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> Ids:
+        """Return the passages that pass a query's filters, in no order.
+
+        Passages without a conversation are included when their kind is requested.
+        """
+        return self._ids(*_filtered(query, kinds))
+
+    def newest(self, query: SearchQuery, kinds: Collection[PassageKind]) -> list[PassageId]:
+        """Return the passages of some kinds that pass a query's filters, newest first."""
+        statement, values = _filtered(query, kinds)
+        statement += " ORDER BY p.created_at DESC, p.id DESC"
+        return [PassageId(each) for each in self._ids(statement, values).tolist()]
+
+    def of_source(self, kind: PassageKind, source_id: int) -> tuple[PassageId, ...]:
+        """Return the passages made from one record."""
+        rows = self._store.rows(
+            "SELECT id FROM passage WHERE kind = ? AND source_id = ?", [kind.value, source_id]
+        )
+        return tuple(chain.from_iterable(rows))
+
+    def of_kind(self, kind: PassageKind) -> frozenset[PassageId]:
+        """Return all passages of one kind."""
+        ids = self._ids("SELECT id FROM passage WHERE kind = ?", [kind.value])
+        return frozenset(map(PassageId, ids.tolist()))
+
+    def unanswered(self) -> Ids:
+        """Return the turns without an answer, and the summaries of conversations with only such turns.
+
+        The answer failed before it began, or only Recall answered.
+        """
+        return self._ids(_UNANSWERED, [RECALL_MODEL])
+
+    def of_conversations(self, ids: Iterable[ConversationId]) -> Ids:
+        """Return all passages of some conversations."""
+        return self._ids(
+            "SELECT id FROM passage WHERE conversation_id IN (SELECT unnest(?))", [list(ids)]
+        )
+
+    def count_at(self, position: int) -> tuple[int, int]:
+        """Return the minimum and maximum number of passages in an index that is at `position`.
+
+        They are equal when nothing was written since.
+        """
+        row = self._store.row(
+            "SELECT count(*) FILTER (position <= $1), count(*), "
+            "(SELECT count(*) FROM passage_gone WHERE position > $1) FROM passage",
+            [position],
+        )
+        least, all_now, gone_since = row or (0, 0, 0)
+        return least, all_now + gone_since
+
+    def history_at(self, position: int) -> tuple[int, int]:
+        """Return how many passages were written up to `position` and in total, without the manual."""
+        row = self._store.row(
+            "SELECT count(*) FILTER (position <= ?), count(*) FROM passage WHERE kind <> ?",
+            [position, PassageKind.MAN_PAGE.value],
+        )
+        written, total = row or (0, 0)
+        return written, total
+
+    def forgetting(self) -> tuple[int, int]:
+        """Return (the journal position of the last deletion or 0, the present position)."""
+        row = self._store.row(
+            "SELECT (SELECT value FROM meta WHERE key = 'forgotten_at'), position FROM state"
+        )
+        forgotten_at, position = row or (None, 0)
+        return int(forgotten_at or 0), position
+
+    def count_by_kind(self) -> Mapping[PassageKind, int]:
+        """Return how many passages there are of each kind; kinds without any are absent."""
+        rows = self._store.rows("SELECT kind, count(*) FROM passage GROUP BY kind ORDER BY kind")
+        return {PassageKind(kind): count for kind, count in rows}
+
+    def _ids(self, statement: str, values: Sequence[object] = ()) -> Ids:
+        """Return the ids that a statement selects, (n,): as an array, 100,000 take 1 ms, not 20."""
+
+        def query(cursor: Connection) -> Any:
+            return cursor.execute(statement, list(values)).fetchnumpy()["id"]
+
+        return np.asarray(self._store.read(query), np.int64)
+
+
+def _work_since(cursor: Connection, position: int, limit: int) -> IndexWork:
+    (until,) = cursor.execute("SELECT position FROM state").fetchone() or (0,)
+    (count, end) = cursor.execute(
+        "SELECT count(*), max(position) FROM (SELECT position FROM passage "
+        "WHERE position > ? ORDER BY position LIMIT ?)",
+        [position, limit],
+    ).fetchone() or (0, None)
+    is_last = count < limit
+    end = until if is_last else end
+    ids: list[tuple[PassageId, ...]] = []
+    for table in ("passage", "passage_gone"):
+        statement = f"SELECT id FROM {table} WHERE position > ? AND position <= ? ORDER BY id"
+        rows = cursor.execute(statement, [position, end]).fetchall()
+        ids.append(tuple(chain.from_iterable(rows)))
+    return IndexWork(ids[0], ids[1], end, is_last)
+
+
+def _filtered(
+    query: SearchQuery, kinds: Collection[PassageKind] | None
+) -> tuple[str, Sequence[object]]:
+    """Return the statement that selects what a query's filters leave, and its values."""
+    conditions = ["NOT coalesce(c.private, false)", "c.deleted_at IS NULL"]
+    conditions.append("c.archived" if query.archived else "NOT coalesce(c.archived, false)")
+    values: list[object] = []
+
+    def require(condition: str, value: object) -> None:
+        conditions.append(condition)
+        values.append(value)
+
+    if query.pinned:
+        conditions.append("c.pinned")
+    for title in query.titles:
+        require("contains(lower(c.title), lower(?))", title)
+    for tag in query.tags:
+        require("c.id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?))", tag)
+    for model in query.models:
+        require("contains(lower(coalesce(e.model, c.model, '')), lower(?))", model)
+    if query.after is not None:
+        require("p.created_at >= ?", to_db(query.after))
+    if query.before is not None:
+        require("p.created_at < ?", to_db(query.before))
+    if kinds is not None:
+        require("p.kind IN (SELECT unnest(?))", [kind.value for kind in kinds])
+    join = "JOIN" if kinds is None else "LEFT JOIN"
+    exchanges = "LEFT JOIN exchange e ON e.id = p.exchange_id " if query.models else ""
+    statement = (
+        f"SELECT p.id FROM passage p {join} conversation c ON c.id = p.conversation_id "
+        f"{exchanges}WHERE {' AND '.join(conditions)}"
+    )
+    return statement, values

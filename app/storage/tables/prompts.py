@@ -1,0 +1,315 @@
+"""Prompts that were sent, what was recalled for them, and the user's verdicts on recalled passages.
+
+The text of a prompt is stored once by its hash, under the conversation it quotes, so that forgetting
+the conversation removes it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from app.domain import codec
+from app.domain.changes import FeedbackPut, PromptStored
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.recall import (
+    PlanPart,
+    PlanPartKind,
+    PromptPiece,
+    RecalledItem,
+    RecalledItemDetails,
+    RecallLayer,
+    StoredPrompt,
+    Verdict,
+)
+from app.domain.turn_text import content_hash
+from app.storage.engine.aggregate import (
+    IGNORE,
+    OF_CONVERSATIONS,
+    Aggregate,
+    Batch,
+    Row,
+    Rule,
+    Table,
+    reference,
+    select_in,
+)
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.engine.times import from_db, now, to_db
+from app.storage.tables.passage_texts import questions_of, shown_of
+
+FORGOTTEN = "[forgotten]"
+PROMPT_COLUMNS = (
+    "exchange_id, sent_at, conversation_id, model, limit_tokens, result_chars, notice, parts"
+)
+RECALLED_COLUMNS = (
+    "exchange_id, sent_at, place, asked_in, layer, kind, passage_id, conversation_id, "
+    "source_exchange_id, message_id, relevance, cosine, coverage, tokens, injected, dropped_by"
+)
+_NO_CONVERSATION = 0  # text that quotes no conversation
+
+
+# -- changes
+
+
+def _put(batch: Batch, change: PromptStored) -> None:
+    p = change.prompt
+    sent_at = to_db(p.sent_at)
+    parts = tuple(_hashed(batch, part) for part in p.parts)
+    batch.rows["prompt"][p.exchange_id, sent_at] = (
+        p.exchange_id, sent_at, p.conversation_id, p.model, p.limit_tokens, p.result_chars,
+        p.notice, codec.dumps(parts),
+    )  # fmt: skip
+    for place, item in enumerate(p.items):
+        batch.rows["recalled"][p.exchange_id, sent_at, place] = (
+            p.exchange_id, sent_at, place, p.conversation_id, item.layer.value, item.kind.value,
+            item.passage_id, item.conversation_id, item.exchange_id, item.message_id,
+            item.relevance, item.cosine, item.coverage, item.tokens, item.injected,
+            item.dropped_by,
+        )  # fmt: skip
+    batch.announce("exchanges", p.exchange_id)
+
+
+def _hashed(batch: Batch, part: PlanPart) -> PlanPart:
+    """Return a part as it is stored: hashes in place of texts, runs in place of message ids."""
+    pieces = []
+    for piece in part.pieces:
+        owner = piece.conversation_id or _NO_CONVERSATION
+        digest = content_hash(piece.text)
+        batch.rows["prompt_text"][digest, owner] = (digest, owner, piece.text)
+        pieces.append(PromptPiece(digest, piece.conversation_id))
+    return replace(part, pieces=tuple(pieces), message_ids=as_runs(part.message_ids))
+
+
+def _feedback(batch: Batch, change: FeedbackPut) -> None:
+    each, verdict = change.passage_id, change.verdict
+    row = None if verdict is None else (each, verdict.value, to_db(change.at))
+    batch.rows["feedback"][each] = row
+    batch.mark("memory")
+
+
+def as_runs(ids: Sequence[MessageId]) -> tuple[MessageId, ...]:
+    """Return (first id, length) for each run of consecutive `ids`, flattened.
+
+    A long window is a few runs instead of a thousand ids.
+    """
+    runs: list[int] = []
+    for each in ids:
+        if runs and each == runs[-2] + runs[-1]:
+            runs[-1] += 1
+        else:
+            runs += [each, 1]
+    return tuple(map(MessageId, runs))
+
+
+def from_runs(runs: Sequence[MessageId]) -> tuple[MessageId, ...]:
+    """Return the ids that `as_runs` was given."""
+    ids: list[int] = []
+    for first, count in zip(runs[::2], runs[1::2], strict=True):
+        ids += range(first, first + count)
+    return tuple(map(MessageId, ids))
+
+
+PROMPTS = Aggregate(
+    (
+        Table("prompt", PROMPT_COLUMNS, "exchange_id, sent_at", OF_CONVERSATIONS),
+        Table(
+            "prompt_text",
+            "hash, conversation_id, text",
+            "hash, conversation_id",
+            OF_CONVERSATIONS,
+            how=IGNORE,
+        ),
+        Table(
+            "recalled",
+            RECALLED_COLUMNS,
+            "exchange_id, sent_at, place",
+            f"{OF_CONVERSATIONS} OR asked_in IN (SELECT unnest($1))",
+        ),
+        Table(
+            "feedback",
+            "passage_id, verdict, given_at",
+            "passage_id",
+            f"passage_id IN (SELECT id FROM passage WHERE {OF_CONVERSATIONS})",
+        ),
+    ),
+    {PromptStored: _put, FeedbackPut: _feedback},
+    # Verdicts and recalled items may name passages that have been replaced since.
+    rules=(
+        reference("prompt.exchange_id", "exchange", "delete"),
+        Rule(
+            "recalled.exchange_id",
+            "A recalled item belongs to turn {}, which has no stored prompt.",
+            "SELECT DISTINCT r.exchange_id FROM recalled r ANTI JOIN prompt p "
+            "ON p.exchange_id = r.exchange_id AND p.sent_at = r.sent_at",
+            "DELETE FROM recalled WHERE exchange_id IN (SELECT unnest($1)) AND NOT EXISTS "
+            "(SELECT 1 FROM prompt p WHERE p.exchange_id = recalled.exchange_id "
+            "AND p.sent_at = recalled.sent_at)",
+        ),
+        reference("recalled.conversation_id", "conversation", "delete", label="recalled item"),
+        reference(
+            "prompt_text.conversation_id", "conversation", "delete", where="conversation_id <> 0"
+        ),
+    ),
+)
+
+
+# -- queries
+
+
+class Prompts:
+    """Reads prompts and recalled items. Blocking: for worker threads and the command line."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def of(self, exchange_id: ExchangeId) -> StoredPrompt | None:
+        """Return the last prompt of an exchange, with a placeholder for forgotten text.
+
+        None for an imported exchange, or one from before prompts were stored.
+        """
+        found = self.history(exchange_id)
+        return found[0] if found else None
+
+    def history(self, exchange_id: ExchangeId) -> tuple[StoredPrompt, ...]:
+        """Return all prompts of an exchange, newest first: one for each time it ran."""
+        return self._store.read(_history, exchange_id)
+
+    def places(self, exchange_id: ExchangeId) -> tuple[RecalledItemDetails, ...]:
+        """Return the items of an exchange's newest prompt with their details, in order."""
+        return self._store.read(_newest_details, exchange_id)
+
+    def placed(self, items: Sequence[RecalledItem]) -> tuple[RecalledItemDetails, ...]:
+        """Return items with their details, in order."""
+        return self._store.read(_details, items)
+
+    def newest_exchange(self) -> ExchangeId | None:
+        """Return the exchange with the newest prompt of all."""
+        row = self._store.row("SELECT exchange_id FROM prompt ORDER BY sent_at DESC LIMIT 1")
+        return None if row is None else ExchangeId(row[0])
+
+    def notices(self, exchange_ids: Iterable[ExchangeId]) -> Mapping[ExchangeId, str]:
+        """Return `StoredPrompt.notice` of the newest prompt of each exchange that has one."""
+        columns, rest = "exchange_id, arg_max(notice, sent_at)", "GROUP BY exchange_id"
+        return dict(
+            self._store.read(select_in, "prompt", columns, exchange_ids, "exchange_id", rest)
+        )
+
+    def last_window(self, exchange_ids: Iterable[ExchangeId]) -> tuple[MessageId | None, int]:
+        """Return where the window of the newest prompt of some exchanges began, and its limit.
+
+        (None, 0) where there is none. The limit is `StoredPrompt.limit_tokens`.
+        """
+        columns, rest = "parts, limit_tokens", "ORDER BY sent_at DESC LIMIT 1"
+        for parts, limit_tokens in self._store.read(
+            select_in, "prompt", columns, exchange_ids, "exchange_id", rest
+        ):
+            plan: tuple[PlanPart, ...] = codec.loads(tuple[PlanPart, ...], parts)
+            for part in plan:
+                if part.kind in (PlanPartKind.WINDOW, PlanPartKind.QUESTION) and part.message_ids:
+                    return part.message_ids[0], int(limit_tokens)
+            return None, int(limit_tokens)
+        return None, 0
+
+
+def _history(cursor: Connection, exchange_id: int) -> tuple[StoredPrompt, ...]:
+    rows = cursor.execute(
+        f"SELECT {PROMPT_COLUMNS} FROM prompt WHERE exchange_id = ? ORDER BY sent_at DESC",
+        [exchange_id],
+    ).fetchall()
+    plans: list[tuple[PlanPart, ...]] = [codec.loads(tuple[PlanPart, ...], row[7]) for row in rows]
+    hashes = {piece.text for plan in plans for part in plan for piece in part.pieces}
+    columns = "hash, conversation_id, text"
+    texts = {
+        (digest, owner): text
+        for digest, owner, text in select_in(cursor, "prompt_text", columns, hashes, "hash")
+    }
+    items = _items(cursor, exchange_id)
+    prompts = []
+    for row, plan in zip(rows, plans, strict=True):
+        parts = []
+        for part in plan:
+            pieces = []
+            for piece in part.pieces:
+                key = (piece.text, piece.conversation_id or _NO_CONVERSATION)
+                pieces.append(PromptPiece(texts.get(key, FORGOTTEN), piece.conversation_id))
+            message_ids = from_runs(part.message_ids)
+            parts.append(replace(part, pieces=tuple(pieces), message_ids=message_ids))
+        prompts.append(
+            StoredPrompt(
+                exchange_id=ExchangeId(row[0]), conversation_id=ConversationId(row[2]),
+                sent_at=from_db(row[1]), model=row[3], limit_tokens=row[4], result_chars=row[5],
+                parts=tuple(parts), items=tuple(items.get(row[1], ())), notice=row[6],
+            )
+        )  # fmt: skip
+    return tuple(prompts)
+
+
+def _items(cursor: Connection, exchange_id: int) -> dict[object, list[RecalledItem]]:
+    """Return the items of an exchange by the time of its prompt, in order."""
+    rows = cursor.execute(
+        f"SELECT {RECALLED_COLUMNS} FROM recalled WHERE exchange_id = ? ORDER BY sent_at, place",
+        [exchange_id],
+    ).fetchall()
+    grouped: dict[object, list[RecalledItem]] = {}
+    for row in rows:
+        grouped.setdefault(row[1], []).append(_item(row))
+    return grouped
+
+
+def _newest_details(cursor: Connection, exchange_id: int) -> tuple[RecalledItemDetails, ...]:
+    newest = "SELECT max(sent_at) FROM prompt WHERE exchange_id = ?"
+    (sent_at,) = cursor.execute(newest, [exchange_id]).fetchone() or (None,)
+    return _details(cursor, _items(cursor, exchange_id).get(sent_at, []))
+
+
+def _details(cursor: Connection, items: Sequence[RecalledItem]) -> tuple[RecalledItemDetails, ...]:
+    """Return items with what is shown of them: titles, turn numbers, texts, times."""
+    shown = shown_of(cursor, [item.passage_id for item in items])
+    turns: list[ExchangeId | None] = []
+    for item in items:
+        turn = item.exchange_id
+        if turn is None and item.passage_id in shown:
+            turn = shown[item.passage_id][0].exchange_id
+        turns.append(turn)
+    wanted = set(turns) - {None}
+    questions = questions_of(cursor, wanted)
+    begun = {
+        row[0]: row for row in select_in(cursor, "exchange", "id, turn_number, started_at", wanted)
+    }
+    conversations = {item.conversation_id for item in items} - {None}
+    titles: dict[int, str] = dict(select_in(cursor, "conversation", "id, title", conversations))
+    details = []
+    for item, turn in zip(items, turns, strict=True):
+        of_turn = item.kind in (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
+        text = questions.get(turn or 0, "") if of_turn else ""
+        if not text and item.passage_id in shown:
+            text = " ".join(part.text for part in shown[item.passage_id][1].parts)
+        title = titles.get(item.conversation_id or 0, "")
+        _, number, said_at = begun.get(turn, (None, None, None))
+        details.append(RecalledItemDetails(item, title, number, text, turn, from_db(said_at)))
+    return tuple(details)
+
+
+def _item(row: Row) -> RecalledItem:
+    return RecalledItem(
+        layer=RecallLayer(row[4]), kind=PassageKind(row[5]), passage_id=PassageId(row[6]),
+        conversation_id=row[7], exchange_id=row[8], message_id=row[9], relevance=row[10],
+        cosine=row[11], coverage=row[12], tokens=row[13], injected=row[14], dropped_by=row[15],
+    )  # fmt: skip
+
+
+class Feedback:
+    """Reads and writes verdicts. Blocking."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def verdicts(self) -> Mapping[PassageId, Verdict]:
+        """Return all verdicts; there are few."""
+        rows = self._store.rows("SELECT passage_id, verdict FROM feedback")
+        return {PassageId(passage): Verdict(verdict) for passage, verdict in rows}
+
+    def give(self, passage_id: PassageId, verdict: Verdict | None) -> None:
+        """Replace a verdict; None removes it. Raises StorageError."""
+        self._store.save(FeedbackPut(passage_id, verdict, now()))

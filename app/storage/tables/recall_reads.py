@@ -1,0 +1,151 @@
+"""Reads for recall: headers of passages and conversations, and the search coverage of turns."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.domain.conversations import ExchangeStatus
+from app.domain.ids import ConversationId, ExchangeId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.workers import WorkerName
+from app.storage.engine.aggregate import Row, select_in
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.engine.times import from_db
+from app.storage.tables import spaces
+
+
+@dataclass(frozen=True, slots=True)
+class PassageHeader:
+    """A passage as recall groups it; equal texts have equal `content_hash`."""
+
+    id: PassageId
+    kind: PassageKind
+    conversation_id: ConversationId | None
+    exchange_id: ExchangeId | None
+    content_hash: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationHeader:
+    """A conversation as recall shows it; `summary` is "" for none."""
+
+    title: str
+    started_at: datetime
+    summary: str
+    exchange_count: int
+
+
+class RecallReads:
+    """Reads for recall; each table is read by ids, nothing is joined. Blocking."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def heads(self, ids: Iterable[int]) -> Mapping[PassageId, PassageHeader]:
+        """Return the headers of the passages that exist among `ids`."""
+        columns = "id, kind, conversation_id, exchange_id, content_hash, created_at"
+        rows = self._store.read(select_in, "passage", columns, ids)
+        return {
+            row[0]: PassageHeader(
+                row[0], PassageKind(row[1]), row[2], row[3], row[4], from_db(row[5])
+            )
+            for row in rows
+        }
+
+    def talks(self, ids: Iterable[int]) -> Mapping[ConversationId, ConversationHeader]:
+        """Return the headers of the conversations that exist among `ids`."""
+        wanted = list(ids)
+
+        def query(cursor: Connection) -> tuple[list[Row], dict[int, str], dict[int, int]]:
+            latest, each = "AND latest AND kind = 'conversation'", "conversation_id"
+            summaries = select_in(cursor, "summary", "source_id, text", wanted, "source_id", latest)
+            counts = select_in(cursor, "exchange", f"{each}, count(*)", wanted, each, "GROUP BY 1")
+            headers = select_in(cursor, "conversation", "id, title, created_at", wanted)
+            return headers, dict(summaries), dict(counts)
+
+        headers, text_of, count_of = self._store.read(query)
+        return {
+            each: ConversationHeader(
+                title, from_db(begun), text_of.get(each, ""), count_of.get(each, 0)
+            )
+            for each, title, begun in headers
+        }
+
+    def turns_of(self, exchange_ids: Iterable[int]) -> frozenset[PassageId]:
+        """Return the passages of some exchanges' turns."""
+        turns = "AND kind = 'turn'"
+        rows = self._store.read(select_in, "passage", "id", exchange_ids, "exchange_id", turns)
+        return frozenset(PassageId(each) for (each,) in rows)
+
+
+# -- coverage
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredTurn:
+    """An exchange with its passage as a turn; `passage_id` is None while it has none.
+
+    `position` is the journal's that the passage was written at, `tokens` an estimate of its length,
+    0 when it is incomplete. `has_vectors` is about one space; `is_empty` when there was nothing to
+    embed. `tries`, `next_at` (UTC) and `error` are those of embedding that failed: None for
+    `next_at` means that it was abandoned.
+    """
+
+    exchange_id: ExchangeId
+    status: ExchangeStatus
+    is_private: bool
+    is_in_trash: bool
+    passage_id: PassageId | None
+    tokens: int
+    position: int
+    has_vectors: bool = False
+    is_empty: bool = False
+    tries: int = 0
+    next_at: datetime | None = None
+    error: str = ""
+
+
+def covered_turns(
+    store: Store, exchange_ids: Collection[int], space_name: str | None
+) -> tuple[CoveredTurn, ...]:
+    """Return the search coverage of the exchanges that exist, by id. Blocking.
+
+    `space_name` is None when no space is in use.
+    """
+
+    def query(cursor: Connection) -> tuple[CoveredTurn, ...]:
+        rows = cursor.execute(
+            "SELECT e.id, e.status, c.private, c.deleted_at IS NOT NULL, p.id, "
+            "coalesce(p.tokens, 0), coalesce(p.position, 0), coalesce(a.tries, 0), a.next_at, "
+            "coalesce(a.error, '') FROM exchange e "
+            "JOIN conversation c ON c.id = e.conversation_id "
+            "LEFT JOIN passage p ON p.exchange_id = e.id AND p.kind = 'turn' "
+            "LEFT JOIN attempt a ON a.worker = $worker AND a.item_id = p.id "
+            "WHERE e.id IN (SELECT unnest($ids)) ORDER BY e.id",
+            {"worker": WorkerName.EMBEDDING_PIPELINE.value, "ids": list(exchange_ids)},
+        ).fetchall()
+        has = _vectors(cursor, space_name, [row[4] for row in rows if row[4] is not None])
+        return tuple(_turn(row, has.get(row[4])) for row in rows)
+
+    return store.read(query)
+
+
+def _vectors(
+    cursor: Connection, space_name: str | None, passages: list[int]
+) -> Mapping[int | None, bool]:
+    """Return, by passage that was embedded, whether there was nothing in it to embed."""
+    if not passages or space_name is None or space_name not in spaces.spaces_to_read(cursor):
+        return {}
+    table, first = spaces.table_of(space_name), "AND chunk_number = 0"
+    columns = "passage_id, vector IS NULL"
+    return dict(select_in(cursor, table, columns, passages, "passage_id", first))
+
+
+def _turn(row: Row, is_empty: bool | None) -> CoveredTurn:
+    exchange_id, status, private, trash, passage_id, tokens, position, tries, next_at, error = row
+    return CoveredTurn(
+        exchange_id, ExchangeStatus(status), private, trash, passage_id, tokens, position,
+        is_empty is False, is_empty is True, tries, from_db(next_at), error,
+    )  # fmt: skip

@@ -1,0 +1,241 @@
+"""Settings in force (environment, then the table `appconfig`, then the default) and providers."""
+
+import json
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from app.domain.changes import ChangeSet, ProviderPut, SettingPut
+from app.domain.errors import InvalidSetting
+from app.domain.settings_schema import SETTINGS, SettingValue, setting_for
+from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, Batch, Table
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+
+_ENVIRONMENT = {"proxy_url": "COMMONPLACE_PROXY_URL", "ca_bundle": "COMMONPLACE_CA_BUNDLE"}
+PROBES = "probe_questions"
+_PROVIDER_COLUMNS = "name, kind, base_url, key_env, allow_plain_http"
+
+
+# -- changes
+
+
+def _put(batch: Batch, change: SettingPut) -> None:
+    value = change.value_json
+    batch.rows["appconfig"][change.key] = None if value is None else (change.key, value)
+    batch.announce("settings", change.key)
+
+
+def _put_provider(batch: Batch, change: ProviderPut) -> None:
+    row = (
+        change.name, change.kind, change.base_url, change.key_env, change.allow_plain_http,
+    )  # fmt: skip
+    batch.rows["provider"][change.name] = None if change.removed else row
+    batch.announce("providers", change.name)
+
+
+def _erase(connection: Connection, ids: list[int], _position: int) -> None:
+    """Drop the probe questions about turns of forgotten conversations."""
+    row = connection.execute("SELECT value FROM appconfig WHERE key = ?", [PROBES]).fetchone()
+    if row is None:
+        return
+    exchanges = connection.execute(
+        f"SELECT id FROM exchange WHERE {OF_CONVERSATIONS}", [ids]
+    ).fetchall()
+    kept = probes_without(row[0], {each for (each,) in exchanges})
+    if kept != row[0]:
+        connection.execute("UPDATE appconfig SET value = ? WHERE key = ?", [kept, PROBES])
+
+
+def probes_without(value_json: str, exchange_ids: Collection[int]) -> str:
+    """Return the value of the probe questions without those about some exchanges."""
+    try:
+        rows = json.loads(json.loads(value_json))
+    except (ValueError, TypeError, RecursionError):
+        return value_json
+    if not isinstance(rows, list):
+        return value_json
+    kept = [
+        row
+        for row in rows
+        if not (isinstance(row, dict) and row.get("exchange_id") in exchange_ids)
+    ]
+    if len(kept) == len(rows):
+        return value_json
+    return json.dumps(json.dumps(kept, ensure_ascii=False))
+
+
+SETTINGS_TABLES = Aggregate(
+    (Table("appconfig", "key, value", "key"), Table("provider", _PROVIDER_COLUMNS, "name")),
+    {SettingPut: _put, ProviderPut: _put_provider},
+    erase=_erase,
+)
+
+
+# -- values
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRow:
+    """A provider the user added; never its key. `kind` is openai, anthropic or compatible."""
+
+    name: str
+    kind: str
+    base_url: str | None
+    key_env: str | None
+    allow_plain_http: bool = False
+
+
+class SettingValues:
+    """The values in force, by type."""
+
+    def get(self, key: str) -> SettingValue:
+        """Return the value in force; raise InvalidSetting for an unknown key."""
+        raise NotImplementedError
+
+    def flag(self, key: str) -> bool:
+        """Return a boolean setting."""
+        return bool(self.get(key))
+
+    def number(self, key: str) -> int:
+        """Return an integer setting."""
+        value = self.get(key)
+        if not isinstance(value, int):
+            raise TypeError(f"{key} is not a whole number")
+        return value
+
+    def share(self, key: str) -> float:
+        """Return a setting that is a number between 0 and 1."""
+        return self.real(key)
+
+    def real(self, key: str) -> float:
+        """Return a numeric setting."""
+        value = self.get(key)
+        if not isinstance(value, int | float):
+            raise TypeError(f"{key} is not a number")
+        return float(value)
+
+    def text(self, key: str) -> str:
+        """Return a text setting, "" for none."""
+        value = self.get(key)
+        return "" if value is None else str(value)
+
+
+class OverriddenSettings(SettingValues):
+    """Settings of which some values are overridden without saving."""
+
+    def __init__(self, settings: SettingValues, overrides: Mapping[str, SettingValue]) -> None:
+        self._settings = settings
+        self._overrides = overrides
+
+    def get(self, key: str) -> SettingValue:
+        """Return the overriding value, else the one in force."""
+        return self._overrides[key] if key in self._overrides else self._settings.get(key)
+
+
+class Settings(SettingValues):
+    """The settings of one store, kept in memory and written through.
+
+    Reading does not use the database; thread-safe. The default replaces a value in `appconfig` that is
+    no longer in range.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        rows = store.rows("SELECT key, value FROM appconfig")
+        self._values: dict[str, SettingValue] = {}
+        for key, value_json in rows:
+            self._load(key, value_json)
+        store.subscribe(self._on_changed)
+
+    def get(self, key: str) -> SettingValue:
+        """Return the value in force; raise InvalidSetting for an unknown key."""
+        setting = setting_for(key)
+        variable = _ENVIRONMENT.get(key)
+        if variable and (text := os.environ.get(variable)):
+            return setting.parse(text)
+        return self._values.get(key, setting.default)
+
+    def set(self, key: str, value: SettingValue) -> None:
+        """Check, save and apply a value at once; raise InvalidSetting. Blocking.
+
+        Listeners of the store already read the new value here.
+        """
+        checked = setting_for(key).check(value)
+        before = dict(self._values)
+        self._values[key] = checked
+        self._save_or_revert(SettingPut(key, json.dumps(checked)), before)
+
+    def set_text(self, key: str, text: str) -> SettingValue:
+        """Like `set`, from text that a user typed; return the value."""
+        value = setting_for(key).parse(text)
+        self.set(key, value)
+        return value
+
+    def reset(self, key: str) -> None:
+        """Return to the default. Blocking."""
+        setting_for(key)
+        before = dict(self._values)
+        self._values.pop(key, None)
+        self._save_or_revert(SettingPut(key, None), before)
+
+    def chosen(self) -> Mapping[str, SettingValue]:
+        """Return the values that were set by the user."""
+        return dict(self._values)
+
+    def environment_variable(self, key: str) -> str | None:
+        """Return the environment variable that overrides `key`, if one does."""
+        variable = _ENVIRONMENT.get(key)
+        return variable if variable and os.environ.get(variable) else None
+
+    def remarks(self, key: str) -> list[str]:
+        """Return remarks for a user who sets `key`, as sentences."""
+        remarks = []
+        if not setting_for(key).has_effect:
+            remarks.append(f"{key} is kept, but nothing in this version reads it yet.")
+        if variable := self.environment_variable(key):
+            remarks.append(f"The environment variable {variable} rules {key} at present.")
+        return remarks
+
+    def providers(self) -> tuple[ProviderRow, ...]:
+        """Return the user's providers, by name. Blocking."""
+        rows = self._store.rows(f"SELECT {_PROVIDER_COLUMNS} FROM provider ORDER BY name")
+        return tuple(ProviderRow(*row) for row in rows)
+
+    def put_provider(self, row: ProviderRow) -> None:
+        """Add or change a provider. Blocking."""
+        self._store.save(
+            ProviderPut(
+                row.name, row.kind, row.base_url, row.key_env, allow_plain_http=row.allow_plain_http
+            )
+        )
+
+    def remove_provider(self, name: str) -> None:
+        """Remove a provider. Blocking."""
+        self._store.save(ProviderPut(name, "", removed=True))
+
+    def _save_or_revert(self, change: SettingPut, before: Mapping[str, SettingValue]) -> None:
+        try:
+            self._store.save(change)
+        except BaseException:
+            if change.key in before:
+                self._values[change.key] = before[change.key]
+            else:
+                self._values.pop(change.key, None)
+            raise
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        """Reload the probe questions after a conversation was forgotten."""
+        if not (changed.conversations and PROBES in changed.settings):
+            return
+        row = self._store.row("SELECT value FROM appconfig WHERE key = ?", [PROBES])
+        if row is not None:
+            self._load(PROBES, row[0])
+
+    def _load(self, key: str, value_json: str) -> None:
+        if (setting := SETTINGS.get(key)) is None:
+            return
+        try:
+            self._values[key] = setting.check(json.loads(value_json))
+        except (ValueError, InvalidSetting):
+            return

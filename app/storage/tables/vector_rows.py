@@ -1,0 +1,281 @@
+"""Rows of vectors: validation, float16 encoding, writing to and loading from a space's table.
+
+numpy is imported on first use, so that opening the program does not wait for it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from app.domain.errors import EmbedderUnavailable, KnownError
+from app.domain.ids import PARTS_PER_PASSAGE, PartId, PassageId, part_id
+from app.domain.passages import Space
+from app.storage.engine.aggregate import delete_where_in, insert_rows, select_in
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.engine.times import from_db, now, to_db
+from app.storage.tables import spaces
+from app.storage.tables.spaces import bytes_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_MIN_LENGTH = 1e-6
+_ENCODING = "<f2"
+_COLUMNS = 'passage_id, chunk_number, part, start, "end", vector, indexed_at'
+_PASSAGES_AT_ONCE = 5_000  # some 20 MB of vectors of 384
+_LONG_AGO = datetime(1970, 1, 1)  # noqa: DTZ001 - as the database has times
+
+
+# -- validation and encoding
+
+
+class BadVectors(KnownError):
+    """An embedder returned no valid vectors for some texts; it may for others."""
+
+
+def validated_vectors(vectors: object, count: int, space: Space) -> "npt.NDArray[np.float32]":
+    """Return an embedder's vectors of `count` texts as float32, (count, dim), rows of unit length.
+
+    Raises `BadVectors` when some are missing, zero or not finite, which a text may cause, and
+    `EmbedderUnavailable` when their shape is not the space's.
+    """
+    import numpy as np
+
+    try:
+        given = np.asarray(vectors, np.float32)
+    except (TypeError, ValueError) as error:
+        raise _unfit(space, "no table of numbers") from error
+    if given.ndim != 2:
+        raise _unfit(space, f"an answer of shape {given.shape}")
+    if given.shape[1] != space.dimension and len(given):
+        raise _unfit(space, f"vectors of {given.shape[1]} numbers, not of {space.dimension}")
+    if len(given) != count:
+        raise BadVectors(
+            f"The embedder of “{space.name}” gave {len(given)} vectors for {count} texts",
+            "Choose another embedder if this goes on.",
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(given.astype(np.float64), axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise BadVectors(
+            f"The embedder of “{space.name}” gave vectors that are not finite",
+            "Choose another embedder if this goes on.",
+        )
+    if (lengths < _MIN_LENGTH).any():
+        raise BadVectors(
+            f"The embedder of “{space.name}” gave vectors without a direction",
+            "Choose another embedder if this goes on.",
+        )
+    unit: npt.NDArray[np.float32] = (given / lengths).astype(np.float32)
+    return unit
+
+
+def to_blobs(vectors: "npt.NDArray[np.float32]") -> list[bytes]:
+    """Return each row as it is stored."""
+    return [row.tobytes() for row in vectors.astype(_ENCODING)]
+
+
+def from_blobs(blobs: Sequence[bytes], dimension: int) -> "npt.NDArray[np.float32]":
+    """Return the rows of blobs, all of that dimension: float32, (n, dim)."""
+    import numpy as np
+
+    kept = np.frombuffer(b"".join(blobs), _ENCODING)
+    return kept.reshape(len(blobs), dimension).astype(np.float32)
+
+
+def _unfit(space: Space, what: str) -> EmbedderUnavailable:
+    return EmbedderUnavailable(
+        f"The embedder of “{space.name}” gave {what}",
+        "Check the embedder's settings or choose another one.",
+    )
+
+
+# -- writing
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedPassage:
+    """A passage's chunks in reading order, ready to be stored; none when it had nothing to embed.
+
+    `parts` and `spans` say what each chunk is: text[start:end] of that part. `vectors` is float32,
+    (chunks, dim), rows of unit length. `content_hash` is the passage's when it was read.
+    """
+
+    id: PassageId
+    content_hash: str
+    parts: Sequence[PartId]
+    spans: Sequence[tuple[int, int]]
+    vectors: "npt.NDArray[np.float32]"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingCandidate:
+    """A passage before it is embedded.
+
+    `twin` is a passage of the same kind and hash that has vectors, or the passage itself when it has.
+    """
+
+    id: PassageId
+    content_hash: str
+    twin: PassageId | None
+
+
+def write_vectors(
+    connection: Connection,
+    space: Space,
+    embedded: Sequence[EmbeddedPassage],
+    twins: Sequence[EmbeddingCandidate],
+) -> int:
+    """Store vectors as `Vectors.put` describes; return how many passages have theirs now.
+
+    The space exists, and each of `twins` has a twin. Inside a transaction of the writer thread.
+    """
+    wanted = {each.id: each.content_hash for each in embedded}
+    wanted |= {each.id: each.content_hash for each in twins}
+    valid = _unchanged(connection, wanted)
+    table, stamp = spaces.table_of(space.name), _stamp(connection, space)
+    delete_where_in(connection, table, "passage_id", valid)
+    rows = [row for each in embedded if each.id in valid for row in _rows(each, stamp)]
+    insert_rows(connection, table, _COLUMNS, rows)
+    count = sum(each.id in valid for each in embedded)
+    return count + _copy(connection, table, [t for t in twins if t.id in valid], stamp)
+
+
+def _stamp(connection: Connection, space: Space) -> datetime:
+    """Return the time of a write: later than any before it, even if the clock was set back."""
+    (last,) = connection.execute(
+        f"SELECT max(indexed_at) FROM {spaces.table_of(space.name)}"
+    ).fetchone() or (None,)
+    present = to_db(now())
+    return present if last is None else max(present, last + timedelta(microseconds=1))
+
+
+def _unchanged(connection: Connection, wanted: Mapping[PassageId, str]) -> set[PassageId]:
+    """Return the passages that exist and have the given hash."""
+    rows = select_in(connection, "passage", "id, content_hash", wanted)
+    return {each for each, content_hash in rows if wanted[each] == content_hash}
+
+
+def _rows(embedded: EmbeddedPassage, stamp: datetime) -> list[tuple[Any, ...]]:
+    if not embedded.parts:
+        return [(embedded.id, 0, part_id(embedded.id, 0), 0, 0, None, stamp)]
+    chunks = zip(embedded.parts, embedded.spans, to_blobs(embedded.vectors), strict=True)
+    return [
+        (embedded.id, number, part, start, end, blob, stamp)
+        for number, (part, (start, end), blob) in enumerate(chunks)
+    ]
+
+
+def _copy(
+    connection: Connection, table: str, twins: Sequence[EmbeddingCandidate], stamp: datetime
+) -> int:
+    """Give passages the chunks of their twins; return how many got any."""
+    if not twins:
+        return 0
+    connection.execute(
+        f"INSERT INTO {table} ({_COLUMNS}) SELECT w.id, e.chunk_number, "
+        f'w.id * {PARTS_PER_PASSAGE} + e.part % {PARTS_PER_PASSAGE}, e.start, e."end", '
+        f"e.vector, $3 FROM (SELECT unnest($1::BIGINT[]) AS id, unnest($2::BIGINT[]) AS twin) w "
+        f"JOIN {table} e ON e.passage_id = w.twin",
+        [[each.id for each in twins], [each.twin for each in twins], stamp],
+    )
+    row = connection.execute(
+        f"SELECT count(*) FROM {table} WHERE chunk_number = 0 AND passage_id IN (SELECT unnest(?))",
+        [[each.id for each in twins]],
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+# -- loading
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRows:
+    """Chunks as the vector index takes them, those of one passage together and in order.
+
+    `part_ids` is int64 (n,), `spans` int32 (n, 2), `vectors` float32 (n, dim). All were written up
+    to `until` (UTC), which is what `Vectors.load` takes as `after` to go on from here.
+    """
+
+    part_ids: "npt.NDArray[np.int64]"
+    spans: "npt.NDArray[np.int32]"
+    vectors: "npt.NDArray[np.float32]"
+    until: datetime
+
+
+def load_vectors(store: Store, space: Space, after: datetime | None) -> Iterator[LoadedRows]:
+    """Yield rows as `Vectors.load` describes. Blocking."""
+    if (found := store.read(_written, space, after)) is None:
+        return
+    for first in range(0, len(found.ids), _PASSAGES_AT_ONCE):
+        ids = found.ids[first : first + _PASSAGES_AT_ONCE]
+        if (rows := _read_rows(store, space, (int(ids[0]), int(ids[-1])), found)) is None:
+            return
+        if len(rows.part_ids):
+            yield rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Which passages have rows written after one moment and up to another, both of the database.
+
+    `ids` is int64, ascending.
+    """
+
+    ids: "npt.NDArray[np.int64]"
+    after: datetime
+    until: datetime
+    begun_at: datetime
+
+
+def _written(cursor: Connection, space: Space, after: datetime | None) -> _Written | None:
+    """Return what there is to load; None when the space is missing or has nothing new."""
+    import numpy as np
+
+    begun_at = _begun_at(cursor, space)
+    if begun_at is None:
+        return None
+    table, since = spaces.table_of(space.name), to_db(after) or _LONG_AGO
+    (until,) = cursor.execute(f"SELECT max(indexed_at) FROM {table}").fetchone() or (None,)
+    if until is None or until <= since:
+        return None
+    columns = cursor.execute(
+        f"SELECT DISTINCT passage_id FROM {table} WHERE indexed_at > ?", [since]
+    ).fetchnumpy()
+    ids = np.sort(np.asarray(columns["passage_id"], np.int64))
+    return _Written(ids, since, until, begun_at)
+
+
+def _read_rows(
+    store: Store, space: Space, bounds: tuple[int, int], written: _Written
+) -> LoadedRows | None:
+    """Return the rows of the passages within `bounds`; None when the space was rebuilt meanwhile."""
+    import numpy as np
+
+    def query(cursor: Connection) -> dict[str, Any] | None:
+        if _begun_at(cursor, space) != written.begun_at:
+            return None
+        return cursor.execute(
+            f'SELECT part, start, "end", vector FROM {spaces.table_of(space.name)} '
+            "WHERE passage_id BETWEEN $1 AND $2 AND octet_length(vector) = $3 "
+            "AND indexed_at > $4 AND indexed_at <= $5 ORDER BY passage_id, chunk_number",
+            [*bounds, bytes_of(space.dimension), written.after, written.until],
+        ).fetchnumpy()
+
+    if (columns := store.read(query)) is None:
+        return None
+    spans = np.stack((columns["start"], columns["end"]), axis=1).astype(np.int32)
+    vectors = from_blobs(columns["vector"], space.dimension)
+    part_ids = np.asarray(columns["part"], np.int64)
+    return LoadedRows(part_ids, spans, vectors, from_db(written.until))
+
+
+def _begun_at(cursor: Connection, space: Space) -> datetime | None:
+    """Return when a space was begun, as the database has it; None when it is missing."""
+    if space.name not in spaces.spaces_to_read(cursor):
+        return None
+    row = cursor.execute("SELECT begun_at FROM space WHERE name = ?", [space.name]).fetchone()
+    return row[0] if row else None

@@ -1,0 +1,1 @@
+"""Background work: what is missing, what failed, what is to be regenerated."""

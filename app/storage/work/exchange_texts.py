@@ -1,0 +1,67 @@
+"""Exchange texts as the summarizers read them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.domain.conversations import Role
+from app.domain.turn_text import RECALL_MODEL, turn_text
+from app.storage.engine.database import Connection
+from app.storage.tables.exchanges import blocks_of
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeText:
+    """The text of both sides of an exchange, each message cut to its head and tail."""
+
+    asked: str
+    answered: str
+
+
+NO_TEXT = ExchangeText("", "")
+
+
+def exchange_texts(
+    cursor: Connection, exchange_ids: Sequence[int], limit_chars: int
+) -> dict[int, ExchangeText]:
+    """Return both sides of exchanges; without written text, that of attachments and tools."""
+    half = limit_chars // 2
+    rows = cursor.execute(
+        "SELECT l.exchange_id, m.role, CASE WHEN length(m.text) <= $2 THEN m.text "
+        "ELSE left(m.text, $3) || chr(10) || chr(10) || right(m.text, $3) END "
+        "FROM exchange_message l JOIN message m ON m.id = l.message_id "
+        "WHERE l.exchange_id IN (SELECT unnest($1)) AND m.role IN ('user', 'assistant') "
+        "AND NOT (m.role = 'assistant' AND m.model IS NOT DISTINCT FROM $4) "
+        "ORDER BY l.exchange_id, l.place",
+        [list(exchange_ids), limit_chars, half, RECALL_MODEL],
+    ).fetchall()
+    sides: dict[int, tuple[list[str], list[str]]] = {}
+    for exchange_id, role, text in rows:
+        user, assistant = sides.setdefault(exchange_id, ([], []))
+        if text:
+            (user if role == Role.USER else assistant).append(text)
+    texts = {
+        each: ExchangeText(*("\n\n".join(side) for side in both)) for each, both in sides.items()
+    }
+    silent = [each for each in exchange_ids if texts.get(each, NO_TEXT) == NO_TEXT]
+    return texts | (_texts_of_blocks(cursor, silent, limit_chars) if silent else {})
+
+
+def _texts_of_blocks(
+    cursor: Connection, exchange_ids: list[int], limit_chars: int
+) -> dict[int, ExchangeText]:
+    rows = cursor.execute(
+        "SELECT l.exchange_id, m.role, m.text, m.blocks FROM exchange_message l "
+        "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
+        "ORDER BY l.exchange_id, l.place",
+        [exchange_ids],
+    ).fetchall()
+    messages: dict[int, list[tuple[Role, str, str | None]]] = {}
+    for exchange_id, role, text, blocks in rows:
+        messages.setdefault(exchange_id, []).append((Role(role), text, blocks))
+    texts = {}
+    for exchange_id, own in messages.items():
+        turn = turn_text((role, blocks_of(text, blocks)) for role, text, blocks in own)
+        texts[exchange_id] = ExchangeText(
+            turn.user[:limit_chars], (turn.assistant or turn.calls)[:limit_chars]
+        )
+    return texts

@@ -1,0 +1,273 @@
+"""Work of the knowledge extractor: exchanges to read, and existing facts to compare with.
+
+Work is found by query: a completed exchange that was never read for facts, or had other messages
+then, or is to be read again (`regeneration_values`). Messages never change, so which ones it has tells that.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.domain.conversations import Role
+from app.domain.facts import BY_USER, Fact, FactVersion
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.turn_text import RECALL_MODEL
+from app.storage.engine.aggregate import select_in
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.engine.times import from_db, to_db
+from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
+from app.storage.tables.facts import fact_of, version_of
+from app.storage.tables.passage_texts import texts_of
+from app.storage.work.queue import (
+    COMPLETED,
+    COUNTS_BY_MAKER,
+    EXCHANGES,
+    FACTS,
+    Tally,
+    WorkItem,
+    WorkQuery,
+    waiting,
+)
+
+_MAX_CHARS = 20_000  # of a message
+
+
+@dataclass(frozen=True, slots=True)
+class MessageToRead:
+    """A message as it is read for facts: text of the user or an assistant. `said_at` is UTC."""
+
+    id: MessageId
+    by_user: bool
+    text: str
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeToRead:
+    """An exchange to be read for facts: its messages, and what recall added to its prompt.
+
+    Recall's own answers, which quote, and what tools answered are no part of it. `openings` are the
+    first 100 characters of every message of its conversation.
+    """
+
+    id: ExchangeId
+    conversation_id: ConversationId
+    stamp: str
+    messages: tuple[MessageToRead, ...]
+    recalled: tuple[str, ...]
+    openings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionState:
+    """The state of exchanges at the moment of saving, on the writer thread.
+
+    `may_be_read` are exchanges that still exist, are finished, not private, not in the trash;
+    `outdated` those of them that a later edit or another try has replaced. `replaced` are the
+    exchanges that each has replaced itself.
+    """
+
+    may_be_read: Collection[int]
+    outdated: Collection[int]
+    replaced: Mapping[int, tuple[int, ...]]
+
+
+_WORK = WorkQuery(
+    "knowledge_extractor",
+    EXCHANGES,
+    "i.id",
+    COMPLETED,
+    f"extraction d ON d.exchange_id = i.id AND d.source_hash = t.stamp AND {COUNTS_BY_MAKER}",
+    "exchange_id",
+)
+
+
+class ExtractionWork:
+    """Reads the extractor's work. Blocking: for its thread and the command line."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def exchange_ids(
+        self, limit: int, skipped: ConversationId | None, at: datetime
+    ) -> tuple[WorkItem, ...]:
+        """Return (id, stamp) of exchanges not read for facts in their present state, newest first.
+
+        Left out: private conversations and those in the trash, the one `skipped`,
+        abandoned exchanges, and those whose next try comes after `at` (UTC), unless by so much that the clock
+        must have been set back.
+        """
+        statement = _WORK.missing(
+            "i.id, t.stamp",
+            "AND i.conversation_id IS DISTINCT FROM $open ORDER BY i.id DESC LIMIT $limit",
+        )
+        values = {"at": to_db(at), "open": skipped, "limit": limit}
+        return tuple(self._store.read(waiting, statement, values, FACTS))
+
+    def exchanges(self, found: Sequence[WorkItem]) -> tuple[ExchangeToRead, ...]:
+        """Return work items with their texts, in the same order; deleted ones are left out."""
+
+        def query(cursor: Connection) -> tuple[ExchangeToRead, ...]:
+            ids = [each for each, _ in found]
+            conversations: dict[int, int] = dict(
+                select_in(cursor, "exchange", "id, conversation_id", ids)
+            )
+            messages = _messages(cursor, ids)
+            recalled = _recalled(cursor, ids)
+            openings = _openings(cursor, set(conversations.values()))
+            return tuple(
+                ExchangeToRead(
+                    ExchangeId(each),
+                    ConversationId(conversations[each]),
+                    stamp,
+                    tuple(messages.get(each, ())),
+                    tuple(recalled.get(each, ())),
+                    openings.get(conversations[each], ()),
+                )
+                for each, stamp in found
+                if each in conversations
+            )  # fmt: skip
+
+        return self._store.read(query)
+
+    def tally(self) -> Tally:
+        """Return how many exchanges should be read, how many were, and what delays the rest."""
+        return self._tally(of_all=False)
+
+    def exchanges_read_by_other_models(self) -> int:
+        """Return how many exchanges another model than the present one has read."""
+        return self._tally(of_all=False).done - self._tally(of_all=True).done
+
+    def facts_by_other_models(self) -> int:
+        """Return how many current facts were extracted from those, without the user's own."""
+        statement = (
+            "SELECT count(*) FROM fact f JOIN extraction d ON d.exchange_id = f.exchange_id "
+            "WHERE f.valid_until IS NULL AND NOT f.pinned AND f.model <> $user "
+            f"AND NOT {COUNTS_BY_MAKER}"
+        )
+        ((count,),) = self._store.read(waiting, statement, {"user": BY_USER}, FACTS, of_all=True)
+        return int(count)
+
+    def _tally(self, *, of_all: bool) -> Tally:
+        return self._store.read(_WORK.tally, {}, FACTS, of_all=of_all)
+
+    def state(self, exchange_ids: Iterable[int]) -> ExtractionState:
+        """Return which of some exchanges may have facts, and whose facts theirs replace."""
+        wanted = list(exchange_ids)
+
+        def query(cursor: Connection) -> ExtractionState:
+            may = cursor.execute(
+                f"SELECT i.id FROM exchange i JOIN conversation c ON c.id = i.conversation_id "
+                f"{COMPLETED} AND i.id IN (SELECT unnest(?))",
+                [wanted],
+            ).fetchall()
+            siblings = cursor.execute(
+                "SELECT a.id, b.id FROM exchange a JOIN exchange b "
+                "ON b.conversation_id = a.conversation_id AND b.id <> a.id "
+                "AND b.parent_id IS NOT DISTINCT FROM a.parent_id "
+                "AND b.segment_number = a.segment_number AND b.status = 'completed' "
+                "WHERE a.id IN (SELECT unnest(?)) ORDER BY 1, 2",
+                [wanted],
+            ).fetchall()
+            replaced: dict[int, tuple[int, ...]] = {}
+            for each, other in siblings:
+                if other < each:
+                    replaced[each] = (*replaced.get(each, ()), other)
+            outdated = {each for each, other in siblings if other > each}
+            return ExtractionState({each for (each,) in may}, outdated, replaced)
+
+        return self._store.read(query)
+
+    # -- existing facts
+
+    def like(self, words: Iterable[str]) -> Sequence[Fact]:
+        """Return the current facts that contain one of some words (in lower case)."""
+        return self._facts(
+            "valid_until IS NULL AND "
+            "list_has_any(regexp_extract_all(lower(text), '[^\\W_]+'), ?) ORDER BY id",
+            [list(words)],
+        )
+
+    def saying(self, texts: Iterable[str], subjects: Iterable[str]) -> Sequence[Fact]:
+        """Return the facts with these texts (in lower case) or subjects, past ones too."""
+        return self._facts(
+            "lower(text) IN (SELECT unnest(?)) OR (subject <> '' AND subject IN "
+            "(SELECT unnest(?))) ORDER BY said_at, id",
+            [list(texts), list(subjects)],
+        )
+
+    def learned_from(self, exchange_ids: Iterable[int]) -> Sequence[Fact]:
+        """Return the current facts that were last extracted from some exchanges."""
+        return self._facts(
+            "valid_until IS NULL AND exchange_id IN (SELECT unnest(?)) ORDER BY id",
+            [list(exchange_ids)],
+        )
+
+    def by_id(self, fact_ids: Iterable[int]) -> Sequence[Fact]:
+        """Return the facts that exist among `fact_ids`."""
+        return self._facts("id IN (SELECT unnest(?)) ORDER BY id", [list(fact_ids)])
+
+    def superseded_by(self, fact_ids: Iterable[int]) -> Sequence[Fact]:
+        """Return the facts that were superseded by some others."""
+        return self._facts("superseded_by IN (SELECT unnest(?)) ORDER BY id", [list(fact_ids)])
+
+    def versions(self, fact_ids: Iterable[int]) -> Mapping[int, Sequence[FactVersion]]:
+        """Return all versions of facts, by fact, oldest first."""
+        rest = "ORDER BY fact_id, made_at"
+        rows = self._store.read(
+            select_in, "fact_version", FACT_VERSION_COLUMNS, fact_ids, "fact_id", rest
+        )
+        found: dict[int, list[FactVersion]] = {}
+        for version in map(version_of, rows):
+            found.setdefault(version.fact_id, []).append(version)
+        return found
+
+    def _facts(self, condition: str, values: list[object]) -> Sequence[Fact]:
+        rows = self._store.rows(f"SELECT {FACT_COLUMNS} FROM fact WHERE {condition}", values)
+        return [fact_of(row) for row in rows]
+
+
+def _messages(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list[MessageToRead]]:
+    rows = cursor.execute(
+        "SELECT l.exchange_id, m.id, m.role, left(m.text, $2), m.created_at "
+        "FROM exchange_message l JOIN message m ON m.id = l.message_id "
+        "WHERE l.exchange_id IN (SELECT unnest($1)) AND m.role IN ('user', 'assistant') "
+        "AND m.text <> '' AND NOT (m.role = 'assistant' AND m.model IS NOT DISTINCT FROM $3) "
+        "ORDER BY l.exchange_id, l.place",
+        [list(exchange_ids), _MAX_CHARS, RECALL_MODEL],
+    ).fetchall()
+    found: dict[int, list[MessageToRead]] = {}
+    for exchange_id, message_id, role, text, at in rows:
+        message = MessageToRead(MessageId(message_id), role == Role.USER, text, from_db(at))
+        found.setdefault(exchange_id, []).append(message)
+    return found
+
+
+def _openings(cursor: Connection, conversation_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    """Return, by conversation, the beginnings of its messages, in no order."""
+    rows = cursor.execute(
+        "SELECT conversation_id, list(left(text, 100)) FROM message "
+        "WHERE conversation_id IN (SELECT unnest(?)) AND role IN ('user', 'assistant') "
+        "AND text <> '' GROUP BY conversation_id",
+        [list(conversation_ids)],
+    ).fetchall()
+    return {each: tuple(found) for each, found in rows}
+
+
+def _recalled(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list[str]]:
+    """Return, by exchange, the texts of the passages that were added to its prompts."""
+    rows = cursor.execute(
+        "SELECT DISTINCT exchange_id, passage_id FROM recalled "
+        "WHERE injected AND exchange_id IN (SELECT unnest(?)) ORDER BY ALL",
+        [list(exchange_ids)],
+    ).fetchall()
+    texts = {
+        text.id: "\n".join(part.shown for part in text.parts)
+        for text in texts_of(cursor, sorted({passage_id for _, passage_id in rows}))
+    }
+    found: dict[int, list[str]] = {}
+    for exchange_id, passage_id in rows:
+        if passage_id in texts:
+            found.setdefault(exchange_id, []).append(texts[passage_id])
+    return found

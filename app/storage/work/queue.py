@@ -1,0 +1,161 @@
+"""Queries for work: what is missing, how much is done, and what is to be regenerated.
+
+Work is found by query: an item without a result that was made from its present content, known by a
+stamp. What is to be regenerated is known by a moment, which is a setting and so outlives the
+program and stays in backups: results made before it count only if they are by the model that was
+chosen then, by the one chosen now, or by the user.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from app.domain.facts import BY_PATTERNS, BY_USER
+from app.storage.engine.aggregate import Row
+from app.storage.engine.database import Connection
+from app.storage.engine.times import from_db, now, to_db
+from app.storage.tables.settings import Settings
+
+WorkItem = tuple[int, str]
+"""An item's id and the stamp of its present content."""
+
+# A next try more than a day away means that the clock was set back.
+POSTPONED = "(a.next_at IS NULL OR (a.next_at > $at AND a.next_at <= $at + INTERVAL 1 DAY))"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How much of a kind of work is done, of a `total` that should be.
+
+    Of the rest, some wait for a retry, the earliest at `next_attempt_at` (UTC), and some were
+    abandoned after failing too often.
+    """
+
+    done: int
+    total: int
+    waiting_retry: int = 0
+    abandoned: int = 0
+    next_attempt_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkQuery:
+    """The SQL of one kind of work.
+
+    `items` is the FROM clause of all items, `item` the expression of an item's id, `wanted` the
+    WHERE clause of those that should have a result; `result` joins the table of results as d, whose
+    column `key` is never NULL. `worker` names the attempts.
+    """
+
+    worker: str
+    items: str
+    item: str
+    wanted: str
+    result: str
+    key: str
+
+    def missing(self, columns: str, rest: str) -> str:
+        """Return the query for items without a result; its values include $at, the present.
+
+        Left out are abandoned items and those whose next try comes later.
+        """
+        # WORKAROUND(duckdb 2.0.0): with LEFT JOINs, the LIMIT is lost when a table is empty.
+        table, condition = self.result.split(" ON ", 1)
+        return (
+            f"SELECT {columns} {self.items} {self.wanted} "
+            f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {condition}) "
+            f"AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.worker = '{self.worker}' "
+            f"AND a.item_id = {self.item} AND {POSTPONED}) {rest}"
+        )
+
+    def tally(
+        self,
+        cursor: Connection,
+        values: Mapping[str, object] = {},
+        what: "RegeneratedKind | None" = None,
+        *,
+        of_all: bool = False,
+    ) -> Tally:
+        """Return how many items there are, how many have a result, and what delays the others.
+
+        `what` and `of_all` are for `regeneration_values`.
+        """  # fmt: skip
+        again = {} if what is None else regeneration_values(cursor, what, of_all=of_all)
+        row = cursor.execute(
+            f"SELECT count(d.{self.key}), count(*), count(a.next_at), "
+            f"count(a.item_id) - count(a.next_at), min(a.next_at) {self.items} "
+            f"LEFT JOIN {self.result} LEFT JOIN attempt a ON a.worker = '{self.worker}' "
+            f"AND a.item_id = {self.item} AND d.{self.key} IS NULL {self.wanted}",
+            {**values, **again},
+        ).fetchone()
+        done, total, waiting, abandoned, next_at = row or (0, 0, 0, 0, None)
+        return Tally(done, total, waiting, abandoned, from_db(next_at))
+
+
+# -- regeneration
+
+
+@dataclass(frozen=True, slots=True)
+class RegeneratedKind:
+    """Work that can be requested again: its setting, and the maker's name without a model."""
+
+    key: str
+    without_model: str
+
+
+SUMMARIES = RegeneratedKind("summaries_again", "extractive")
+FACTS = RegeneratedKind("facts_again", BY_PATTERNS)
+_MODEL_KEY = "background_model"
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_ALWAYS = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+def request_regeneration(settings: Settings, what: RegeneratedKind) -> None:
+    """Let all that other models made so far be made again. Blocking; raises StorageError."""
+    settings.set(what.key, f"{now().isoformat()} {settings.text(_MODEL_KEY) or what.without_model}")
+
+
+def regeneration_values(
+    cursor: Connection, what: RegeneratedKind, *, of_all: bool = False
+) -> dict[str, object]:
+    """Return `again` (a TIMESTAMP) and `makers`, which the work queries bind.
+
+    With `of_all` as if the user had just requested regeneration.
+    """
+    rows = cursor.execute(
+        "SELECT key, value FROM appconfig WHERE key IN (?, ?)", [what.key, _MODEL_KEY]
+    ).fetchall()
+    stored = {key: str(json.loads(value) or "") for key, value in rows}
+    moment, _, maker = stored.get(what.key, "").partition(" ")
+    makers = {BY_USER, stored.get(_MODEL_KEY) or what.without_model}
+    again = datetime.fromisoformat(moment) if moment else _NEVER
+    if of_all:
+        again = _ALWAYS
+    elif maker:
+        makers.add(maker)
+    return {"again": to_db(again), "makers": sorted(makers)}
+
+
+def waiting(
+    cursor: Connection,
+    statement: str,
+    values: Mapping[str, object],
+    what: RegeneratedKind,
+    *,
+    of_all: bool = False,
+) -> list[Row]:
+    """Return the rows of a query that needs `regeneration_values`."""  # fmt: skip
+    again = regeneration_values(cursor, what, of_all=of_all)
+    return cursor.execute(statement, {**values, **again}).fetchall()
+
+
+COUNTS_BY_MAKER = "(d.made_at >= $again OR list_contains($makers, d.model))"
+"""The condition that a result d need not be regenerated."""
+EXCHANGES = (
+    "FROM exchange i JOIN conversation c ON c.id = i.conversation_id "
+    "JOIN (SELECT exchange_id, count(*) AS size, count(*) || ':' || max(message_id) AS stamp "
+    "FROM exchange_message GROUP BY exchange_id) t ON t.exchange_id = i.id"
+)
+"""Exchanges i with their size and stamp; messages never change, so which ones there are tells."""
+COMPLETED = "WHERE i.status = 'completed' AND NOT c.private AND c.deleted_at IS NULL"

@@ -1,0 +1,124 @@
+"""Process control: child programs with limits, malloc settings, and waiting for threads at exit."""
+
+import atexit
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from app.domain.errors import Cancelled
+
+_POLL_S = 0.1
+_READ_BYTES = 1 << 16
+_EXIT_WAIT_S = 1.0  # for a program that has closed its output
+_THREAD_WAIT_S = 10.0
+
+# Options and values of glibc's mallopt (malloc.h).
+_MALLOC_OPTIONS = {-8: 2, -3: 128 << 10, -1: 1 << 20}  # arenas, mmap threshold, trim threshold
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLimits:
+    """The run time and output after which a program is killed."""
+
+    seconds: float
+    output_bytes: int
+
+
+class LimitExceeded(Exception):
+    """A program exceeded its run time or output limit; the message says which."""
+
+
+def run_captured(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    limits: ProcessLimits,
+    is_cancelled: Callable[[], bool],
+) -> tuple[int, bytes]:
+    """Run a program and return its exit code and standard output. Blocking.
+
+    It has no input and its own process group, which is killed with all its children at the limits.
+    Raises LimitExceeded, `Cancelled` within 0.1 s of `is_cancelled`, OSError when it cannot be started.
+    """
+    process = subprocess.Popen(  # noqa: S603 - a list of arguments, without a shell
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        with process:
+            try:
+                output = _read(process, limits, is_cancelled)
+                return process.wait(_EXIT_WAIT_S), output
+            except BaseException:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
+    except subprocess.TimeoutExpired as error:
+        raise LimitExceeded("did not end") from error
+
+
+def _read(
+    process: "subprocess.Popen[bytes]", limits: ProcessLimits, is_cancelled: Callable[[], bool]
+) -> bytes:
+    assert process.stdout is not None
+    deadline = time.monotonic() + limits.seconds
+    output = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if is_cancelled():
+                raise Cancelled("The worker was stopped")
+            if time.monotonic() > deadline:
+                raise LimitExceeded(f"took longer than {limits.seconds:.0f} s")
+            if not selector.select(_POLL_S):
+                continue
+            if not (chunk := os.read(process.stdout.fileno(), _READ_BYTES)):
+                return bytes(output)
+            output += chunk
+            if len(output) > limits.output_bytes:
+                raise LimitExceeded(f"wrote more than {limits.output_bytes >> 20} MB")
+
+
+def limit_malloc_retention() -> None:
+    """Make glibc return freed memory to the system at once; call before other threads start.
+
+    By default glibc keeps an arena for nearly every thread and raises its mmap threshold with each
+    large block that is freed, so that fragmented arenas keep their pages. With all workers running on
+    100,000 turns, 400 of 600 MB were free but retained. Fixed limits cost no measurable time. Other C
+    libraries are not changed.
+    """
+    if not sys.platform.startswith("linux"):
+        return  # on Windows, CDLL(None) raises TypeError
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, value in _MALLOC_OPTIONS.items():
+            mallopt(option, value)
+
+
+def wait_for_threads_at_exit() -> None:
+    """Wait at most 10 s for running threads before the interpreter exits.
+
+    A daemon thread that returns from native code, such as the loading of a model, to a finalized
+    interpreter is unwound through C++, which aborts the process. Windows are closed and files are
+    released before that wait.
+    """
+    atexit.unregister(_join_threads)
+    atexit.register(_join_threads)
+
+
+def _join_threads() -> None:
+    deadline = time.monotonic() + _THREAD_WAIT_S
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and type(thread) is threading.Thread:
+            thread.join(max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,267 @@
+"""Conversion of imported conversations to local ones: ids, turns, passages, tags, summaries, origins."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from operator import add
+from typing import NamedTuple
+
+from app.domain.changes import (
+    Change,
+    ChangeSet,
+    ConversationEdited,
+    ConversationPut,
+    ExchangePut,
+    MessagesAdded,
+    OriginsAdded,
+    PassagesPut,
+    TagsChanged,
+)
+from app.domain.conversations import Conversation, Exchange, Message, TitleOrigin
+from app.domain.ids import ConversationId, MessageId, derived_uid
+from app.domain.passages import PassageKind
+from app.domain.text import one_line
+from app.domain.transfer import ImportedConversation, ImportedMessage
+from app.domain.turn_text import turn_passage
+from app.domain.turns import calculate_exchanges
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.passages import Passages
+from app.transfer.existing import (
+    OWN_SOURCE,
+    ConversationKey,
+    ExistingConversation,
+    find_existing,
+    key_of,
+    message_key,
+)
+from app.transfer.summaries import summary_changes
+
+_TITLE_LIMIT_CHARS = 60
+_UNTITLED = "Untitled conversation"
+
+
+class ImportCounts(NamedTuple):
+    """Counts of new conversations, turns and messages, and of messages that already existed."""
+
+    conversations: int = 0
+    turns: int = 0
+    messages: int = 0
+    duplicates: int = 0
+
+    def plus(self, other: "ImportCounts") -> "ImportCounts":
+        """Return the sums."""
+        return ImportCounts(*map(add, self, other))
+
+
+class PendingImport(NamedTuple):
+    """A conversation that is being stored; `saved` is None when nothing of it is new."""
+
+    key: ConversationKey
+    counts: ImportCounts
+    saved: "Future[ChangeSet] | None"
+
+    def wait(self) -> ImportCounts:
+        """Return the counts once the conversation is durable; raise StorageError."""
+        if self.saved is not None:
+            self.saved.result()
+        return self.counts
+
+
+class ConversationImporter:
+    """Stores imported conversations in batches. Blocking."""
+
+    def __init__(self, store: Store, *, dry_run: bool = False) -> None:
+        self._store = store
+        self._dry_run = dry_run
+        self._exchanges = Exchanges(store)
+        self._passages = Passages(store)
+
+    def store(self, batch: Sequence[ImportedConversation]) -> list[PendingImport]:
+        """Begin to store what is new in `batch`, which contains no conversation twice.
+
+        Conversations that the previous batch contained too must be stored before. Raises StorageError.
+        """
+        existing = find_existing(self._store, batch)
+        pending = []
+        for found in batch:
+            self._store.throttle()
+            known = existing.get(key_of(found))
+            changes, counts = self._new(found) if known is None else self._update(found, known)
+            saved = self._store.commit(*changes) if changes and not self._dry_run else None
+            pending.append(PendingImport(key_of(found), counts, saved))
+        return pending
+
+    def _new(self, found: ImportedConversation) -> tuple[list[Change], ImportCounts]:
+        times = [each.created_at for each in found.messages if each.created_at is not None]
+        created_at = found.created_at or min(times, default=now())
+        conversation_id = self._store.ids.conversation()
+        messages = self._messages(found, found.messages, conversation_id, {}, created_at)
+        ids = {
+            each.source_id: message.id
+            for each, message in zip(found.messages, messages, strict=True)
+        }
+        conversation = Conversation(
+            id=conversation_id,
+            uid=found.uid or derived_uid(f"{found.source}/{found.source_id}", _ms(created_at)),
+            title=found.title or _title_from(messages),
+            title_origin=found.title_origin if found.title else TitleOrigin.FIRST_WORDS,
+            source=found.first_source or found.source,
+            created_at=created_at,
+            updated_at=found.updated_at or max(times, default=created_at),
+            visible_leaf_id=ids.get(found.visible_leaf or "") or messages[-1].id,
+            pinned=found.pinned,
+            archived=found.archived,
+            private=found.private,
+            model=found.model if found.source == OWN_SOURCE else None,
+            recalls=found.recalls,
+        )
+        exchanges = calculate_exchanges(messages, self._store.ids.exchange)
+        changes: list[Change] = [
+            ConversationPut(conversation),
+            MessagesAdded(tuple(messages)),
+            *map(ExchangePut, exchanges),
+            OriginsAdded(found.source, "conversation", ((found.source_id, conversation_id),)),
+            _message_origins(found, ids, found.messages),
+        ]
+        if found.tags:
+            changes.append(TagsChanged(conversation_id, found.tags))
+        if not found.private:
+            changes.append(self._turn_passages(exchanges, messages))
+            changes += summary_changes(
+                found.summaries, conversation, exchanges, ids, self._store.ids.passage
+            )
+        return changes, ImportCounts(1, len(exchanges), len(messages))
+
+    def _update(
+        self, found: ImportedConversation, known: ExistingConversation
+    ) -> tuple[list[Change], ImportCounts]:
+        new = [each for each in found.messages if each.source_id not in known.message_ids]
+        duplicates = len(found.messages) - len(new)
+        changes = _metadata_updates(found, known)
+        if not new:
+            return changes, ImportCounts(duplicates=duplicates)
+        conversation = known.conversation
+        here = conversation.id
+        added = self._messages(found, new, here, known.message_ids, conversation.created_at)
+        ids = dict(known.message_ids)
+        ids |= {each.source_id: message.id for each, message in zip(new, added, strict=True)}
+        before = {exchange.id: exchange for exchange in self._exchanges.of(here)}
+        messages = [*self._exchanges.messages_in(here), *added]
+        exchanges = calculate_exchanges(messages, self._store.ids.exchange, tuple(before.values()))
+        changed = [each for each in exchanges if before.get(each.id) != each]
+        changes += [
+            MessagesAdded(tuple(added)),
+            *map(ExchangePut, changed),
+            ConversationEdited(
+                here,
+                visible_leaf_id=_visible_leaf(found, known, ids) or added[-1].id,
+                updated_at=found.updated_at or added[-1].created_at,
+            ),
+            _message_origins(found, ids, new),
+        ]
+        if not conversation.private:
+            replaced = [
+                passage
+                for exchange in changed
+                for passage in self._passages.of_source(PassageKind.TURN, exchange.id)
+            ]
+            changes.append(self._turn_passages(changed, messages, replaced))
+        new_turns = sum(each.id not in before for each in exchanges)
+        return changes, ImportCounts(0, new_turns, len(added), duplicates)
+
+    def _messages(
+        self,
+        found: ImportedConversation,
+        wanted: Sequence[ImportedMessage],
+        conversation_id: ConversationId,
+        known_ids: Mapping[str, MessageId],
+        created_at: datetime,
+    ) -> list[Message]:
+        """Return `wanted` with local ids; a message without a date has that of the one before it."""
+        ids = dict(known_ids)
+        messages: list[Message] = []
+        at = created_at
+        for each, message_id in zip(wanted, self._store.ids.messages(len(wanted)), strict=True):
+            self._store.throttle()
+            at = each.created_at or at
+            ids[each.source_id] = message_id
+            messages.append(
+                Message(
+                    id=message_id,
+                    uid=_message_uid(found, each, at),
+                    conversation_id=conversation_id,
+                    parent_id=ids.get(each.parent) if each.parent is not None else None,
+                    role=each.role,
+                    blocks=each.blocks,
+                    created_at=at,
+                    model=each.model,
+                    raw=each.raw,
+                )
+            )
+        return messages
+
+    def _turn_passages(
+        self,
+        exchanges: Iterable[Exchange],
+        messages: Iterable[Message],
+        replaced: Iterable[int] = (),
+    ) -> PassagesPut:
+        by_id = {message.id: message for message in messages}
+        passages = []
+        for exchange in exchanges:
+            self._store.throttle()
+            own = [by_id[each] for each in exchange.message_ids]
+            passage = turn_passage(self._store.ids.passage(), exchange, own)
+            if passage is not None:
+                passages.append(passage)
+        return PassagesPut(tuple(passages), tuple(replaced))
+
+
+def _message_origins(
+    found: ImportedConversation,
+    ids: Mapping[str, MessageId],
+    messages: Sequence[ImportedMessage],
+) -> OriginsAdded:
+    pairs = ((message_key(found, each.source_id), ids[each.source_id]) for each in messages)
+    return OriginsAdded(found.source, "message", tuple(pairs))
+
+
+def _metadata_updates(found: ImportedConversation, known: ExistingConversation) -> list[Change]:
+    """Return the changes of the conversation itself: a title of a higher origin, additional tags."""
+    conversation, changes = known.conversation, list[Change]()
+    origins = list(TitleOrigin)
+    if found.title and origins.index(found.title_origin) > origins.index(conversation.title_origin):
+        changes.append(
+            ConversationEdited(conversation.id, title=found.title, title_origin=found.title_origin)
+        )
+    if added := tuple(tag for tag in found.tags if tag not in known.tags):
+        changes.append(TagsChanged(conversation.id, added))
+    return changes
+
+
+def _visible_leaf(
+    found: ImportedConversation, known: ExistingConversation, ids: Mapping[str, MessageId]
+) -> MessageId | None:
+    """Return the last visible message; where the conversation was continued here, it is unchanged."""
+    leaf = known.conversation.visible_leaf_id
+    if leaf is not None and all(ids[each.source_id] != leaf for each in found.messages):
+        return leaf
+    return ids.get(found.visible_leaf or "")
+
+
+def _title_from(messages: Sequence[Message]) -> str:
+    text = next((message.text for message in messages if message.opens_turn), "")
+    return one_line(text, _TITLE_LIMIT_CHARS) or _UNTITLED
+
+
+def _message_uid(found: ImportedConversation, message: ImportedMessage, at: datetime) -> str:
+    """Return a message's uid: the same in all libraries that import the same export."""
+    if found.source == OWN_SOURCE:
+        return message.source_id
+    return derived_uid(f"{found.source}/{message_key(found, message.source_id)}", _ms(at))
+
+
+def _ms(moment: datetime) -> int:
+    return max(0, int(moment.timestamp() * 1000))

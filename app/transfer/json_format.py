@@ -1,0 +1,212 @@
+"""The JSON export format: conversations as JSON or JSONL, for any program and for our own importer.
+
+The document, version 1. Times are ISO 8601 in UTC; absent members have the default in parentheses::
+
+    {"format": "commonplace", "version": 1, "exported_at": TIME,
+     "facts": [FACT that the user wrote, ...],
+     "conversations": [
+      {"uid": UUID, "title": TEXT, "title_origin": first_words|summariser|import|user ("user"),
+       "source": "commonplace" or the program it was imported from ("commonplace"),
+       "created_at": TIME, "updated_at": TIME, "visible_leaf": UID or null,
+       "pinned": false, "archived": false, "private": false, "model": PROVIDER:MODEL or null,
+       "recalls": true,
+       "tags": [TEXT], "summaries": [{"text", "model", "made_at", "last_message": UID or null}],
+       "facts": [FACT last extracted from this conversation, ...],
+       "messages": [
+        {"uid": UUID, "parent": UID or null, "role": user|assistant|tool|system, "created_at": TIME,
+         "model": TEXT or null, "raw": {"wire", "model", "items_json"} or null,
+         "blocks": [{"type": text|thinking|tool_call|tool_result|image|attachment, ...}]}]}]}
+
+    FACT: {"uid": UUID, VERSION, "subject": TEXT (""), "valid_until": TIME or null,
+           "superseded_by": UUID or null, "pinned": false, "earlier": [{VERSION}, oldest first]}
+    VERSION: "text": TEXT, "category": one of `FactCategory` ("other"),
+             "model": patterns|user|PROVIDER:MODEL, "said_at": TIME, "made_at": TIME,
+             "conversation": UUID or null, "message": UID or null
+
+The other members of a block are the fields of its class in `app.domain.conversations`. Messages are those
+of all branches, parents first; turns are calculated from them. A summary with `last_message` is of the
+exchange that ends there, else of the conversation; the newest is last. In JSONL the first line is the
+document without `conversations`, each further line one conversation. `app.transfer.importers.commonplace`
+reads the format.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from app.domain import codec
+from app.domain.conversations import (
+    Attachment,
+    Block,
+    Conversation,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from app.domain.transfer import PortableFact, PortableFactVersion, PortableSummary
+
+FORMAT = "commonplace"
+VERSION = 1
+
+_TYPES: dict[str, type[Block]] = {
+    "text": Text,
+    "thinking": Thinking,
+    "tool_call": ToolCall,
+    "tool_result": ToolResult,
+    "image": Image,
+    "attachment": Attachment,
+}
+_NAMES = {cls: name for name, cls in _TYPES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A conversation with everything that is exported of it.
+
+    `messages` are those of all branches, parents first; in `summaries`, `last_message` is a uid.
+    """
+
+    conversation: Conversation
+    messages: Sequence[Message]
+    tags: Sequence[str] = ()
+    summaries: Sequence[PortableSummary] = ()
+    facts: Sequence[PortableFact] = ()
+
+
+def write_json(
+    out: TextIO,
+    exported: Iterable[Exported],
+    exported_at: datetime,
+    own_facts: Sequence[PortableFact] = (),
+) -> int:
+    """Write one JSON document, a message at a time; return the number of conversations.
+
+    `own_facts` are the facts that belong to no conversation.
+    """
+    head = json.dumps(_head(exported_at, own_facts), ensure_ascii=False)
+    out.write(f'{head[:-1]}, "conversations": [')
+    count = 0
+    for each in exported:
+        out.write(",\n" if count else "\n")
+        _write_conversation(out, each, new_line="\n ")
+        count += 1
+    out.write("\n]}\n")
+    return count
+
+
+def write_jsonl(
+    out: TextIO,
+    exported: Iterable[Exported],
+    exported_at: datetime,
+    own_facts: Sequence[PortableFact] = (),
+) -> int:
+    """Write a header line and a line for each conversation; return the number of conversations."""
+    out.write(json.dumps(_head(exported_at, own_facts), ensure_ascii=False) + "\n")
+    count = 0
+    for each in exported:
+        _write_conversation(out, each, new_line="")
+        out.write("\n")
+        count += 1
+    return count
+
+
+def block_to_plain(block: Block) -> dict[str, Any]:
+    """Return a block as an object with its type; fields that equal their default are omitted."""
+    plain: dict[str, Any] = {"type": _NAMES[type(block)]}
+    for each in fields(block):
+        value = getattr(block, each.name)
+        if each.default is MISSING or value != each.default:
+            plain[each.name] = value
+    return plain
+
+
+def block_from_plain(plain: dict[str, Any]) -> Block:
+    """Return the block of an object; raise ValueError with a reason for the user."""
+    name = plain.get("type")
+    cls = _TYPES.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise ValueError(f"it contains a block of the unknown kind '{str(name)[:60]}'")
+    try:
+        found: Block = codec.from_json_value(cls, plain)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"its block of the kind '{name}' is damaged: {error}") from error
+    return found
+
+
+def _head(exported_at: datetime, own_facts: Sequence[PortableFact]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "exported_at": _json_value(exported_at),
+        "facts": [_fact(fact) for fact in own_facts],
+    }
+
+
+def _write_conversation(out: TextIO, exported: Exported, new_line: str) -> None:
+    uids = {message.id: message.uid for message in exported.messages}
+    head = json.dumps(_conversation(exported, uids), ensure_ascii=False)
+    out.write(f'{head[:-1]}, "messages": [')
+    for number, message in enumerate(exported.messages):
+        out.write("," + new_line if number else new_line)
+        parent = None if message.parent_id is None else uids.get(message.parent_id)
+        out.write(json.dumps(_message(message, parent), ensure_ascii=False))
+    out.write("]}")
+
+
+def _conversation(exported: Exported, uids: dict[Any, str]) -> dict[str, Any]:
+    row = exported.conversation
+    summaries = [
+        _members(each, "text", "model", "made_at", "last_message") for each in exported.summaries
+    ]
+    return {
+        **_members(row, "uid", "title", "title_origin", "source", "created_at", "updated_at"),
+        "visible_leaf": uids.get(row.visible_leaf_id),
+        **_members(row, "pinned", "archived", "private", "model", "recalls"),
+        "tags": list(exported.tags),
+        "summaries": summaries,
+        "facts": [_fact(fact) for fact in exported.facts],
+    }
+
+
+def _fact(fact: PortableFact) -> dict[str, Any]:
+    return {
+        "uid": fact.uid,
+        **_version(fact.version),
+        **_members(fact, "subject", "valid_until"),
+        "superseded_by": fact.superseded_by or None,
+        "pinned": fact.pinned,
+        "earlier": [_version(each) for each in fact.earlier],
+    }
+
+
+def _version(version: PortableFactVersion) -> dict[str, Any]:
+    return {
+        **_members(version, "text", "category", "model", "said_at", "made_at"),
+        "conversation": version.conversation or None,
+        "message": version.message or None,
+    }
+
+
+def _message(message: Message, parent: str | None) -> dict[str, Any]:
+    raw = message.raw
+    return {
+        "uid": message.uid,
+        "parent": parent,
+        **_members(message, "role", "created_at", "model"),
+        "raw": None if raw is None else _members(raw, "wire", "model", "items_json"),
+        "blocks": [block_to_plain(block) for block in message.blocks],
+    }
+
+
+def _members(value: object, *names: str) -> dict[str, Any]:
+    """Return fields of a dataclass as members of a JSON object."""
+    return {name: _json_value(getattr(value, name)) for name in names}
+
+
+def _json_value(value: object) -> object:
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value

@@ -1,0 +1,34 @@
+"""The workers' jobs: each worker's job is in the module of its name, made by its `build`.
+
+To add a worker, add its row to `app.domain.workers` and a module here.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from app.domain.workers import WorkerName
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.workers.background_model import ModelClient
+from app.workers.job import ActiveEmbedder, Job
+from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.spend_limits import SpendLimits
+
+
+@dataclass(frozen=True, slots=True)
+class JobParts:
+    """What jobs are made from; `embedder` and `model` are None where there is none."""
+
+    store: Store
+    settings: Settings
+    open_conversation: OpenConversation
+    embedder: ActiveEmbedder | None = None
+    model: ModelClient | None = None
+    limits: SpendLimits | None = None
+
+
+def build_jobs(parts: JobParts) -> tuple[Job[Any, Any], ...]:
+    """Return the jobs of all workers that can work with the parts, in the order of their names."""
+    made = (import_module(f"{__name__}.{name.value}").build(parts) for name in WorkerName)
+    return tuple(job for job in made if job is not None)

@@ -1,0 +1,78 @@
+"""The conversation summarizer: two or three sentences, and a title and tags if missing."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from app.domain.changes import Change, ConversationEdited, TagsChanged
+from app.domain.conversations import TitleOrigin
+from app.domain.ids import PassageId
+from app.domain.passages import Passage, PassageKind
+from app.domain.text import one_line
+from app.domain.workers import WorkerName
+from app.language.extractive.summaries import TurnText
+from app.storage.work.queue import Tally
+from app.storage.work.summary_work import Summarizable, WaitingConversation
+from app.workers.job import IsCancelled
+from app.workers.jobs import JobParts
+from app.workers.jobs.summarizers import BackgroundSummarizer, Summarized, SummaryJob
+
+
+class ConversationSummarizer(SummaryJob):
+    """A `Job`: summaries of conversations with missing titles and tags, in one commit.
+
+    A title replaces the first words only; storage keeps a title of the user or of an import. Tags
+    are added once, with the first summary, to conversations without tags: removed tags stay removed.
+    """
+
+    name = WorkerName.CONVERSATION_SUMMARIZER
+    kind = "conversation"
+    minimum = "min_exchanges_for_conversation_summary"
+    batch = 25  # titles and tags are separate statements: more would delay other writes
+
+    def find(self, at: datetime) -> Sequence[WaitingConversation]:
+        """Return conversations whose summary is missing or outdated, latest changed first."""
+        minimum = self._settings.number(self.minimum)
+        return self._work.conversations(self.batch, minimum, self._opened.skipped(at), at)
+
+    def describe(self, item: WaitingConversation) -> str:
+        """Return the title."""
+        return one_line(item.title, 60) or f"conversation {item.id}"
+
+    def make(self, items: Sequence[WaitingConversation], is_cancelled: IsCancelled) -> Summarized:
+        """Return the summary of the one conversation given."""
+        (item,) = items
+        turns = [TurnText(words.asked, words.answered) for words in item.words]
+        passage = Passage(
+            id=PassageId(0),
+            kind=PassageKind.CONVERSATION_SUMMARY,
+            source_id=item.id,
+            conversation_id=item.id,
+            exchange_id=None,
+            content_hash="",
+            created_at=item.said_at,
+        )
+        digest = self._summarizer.conversation(item.id, turns, is_cancelled)
+        return Summarized(item, passage, digest)
+
+    def tally(self) -> Tally:
+        """Return the counts of conversations that should have a summary and that have a current one."""
+        return self._work.conversation_tally(self._settings.number(self.minimum))
+
+    def _summarizable(self, ids: Sequence[int]) -> Summarizable:
+        return self._work.summarizable_conversations(ids)
+
+    def _more_changes(self, made: Summarized, stored: Summarizable) -> list[Change]:
+        source, digest = made.source, made.digest
+        changes: list[Change] = []
+        if digest.title and source.title_origin is TitleOrigin.FIRST_WORDS:
+            origin = TitleOrigin.SUMMARISER
+            changes.append(ConversationEdited(source.id, title=digest.title, title_origin=origin))
+        if digest.tags and source.is_first and source.id not in stored.tagged:
+            changes.append(TagsChanged(source.id, digest.tags, automatic=True))
+        return changes
+
+
+def build(parts: JobParts) -> ConversationSummarizer:
+    """Return the job."""
+    summarizer = BackgroundSummarizer(parts.store, parts.model)
+    return ConversationSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)

@@ -1,0 +1,370 @@
+"""The embedding pipeline: every passage gets its vectors in the active space, newest first."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from app.domain.changes import ChangeSet
+from app.domain.errors import Cancelled, EmbedderUnavailable, KnownError
+from app.domain.ids import PartId, PassageId, part_number
+from app.domain.passages import PassageKind, PassageText, Space
+from app.domain.ports import Embedder
+from app.domain.text import one_line
+from app.domain.workers import WorkerName
+from app.storage.engine.store import Store
+from app.storage.tables.attempts import Attempts
+from app.storage.tables.passages import Passages
+from app.storage.tables.settings import Settings
+from app.storage.tables.vector_rows import (
+    BadVectors,
+    EmbeddedPassage,
+    EmbeddingCandidate,
+    validated_vectors,
+)
+from app.storage.tables.vectors import Vectors
+from app.storage.work.queue import Tally
+from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
+from app.workers.jobs import JobParts
+from app.workers.jobs.limited_embedding import (
+    MAX_PAGES_PER_REQUEST,
+    SPEND_KEYS,
+    LimitedEmbedding,
+    PageRateLimit,
+    is_server,
+)
+from app.workers.spend_limits import SpendLimits
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+_MOST_AT_ONCE = 100
+_AHEAD = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
+_PROBE = "hello"
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A passage to be embedded; `known.twin` is set when both have the same text."""
+
+    text: PassageText
+    known: EmbeddingCandidate
+
+    @property
+    def id(self) -> int:
+        return self.text.id
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    space: Space
+    embedded: tuple[EmbeddedPassage, ...]
+    copies: dict[PassageId, EmbeddingCandidate]
+
+    @property
+    def count(self) -> int:
+        return len(self.embedded) + len(self.copies)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingAmount:
+    """The work of embedding a space again: vectors to delete, passages and tokens to embed."""
+
+    space: str
+    vectors: int
+    passages: int
+    tokens: int
+
+
+class EmbeddingPipeline(Job[_Waiting, _Made]):
+    """A `Job`: chunks of passages become vectors, a batch of texts a request, stored atomically.
+
+    `active` returns the embedder to use now; it raises `EmbedderUnavailable`, `Blocked` or a
+    `ProviderError` while there is none. Spaces are kept when another becomes active, so going back
+    to one costs nothing. An embedder may have a `space_name` that is known without a request.
+
+    Attributes:
+        is_stopping: Whether its worker is to stop, checked while a server is asked for its space.
+    """
+
+    name = WorkerName.EMBEDDING_PIPELINE
+    concerned = SPEND_KEYS.union(
+        (
+            "embedder",
+            "embedder_consent",
+            "embedding_batch_size",
+            "embedding_max_retries",
+            "min_message_tokens",
+        )
+    )
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        active: ActiveEmbedder,
+        page_rate: PageRateLimit | None = None,
+        limits: SpendLimits | None = None,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self.is_stopping: IsCancelled = lambda: False
+        self._active = active
+        self._limited = LimitedEmbedding(store, settings, limits)
+        self._passages = Passages(store)
+        self._vectors = Vectors(store)
+        self._embedder: Embedder | None = None
+        self._space: Space | None = None
+        self._ahead: Sequence[PassageId] = ()
+        self._is_outdated = False
+        self._page_rate = page_rate or PageRateLimit()
+        self._are_pages = False
+        self._known: dict[str, npt.NDArray[np.float32]] = {}
+
+    @property
+    def pace(self) -> Pace:
+        """As many passages at once as a batch has texts, each batch stored before the next."""
+        retries = self._settings.number("embedding_max_retries")
+        return Pace(self._batch_size, save_items=1, retries=retries)
+
+    def find(self, at: datetime) -> Sequence[_Waiting]:
+        """Return the newest passages without vectors in the active space, with their text.
+
+        They come from a prefetched list, unless passages were added since or another embedder was
+        chosen; saving checks again whether each still exists. Raises what `active` raises.
+        """
+        self._known = {}
+        space = self._use_active()
+        if self._is_outdated or not self._ahead:
+            self._is_outdated = False
+            self._vectors.ensure(space, self._settings.text("embedder"))
+            least = self._settings.number("min_message_tokens")
+            self._ahead = self._vectors.missing(space, least, _AHEAD, at)
+        while self._ahead:
+            ids, self._ahead = self._ahead[: self._batch_size], self._ahead[self._batch_size :]
+            if items := self._items(space, ids):
+                return self._pages_last(items)
+        return ()
+
+    def describe(self, item: _Waiting) -> str:
+        """Return the title of the conversation it is from."""
+        return one_line(item.text.title, 60) or f"passage {item.text.id}"
+
+    def make(self, items: Sequence[_Waiting], is_cancelled: IsCancelled) -> _Made:
+        """Return the vectors of passages; texts that succeeded before are not embedded again.
+
+        Raises `Cancelled` between two batches and whatever the embedder raises: `BadVectors` for a
+        text it cannot embed, so that it is tried alone; `EmbedderUnavailable` if it cannot embed
+        even a plain word.
+        """
+        if (embedder := self._embedder) is None or (space := self._space) is None:
+            raise EmbedderUnavailable("There is no embedder")
+        self._are_pages = any(item.text.kind is PassageKind.MAN_PAGE for item in items)
+        try:
+            return self._made(embedder, space, items, is_cancelled)
+        except (BadVectors, EmbedderUnavailable) as error:
+            self._is_outdated = True
+            self._probe(embedder, space, is_cancelled)
+            raise BadVectors(error.title, error.hint) from error
+        except Cancelled:
+            raise
+        except Exception:
+            self._is_outdated = True  # failed passages are found again, in order
+            raise
+
+    def save(self, results: Sequence[_Made]) -> Saved:
+        """Store vectors; drop those whose passage was deleted or changed meanwhile."""
+        stored = 0
+        for made in results:
+            stored += self._vectors.put(made.space, made.embedded, made.copies)
+        skipped = sum(made.count for made in results) - stored
+        return Saved(stored, skipped, self._limited.take_spend())
+
+    def tally(self) -> Tally:
+        """Return how many passages should have vectors, and how many do in the active space."""
+        try:
+            name: str | None = _space_name(self._active())
+        except KnownError:
+            name = self._space.name if self._space else None  # the last one, better than none
+        return self._vectors.tally(name, self._settings.number("min_message_tokens"))
+
+    def poll_interval_s(self) -> float:
+        """Return `embedding_pipeline_poll_interval`."""
+        return float(self._settings.number("embedding_pipeline_poll_interval"))
+
+    def wakes_for(self, changed: ChangeSet) -> bool:
+        """Return whether passages were added, a conversation restored, or the embedder changed."""
+        if changed.passages or changed.turns_completed or changed.settings & self.concerned:
+            self._is_outdated = True
+        return self._is_outdated or bool(changed.conversations or changed.providers)
+
+    # -- embedding again
+
+    def amount(self, kinds: Collection[PassageKind] = ()) -> EmbeddingAmount:
+        """Return what `start_over` would delete and embed again. Blocking; raises as `active` does."""
+        name = _space_name(self._active())
+        least = self._settings.number("min_message_tokens")
+        if kinds:
+            return EmbeddingAmount(name, *self._vectors.amount(name, least, kinds))
+        _, vectors = self._vectors.count(name)
+        total = self._vectors.tally(name, least).total
+        return EmbeddingAmount(name, vectors, total, self._vectors.tokens(least))
+
+    def start_over(self, kinds: Collection[PassageKind] = ()) -> None:
+        """Delete the vectors of the active space, or of these kinds in it. Blocking.
+
+        Raises as `active` does, and StorageError.
+        """
+        name = _space_name(self._active())
+        if kinds:
+            self._vectors.drop_kinds(name, kinds)
+        else:
+            self._vectors.drop(name)
+        Attempts(self._store, self.name).clear_failures()
+        self._is_outdated = True
+
+    # -- inside
+
+    @property
+    def _batch_size(self) -> int:
+        return min(_MOST_AT_ONCE, self._settings.number("embedding_batch_size"))
+
+    def _use_active(self) -> Space:
+        embedder = self._active()
+        space = self._limited.space(embedder, self.is_stopping)
+        if space != self._space:
+            if self._space is not None:
+                # Another model may accept what one refused.
+                Attempts(self._store, self.name).clear_failures()
+            self._ahead = ()
+        self._embedder, self._space = embedder, space
+        return space
+
+    def _pages_last(self, items: list[_Waiting]) -> list[_Waiting]:
+        """Return a batch; a server gets manual pages after all else, a few at a time."""
+        pages = [item for item in items if item.text.kind is PassageKind.MAN_PAGE]
+        if not pages or not is_server(self._embedder):
+            return items
+        others = [item for item in items if item.text.kind is not PassageKind.MAN_PAGE]
+        later = pages if others else pages[MAX_PAGES_PER_REQUEST:]
+        self._ahead = (*self._ahead, *(item.text.id for item in later))
+        return others or pages[:MAX_PAGES_PER_REQUEST]
+
+    def _items(self, space: Space, ids: Sequence[PassageId]) -> list[_Waiting]:
+        """Return passages with their text, in the order given, without deleted ones."""
+        known = self._vectors.before_embedding(space, ids)  # the hash before the text it is of
+        twins = {each.twin for each in known.values() if each.twin is not None}
+        texts = {text.id: text for text in self._passages.texts({*ids, *twins})}
+        items = []
+        for each in ids:
+            if each not in known or each not in texts:
+                continue
+            own, waiting = texts[each], known[each]
+            twin = texts.get(waiting.twin) if waiting.twin is not None else None
+            if twin is None or _embedded_texts(twin) != _embedded_texts(own):
+                waiting = EmbeddingCandidate(waiting.id, waiting.content_hash, None)
+            items.append(_Waiting(own, waiting))
+        return items
+
+    def _made(
+        self, embedder: Embedder, space: Space, items: Sequence[_Waiting], is_cancelled: IsCancelled
+    ) -> _Made:
+        copies = {item.text.id: item.known for item in items if item.known.twin is not None}
+        pieces = [
+            (item, self._pieces(embedder, item.text, is_cancelled))
+            for item in items
+            if item.known.twin is None
+        ]
+        wanted = {piece.text for _, own in pieces for piece in own} - self._known.keys()
+        # Short ones together: a model pads each of a batch to the longest.
+        self._embed(embedder, space, sorted(wanted, key=_by_length), is_cancelled)
+        embedded = tuple(
+            EmbeddedPassage(
+                item.text.id,
+                item.known.content_hash,
+                [piece.part for piece in own],
+                [piece.span for piece in own],
+                self._vectors_of(space, [piece.text for piece in own]),
+            )
+            for item, own in pieces
+        )
+        return _Made(space, embedded, copies)
+
+    def _pieces(
+        self, embedder: Embedder, text: PassageText, is_cancelled: IsCancelled
+    ) -> "list[_Piece]":
+        """Return the chunks of a passage, in reading order."""
+        most = self._settings.number("turn_max_tokens")
+        overlap = self._settings.number("turn_overlap_tokens")
+        overlap = overlap if overlap < most else most // 10
+        pieces = []
+        for part in text.parts:
+            if is_cancelled():
+                raise Cancelled("The worker was stopped")
+            content = part.embedded
+            for start, end in embedder.chunks(content, most, overlap) if content.strip() else ():
+                pieces.append(_Piece(part.id, (start, end), content[start:end]))
+        return pieces
+
+    def _embed(
+        self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
+    ) -> None:
+        """Embed texts, a batch a request; those of successful batches are kept."""
+        for first in range(0, len(texts), self._batch_size):
+            batch = texts[first : first + self._batch_size]
+            vectors = self._request(embedder, space, batch, is_cancelled)
+            self._known.update(zip(batch, vectors, strict=True))
+
+    def _probe(self, embedder: Embedder, space: Space, is_cancelled: IsCancelled) -> None:
+        """Raise EmbedderUnavailable unless the embedder can embed a plain word."""
+        try:
+            self._request(embedder, space, [_PROBE], is_cancelled)
+        except BadVectors as error:
+            raise EmbedderUnavailable(error.title, error.hint) from error
+
+    def _request(
+        self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
+    ) -> "npt.NDArray[np.float32]":
+        if self._are_pages and is_server(embedder):
+            self._page_rate.wait(lambda: is_cancelled() or self._is_outdated)
+        vectors = self._limited.vectors(embedder, texts, is_cancelled)
+        return validated_vectors(vectors, len(texts), space)
+
+    def _vectors_of(self, space: Space, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, space.dimension), np.float32)
+        return np.stack([self._known[text] for text in texts])
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A chunk: its part, its range in the part, and its text."""
+
+    part: PartId
+    span: tuple[int, int]
+    text: str
+
+
+def _by_length(text: str) -> tuple[int, str]:
+    return len(text), text
+
+
+def _embedded_texts(text: PassageText) -> list[tuple[int, str]]:
+    """Return the embedded text of each part, by its number: equal means equal vectors."""
+    return [(part_number(part.id), part.embedded) for part in text.parts]
+
+
+def _space_name(embedder: Embedder) -> str:
+    """Return the name of an embedder's space, without a request if possible."""
+    return str(getattr(embedder, "space_name", "") or embedder.space.name)
+
+
+def build(parts: JobParts) -> EmbeddingPipeline | None:
+    """Return the job."""
+    if parts.embedder is None:
+        return None
+    return EmbeddingPipeline(parts.store, parts.settings, parts.embedder, limits=parts.limits)

@@ -1,0 +1,90 @@
+"""The exchange summarizer: one or two sentences for each completed exchange, newest first."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from app.domain.changes import ChangeSet
+from app.domain.ids import PassageId
+from app.domain.passages import Passage, PassageKind
+from app.domain.text import one_line
+from app.domain.workers import WorkerName
+from app.language.extractive.summaries import TurnText
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.storage.work.queue import Tally
+from app.storage.work.summary_work import Summarizable, WaitingExchange
+from app.workers.job import IsCancelled
+from app.workers.jobs import JobParts
+from app.workers.jobs.exchange_selection import OpenConversation, Prefetch
+from app.workers.jobs.summarizers import BackgroundSummarizer, Summarized, Summarizer, SummaryJob
+
+_PREFETCH = 1_000  # finding them takes 10 ms in a library of 10,000
+
+
+class ExchangeSummarizer(SummaryJob):
+    """A `Job`: summaries of exchanges."""
+
+    name = WorkerName.EXCHANGE_SUMMARIZER
+    kind = "exchange"
+    minimum = "min_messages_for_exchange_summary"
+    batch = 100
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        summarizer: Summarizer,
+        opened: OpenConversation,
+    ) -> None:
+        super().__init__(store, settings, summarizer, opened)
+        self._ahead = Prefetch(self.concerned)
+
+    def find(self, at: datetime) -> Sequence[WaitingExchange]:
+        """Return the newest completed exchanges without a current summary, with their text.
+
+        They come from a prefetched list; `save` checks again whether each may have a summary.
+        """
+        skipped = self._opened.skipped(at)
+        minimum = self._settings.number(self.minimum)
+        self._ahead.renew(lambda: self._work.exchange_ids(_PREFETCH, minimum, skipped, at))
+        while self._ahead.left:
+            waiting = self._work.exchanges(self._ahead.take(self.batch))
+            if items := [each for each in waiting if each.conversation_id != skipped]:
+                return items
+        return ()
+
+    def describe(self, item: WaitingExchange) -> str:
+        """Return the beginning of the question."""
+        return one_line(item.words.asked or item.words.answered, 60) or f"exchange {item.id}"
+
+    def make(self, items: Sequence[WaitingExchange], is_cancelled: IsCancelled) -> Summarized:
+        """Return the summary of the one exchange given."""
+        (item,) = items
+        passage = Passage(
+            id=PassageId(0),
+            kind=PassageKind.EXCHANGE_SUMMARY,
+            source_id=item.id,
+            conversation_id=item.conversation_id,
+            exchange_id=item.id,
+            content_hash="",
+            created_at=item.said_at,
+        )
+        turn = TurnText(item.words.asked, item.words.answered)
+        return Summarized(item, passage, self._summarizer.exchange(turn, is_cancelled))
+
+    def tally(self) -> Tally:
+        """Return the counts of exchanges that should have a summary and that do."""
+        return self._work.exchange_tally(self._settings.number(self.minimum))
+
+    def wakes_for(self, changed: ChangeSet) -> bool:
+        """Return whether an exchange ended, or a conversation was restored or changed."""
+        return self._ahead.wakes_for(changed)
+
+    def _summarizable(self, ids: Sequence[int]) -> Summarizable:
+        return self._work.summarizable_exchanges(ids)
+
+
+def build(parts: JobParts) -> ExchangeSummarizer:
+    """Return the job."""
+    summarizer = BackgroundSummarizer(parts.store, parts.model)
+    return ExchangeSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)

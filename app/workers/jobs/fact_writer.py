@@ -1,0 +1,313 @@
+"""Changes that store facts: repeated, superseded and withdrawn statements; the last one is current.
+
+Exchanges are read newest first, and again after an edit, so statements are ordered by their time. A
+fact that the user edited or pinned keeps its text and stays current.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.changes import Change, ExtractionDone, FactPut
+from app.domain.facts import BY_USER, Fact, FactVersion
+from app.domain.ids import MessageId, PassageId, new_uid
+from app.domain.turn_text import content_hash
+from app.memory.fact_matching import (
+    SAME_COSINE,
+    blocked_message_hash,
+    contains_value,
+    may_be_same,
+    similar_facts,
+)
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.facts import Facts, fact_changes
+from app.storage.work.extraction_work import ExchangeToRead, ExtractionState, ExtractionWork
+from app.workers.jobs.fact_reader import ExtractedFact
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """A statement, the facts that mean the same, and its vector, where meaning could be compared."""
+
+    stated: ExtractedFact
+    same: tuple[PassageId, ...] = ()
+    vector: npt.NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadExchange:
+    """An exchange that was read, what it says, and who found that."""
+
+    exchange: ExchangeToRead
+    facts: tuple[Compared, ...]
+    model: str
+
+
+class FactWriter:
+    """Makes the changes that store facts; called on the writer thread, right before the commit."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._work = ExtractionWork(store)
+        self._facts = Facts(store)
+
+    def changes(self, read: Sequence[ReadExchange]) -> tuple[list[Change], int]:
+        """Return what stores the facts of exchanges that may still be read, and how many may be."""
+        state = self._work.state(each.exchange.id for each in read)
+        kept = [each for each in read if each.exchange.id in state.may_be_read]
+        refused = self._refused(kept)
+        known = self._known(kept, state)
+        done: list[Change] = []
+        for each in sorted(kept, key=lambda one: one.exchange.id):
+            said = () if each.exchange.id in state.outdated else each.facts
+            wanted = [one for one in said if content_hash(one.stated.text) not in refused]
+            silent = {m.id for m in each.exchange.messages if blocked_message_hash(m.id) in refused}
+            taken = [known.take(one, each, silent) for one in wanted]
+            touched = {fact_id for fact_id in taken if fact_id is not None}
+            sources = {each.exchange.id, *state.replaced.get(each.exchange.id, ())}
+            known.take_back(sources, touched, silent)
+            done.append(
+                ExtractionDone(
+                    each.exchange.id, each.exchange.conversation_id, each.exchange.stamp,
+                    each.model, len(touched), known.moment(),
+                )
+            )  # fmt: skip
+        return [*known.changes(), *done], len(kept)
+
+    def _refused(self, kept: Sequence[ReadExchange]) -> frozenset[str]:
+        texts = (fact.stated.text for each in kept for fact in each.facts)
+        messages = (
+            blocked_message_hash(message.id) for each in kept for message in each.exchange.messages
+        )
+        return self._facts.refused([*map(content_hash, texts), *messages])
+
+    def _known(self, kept: Sequence[ReadExchange], state: ExtractionState) -> "_Known":
+        stated = [fact for each in kept for fact in each.facts]
+        sources: set[int] = {each.exchange.id for each in kept}
+        sources.update(other for each in tuple(sources) for other in state.replaced.get(each, ()))
+        found = [
+            *self._work.saying(
+                (fact.stated.text.lower() for fact in stated),
+                {fact.stated.subject for fact in stated if fact.stated.subject},
+            ),
+            *self._work.by_id(each for fact in stated for each in fact.same),
+            *self._work.learned_from(sources),
+        ]
+        found += self._work.superseded_by(fact.id for fact in found)
+        facts = {fact.id: fact for fact in found}
+        return _Known(self._store, facts, self._work.versions(facts))
+
+
+class _Known:
+    """Facts that may be concerned, as they become while statement after statement is taken in."""
+
+    def __init__(
+        self,
+        store: Store,
+        facts: dict[PassageId, Fact],
+        versions: Mapping[int, Sequence[FactVersion]],
+    ) -> None:
+        self._store = store
+        self._facts = facts
+        self._versions: dict[int, list[FactVersion]] = {
+            each: list(found) for each, found in versions.items()
+        }
+        self._vectors: dict[PassageId, npt.NDArray[np.float32]] = {}
+        self._changed: dict[PassageId, None] = {}
+        self._puts: list[Fact] = []  # every version on the way, the current one last
+        self._moment = now()
+
+    def moment(self) -> datetime:
+        """Return the time, never the same twice: it names a version."""
+        self._moment = max(now(), self._moment + _TICK)
+        return self._moment
+
+    def changes(self) -> list[Change]:
+        """Return what stores all that became different."""
+        made: list[Change] = [FactPut(fact) for fact in self._puts]
+        for each in self._changed:
+            made += fact_changes(self._facts[each])[1:]
+        return made
+
+    def take(
+        self, said: Compared, source: ReadExchange, silent: Collection[MessageId]
+    ) -> PassageId | None:
+        """Take in a statement; return the fact that it became part of.
+
+        Nothing new is learned from `silent` messages: None.
+        """
+        if (same := self._same(said)) is not None:
+            self._again(same, said.stated, source)
+            return same.id
+        if (kept := self._kept_of(said.stated)) is not None:
+            return kept.id
+        return None if said.stated.message_id in silent else self._new(said, source).id
+
+    def take_back(
+        self,
+        sources: Collection[int],
+        touched: Collection[PassageId],
+        silent: Collection[MessageId],
+    ) -> None:
+        """End the facts that were learned from exchanges which do not say so any more."""
+        for fact in tuple(self._facts.values()):
+            if fact.valid_until is not None or fact.id in touched or _is_kept(fact):
+                continue
+            if fact.exchange_id in sources and fact.message_id not in silent:
+                self._take_back(fact, sources)
+
+    # -- one statement
+
+    def _same(self, said: Compared) -> Fact | None:
+        for holds in (True, False):
+            for fact in self._facts.values():
+                if (fact.valid_until is None) is holds and self._says(fact, said):
+                    if holds or fact.superseded_by is None:
+                        return fact
+                    if fact.valid_until is not None and said.stated.said_at < fact.valid_until:
+                        return fact
+        return None
+
+    def _kept_of(self, stated: ExtractedFact) -> Fact | None:
+        """Return what the user made of a statement of the same message, which it must not undo."""
+        for fact in self._facts.values():
+            if fact.valid_until is None and _is_kept(fact):
+                versions = self._versions.get(fact.id, ())
+                if any(_was_said(fact, version, stated) for version in versions):
+                    return fact
+        return None
+
+    def _says(self, fact: Fact, said: Compared) -> bool:
+        stated = said.stated
+        if fact.text.casefold() == stated.text.casefold():
+            return True
+        if stated.subject and fact.subject:
+            return stated.subject == fact.subject and contains_value(fact.text, stated.value)
+        if fact.id in said.same and fact.valid_until is None:
+            return True
+        vector = self._vectors.get(fact.id)
+        if vector is None or said.vector is None or not may_be_same(fact.text, stated.text):
+            return False
+        return float(vector @ said.vector) >= SAME_COSINE
+
+    def _again(self, fact: Fact, stated: ExtractedFact, source: ReadExchange) -> None:
+        """Give a fact one more source; the wording that was said last is the one it has."""
+        own = source.exchange.id
+        known = self._versions.get(fact.id, [])
+        if fact.valid_until is not None and fact.superseded_by is None:
+            self._put(self._worded(fact, stated, source, valid_until=None))  # it was taken back
+        elif any(each.exchange_id == own and each.text == stated.text for each in known):
+            return
+        elif stated.said_at >= fact.said_at and not _is_kept(fact) and fact.valid_until is None:
+            self._put(self._worded(fact, stated, source, valid_until=None))
+        else:
+            before = min((each.made_at for each in known), default=fact.made_at) - _TICK
+            older = replace(self._worded(fact, stated, source, fact.valid_until), made_at=before)
+            self._puts += [older, fact]
+            self._note_version(older)
+
+    def _worded(
+        self, fact: Fact, stated: ExtractedFact, source: ReadExchange, valid_until: datetime | None
+    ) -> Fact:
+        return replace(
+            fact,
+            text=stated.text,
+            category=stated.category,
+            subject=stated.subject or fact.subject,
+            conversation_id=source.exchange.conversation_id,
+            exchange_id=source.exchange.id,
+            message_id=stated.message_id,
+            said_at=stated.said_at,
+            model=source.model,
+            made_at=self.moment(),
+            valid_until=valid_until,
+        )
+
+    def _new(self, said: Compared, source: ReadExchange) -> Fact:
+        """Add a fact among those of its subject: each ends when the next was said."""
+        stated = said.stated
+        fact = Fact(
+            self._store.ids.passage(), new_uid(), stated.text, stated.category, stated.subject,
+            source.exchange.conversation_id, source.exchange.id, stated.message_id, stated.said_at,
+            source.model, self.moment(),
+        )  # fmt: skip
+        if stated.subject:
+            fact = self._in_line(fact)
+        self._put(fact)
+        if said.vector is not None:
+            self._vectors[fact.id] = said.vector
+        return fact
+
+    def _in_line(self, fact: Fact) -> Fact:
+        others = [
+            each
+            for each in self._facts.values()
+            if each.subject == fact.subject
+            and (each.valid_until is None or each.superseded_by is not None)
+        ]
+        for each in others:
+            until = each.valid_until
+            holds_then = each.said_at <= fact.said_at and (until is None or until > fact.said_at)
+            if holds_then and not each.pinned:
+                self._put(replace(each, valid_until=fact.said_at, superseded_by=fact.id))
+        later = [each for each in others if each.said_at > fact.said_at]
+        if not later:
+            return fact
+        successor = min(later, key=lambda each: (each.said_at, each.id))
+        return replace(fact, valid_until=successor.said_at, superseded_by=successor.id)
+
+    def _take_back(self, fact: Fact, sources: Collection[int]) -> None:
+        elsewhere = [
+            each
+            for each in self._versions.get(fact.id, [])
+            if each.exchange_id is not None and each.exchange_id not in sources
+        ]
+        if elsewhere:
+            last = max(elsewhere, key=lambda each: (each.said_at, each.made_at))
+            self._put(
+                replace(
+                    fact, text=last.text, category=last.category, model=last.model,
+                    conversation_id=last.conversation_id, exchange_id=last.exchange_id,
+                    message_id=last.message_id, said_at=last.said_at, made_at=self.moment(),
+                )
+            )  # fmt: skip
+            return
+        self._put(replace(fact, valid_until=max(self.moment(), fact.said_at)))
+        for each in tuple(self._facts.values()):
+            if each.superseded_by == fact.id:
+                self._put(replace(each, valid_until=None, superseded_by=None))
+
+    def _put(self, fact: Fact) -> None:
+        self._facts[fact.id] = fact
+        self._changed[fact.id] = None
+        self._puts.append(fact)
+        self._note_version(fact)
+
+    def _note_version(self, fact: Fact) -> None:
+        version = FactVersion(
+            fact.id, fact.made_at, fact.text, fact.category, fact.model, fact.conversation_id,
+            fact.exchange_id, fact.message_id, fact.said_at,
+        )  # fmt: skip
+        known: Iterable[FactVersion] = self._versions.get(fact.id, ())
+        others = [each for each in known if each.made_at != fact.made_at]
+        self._versions[fact.id] = [*others, version]
+
+
+def _is_kept(fact: Fact) -> bool:
+    """Return whether the user has made a fact their own."""
+    return fact.pinned or fact.model == BY_USER
+
+
+def _was_said(fact: Fact, version: FactVersion, stated: ExtractedFact) -> bool:
+    """Return whether a fact had a wording from a statement's message that is about the same."""
+    if version.message_id != stated.message_id:
+        return False
+    if stated.subject and stated.subject == fact.subject:
+        return True
+    return bool(similar_facts(stated.text, [replace(fact, text=version.text)]))

@@ -1,0 +1,166 @@
+"""The knowledge extractor: facts that people state about themselves, each with its turn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.changes import ChangeSet, SpendAdded
+from app.domain.errors import KnownError
+from app.domain.facts import Fact
+from app.domain.ids import PassageId
+from app.domain.text import one_line
+from app.domain.workers import WorkerName
+from app.language.statements.statement import content_words
+from app.memory.fact_matching import SAME_COSINE, similar_facts
+from app.providers.embedders.local import LocalEmbedder
+from app.storage.engine.store import Store
+from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork
+from app.storage.work.queue import FACTS, Tally
+from app.workers.background_model import MODEL_KEYS
+from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
+from app.workers.jobs import JobParts
+from app.workers.jobs.exchange_selection import OpenConversation, Prefetch
+from app.workers.jobs.fact_reader import MOST_MESSAGES, ExtractedFact, FactReader
+from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange
+from app.workers.jobs.summarizers import total_usage
+
+_PREFETCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Exchanges with their facts, and the cost of reading them."""
+
+    exchanges: tuple[ReadExchange, ...]
+    spent: tuple[SpendAdded, ...]
+
+
+class KnowledgeExtractor(Job[ExchangeToRead, Read]):
+    """A `Job`: reads exchanges for facts, 20 messages at a time, each batch in one commit.
+
+    `embedder` decides whether statements have the same meaning; only a local one is used. Without
+    it their words are compared.
+    """
+
+    name = WorkerName.KNOWLEDGE_EXTRACTOR
+    concerned = MODEL_KEYS.union(("summarizer_quiet_minutes", FACTS.key))
+    pace = Pace(MOST_MESSAGES, save_items=1)  # one request for a batch, stored before the next
+
+    def __init__(
+        self,
+        store: Store,
+        reader: FactReader,
+        opened: OpenConversation,
+        embedder: ActiveEmbedder | None = None,
+    ) -> None:
+        self._store = store
+        self._reader = reader
+        self._opened = opened
+        self._embedder = embedder
+        self._work = ExtractionWork(store)
+        self._writer = FactWriter(store)
+        self._ahead = Prefetch(self.concerned)
+
+    def find(self, at: datetime) -> Sequence[ExchangeToRead]:
+        """Return the newest exchanges that were not read in their present form: 20 messages, or one exchange."""
+        skipped = self._opened.skipped(at)
+        self._ahead.renew(lambda: self._work.exchange_ids(_PREFETCH, skipped, at))
+        while self._ahead.left:
+            found = self._ahead.left[:MOST_MESSAGES]
+            waiting = self._work.exchanges(found)
+            taken = _first_messages(waiting)
+            later = {each.id for each in waiting[taken:]}
+            self._ahead.drop({each for each, _ in found if each not in later})
+            items = [each for each in waiting[:taken] if each.conversation_id != skipped]
+            if items:
+                return items
+        return ()
+
+    def describe(self, item: ExchangeToRead) -> str:
+        """Return the beginning of the first message."""
+        text = next((one_line(each.text, 60) for each in item.messages), "")
+        return text or f"exchange {item.id}"
+
+    def make(self, items: Sequence[ExchangeToRead], is_cancelled: IsCancelled) -> Read:
+        """Return the facts of exchanges, and the known facts with the same meaning."""
+        reading = self._reader.read(items, is_cancelled)
+        compared = self._compared([one for each in reading.facts for one in each])
+        read = []
+        for item, facts in zip(items, reading.facts, strict=True):
+            own, compared = compared[: len(facts)], compared[len(facts) :]
+            read.append(ReadExchange(item, tuple(own), reading.model))
+        return Read(tuple(read), reading.spent)
+
+    def save(self, results: Sequence[Read]) -> Saved:
+        """Store facts and passages, and that exchanges were read, unless they may no longer be."""
+        spent = [each for result in results for each in result.spent]
+        read = [each for result in results for each in result.exchanges]
+
+        def commit() -> Saved:
+            changes, covered = self._writer.changes(read)
+            if changes or spent:
+                self._store.commit_now(*spent, *changes)
+            return Saved(covered, len(read) - covered, total_usage(spent))
+
+        return self._store.on_writer(commit).result()
+
+    def tally(self) -> Tally:
+        """Return the counts of exchanges to read and of those read."""
+        return self._work.tally()
+
+    def wakes_for(self, changed: ChangeSet) -> bool:
+        """Return whether an exchange ended, or a conversation was restored or changed."""
+        return self._ahead.wakes_for(changed)
+
+    # -- meaning
+
+    def _compared(self, said: Sequence[ExtractedFact]) -> list[Compared]:
+        words = {word for one in said for word in content_words(one.text)}
+        known = self._work.like(words) if words else ()
+        likely = [similar_facts(one.text, known) for one in said]
+        texts = list(dict.fromkeys(one.text for one in said))
+        texts += [fact.text for facts in likely for fact in facts]
+        vectors = self._vectors(texts)
+        if vectors is None:
+            return [Compared(one) for one in said]
+        return [
+            Compared(one, _same(vectors, one, facts), vectors[one.text])
+            for one, facts in zip(said, likely, strict=True)
+        ]
+
+    def _vectors(self, texts: Sequence[str]) -> dict[str, npt.NDArray[np.float32]] | None:
+        if self._embedder is None or not texts:
+            return None
+        try:
+            embedder = self._embedder()
+            if not isinstance(embedder, LocalEmbedder):
+                return None  # asking a server costs, and this is not what the user agreed to
+            return dict(zip(texts, embedder.embed(texts), strict=True))
+        except KnownError:
+            return None
+
+
+def _first_messages(waiting: Sequence[ExchangeToRead]) -> int:
+    """Return how many exchanges make at most 20 messages; one at least."""
+    total = 0
+    for place, each in enumerate(waiting):
+        total += len(each.messages)
+        if total > MOST_MESSAGES:
+            return max(1, place)
+    return len(waiting)
+
+
+def _same(
+    vectors: dict[str, npt.NDArray[np.float32]], said: ExtractedFact, known: Sequence[Fact]
+) -> tuple[PassageId, ...]:
+    own = vectors[said.text]
+    return tuple(fact.id for fact in known if float(vectors[fact.text] @ own) >= SAME_COSINE)
+
+
+def build(parts: JobParts) -> KnowledgeExtractor:
+    """Return the job."""
+    reader = FactReader(parts.store, parts.model)
+    return KnowledgeExtractor(parts.store, reader, parts.open_conversation, parts.embedder)

@@ -1,0 +1,227 @@
+"""The tool-call summarizer: one searchable line for each tool call."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from app.domain.changes import Change, PassagesPut, SpendAdded, ToolSummaryPut
+from app.domain.ids import PassageId
+from app.domain.passages import Passage, PassageKind
+from app.domain.text import clean, one_line
+from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.workers import WorkerName
+from app.language.extractive.summaries import MODEL
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.work.queue import Tally
+from app.storage.work.tool_call_work import ToolCallWork, WaitingCall
+from app.workers.background_model import MODEL_KEYS, ModelClient
+from app.workers.job import IsCancelled, Job, Pace, Saved
+from app.workers.jobs import JobParts
+from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.summarizers import total_usage
+from app.workers.json_output import Schema
+from app.workers.prompts import Quoted, prompt
+
+LINE_LIMIT_CHARS = 240
+_ARGUMENT_LIMIT_CHARS = 60
+_MOST_ARGUMENTS = 4
+_SHORT_RESULT_CHARS = 80
+_RESULT_READS_CHARS = 1_500
+_ARGUMENTS_READ_CHARS = 800
+# Their results come from memory: a summary would be recalled as if it were new.
+_OF_MEMORY = frozenset(
+    ("fetch_conversation_details", "conversation_search", "memory_search", "memory_save",
+     "core_memory_append", "core_memory_replace")
+)  # fmt: skip
+_SCHEMA: Schema = {
+    "type": "object",
+    "properties": {
+        "lines": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"call": {"type": "integer"}, "text": {"type": "string"}},
+                "required": ["call", "text"],
+            },
+        }
+    },
+    "required": ["lines"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A line for each call with its author, and the cost."""
+
+    lines: tuple[tuple[str, str], ...]
+    spent: tuple[SpendAdded, ...] = field(default=())
+
+
+class ToolLines:
+    """Writes lines, with the background model while one is chosen. Blocking."""
+
+    def __init__(self, model: ModelClient | None = None) -> None:
+        self._model = model
+
+    def of(self, calls: Sequence[WaitingCall], is_cancelled: IsCancelled) -> Lines:
+        """Return one line for each call, in order. Raises as `ModelClient.ask`.
+
+        A call that the model leaves out gets the extractive line.
+        """
+        own = tuple((extractive_line(call), MODEL) for call in calls)
+        if self._model is None or not self._model.model:
+            return Lines(own)
+        quoted = [Quoted(f"call {number}", _shown(call)) for number, call in enumerate(calls, 1)]
+        asked = prompt("tool_calls", quoted)
+        answer = self._model.ask(asked, WorkerName.TOOL_SUMMARIZER, is_cancelled, _SCHEMA)
+        found = _lines_of(answer.fields)
+        lines = tuple(
+            (found[number], answer.model) if found.get(number) else line
+            for number, line in enumerate(own, 1)
+        )
+        return Lines(lines, (answer.spent,))
+
+
+def extractive_line(call: WaitingCall) -> str:
+    """Return "read_file path=notes.txt -> 120 lines"."""
+    asked = one_line(f"{call.call.name} {_arguments(call.call.arguments)}".strip(), 180)
+    return one_line(clean(f"{asked} -> {_came_back(call)}"), LINE_LIMIT_CHARS)
+
+
+def _arguments(text: str) -> str:
+    try:
+        given = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return one_line(text, _ARGUMENT_LIMIT_CHARS)
+    if not isinstance(given, dict):
+        return one_line(str(given), _ARGUMENT_LIMIT_CHARS)
+    shown = [
+        f"{key}={one_line(str(value), _ARGUMENT_LIMIT_CHARS)}"
+        for key, value in list(given.items())[:_MOST_ARGUMENTS]
+    ]
+    return ", ".join([*shown, "…"] if len(given) > _MOST_ARGUMENTS else shown)
+
+
+def _came_back(call: WaitingCall) -> str:
+    result = call.result
+    if result is None:
+        return "no answer"
+    text = result.text.strip()
+    if result.is_error:
+        return f"error: {one_line(text, _SHORT_RESULT_CHARS)}" if text else "error"
+    if not text:
+        return "nothing"
+    lines = text.count("\n") + 1
+    if call.call.name not in _OF_MEMORY and lines == 1 and len(text) <= _SHORT_RESULT_CHARS:
+        return text
+    return f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+
+
+def _shown(call: WaitingCall) -> str:
+    """Return a call as a model reads it."""
+    result = call.result
+    if result is None or call.call.name in _OF_MEMORY:
+        answer = _came_back(call)
+    else:
+        answer = f"{'error: ' if result.is_error else ''}{result.text[:_RESULT_READS_CHARS]}"
+    return f"{call.call.name} {call.call.arguments[:_ARGUMENTS_READ_CHARS]}\n-> {answer}"
+
+
+def _lines_of(fields: Mapping[str, Any]) -> dict[int, str]:
+    return {
+        each["call"]: one_line(clean(each["text"]), LINE_LIMIT_CHARS) for each in fields["lines"]
+    }
+
+
+_BATCH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """Calls, their lines with the author of each, and the cost."""
+
+    calls: tuple[WaitingCall, ...]
+    lines: tuple[tuple[str, str], ...]
+    spent: tuple[SpendAdded, ...]
+
+
+class ToolSummarizer(Job[WaitingCall, Summed]):
+    """A `Job`: ten calls at a time, in one request if a model is used, stored before the next.
+
+    In the open conversation, calls wait until 50 messages have followed.
+    """
+
+    name = WorkerName.TOOL_SUMMARIZER
+    pace = Pace(_BATCH, save_items=1)
+    concerned = MODEL_KEYS.union(("summarizer_quiet_minutes",))
+
+    def __init__(self, store: Store, lines: ToolLines, opened: OpenConversation) -> None:
+        self._store = store
+        self._lines = lines
+        self._opened = opened
+        self._work = ToolCallWork(store)
+
+    def find(self, at: datetime) -> Sequence[WaitingCall]:
+        """Return the newest calls without a line, at most ten."""
+        return self._work.calls(_BATCH, self._opened.skipped(at), at)
+
+    def describe(self, item: WaitingCall) -> str:
+        """Return the tool's name."""
+        return one_line(item.call.name, 60)
+
+    def make(self, items: Sequence[WaitingCall], is_cancelled: IsCancelled) -> Summed:
+        """Return a line for each call."""
+        made = self._lines.of(items, is_cancelled)
+        return Summed(tuple(items), made.lines, made.spent)
+
+    def save(self, results: Sequence[Summed]) -> Saved:
+        """Store lines and passages of calls that are still part of their exchange."""
+        spent = [each for result in results for each in result.spent]
+        pairs = [
+            pair for result in results for pair in zip(result.calls, result.lines, strict=True)
+        ]
+
+        def commit() -> Saved:
+            exchanges = {call.exchange_id for call, _ in pairs}
+            there = self._work.existing_calls(exchanges)
+            kept = [pair for pair in pairs if (pair[0].exchange_id, pair[0].message_id) in there]
+            changes: list[Change] = [*spent]
+            if old := self._work.orphaned_summaries(exchanges):
+                changes.append(PassagesPut(replaced=old))
+            for call, (line, model) in kept:
+                changes += _records(self._store.ids.passage(), call, line, model)
+            if changes:
+                self._store.commit_now(*changes)
+            return Saved(len(kept), len(pairs) - len(kept), total_usage(spent))
+
+        return self._store.on_writer(commit).result()
+
+    def tally(self) -> Tally:
+        """Return the counts of calls and of those with a line."""
+        return self._work.tally()
+
+
+def _records(passage_id: PassageId, call: WaitingCall, line: str, model: str) -> list[Change]:
+    put = ToolSummaryPut(
+        passage_id, call.conversation_id, call.exchange_id, call.message_id, call.number, line,
+        model, now(),
+    )  # fmt: skip
+    passage = Passage(
+        id=passage_id,
+        kind=PassageKind.TOOL_SUMMARY,
+        source_id=passage_id,
+        conversation_id=call.conversation_id,
+        exchange_id=call.exchange_id,
+        content_hash=content_hash(line),
+        created_at=call.called_at,
+        tokens=estimate_tokens(line),
+    )
+    return [put, PassagesPut((passage,))]
+
+
+def build(parts: JobParts) -> ToolSummarizer:
+    """Return the job."""
+    return ToolSummarizer(parts.store, ToolLines(parts.model), parts.open_conversation)

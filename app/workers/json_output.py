@@ -1,0 +1,73 @@
+"""JSON in a model's output: found among other text, repaired, and checked against a schema."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_BEGINNING = re.compile(r"\{")
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_MOST_BEGINNINGS = 200
+_TYPES: Mapping[str, Callable[[object], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "null": lambda value: value is None,
+}
+
+
+def strip_reasoning(text: str) -> str:
+    """Return an answer without the reasoning that some models write into it."""
+    return _THOUGHTS.sub("", text).strip()
+
+
+def find_object(text: str, schema: Schema) -> dict[str, Any] | None:
+    """Return the first JSON object in `text` that fits `schema`, None if there is none.
+
+    Code fences, text around it and trailing commas are ignored. Supported keywords of JSON schema:
+    type (one or several), enum, required, properties, items. Unknown members are kept.
+    """
+    said = strip_reasoning(text)
+    for candidate in _objects(said):
+        if fits(candidate, schema):
+            return candidate
+    return None
+
+
+def fits(value: object, schema: Schema) -> bool:
+    """Return whether a value fits a schema, by the supported keywords."""
+    kinds = schema.get("type")
+    if kinds is not None:
+        names = [kinds] if isinstance(kinds, str) else kinds
+        if not any(_TYPES[name](value) for name in names):
+            return False
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if isinstance(value, dict):
+        if not all(name in value for name in schema.get("required", ())):
+            return False
+        properties = schema.get("properties", {})
+        return all(fits(value[name], each) for name, each in properties.items() if name in value)
+    if isinstance(value, list) and "items" in schema:
+        return all(fits(each, schema["items"]) for each in value)
+    return True
+
+
+def _objects(said: str) -> Iterator[dict[str, Any]]:
+    decoder = json.JSONDecoder(strict=False)
+    for text in (said, _TRAILING_COMMA.sub(r"\1", said)):
+        for number, match in enumerate(_BEGINNING.finditer(text)):
+            if number == _MOST_BEGINNINGS:
+                break
+            try:
+                value, _ = decoder.raw_decode(text, match.start())
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                yield value

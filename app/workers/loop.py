@@ -1,0 +1,383 @@
+"""The worker loop: stopped -> running <-> idle -> stopped, and blocked.
+
+The work itself is a `Job`; the thread is chosen by the host (`board`).
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Generic
+
+from app.domain.changes import ChangeSet
+from app.domain.errors import Cancelled, StorageError
+from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
+from app.storage.tables.attempts import Attempts
+from app.system.logs import format_traceback
+from app.workers.background_model import MODEL_KEYS, UnusableAnswer
+from app.workers.job import Blocked, Clock, Item, Job, Result, SystemClock
+from app.workers.progress import Progress
+from app.workers.retries import (
+    Backoff,
+    CircuitBreaker,
+    Failures,
+    IdleWait,
+    Jitter,
+    classify,
+    full_jitter,
+    public_message,
+    screen_message,
+)
+
+_NOTHING = ChangeSet()
+StatusListener = Callable[[WorkerStatus], None]
+_log = logging.getLogger(__name__)
+_PUBLISH_EVERY_S = 0.1
+_LOOK_AT_STOP_EVERY_S = 1.0  # for a host that sets `stop` without waking the worker
+
+
+class WorkerLoop(Generic[Item, Result]):
+    """One worker. `run` is for the host's thread, everything else for any thread.
+
+    Attributes:
+        on_status: Called at every change of state and otherwise at most ten times a second, on the
+            worker's thread; must return at once.
+        throttle: Called on the worker's thread between two pieces of work, with the event that
+            stops the worker; may wait.
+    """
+
+    def __init__(
+        self,
+        job: Job[Item, Result],
+        attempts: Attempts,
+        is_enabled: Callable[[], bool] = lambda: True,
+        all_time: Callable[[], UsageTotals] = UsageTotals,
+        clock: Clock | None = None,
+        jitter: Jitter = full_jitter,
+        spent_since: Callable[[datetime], UsageTotals] | None = None,
+    ) -> None:
+        self._job = job
+        self._is_enabled = is_enabled
+        self._clock = clock or SystemClock()
+        self._failures = Failures(job.name, attempts, self._clock, jitter)
+        self._backoff = Backoff(jitter)
+        self._progress = Progress(job.tally, self._clock, all_time, spent_since)
+        self._state = WorkerState.STOPPED
+        self._hosted = threading.Lock()
+        self._woken = threading.Event()
+        self._stop = threading.Event()
+        self._unsaved: list[tuple[Sequence[Item], Result]] = []
+        self._saved_at = 0.0
+        self._breaker = CircuitBreaker()
+        self._is_spend_old = False
+        self._settled = 0  # items that are done or failed, to detect progress
+        self._drained = False
+        self._knows_past = False
+        self._published_at = float("-inf")
+        self._status = self._made_status()
+        self.on_status: StatusListener = lambda _: None
+        self.throttle: Callable[[threading.Event], None] = lambda _: None
+
+    @property
+    def name(self) -> WorkerName:
+        """The worker's name."""
+        return self._job.name
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it waits or has ended, without work that it would soon do."""
+        return self._drained and not self._woken.is_set()
+
+    def status(self) -> WorkerStatus:
+        """Return the newest status; never waits. The counts of a stopped worker are as of `refresh`.
+
+        `enabled` is the present setting, even if the thread has not followed it yet.
+        """
+        return replace(self._status, enabled=self._is_enabled())
+
+    def is_stopping(self) -> bool:
+        """Return whether the host is stopping it; never waits."""
+        return self._stop.is_set()
+
+    def wake(self) -> None:
+        """Make it look for work at once, also when it is blocked; never waits."""
+        self._woken.set()
+
+    def wakes_for(self, changed: ChangeSet) -> bool:
+        """Return whether a write may have made work for it."""
+        if changed.spend:
+            self._is_spend_old = True
+        if replace(changed, spend=False) == _NOTHING:
+            return False  # such as its own record of a failed request
+        if changed.settings & MODEL_KEYS or changed.providers:
+            self._breaker.reset()
+            self._failures.invalidate()  # another model may succeed
+        return self._job.wakes_for(changed)
+
+    def refresh(self) -> WorkerStatus:
+        """Return the status, with new counts if the worker does not run; blocking."""
+        if self._hosted.acquire(blocking=False):
+            try:
+                self._read_spend()
+                self._progress.ask()
+                self._publish()
+            finally:
+                self._hosted.release()
+        return self.status()
+
+    def retry_set_aside(self, item_ids: Collection[int] | None = None) -> None:
+        """Retry failed items now, some or all (None), as if they had not failed; blocking."""
+        self._failures.clear(item_ids)
+        self._breaker.reset()
+        self.wake()
+
+    def run_now(self) -> None:
+        """Look for work now, and retry now what waits for its next try; blocking."""
+        self._failures.retry_now()
+        self._breaker.reset()
+        self.wake()
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set, then return within 3 s; `wake` makes that at once.
+
+        Never raises: a failure is shown as the last error, logged, and retried later.
+        """
+        with self._hosted:
+            self._stop = stop
+            if stop.is_set():
+                return
+            self._drained = False
+            self._breaker.reset()
+            self._enter(WorkerState.RUNNING)
+            while not stop.is_set():
+                if self._woken.is_set():
+                    self._drained = False
+                    self._woken.clear()
+                if (rest := self._work()) is not None:
+                    self._wait(rest)
+            self._end()
+
+    # -- working
+
+    def _work(self) -> IdleWait | None:
+        """Work on one batch at most; return None if there may be more work now."""
+        try:
+            self._save()
+            self._breaker.check()
+            items = self._job.find(self._clock.now())
+            if items and self._batch(items):
+                self._backoff.record_success()
+                return None
+            self._progress.ask()
+        except Cancelled:
+            return None
+        except Blocked as block:
+            return self._blocked(block)
+        except Exception as error:  # noqa: BLE001 - the edge of the worker: the program must go on
+            found = classify(error, self._failures.in_a_row)
+            return self._broken(error) if found is None else self._blocked(found)
+        self._backoff.record_success()
+        is_drained = not self._progress.tally.waiting_retry
+        return IdleWait(WorkerState.IDLE, self._idle_s(), is_drained)
+
+    def _batch(self, items: Sequence[Item]) -> bool:
+        """Work on items; return whether any is done or has failed."""
+        if not self._progress.runs:
+            self._begin()
+        else:
+            self._failures.read_if_outdated()
+        self._drained = False
+        before = self._settled
+        self._saved_at = self._clock.monotonic()
+        for some in self._breaker.batches(items, self._job.item_id, self._job.pace.together):
+            self.throttle(self._stop)
+            if self._stop.is_set():
+                break
+            self._make(some)
+            if self._save_is_due():
+                self._save()
+        self._save()
+        return self._settled > before
+
+    def _begin(self) -> None:
+        self._progress.ask()
+        self._progress.begin()
+        self._enter(WorkerState.RUNNING)
+        if not self._knows_past:
+            self._read_spend()
+            self._knows_past = True
+        tally = self._progress.tally
+        if self._failures.are_known or tally.waiting_retry or tally.abandoned:
+            self._failures.read()
+
+    def _make(self, items: Sequence[Item]) -> None:
+        """Make some items; after a failure in halves, until the bad item is alone."""
+        is_first = not self._progress.counts.current_item
+        self._progress.counts.current_item = self._job.describe(items[0])
+        self._publish_sometimes(at_once=is_first)  # it may take long
+        try:
+            result = self._job.make(items, self._is_cancelled)
+        except Cancelled:
+            raise
+        except Exception as error:  # noqa: BLE001 - an item must not hold back the others
+            self._on_failure(items, error)
+        else:
+            self._failures.in_a_row = 0
+            self._breaker.record_success()
+            self._unsaved.append((items, result))
+
+    def _is_cancelled(self) -> bool:
+        """Whether to stop; called often, so new spending is published here too."""
+        if self._is_spend_old:
+            self._publish_sometimes()
+        self.throttle(self._stop)
+        return self._stop.is_set()
+
+    def _on_failure(self, items: Sequence[Item], error: Exception) -> None:
+        if (block := classify(error, self._failures.in_a_row)) is not None:
+            raise block from error
+        if self._stop.is_set():
+            raise Cancelled("The worker was stopped") from error
+        if isinstance(error, UnusableAnswer):
+            for item in items:  # each try costs, so no halves now
+                self._record_failure(item, error)
+            self._breaker.record_failure([self._job.item_id(item) for item in items], error)
+        elif len(items) > 1:
+            middle = len(items) // 2
+            self._make(items[:middle])
+            self._make(items[middle:])
+        else:
+            self._record_failure(items[0], error)
+
+    def _record_failure(self, item: Item, error: Exception) -> None:
+        item_id = self._job.item_id(item)
+        is_abandoned = self._failures.add(item_id, error, self._job.pace.retries)
+        self._settled += 1
+        self._progress.counts.last_error = screen_message(error)
+        self._progress.failed(is_abandoned=is_abandoned)
+        self._publish_sometimes()
+
+    # -- saving
+
+    def _save_is_due(self) -> bool:
+        pace = self._job.pace
+        count = sum(len(items) for items, _ in self._unsaved)
+        late = self._clock.monotonic() - self._saved_at >= pace.save_s
+        return count >= pace.save_items or (late and count > 0)
+
+    def _save(self) -> None:
+        """Store results; those that an outage keeps from being stored are stored the next time."""
+        self._saved_at = self._clock.monotonic()
+        if not self._unsaved:
+            return
+        try:
+            saved = self._job.save([result for _, result in self._unsaved])
+        except Exception as error:  # noqa: BLE001 - an item must not hold back the others
+            self._on_unsaved(error)
+            return
+        ids = [self._job.item_id(item) for items, _ in self._unsaved for item in items]
+        self._unsaved = []
+        self._failures.settle(ids)
+        self._settled += len(ids)
+        self._progress.saved(saved)
+        self._publish_sometimes()
+
+    def _on_unsaved(self, error: Exception) -> None:
+        if (block := classify(error, 0)) is not None:
+            raise block from error
+        made, self._unsaved = self._unsaved, []
+        if len(made) > 1:
+            for each in made:
+                self._unsaved.append(each)
+                self._save()
+        else:
+            for item in made[0][0]:
+                self._record_failure(item, error)
+
+    # -- waiting
+
+    def _idle_s(self) -> float:
+        wait_s = self._job.poll_interval_s()
+        if (next_at := self._progress.tally.next_attempt_at) is not None:
+            wait_s = min(wait_s, (next_at - self._clock.now()).total_seconds())
+        return max(0.0, wait_s)
+
+    def _blocked(self, block: Blocked) -> IdleWait:
+        text = screen_message(block)
+        if self._progress.counts.last_error != text:
+            _log.warning("%s is blocked: %s", self.name, public_message(block))
+        self._progress.counts.blocked_by = text
+        self._progress.counts.last_error = text
+        return self._backoff.blocked(block, self._settled)
+
+    def _broken(self, error: Exception) -> IdleWait:
+        _log.error("%s failed: %s", self.name, format_traceback(error))
+        self._progress.counts.last_error = screen_message(error)
+        return self._backoff.broken(self._settled)
+
+    def _wait(self, rest: IdleWait) -> None:
+        """Wait until woken, stopped, or the time has passed."""
+        present = self._clock.monotonic()
+        deadline = float("inf") if rest.wait_s is None else present + rest.wait_s
+        self._progress.end()
+        self._read_spend()
+        self._progress.counts.current_item = ""
+        self._progress.counts.next_look_at = (
+            None if rest.wait_s is None else self._clock.now() + timedelta(seconds=rest.wait_s)
+        )
+        self._enter(rest.state)
+        self._drained = rest.is_drained
+        while not self._stop.is_set() and (left := deadline - self._clock.monotonic()) > 0:
+            if self._clock.wait(self._woken, min(left, _LOOK_AT_STOP_EVERY_S)):
+                break
+        self._progress.counts.blocked_by = ""
+        self._progress.counts.next_look_at = None
+
+    def _end(self) -> None:
+        """Store finished results if possible, then enter the stopped state."""
+        try:
+            self._save()
+            self._read_spend()
+            self._progress.ask()
+        except Exception as error:  # noqa: BLE001 - lost results are found again by query
+            _log.warning("%s stopped with results unsaved: %s", self.name, format_traceback(error))
+        self._unsaved = []
+        self._progress.end()
+        self._progress.counts.current_item = ""
+        self._drained = True
+        self._enter(WorkerState.STOPPED)
+
+    # -- status
+
+    def _read_spend(self) -> None:
+        """Read the recorded spending, which includes failed items."""
+        self._is_spend_old = False
+        try:
+            self._progress.read_spend()
+        except StorageError as error:
+            _log.warning("%s: spending could not be read: %s", self.name, error)
+
+    def _enter(self, state: WorkerState) -> None:
+        if state is not self._state:
+            self._state = state
+            self._publish()
+        elif self._made_status() != self._status:
+            self._publish()
+
+    def _publish_sometimes(self, *, at_once: bool = False) -> None:
+        if at_once or self._clock.monotonic() - self._published_at >= _PUBLISH_EVERY_S:
+            if self._is_spend_old:
+                self._read_spend()
+            self._publish()
+
+    def _publish(self) -> None:
+        self._published_at = self._clock.monotonic()
+        self._status = self._made_status()
+        try:
+            self.on_status(self._status)
+        except Exception:  # noqa: BLE001 - a listener must not stop the work
+            _log.exception("a listener to %s failed", self.name)
+
+    def _made_status(self) -> WorkerStatus:
+        return self._progress.status(self.name, enabled=self._is_enabled(), state=self._state)

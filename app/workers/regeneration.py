@@ -1,0 +1,197 @@
+"""Regeneration of summaries, facts and vectors: what it would do and cost, and its start.
+
+Front ends show `plan().text` and call `begin` after a yes; the workers then do the work. The
+queries that find what is to be made again are in `app.storage.work.regeneration`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.domain.errors import InvalidInput, NotFound
+from app.domain.formatting import format_count, format_estimate
+from app.domain.passages import PassageKind
+from app.domain.workers import WorkerName
+from app.memory.embedders import EmbedderDirectory
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.storage.work.extraction_work import ExtractionWork
+from app.storage.work.queue import FACTS, SUMMARIES, request_regeneration
+from app.workers.board import WorkerBoard
+from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
+from app.workers.model_choice import BackgroundModelChoice, BackgroundPlan, Workload
+from app.workers.workload import Workloads
+
+SUMMARIZERS = (WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER)
+EXTRACTORS = (WorkerName.KNOWLEDGE_EXTRACTOR,)
+_PATTERNS = "the patterns on this computer"
+_EXTRACTIVE = "the extractive summarizer on this computer"
+
+
+@dataclass(frozen=True, slots=True)
+class RegenerationPlan:
+    """How many items would be made again, and a description with the price; 0 is nothing to do."""
+
+    count: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingPlan(RegenerationPlan):
+    """The same for vectors: those of `space` that would be deleted."""
+
+    space: str
+    vectors: int
+
+
+class SummaryRegeneration:
+    """Makes again the summaries that others than the chosen model made. Thread-safe; blocks."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        workloads: Workloads,
+        choice: BackgroundModelChoice,
+        board: WorkerBoard,
+    ) -> None:
+        self._settings = settings
+        self._workloads = workloads
+        self._choice = choice
+        self._board = board
+
+    def plan(self) -> RegenerationPlan:
+        """Return what would be made again.
+
+        Raises InvalidInput or NotFound if the chosen model does not exist or lacks consent.
+        """
+        exchanges, conversations = self._workloads.summaries_again()
+        plan = _allowed_plan(self._choice, exchanges, conversations)
+        count = exchanges.requests + conversations.requests
+        maker = _EXTRACTIVE if plan is None else plan.model
+        if not count:
+            return RegenerationPlan(
+                0, f"Every summary was made by {maker} or by you: there is nothing to regenerate."
+            )
+        return RegenerationPlan(
+            count,
+            f"{_capital(maker)} would regenerate "
+            f"{format_count(exchanges.requests, 'exchange summary', 'exchange summaries')} and "
+            f"{format_count(conversations.requests, 'conversation summary', 'conversation summaries')}"
+            f": {_price(plan)}. Earlier versions are kept, and what you wrote yourself does not change.",
+        )
+
+    def begin(self) -> None:
+        """Start it, for the workers that are on. Raises StorageError."""
+        request_regeneration(self._settings, SUMMARIES)
+        self._board.wake(SUMMARIZERS)
+
+
+class FactRegeneration:
+    """Reads again the exchanges that others than the chosen model read. Thread-safe; blocks."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        workloads: Workloads,
+        choice: BackgroundModelChoice,
+        board: WorkerBoard,
+    ) -> None:
+        self._work = ExtractionWork(store)
+        self._settings = settings
+        self._workloads = workloads
+        self._choice = choice
+        self._board = board
+
+    def plan(self) -> RegenerationPlan:
+        """Return what would be read again. Raises as `SummaryRegeneration.plan`."""
+        load = self._workloads.facts_again()
+        plan = _allowed_plan(self._choice, load)
+        maker = _PATTERNS if plan is None else plan.model
+        if not load.turns:
+            return RegenerationPlan(
+                0, f"Every exchange was read for facts by {maker}: there is nothing to read again."
+            )
+        text = (
+            f"{_capital(maker)} would read {format_count(load.turns, 'exchange')} again: "
+            f"{_price(plan)}. {format_count(self._work.facts_by_other_models(), 'fact')} found there "
+            "stay current until then. A fact that is not found again becomes a past fact and keeps "
+            "its earlier versions. What you wrote, edited, pinned or forgot does not change."
+        )
+        if not self._settings.flag("knowledge_extractor_enabled"):
+            text += " The knowledge extractor is off: nothing happens until it is on."
+        return RegenerationPlan(load.turns, text)
+
+    def begin(self) -> None:
+        """Start it, for the extractor once it is on. Raises StorageError."""
+        request_regeneration(self._settings, FACTS)
+        self._board.wake(EXTRACTORS)
+
+
+class EmbeddingRegeneration:
+    """Deletes the vectors of the embedder in use and makes them again. Thread-safe; blocks."""
+
+    def __init__(
+        self, settings: Settings, board: WorkerBoard, embedders: EmbedderDirectory
+    ) -> None:
+        self._settings = settings
+        self._board = board
+        self._embedders = embedders
+
+    def plan(self, kinds: Sequence[PassageKind] = ()) -> EmbeddingPlan:
+        """Return what would be deleted and embedded, of some kinds of passages or (empty) all.
+
+        Raises NotFound or EmbedderUnavailable without a usable embedder.
+        """
+        amount = self._pipeline.amount(kinds)
+        count = max(amount.passages, amount.vectors)
+        if not count:
+            return EmbeddingPlan(0, "There is nothing to embed yet.", amount.space, 0)
+        estimate = self._embedders.estimate(amount.passages, amount.tokens)
+        text = (
+            f"This deletes the {format_count(amount.vectors, 'vector')} of {amount.space} and "
+            f"embeds {format_count(amount.passages, 'passage')} again: about {amount.tokens:,} "
+            f"tokens, {format_estimate(estimate.minutes, estimate.cost_usd)}. Until a passage has "
+            "a vector again, search finds it by its words only. No messages are lost."
+        )
+        if estimate.sent_to:
+            text += f" The texts are sent to {estimate.sent_to}."
+        if not self._settings.flag("embedding_pipeline_enabled"):
+            text += (
+                " The embedding pipeline is off: nothing is embedded, and search uses words only, "
+                "until it is on."
+            )
+        return EmbeddingPlan(count, text, amount.space, amount.vectors)
+
+    def begin(self, kinds: Sequence[PassageKind] = ()) -> None:
+        """Delete the vectors and wake the pipeline. Raises as `plan`, and StorageError."""
+        self._pipeline.start_over(kinds)
+        self._board.wake([WorkerName.EMBEDDING_PIPELINE])
+
+    @property
+    def _pipeline(self) -> EmbeddingPipeline:
+        if self._board.embedding is None:
+            raise NotFound("There is no embedder", "Choose one in the settings.")
+        return self._board.embedding
+
+
+def _allowed_plan(choice: BackgroundModelChoice, *loads: Workload) -> BackgroundPlan | None:
+    """Return the plan of the chosen model (None: without one); raise InvalidInput without consent."""
+    plan = choice.plan(loads=loads)
+    if plan is not None and plan.needs_consent:
+        raise InvalidInput(
+            f"{plan.model} may not read your history yet",
+            "Allow it first in the settings, under Background work.",
+        )
+    return plan
+
+
+def _capital(maker: str) -> str:
+    """Return the beginning of a sentence; the name of a model keeps its spelling."""
+    return maker[:1].upper() + maker[1:] if maker in (_PATTERNS, _EXTRACTIVE) else maker
+
+
+def _price(plan: BackgroundPlan | None) -> str:
+    if plan is None:
+        return "at no cost"
+    time = format_estimate(plan.minutes, plan.cost_usd)
+    return f"{format_count(plan.requests, 'request')}, about {plan.tokens:,} tokens, {time}"

@@ -1,0 +1,51 @@
+"""Fixtures of tests without a window: a store, a loopback server, command lines on a library."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.storage.engine.store import Store
+from tests.fakes.command_line import Console, herbs
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_client import WIRES
+from tests.fakes.stored import opened
+
+
+@pytest.fixture
+def store(data_dir: Path) -> Iterator[Store]:
+    """An empty store."""
+    with opened(data_dir) as made:
+        yield made
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    """A server on this machine that speaks each vendor's protocol."""
+    with Loopback() as running:
+        yield running
+
+
+@pytest.fixture(params=WIRES)
+def wire(request: pytest.FixtureRequest) -> str:
+    """Each of the three wires."""
+    return str(request.param)
+
+
+@pytest.fixture
+def cli(data_dir: Path) -> Iterator[Console]:
+    """A command line on a copy of the library `herbs`."""
+    shutil.copytree(herbs(), data_dir)
+    with closing(Console(data_dir)) as console:
+        yield console
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """A command line on a library that the module's tests must leave as it is."""
+    root = tmp_path_factory.mktemp("unchanged") / "data"
+    shutil.copytree(herbs(), root)
+    with closing(Console(root)) as console:
+        yield console

@@ -1,0 +1,258 @@
+"""The embedder on this machine: the included model, folders of the user, chunks and batches."""
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.errors import Cancelled, EmbedderUnavailable
+from app.domain.passages import Space
+from app.providers.embedders import local
+from app.providers.embedders.chunks import SLICE_CHARS, chunk_spans, token_spans
+from app.providers.embedders.local import BATCH_TOKENS, LocalEmbedder, in_batches
+from app.providers.embedders.model_folder import EmbedderFolder, read_folder
+
+SHIPPED = Path(__file__).resolve().parents[2] / "resources" / "models" / "all-MiniLM-L6-v2"
+TEXTS = (
+    "The cat sleeps on the warm windowsill.",
+    "",
+    "A kitten is napping in the sun by the window.",
+    "The quarterly budget must be approved by the finance committee. " * 60,
+    "ok",
+    "Die Katze schläft. 猫が寝ている。 😺",
+)
+
+
+@pytest.fixture(scope="module")
+def embedder() -> LocalEmbedder:
+    return LocalEmbedder(SHIPPED)
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The shipped folder, to be damaged."""
+    return Path(shutil.copytree(SHIPPED, tmp_path / "model"))
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """The same model as a folder of the user's: no card, so names and sizes are read from it."""
+    folder = tmp_path / "My Model v2"
+    folder.mkdir()
+    for name in ("model.onnx", "tokenizer.json"):
+        shutil.copy(SHIPPED / name, folder)
+    (folder / "config.json").write_text('{"hidden_size": 384, "max_position_embeddings": 512}')
+    return folder
+
+
+def test_vectors_are_unit_rows_in_the_order_of_the_texts(embedder: LocalEmbedder) -> None:
+    together = embedder.embed(TEXTS)
+    assert together.dtype == np.float32
+    assert together.shape == (len(TEXTS), 384)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+    for text, row in zip(TEXTS, together, strict=True):
+        assert embedder.embed([text])[0] @ row > 0.98
+    cat, _, kitten, budget, *_ = together
+    assert cat @ kitten > 0.5 > 0.3 > cat @ budget
+    assert embedder.embed([]).shape == (0, 384)
+
+
+def test_the_included_model_has_a_card_and_a_license(embedder: LocalEmbedder) -> None:
+    assert embedder.space == Space("all_minilm_l6_v2", 384, 256)
+    card = json.loads((SHIPPED / "embedder.json").read_text())
+    assert card["cosine_to_source"]["mean"] >= 0.99
+    assert (SHIPPED / "LICENSE").is_file()
+
+
+def test_only_the_first_256_tokens_count(embedder: LocalEmbedder) -> None:
+    words = [f"word{number % 7}" for number in range(600)]
+    longer, shorter = embedder.embed([" ".join(words), " ".join(words[:300])])
+    np.testing.assert_allclose(longer, shorter, atol=1e-5)
+
+
+def test_a_megabyte_of_one_word_and_lone_surrogates_are_texts_too(embedder: LocalEmbedder) -> None:
+    vectors = embedder.embed(["a" * 1_000_000, "\ud800 broken \udfff", "nul \x00 inside"])
+    assert np.isfinite(vectors).all()
+
+
+def test_threads_change_the_time_and_not_the_result(embedder: LocalEmbedder) -> None:
+    texts = [f"Text number {number} " + "about rivers " * number for number in range(20)]
+    both = LocalEmbedder(SHIPPED, threads=2)
+    np.testing.assert_allclose(both.embed(texts), embedder.embed(texts), atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_it_is_cancelled_between_batches(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    asked, ran = [], []
+    run = LocalEmbedder._run
+
+    def counted(*given: Any) -> Any:
+        ran.append(True)
+        return run(*given)
+
+    def cancelled() -> bool:
+        asked.append(True)
+        return len(asked) > 2
+
+    monkeypatch.setattr(LocalEmbedder, "_run", counted)
+    embedder = LocalEmbedder(SHIPPED, threads=threads)
+    with pytest.raises(Cancelled):
+        embedder.embed(["many words of text " * 50] * 40, cancelled)
+    assert len(ran) == 2
+
+
+def test_concurrent_callers_load_it_once_and_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    load, loads = local._load, []
+
+    def counted(folder: EmbedderFolder) -> object:
+        loads.append(folder)
+        return load(folder)
+
+    monkeypatch.setattr(local, "_load", counted)
+    embedder = LocalEmbedder(SHIPPED)
+    with ThreadPoolExecutor(4) as pool:
+        found = {row.tobytes() for row in pool.map(embedder.embed, [["tea"]] * 4)}
+    assert (len(found), len(loads)) == (1, 1)
+
+
+# -- folders
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_damaged_or_missing_file_is_named(copied: Path, name: str) -> None:
+    content = bytearray((copied / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copied / name).write_bytes(content)
+    with pytest.raises(EmbedderUnavailable, match=f"{name} is damaged"):
+        LocalEmbedder(copied).load()
+    (copied / name).unlink()
+    with pytest.raises(EmbedderUnavailable, match=f"{name} cannot be read"):
+        LocalEmbedder(copied).load()
+
+
+UNUSABLE = {
+    "embedder.json": ["", "[]", "{}", '{"space": {"name": "x"}, "sha256": {}}'],
+    "config.json": ["", "[]", "{}", '{"hidden_size": "many"}'],
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_unusable_metadata_is_named(foreign: Path, name: str) -> None:
+    for content in UNUSABLE[name]:
+        (foreign / name).write_text(content)
+        with pytest.raises(EmbedderUnavailable, match=name.replace(".", r"\.")):
+            LocalEmbedder(foreign)
+
+
+def test_an_empty_folder_is_refused_with_the_names_of_its_files(tmp_path: Path) -> None:
+    with pytest.raises(EmbedderUnavailable, match=r"there is no model\.onnx") as caught:
+        LocalEmbedder(tmp_path)
+    assert "tokenizer.json" in caught.value.hint
+
+
+def test_a_folder_of_the_user_is_its_own_space(foreign: Path, embedder: LocalEmbedder) -> None:
+    own = LocalEmbedder(foreign)
+    assert own.space.name.startswith("my_model_v2_")
+    assert own.space.name != embedder.space.name
+    assert (own.space.dimension, own.space.max_tokens) == (384, 512)
+    np.testing.assert_allclose(own.embed(TEXTS[:1]), embedder.embed(TEXTS[:1]), atol=1e-6)
+
+
+def test_another_model_under_the_same_name_is_another_space(foreign: Path) -> None:
+    before = read_folder(foreign).space.name
+    with (foreign / "model.onnx").open("r+b") as model:
+        model.seek(-1, 2)
+        model.write(b"?")
+    assert read_folder(foreign).space.name != before
+
+
+def test_the_settings_of_sentence_transformers_apply(foreign: Path) -> None:
+    (foreign / "sentence_bert_config.json").write_text('{"max_seq_length": 77}')
+    (foreign / "1_Pooling").mkdir()
+    (foreign / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    folder = read_folder(foreign)
+    assert (folder.space.max_tokens, folder.pooling) == (77, "first")
+
+
+def test_a_model_that_does_not_fit_its_config_or_is_none_is_refused(foreign: Path) -> None:
+    (foreign / "config.json").write_text('{"hidden_size": 768}')
+    with pytest.raises(EmbedderUnavailable, match="not of 768 numbers"):
+        LocalEmbedder(foreign).embed(["tea"])
+    (foreign / "model.onnx").write_bytes(b"not a model")
+    with pytest.raises(EmbedderUnavailable, match="cannot be loaded"):
+        LocalEmbedder(foreign).load()
+
+
+# -- chunks and batches
+
+
+def test_short_text_is_one_chunk_and_blank_text_none(embedder: LocalEmbedder) -> None:
+    assert embedder.chunks("  A short text. ", 200, 20) == [(2, 15)]
+    assert embedder.chunks(" \n ", 200, 20) == []
+
+
+def test_a_long_text_is_cut_at_sentences_with_overlap_and_without_gaps(
+    embedder: LocalEmbedder,
+) -> None:
+    text = "The river rises in the hills and falls to the sea. " * 200
+    pieces = embedder.chunks(text, 6000, 500)
+    assert len(pieces) > 5
+    assert pieces[0][0] == 0
+    assert pieces[-1][1] == len(text.rstrip())
+    for (_, end), (start, _) in pairwise(pieces):
+        assert start < end
+        assert text[end - 1] == "."
+        assert text[start - 1] == " "
+    tokenizer = embedder._model().tokenizer
+    assert max(len(token_spans(tokenizer, text[start:end])) for start, end in pieces) <= 254
+
+
+def test_a_text_longer_than_a_slice_keeps_its_offsets(embedder: LocalEmbedder) -> None:
+    text = "Grüße \ud800 " * 3 + "filler words " * (SLICE_CHARS // 8) + "the end"
+    pieces = embedder.chunks(text, 254, 0)
+    assert text[pieces[-1][0] : pieces[-1][1]].endswith("the end")
+    joined = "".join(text[start:end] for start, end in pieces)
+    assert joined.replace(" ", "") == text.replace(" ", "")
+
+
+@given(
+    st.lists(st.sampled_from(["word", "end.", "para\n\n", "line\n", "x" * 30]), max_size=80),
+    st.integers(1, 20),
+    st.integers(0, 19),
+)
+def test_chunks_cover_all_tokens_within_the_limit(
+    words: list[str], limit: int, overlap: int
+) -> None:
+    overlap = min(overlap, limit - 1)
+    text = " ".join(words)
+    ends = list(accumulate(len(word) + 1 for word in words))
+    tokens = [
+        (end - 1 - len(word), end - 1 - len(word) + len(word.rstrip()))
+        for word, end in zip(words, ends, strict=True)
+    ]
+    pieces = chunk_spans(text, tokens, limit, overlap)
+    for start, end in tokens:
+        assert any(first <= start and end <= last for first, last in pieces)
+    for first, last in pieces:
+        assert sum(first <= start and end <= last for start, end in tokens) <= limit
+    assert pieces == sorted(set(pieces))
+
+
+def test_an_overlap_as_long_as_a_chunk_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="overlap_tokens"):
+        chunk_spans("a b", [(0, 1), (2, 3)], 5, 5)
+
+
+@given(st.lists(st.integers(2, 256), max_size=200))
+def test_batches_hold_every_row_once_and_few_tokens(lengths: list[int]) -> None:
+    batches = list(in_batches(lengths))
+    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
+    for rows in batches:
+        assert max(lengths[row] for row in rows) * len(rows) <= BATCH_TOKENS

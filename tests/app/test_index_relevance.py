@@ -1,0 +1,154 @@
+"""Relevance: the background of a space, and the likelihood of an answer."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.errors import Cancelled
+from app.domain.ids import PartId
+from app.index import relevance
+from app.index.ranking import Ranked
+from app.index.relevance import (
+    Background,
+    answer_log_odds,
+    measure_background,
+    typical_word_share,
+    with_relevance,
+)
+from app.index.text_snapshot import CandidateTable
+from app.providers.embedders.local import LocalEmbedder
+from tests.fakes.embedders import BagOfWords
+
+BACKGROUND = Background(0.06, 0.08)
+COUNT = 30
+
+
+def candidate_table(shares: list[float]) -> CandidateTable:
+    """Return a table in which the parts' contexts hold these shares of the question."""
+    count = len(shares)
+    nothing, none = np.zeros(count), np.zeros((count, 3), np.int64)
+    return CandidateTable(
+        parts=np.arange(1, count + 1), words=nothing, context=np.array(shares) * 10, coverage=nothing,
+        traits=np.zeros(count, np.int64), speakers=np.zeros(count, np.int64), before=none, after=none,
+        asked_words=nothing, asked_traits=np.zeros(count, np.int64), dated=nothing, weight=10.0,
+    )  # fmt: skip
+
+
+def relevances(
+    cosine: float, share: float, passages: int = 500, *, by_meaning: bool = True, scale: float = 1.0
+) -> list[float]:
+    """Return relevances where some hits are near by so much and the rest is background."""
+    near = [cosine] * 3 + [0.1] * (COUNT - 3)
+    cosines = {PartId(n + 1): scale * each for n, each in enumerate(near)}
+    ranked = [
+        Ranked(PartId(n + 1), 5 - n / 5, 0.0, cosines[PartId(n + 1)], 0.0) for n in range(COUNT)
+    ]
+    background = Background(scale * BACKGROUND.mean, scale * BACKGROUND.deviation)
+    found = with_relevance(
+        ranked, candidate_table([share] * 5 + [0.05] * (COUNT - 5)), cosines if by_meaning else None,
+        background if by_meaning else None, passages,
+    )  # fmt: skip
+    assert [replace(each, relevance=0.0) for each in found] == ranked
+    return [each.relevance for each in found]
+
+
+def test_a_near_best_hit_is_relevant_and_a_far_one_is_not() -> None:
+    assert relevances(0.7, 0.7)[0] > 0.75
+    assert relevances(0.25, 0.15)[0] < 0.2
+    assert relevances(0.0, 0.8, by_meaning=False)[0] > 0.7
+    assert relevances(0.0, 0.2, by_meaning=False)[0] < 0.2
+    assert with_relevance([], candidate_table([]), {}, BACKGROUND, 100) == []
+
+
+@pytest.mark.parametrize("by_meaning", [True, False])
+def test_relevance_falls_with_the_size_of_the_library(by_meaning: bool) -> None:
+    found = [relevances(0.5, 0.5, size, by_meaning=by_meaning)[0] for size in (50, 500, 5000)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1]
+
+
+@pytest.mark.parametrize("passages", [10, 30, 75])
+def test_one_turn_is_enough_in_a_small_library(passages: int) -> None:
+    cosines = {PartId(n): 0.55 if n < 3 else 0.05 for n in range(1, 11)}
+    ranked = [Ranked(PartId(n), 4.0 - n, 0.0, cosines[PartId(n)], 0.0) for n in range(1, 11)]
+    asked = candidate_table([0.6, 0.6] + [0.0] * 8)
+    best, *others = with_relevance(ranked, asked, cosines, BACKGROUND, passages)
+    assert best.relevance > 0.7
+    assert others[-1].relevance < 0.1
+
+
+@given(
+    cosine=st.floats(-1, 1), share=st.floats(0, 3), passages=st.integers(1, 10**7),
+    by_meaning=st.booleans(),
+)  # fmt: skip
+def test_relevance_keeps_the_order_and_stays_below_1(
+    cosine: float, share: float, passages: int, by_meaning: bool
+) -> None:
+    found = relevances(cosine, share, passages, by_meaning=by_meaning)
+    assert found == sorted(found, reverse=True)
+    assert all(0 <= each < 0.96 for each in found)
+
+
+@given(scale=st.floats(0.2, 4))
+def test_relevance_does_not_depend_on_the_scale_of_a_space(scale: float) -> None:
+    assert relevances(0.4, 0.4, scale=scale) == pytest.approx(relevances(0.4, 0.4))
+
+
+BUILT_IN_FOLDER = Path(__file__).parents[2] / "resources" / "models" / "all-MiniLM-L6-v2"
+BUILT_IN = Background(0.062, 0.086)
+PASSAGES = 500
+
+
+class Drawn(BagOfWords):
+    """An embedder with random vectors that are `alike` (0-1) to some degree."""
+
+    def __init__(self, alike: float) -> None:
+        super().__init__("drawn", 64, 256)
+        self.spoil = lambda vectors, _: _random_units(len(vectors), alike)
+
+
+def _random_units(count: int, alike: float) -> npt.NDArray[np.float32]:
+    drawn = np.random.default_rng(1).standard_normal((count, 64)).astype(np.float32)
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    drawn = drawn * (1 - alike) + np.eye(1, 64, dtype=np.float32) * alike
+    unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    return unit
+
+
+def test_the_built_in_space_has_the_background_of_the_fit() -> None:
+    found = measure_background(LocalEmbedder(BUILT_IN_FOLDER))
+    assert found.mean == pytest.approx(BUILT_IN.mean, abs=0.004)
+    assert found.deviation == pytest.approx(BUILT_IN.deviation, abs=0.004)
+
+
+def test_a_dense_space_gives_the_same_odds_at_the_same_deviation() -> None:
+    wide, narrow = measure_background(Drawn(0.0)), measure_background(Drawn(0.5))
+    assert narrow.mean > 0.3 > 0.1 > abs(wide.mean)
+    far_out = [each.mean + 6 * each.deviation for each in (wide, narrow)]
+    odds = [
+        answer_log_odds([cosine], typical_word_share(), background, PASSAGES)
+        for cosine, background in zip(far_out, (wide, narrow), strict=True)
+    ]
+    assert odds[0] == pytest.approx(odds[1])
+
+
+def test_equal_vectors_give_finite_odds_and_measuring_can_be_cancelled() -> None:
+    flat = measure_background(Drawn(1.0))
+    assert np.isfinite(answer_log_odds([1.0], typical_word_share(), flat, PASSAGES))
+    assert np.isfinite(answer_log_odds([], typical_word_share(), flat, PASSAGES))
+    with pytest.raises(Cancelled):
+        measure_background(Drawn(0.0), cancelled=lambda: True)
+
+
+def test_every_topic_has_questions_and_messages_and_each_text_is_unique() -> None:
+    questions, messages = relevance._read_samples()
+    assert (len(questions), len(messages)) == (60, 120)
+    assert set(Counter(topic for topic, _ in questions).values()) == {2}
+    assert set(Counter(topic for topic, _ in messages).values()) == {4}
+    assert len({text for _, text in questions + messages}) == 180

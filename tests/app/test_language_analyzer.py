@@ -1,0 +1,280 @@
+"""Terms of texts and queries in any language, languages, dates, in linear time."""
+
+import base64
+import os
+import random
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.language.analyzer import (
+    SLICE_CHARS,
+    analyze,
+    chunk_spans,
+    chunk_terms,
+    query_languages,
+    query_words,
+    slices,
+    surface_words_of,
+)
+from app.language.date_terms import date_terms, month_term, near_dates
+from app.language.languages import is_stop_word, language_of
+from app.language.word_forms import MAX_TERM_CHARS
+
+
+def terms(text: str, language: str = "english") -> set[str]:
+    return set(analyze(text, language).terms.split())
+
+
+def query_terms(text: str, *likely: str) -> list[str]:
+    return [word.terms[0] for word in query_words(text, query_languages(text, likely))]
+
+
+def meet(text: str, query: str, language: str = "english") -> bool:
+    """Whether every word of the query, by any of its terms, is among those of the text."""
+    known = terms(text, language)
+    words = query_words(query, query_languages(query, (language,)))
+    return bool(words) and all(known & set(word.terms) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "query"),
+    [
+        ("english", "She was running home", "runs"),
+        ("english", "Caroline's paintings", "caroline painted"),
+        ("german", "Die Häuser am See", "Haus"),
+        ("german", "die alte Straße", "STRASSE"),
+        ("german", "Herr Müller", "Mueller"),
+        ("german", "Herr Müller", "Muller"),
+        ("french", "Ils parlent de l'amour", "amour"),
+        ("french", "les chevaux", "cheval"),
+        ("spanish", "la canción más bonita", "cancion"),
+        ("russian", "Кошки спали на диване", "кошка диван"),
+        ("russian", "Ёлка", "елка"),
+        ("greek", "τα σπίτια", "σπίτι"),
+        ("arabic", "المكتبات الكبيرة", "مكتبة"),
+        ("hindi", "लड़कियों को", "लड़की"),
+        ("turkish", "IŞIK yandı", "ışık"),
+        ("turkish", "ışık yandı", "isik"),
+        ("turkish", "İstanbul'da", "istanbul"),
+        ("english", "日本語の東京大学", "東京"),
+        ("english", "我喜欢学习中文", "学习"),
+        ("english", "แมวอยู่บนเตียง", "แมว"),
+        ("english", "학교에서 공부했다", "학교"),
+        ("english", "ﬁne Ｆｕｌｌ width", "fine full"),
+        ("english", "cafe\u0301", "café"),
+    ],
+)
+def test_a_word_is_found_in_its_other_forms(language: str, text: str, query: str) -> None:
+    assert meet(text, query, language)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "queries"),
+    [
+        ("getUserName", ["getUserName", "getusername", "user", "username", "USER NAME"]),
+        ("snake_case_name", ["snake_case_name", "snake", "case name"]),
+        ("HTTPServer2", ["HTTPServer2", "http", "server"]),
+        ("E1234", ["E1234", "e1234", "1234"]),
+        ("3.11.7", ["3.11.7", "3.11"]),
+        ("/usr/local/bin/python3.11", ["python3.11", "usr", "/usr/local/bin/python3.11", "python"]),
+        ("https://example.com/a/index.html?x=1", ["example.com", "index.html", "example"]),
+        ("john.doe@example.com", ["john.doe@example.com", "john.doe", "doe", "example.com"]),
+        ("std::vector", ["std::vector", "vector"]),
+        ("C++", ["C++", "c++"]),
+        ("e-mail", ["email", "e-mail", "mail"]),
+        ("U.S.A.", ["usa", "U.S.A."]),
+        ("10,000", ["10000", "10,000"]),
+        ("2023-05-08", ["2023-05-08", "2023-05", "2023"]),
+        ("👩‍💻", ["💻"]),
+        ("🇩🇪", ["🇩🇪"]),
+    ],
+)
+def test_an_identifier_is_found_whole_and_in_parts(identifier: str, queries: list[str]) -> None:
+    for query in queries:
+        assert meet(f"then {identifier} came", query), query
+
+
+def test_a_query_for_an_identifier_does_not_ask_for_its_splinters() -> None:
+    assert query_terms("v2") == ["v2"]
+    (version,) = query_words("3.11.7", ("english",))
+    assert version.parts == ()
+    (name,) = query_words("getUserName", ("english",))
+    assert [part.terms[0] for part in name.parts] == ["get", "user", "name"]
+    (word,) = query_words("Häusern", query_languages("Häusern", ("english", "german")))
+    assert {"häusern", "haus"} <= set(word.terms), "the stems of all likely languages"
+
+
+def test_stop_words_are_left_out_of_a_query_unless_there_are_no_others() -> None:
+    assert query_terms("What did she say about the garden?") == ["say", "garden"]
+    assert query_terms("Was ist die Versicherung?") == ["versicherung"]
+    assert query_terms("to be or not to be") == ["to", "be", "or", "not"]
+    assert query_terms("что такое любовь") == ["такое", "любовь"]
+
+
+def test_surface_words_are_unstemmed_in_order_and_single_characters_without_spaces() -> None:
+    words = ["the", "running", "dogs", "of", "snake_case", "e", "mail"]
+    assert surface_words_of("The running dogs of snake_case, e-mail!") == words
+    assert surface_words_of("東京の猫") == ["東", "京", "の", "猫"]
+    assert len(surface_words_of("लड़कियों को")) == 2, "combining marks belong to their words"
+    (word,) = query_words("猫", ("english",))
+    assert word.is_character
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("I would like to know what the best way is", "english"),
+        ("Ich möchte wissen, was der beste Weg ist", "german"),
+        ("Je voudrais savoir quelle est la meilleure façon", "french"),
+        ("Quiero saber cuál es la mejor manera", "spanish"),
+        ("Vorrei sapere qual è il modo migliore", "italian"),
+        ("Eu gostaria de saber qual é a melhor maneira", "portuguese"),
+        ("Ik wil graag weten wat de beste manier is", "dutch"),
+        ("Jag vill veta vad som är bäst för mig", "swedish"),
+        ("Haluan tietää, mikä on paras tapa ja miksi", "finnish"),
+        ("Chcę wiedzieć, jaki jest najlepszy sposób", "polish"),
+        ("En iyi yolun ne olduğunu bilmek istiyorum", "turkish"),
+        ("Szeretném tudni, mi a legjobb módja ennek", "hungarian"),
+        ("qwertz asdf", "english"),
+        ("", "english"),
+    ],
+)
+def test_the_language_is_recognized_by_its_stop_words(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_a_stop_word_belongs_to_its_own_script() -> None:
+    assert is_stop_word("und", "german")
+    assert not is_stop_word("und", "english")
+    assert is_stop_word("это", "english")
+    assert not is_stop_word("東京", "english")
+
+
+def test_long_words_are_cut_and_random_strings_and_encoded_files_are_one_word() -> None:
+    assert 0 < max(map(len, terms("x" * 5000))) <= MAX_TERM_CHARS
+    assert len(terms("aB1cD2eF3gH4iJ5kL6mN7oP8")) == 1
+    encoded = base64.b64encode(random.Random(1).randbytes(100_000)).decode()
+    found = terms(f'{{"name":"chart.png","data":"data:image/png;base64,{encoded}"}}')
+    assert {"chart", "png", "image", "base64"} <= found
+    assert len(found) < 20
+
+
+def test_long_texts_go_in_slices_that_lose_nothing() -> None:
+    text = "word " * 50_000 + "x" * 100_000
+    pieces = list(slices(text))
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) <= SLICE_CHARS
+    assert analyze(text, "english").terms.count("word") == 50_000
+
+
+@given(st.text(), st.sampled_from(["english", "german", "turkish", "arabic"]))
+def test_analysis_is_total_and_yields_whole_terms(text: str, language: str) -> None:
+    made = analyze(text, language)
+    for term in (*made.terms.split(), *made.surface.split()):
+        assert 0 < len(term) <= MAX_TERM_CHARS
+        term.encode()  # no lone surrogate gets through
+    query_words(text, query_languages(text))
+
+
+@given(st.text(max_size=60))
+def test_chunks_are_in_place_and_a_text_is_found_by_itself(text: str) -> None:
+    last = 0
+    found = terms(text)
+    for start, end, chunk in chunk_spans(text):
+        assert last <= start < end <= len(text)
+        assert text[start:end] == chunk
+        assert set(chunk_terms(chunk, "english")) <= terms(chunk)
+        last = end
+    for word in query_words(text, ("english",)) if len(text) > 1 else ():
+        assert found & set(word.terms) or word.is_character
+
+
+HOSTILE = ["a", "aB3/", "a.", "'a", "東", "é", "a\u0301", "x-", "https://a/", "1,", "_", "👍", "#+"]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_hostile_texts_take_linear_time(unit: str) -> None:
+    """Eight times the text may take thirty times as long, which nothing quadratic does."""
+
+    def seconds(characters: int) -> float:
+        text = unit * (characters // len(unit))
+        started = time.thread_time()
+        analyze(text, "english")
+        return time.thread_time() - started
+
+    seconds(20_000)
+    assert seconds(800_000) < 30 * max(seconds(100_000), 0.001)
+
+
+# -- dates
+
+
+def test_a_month_has_one_term_in_all_languages() -> None:
+    terms_of_day = date_terms(datetime(2023, 5, 8, tzinfo=UTC)).split()
+    assert {month_term("may"), month_term("mai"), month_term("мая")} == {"month=5"}
+    assert {"month=5", "2023", "2023-05", "2023-05-08", "8"} == set(terms_of_day)
+    assert month_term("maybe") is None
+
+
+def whole(text: str) -> set[str]:
+    """Return the dates that are named themselves."""
+    return {term for term, near in near_dates(text).items() if near == 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "term"),
+    [
+        ("What did Ana plant in July?", "month=7"),
+        ("What did Ana plant in July 2023?", "2023-07"),
+        ("the flood of 7 July, 2023", "2023-07-07"),
+        ("on October 13, 2023", "2023-10-13"),
+        ("on the 1st of March 2024", "2024-03-01"),
+        ("am 7. Juli 2023", "2023-07-07"),
+        ("el 8 de mayo de 2023", "2023-05-08"),
+        ("early May", "month=5"),
+        ("on 31 June 2023", "2023-07-01"),
+        ("between August 11 and August 15 2023", "2023-08-11 2023-08-15"),
+    ],
+)
+def test_a_date_is_recognized_by_its_month(text: str, term: str) -> None:
+    assert whole(text) == set(term.split())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "what may happen", "to march home", "in 2023", "at 7", "12 days"]
+)
+def test_other_words_and_numbers_are_no_dates(text: str) -> None:
+    assert near_dates(text) == {}
+
+
+def test_nearness_falls_by_the_day_and_lasts_for_the_weeks_after() -> None:
+    near = near_dates("on 20 December 2023")
+    assert near["2023-12-20"] == 1.0
+    assert near["2023-12-16"] == near["2023-12-24"] == pytest.approx(0.7)
+    assert "2023-12-28" not in near, "it is near as its month is"
+    assert (near["2023-12"], near["2024-01"]) == (0.4, 0.3)
+    assert near_dates("on 30 December 2023")["2024-01-03"] == pytest.approx(0.7)
+    assert near_dates("in December 2023") == {"2023-12": 1.0, "2024-01": pytest.approx(0.3)}
+    assert near_dates("in December") == {"month=12": 1.0, "month=1": pytest.approx(0.3)}
+    assert len(near_dates("12 May 2023 " * 10_000)) < 100, "and a long text is read at once"
+
+
+def test_the_language_of_a_tie_is_the_same_in_every_run() -> None:
+    code = "from app.language.languages import language_of; print(language_of('seine what jejich'))"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for seed in range(4)
+    ]
+    assert len({ran.stdout for ran in runs}) == 1

@@ -1,0 +1,258 @@
+"""Sentences, and extractive summaries, titles and tags, in several languages."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.language.extractive.centrality import Sentence
+from app.language.extractive.labels import TITLE_LIMIT_CHARS, extract_tags, extract_title
+from app.language.extractive.summaries import (
+    CONVERSATION_LIMIT_CHARS,
+    EXCHANGE_LIMIT_CHARS,
+    SENTENCE_LIMIT,
+    TurnText,
+    central_sentences,
+    conversation_sentences,
+    summarize_conversation,
+    summarize_exchange,
+)
+from app.language.sentences import content_terms, split_sentences
+
+TANKS = TurnText(
+    "Hi! My fish tank turned green last week. Which algae-eating fish keep a 60 litre tank clean?",
+    "Great question!\n\nFor a 60 litre tank, otocinclus catfish are the best algae-eating fish. "
+    "They stay small and keep plants and glass clean. Let me know if you need anything else!",
+)
+
+
+def title_of(asked: str, answered: str = "") -> str:
+    return extract_title(conversation_sentences([TurnText(asked, answered)]))
+
+
+MARKUP = (
+    "# A heading\n\nUse **bold** and `ls -l` [here](https://example.org/a_(b)).\n\n"
+    "```python\nprint('no')\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n"
+    "> - [x] a quoted task<br>\n~~~\nnever closed\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Dr. Meyer paid 3.50 euros, e.g. for tea. It was on 4 May 2024. Really?! Yes.",
+            ["Dr. Meyer paid 3.50 euros, e.g. for tea.", "It was on 4 May 2024.", "Really?!", "Yes."],
+        ),
+        ("我喜欢茶。你呢？我们走吧！", ["我喜欢茶。", "你呢？", "我们走吧！"]),
+        ("東京に行きました。「楽しかった。」また行きたい", ["東京に行きました。", "「楽しかった。」", "また行きたい"]),
+        ("Привет. Как дела? Хорошо…", ["Привет.", "Как дела?", "Хорошо…"]),
+        ("هل هذا جيد؟ نعم.", ["هل هذا جيد؟", "نعم."]),
+        (MARKUP, ["Use bold and ls -l here.", "a quoted task"]),
+        (
+            "It is so【4:0†source】.[^1] See ![a cat](cat.png) \ue200cite\ue201 $$x^2$$ done\\*",
+            ["It is so.", "See a cat cite done*"],
+        ),
+        (
+            "Call snake_case_name and 2*3*4, *please*.",
+            ["Call snake_case_name and 2*3*4, please."],
+        ),
+    ],
+    ids=["English", "Chinese", "Japanese", "Russian", "Arabic", "markup", "services' marks", "names"],
+)  # fmt: skip
+def test_sentences_end_in_every_script_and_have_no_markup(text: str, expected: list[str]) -> None:
+    assert [sentence for sentence, _ in split_sentences(text)] == expected
+    assert [quoted for _, quoted in split_sentences(MARKUP)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("turn", "summary"),
+    [
+        (
+            TANKS,
+            (
+                "Which algae-eating fish keep a 60 litre tank clean? "
+                "For a 60 litre tank, otocinclus catfish are the best algae-eating fish."
+            ),
+        ),
+        (
+            TurnText("compare tea and coffee", "Tea has less caffeine than coffee"),
+            "compare tea and coffee. Tea has less caffeine than coffee.",
+        ),
+        (TurnText("比较茶和咖啡", "茶的咖啡因比咖啡少"), "比较茶和咖啡。 茶的咖啡因比咖啡少。"),
+        (TurnText("```\nSELECT 1\n```", "```sql\nSELECT 2\n```"), "SELECT 1. sql."),
+        (TurnText("", ""), ""),
+    ],
+    ids=["question and answer", "no marks", "no marks in Chinese", "code alone", "nothing"],
+)
+def test_an_exchange_becomes_question_and_core_of_answer(turn: TurnText, summary: str) -> None:
+    assert summarize_exchange(turn) == summary
+
+
+def test_an_empty_conversation_has_an_empty_summary() -> None:
+    assert summarize_conversation([]) == ""
+    assert extract_title(conversation_sentences([])) == ""
+    assert extract_tags(()) == ()
+
+
+def test_a_sentence_with_a_date_is_preferred_and_keeps_it() -> None:
+    vague, dated = "The museum opens again in late spring.", "The museum opens again on 3/5/2025."
+    for answer in (f"{vague} {dated}", f"{dated} {vague}"):
+        summary = summarize_exchange(
+            TurnText("When does the museum open?", f"Hello. {answer} Bye.")
+        )
+        assert summary == f"When does the museum open? {dated}"
+
+
+def test_a_conversations_summary_is_in_order_without_repetitions() -> None:
+    turns = [
+        TurnText(
+            "How do I water tomato plants in hot summers?",
+            "Water tomato plants deeply in the early morning during hot summers.",
+        ),
+        TurnText(
+            "And again, how do I water tomato plants in hot summers?",
+            "Water tomato plants deeply in the early morning during hot summers, as I said.",
+        ),
+        TurnText(
+            "Which fertiliser suits tomato plants once fruit appears?",
+            "A potassium fertiliser suits tomato plants once fruit appears.",
+        ),
+    ]
+    summary = summarize_conversation(turns)
+    watering, feeding = summary.count("hot summers"), summary.count("fruit appears")
+    assert (watering, feeding) in [(1, 1), (2, 1), (1, 2)]
+    assert summary.index("hot summers") < summary.index("fruit appears")
+    assert any(turn.asked in summary for turn in turns)
+
+
+def test_long_sentences_are_cut_to_the_limit() -> None:
+    long = TurnText(
+        "why " + "does this happen again " * 200, "because " + "it always does so " * 200
+    )
+    assert len(summarize_exchange(long)) <= EXCHANGE_LIMIT_CHARS
+    assert len(summarize_conversation([long] * 5)) <= CONVERSATION_LIMIT_CHARS
+
+
+def test_a_huge_conversation_is_read_in_part_from_beginning_to_end() -> None:
+    turns = [
+        TurnText(f"What about item {number}?", f"Item {number} is fine. " * 400)
+        for number in range(500)
+    ]
+    sentences = conversation_sentences(turns)
+    assert len(sentences) == SENTENCE_LIMIT
+    assert sentences[0].text == "What about item 0?"
+    assert any("tem 499" in each.text for each in sentences)
+
+
+def test_what_is_said_already_adds_nothing_and_the_rest_comes_next() -> None:
+    said = [("tea", "cups"), ("tea", "cups"), ("rain", "roof"), ("tea", "rain")]
+    sentences = [Sentence(" ".join(own), own, False, False, 1.0) for own in said]
+    chosen = central_sentences(sentences, 4)
+    assert len(chosen) < 4
+    assert not {0, 1} <= set(chosen)
+    assert {term for each in chosen for term in said[each]} == {"tea", "cups", "rain", "roof"}
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ("Wir ziehen am 3.5.2025 nach Leipzig um.", "Schönes Wetter heute, oder?", "Ja, schön."),
+        ("Мы переезжаем в Казань 3.5.2025 года.", "Хорошая погода, правда?", "Да, хорошая."),
+        ("我们2025年5月3日搬到上海去住。", "今天天气不错吧？", "是的，不错。"),
+    ],
+)
+def test_a_date_outlasts_small_talk_in_any_language(sentences: tuple[str, str, str]) -> None:
+    dated, question, reply = sentences
+    summary = summarize_conversation([TurnText(dated, reply), TurnText(question, reply)], None, 1)
+    assert summary == dated
+
+
+def test_names_of_speakers_stay_with_their_sentences_but_other_words_with_colons_do_not() -> None:
+    turns = [
+        TurnText("Caroline: Hey! I joined a choir on 8 May 2023.", "Melanie: Wow! Which one is it?"),
+        TurnText("Caroline: The one at the old harbour. We sing shanties.", "Melanie: I paint lakes."),
+    ]  # fmt: skip
+    texts = [each.text for each in conversation_sentences(turns)]
+    assert all(text.startswith(("Caroline: ", "Melanie: ")) for text in texts)
+    assert "Caroline: We sing shanties." in texts
+    assert "Caroline: I joined a choir on 8 May 2023." in summarize_conversation(turns)
+    notes = [
+        TurnText("Note: the lamp is broken. Please repair it.", "It is done. All lamps work."),
+        TurnText("Thank you for that. It shines again.", "You are welcome. See you soon."),
+    ]
+    assert "Please repair it." in [each.text for each in conversation_sentences(notes)]
+
+
+def test_terms_are_stems_without_grammar_and_pairs_where_words_are_not_spaced() -> None:
+    assert content_terms("How do I configure the configuration?") == ["config", "config"]
+    assert content_terms("我喜欢机器学习") == ["喜欢", "欢机", "机器", "器学", "学习"]
+    assert " ".join(content_terms("東京タワーへ行く")) == "東京 京タ タワ ワー ーへ へ行 行く"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "title"),
+    [
+        (
+            "How do I configure nginx as a reverse proxy?",
+            "Configure nginx with proxy_pass; a reverse proxy forwards requests.",
+            "Configure nginx as a reverse proxy",
+        ),
+        (
+            "I'm Ann, 34. Can you help me plan a hiking trip in Norway in June?",
+            "A hiking trip in Norway in June needs warm clothes.",
+            "Plan a hiking trip in Norway in June",
+        ),
+        (
+            "Was ist der Unterschied zwischen Miete und Pacht?",
+            "Der Unterschied zwischen Miete und Pacht liegt in der Nutzung.",
+            "Unterschied zwischen Miete und Pacht",
+        ),
+        ("如何学习机器学习？", "机器学习需要数学。", "如何学习机器学习"),
+    ],
+)
+def test_a_title_is_the_topic_of_the_question(asked: str, answered: str, title: str) -> None:
+    assert title_of(asked, answered) == title
+
+
+def test_a_title_fits_its_line_and_ends_with_a_word() -> None:
+    title = title_of(
+        "Please explain the relationship between photosynthesis, respiration and the water cycle of "
+        "tropical rain forests in the Amazon basin."
+    )
+    assert 0 < len(title) <= TITLE_LIMIT_CHARS
+    assert title[-1].isalnum()
+
+
+def test_tags_are_the_words_that_recur_and_whole_in_chinese() -> None:
+    turns = [
+        TurnText(f"How do I prune roses in {month}?", "Roses need pruning above a bud.")
+        for month in ("March", "April", "May", "June")
+    ]
+    assert extract_tags(conversation_sentences(turns))[0] == "roses"
+    turns = [
+        TurnText("机器学习难吗？", "机器学习不难。"),
+        TurnText("机器学习书？", "有机器学习书。"),
+    ]
+    assert extract_tags(conversation_sentences(turns)) == ("机器学习",)
+
+
+@given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=300)), max_size=6))
+def test_summaries_of_any_text_are_bounded_and_deterministic(pairs: list[tuple[str, str]]) -> None:
+    turns = [TurnText(asked, answered) for asked, answered in pairs]
+    sentences = conversation_sentences(turns)
+    first = (summarize_conversation(turns), extract_title(sentences), extract_tags(sentences))
+    again = conversation_sentences(turns)
+    assert first == (
+        summarize_conversation(turns, again),
+        extract_title(again),
+        extract_tags(again),
+    )
+    assert len(first[0]) <= CONVERSATION_LIMIT_CHARS
+    assert len(first[1]) <= TITLE_LIMIT_CHARS
+    assert all(len(summarize_exchange(turn)) <= EXCHANGE_LIMIT_CHARS for turn in turns)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("unit", ["[", "*", "![](", "`", "<a", "_a", "$$", "【", "\\(", "a.", "- "])
+def test_hostile_markup_takes_linear_time(unit: str) -> None:
+    summarize_exchange(TurnText(unit * 500_000, f"{unit * 50}\n" * 20_000))

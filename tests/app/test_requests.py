@@ -1,0 +1,316 @@
+"""Requests and the records of their prompts: what is found in time is sent, nothing is waited for."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.chat.context_fetcher import ContextFetcher
+from app.chat.inspector import Inspector
+from app.chat.request_builder import RequestBuilder
+from app.chat.tools.toolbox import Toolbox
+from app.domain.changes import ConversationEdited, SummaryPut
+from app.domain.chat import RecallCompleted, TextDelta
+from app.domain.conversations import Exchange, ExchangeStatus
+from app.domain.errors import IndexUnavailable
+from app.domain.ids import ConversationId, ExchangeId
+from app.domain.recall import (
+    PlanPartKind,
+    RecallSettings,
+    RetrievalResult,
+    SegmentContext,
+    StoredPrompt,
+)
+from app.memory.core_memory import CoreMemoryService
+from app.storage.deletion.forget import forget
+from app.storage.tables.prompts import Prompts
+from app.storage.tables.settings import Settings
+from tests.fakes.chats import MODEL, Chat, calls, end_of, open_chat, tool, wait_for_text
+from tests.fakes.found import fact, talk, turn
+from tests.fakes.models import says
+from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened, tables
+
+FOUND = RetrievalResult(
+    facts=(fact(1, "The user drinks tea."),), conversations=(talk(60, turn(600)),)
+)
+ASKED = "What do I drink?"
+NOTHING = tool("nothing", lambda _: "")
+
+
+@dataclass
+class FakeRetrieval:
+    """Retrieval that finds `found`, once `go_on` is set, or fails with `error`."""
+
+    found: RetrievalResult = FOUND
+    error: Exception | None = None
+    is_cancellable: bool = False
+    go_on: threading.Event = field(default_factory=threading.Event)
+    asked: list[tuple[str, ConversationId, SegmentContext, RecallSettings]] = field(
+        default_factory=list
+    )
+
+    def __call__(
+        self, question: str, where: ConversationId, segment: SegmentContext, options: RecallSettings,
+        is_cancelled: Callable[[], bool],
+    ) -> RetrievalResult:  # fmt: skip
+        self.asked.append((question, where, segment, options))
+        if self.is_cancellable:
+            while not is_cancelled():
+                self.go_on.wait(0.01)
+            return self.found
+        assert self.go_on.wait(10)
+        if self.error is not None:
+            raise type(self.error)(*self.error.args)
+        return self.found
+
+
+@dataclass
+class Asker:
+    """A chat whose prompts are prepared with a fake retrieval."""
+
+    chat: Chat
+    retrieval: FakeRetrieval
+    core: CoreMemoryService
+    expected: list[ExchangeId]
+
+    def prompt(self, exchange: Exchange) -> StoredPrompt:
+        """Return the record of an exchange's last prompt."""
+        prompt = Prompts(self.chat.store).of(exchange.id)
+        assert prompt is not None
+        return prompt
+
+    def notice(self, text: str = ASKED) -> str:
+        """Send a message, which must be answered; return the notice of its prompt."""
+        exchange = self.chat.say(text)
+        assert exchange.status is ExchangeStatus.COMPLETED
+        return self.prompt(exchange).notice
+
+    def long_conversation(self, turns: int = 40) -> ConversationRecord:
+        """Write a conversation of 120 words a turn."""
+        return add_conversation(
+            self.chat.store, *(("tea " * 60, "house " * 60) for _ in range(turns))
+        )
+
+
+@pytest.fixture
+def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
+    with ExitStack() as stack:
+
+        def make(
+            *scripts: list[object], limit_s: float = 10.0, tokens: int | None = None,
+            is_ready: bool = True, **retrieval: Any,
+        ) -> Asker:  # fmt: skip
+            store = stack.enter_context(opened(data_dir))
+            settings, retrieve = Settings(store), FakeRetrieval(**retrieval)
+            core = CoreMemoryService(store, settings)
+            fetcher = ContextFetcher(store, core, retrieve, limit_s)
+            stack.callback(fetcher.close)
+            expected: list[ExchangeId] = []
+            prepare = RequestBuilder(
+                settings, lambda _: tokens, fetcher, Toolbox([NOTHING]), expected.append
+            )
+            chat = stack.enter_context(open_chat(store, scripts, [NOTHING], prepare, settings))
+            stack.callback(retrieve.go_on.set)
+            if is_ready:
+                retrieve.go_on.set()
+            return Asker(chat, retrieve, core, expected)
+
+        yield make
+
+
+def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -> None:
+    asker = asker_with(calls(("1", "nothing", "{}")), says("Tea, says fact 1."))
+    asker.chat.settings.set("system_prompt", "Be brief.")
+    asker.core.set("Lives in Graz.")
+    before = add_conversation(asker.chat.store, "hello")
+    reply = asker.chat.send(ASKED, before.conversation.id)
+    exchange = reply.done.result(10)
+    events = reply.drain()
+    assert events[0] == RecallCompleted(3)
+    request = asker.chat.model.requests[0]
+    assert request.messages[request.question_index or 0].text == ASKED
+    assert "> The user drinks tea." in request.recalled
+    assert request.system.startswith("Be brief.\n\n<core-memory-")
+    assert "Lives in Graz." in request.system
+    stored = [message.text for message in asker.chat.messages(exchange)]
+    assert (stored[0], stored[-1]) == (ASKED, "Tea, says fact 1.")
+    prompt = asker.prompt(exchange)
+    assert reply.prompt is not None
+    assert reply.prompt.parts == prompt.parts
+    assert {part.kind for part in prompt.parts} == {
+        PlanPartKind.TOOLS, PlanPartKind.SYSTEM_PROMPT, PlanPartKind.CORE_MEMORY,
+        PlanPartKind.WINDOW, PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.QUESTION,
+    }  # fmt: skip
+    assert [item.injected for item in prompt.items] == [True, True, True]
+    assert (prompt.model, prompt.notice) == (MODEL, "")
+    assert asker.expected == [exchange.id]
+    assert [question for question, *_ in asker.retrieval.asked] == [ASKED], "once, for all rounds"
+
+    found = Inspector(asker.chat.store).inspect(exchange.id)
+    assert found.sent is not None
+    assert (found.sent.system, found.sent.recalled) == (request.system, request.recalled)
+    texts = {part.kind: part.text for part in found.sent.parts}
+    assert texts[PlanPartKind.WINDOW] == "user: hello\n\nassistant: An answer to hello"
+    assert texts[PlanPartKind.QUESTION] == f"user: {ASKED}"
+    assert sum(part.share for part in found.sent.parts) == pytest.approx(1)
+    assert 0 < found.sent.cacheable_share < 1
+    assert [source.cited for source in found.sources] == [True, False, False]
+    assert Inspector(asker.chat.store).inspect(before.exchanges[0].id).sent is None
+
+
+def test_a_message_does_not_wait_for_a_slow_search(asker_with: Callable[..., Asker]) -> None:
+    asker = asker_with(limit_s=0.05, is_ready=False)
+    asker.core.set("Lives in Graz.")
+    notices = [asker.notice(f"question {each}") for each in range(6)]
+    request = asker.chat.model.requests[0]
+    assert (request.recalled, "Lives in Graz." in request.system) == ("", True)
+    assert "Recall took longer than 0.05 s" in notices[0]
+    assert "still busy" in notices[-1]
+    assert len(asker.retrieval.asked) < 6, "searches that hang do not pile up"
+
+
+def test_a_search_returns_what_it_has_before_the_time_is_over(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with(is_cancellable=True, is_ready=False, limit_s=2.0)
+    assert asker.notice() == ""
+    assert asker.chat.model.requests[0].recalled
+
+
+@pytest.mark.parametrize(
+    ("retrieval", "notice"),
+    [
+        ({"error": IndexUnavailable("The index is gone", "It is rebuilt.")}, "The index is gone"),
+        ({"error": ZeroDivisionError()}, "Recall failed: ZeroDivisionError"),
+        ({"found": RetrievalResult(notice="The embedder is gone.")}, "The embedder is gone"),
+    ],
+)
+def test_a_search_that_fails_is_noted(
+    asker_with: Callable[..., Asker], retrieval: dict[str, Any], notice: str
+) -> None:
+    assert notice in asker_with(**retrieval).notice()
+
+
+def test_a_plan_that_fails_is_noted(
+    asker_with: Callable[..., Asker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker = asker_with()
+    real = Prompts.last_window
+    monkeypatch.setattr(Prompts, "last_window", lambda *_: 1 // 0)
+    assert "summary failed: ZeroDivisionError" in asker.notice()
+    monkeypatch.setattr(Prompts, "last_window", real)
+    asker.retrieval.found = RetrievalResult(facts=(None,))  # type: ignore[arg-type]
+    assert "Recall failed: AttributeError" in asker.notice()
+
+
+def test_recall_is_off_for_all_or_for_one_conversation(asker_with: Callable[..., Asker]) -> None:
+    asker = asker_with()
+    chat = asker.chat
+    exchange = chat.say(ASKED)
+    chat.store.save(ConversationEdited(exchange.conversation_id, recalls=False))
+    chat.say("And eat?", exchange.conversation_id)
+    chat.settings.set("rag_enabled", False)
+    chat.say("And read?")
+    assert [question for question, *_ in asker.retrieval.asked] == [ASKED]
+    assert [bool(request.recalled) for request in chat.model.requests] == [True, False, False]
+    sent_to_recall = chat.say("And do?", model="recall:")
+    request = chat.model.requests[-1]
+    assert (request.recalled, request.system, len(request.messages)) == ("", "", 1)
+    assert Prompts(chat.store).of(sent_to_recall.id) is None
+
+
+def test_settings_limit_what_is_sent(asker_with: Callable[..., Asker]) -> None:
+    asker = asker_with()
+    for key, value in (("rag_fact_limit", 0), ("rag_min_similarity", 0.95)):
+        asker.chat.settings.set(key, value)
+    exchange = asker.chat.say(ASKED)
+    assert [item.dropped_by for item in asker.prompt(exchange).items] == [
+        "rag_min_similarity is 0.95", "rag_min_similarity is 0.95", "its conversation was left out",
+    ]  # fmt: skip
+    assert asker.retrieval.asked[0][3].rag_fact_limit == 0
+
+
+def test_a_private_conversation_recalls_and_takes_its_record_with_it(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with()
+    exchange = asker.chat.say(ASKED, private=True)
+    assert asker.chat.model.requests[0].recalled
+    assert asker.prompt(exchange).items
+    forget(asker.chat.store, [exchange.conversation_id])
+    left = tables(asker.chat.store)
+    assert (left["prompt"], left["recalled"]) == ([], [])
+
+
+def test_only_a_segment_longer_than_the_window_is_searched(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with(tokens=4_000)
+    long = asker.long_conversation()
+    asker.chat.say(ASKED)
+    asker.chat.say(ASKED, long.conversation.id)
+    (_, _, first, alone), (_, _, second, wanted) = asker.retrieval.asked
+    assert (first.exchange_ids, alone.auto_rag_enabled) == (frozenset(), False)
+    assert second.exchange_ids == {each.id for each in long.exchanges}
+    assert wanted.auto_rag_enabled
+    assert long.messages[-1].id in second.held
+    assert long.messages[0].id not in second.held
+
+
+def test_a_summary_replaces_what_no_longer_fits(asker_with: Callable[..., Asker]) -> None:
+    asker = asker_with(tokens=4_000)
+    long = asker.long_conversation()
+    own = long.conversation.id
+    whole = SummaryPut("conversation", own, own, "They talked of tea.", "extractive", "h", AT)
+    asker.chat.store.save(whole)
+    asker.chat.say(ASKED, own)
+    covered = long.exchanges[29].id
+    asker.chat.store.save(
+        SummaryPut("context", covered, own, "They spoke of tea.", "extractive", "h", AT)
+    )
+    asker.chat.say(ASKED, own)
+    before, request = asker.chat.model.requests
+    assert "> They talked of tea." in before.system
+    assert "> They spoke of tea." in request.system
+    assert request.messages[0].id == long.exchanges[30].message_ids[0]
+
+
+def test_the_window_keeps_its_start(asker_with: Callable[..., Asker]) -> None:
+    asker = asker_with(tokens=16_000)
+    long = asker.long_conversation(90)
+    for _ in range(5):
+        asker.chat.say(ASKED, long.conversation.id)
+    starts = {request.messages[0].id for request in asker.chat.model.requests}
+    assert len(starts) == 1
+    assert starts != {long.messages[0].id}
+
+
+def test_a_continued_or_regenerated_answer_has_its_own_record(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with([TextDelta("You drink")], says(" tea."))
+    broken = asker.chat.say(ASKED)
+    assert broken.status is ExchangeStatus.INTERRUPTED
+    asker.chat.retry(broken)
+    request = asker.chat.model.requests[1]
+    assert request.question_index == 0
+    assert request.messages[-1].text.startswith("Continue exactly where")
+    newest, first = Prompts(asker.chat.store).history(broken.id)
+    assert first.parts[-1].text == ""
+    assert newest.parts[-1].text == request.messages[-1].text
+    assert len(newest.parts[-1].message_ids) == 2
+    again = end_of(asker.chat.loop.regenerate(broken.id))
+    assert asker.prompt(again).parts == first.parts
+
+
+def test_a_running_answer_has_its_record(asker_with: Callable[..., Asker]) -> None:
+    asker = asker_with([TextDelta("You"), asyncio.Event()])
+    reply = asker.chat.send(ASKED)
+    wait_for_text(reply)
+    asker.chat.store.on_writer(lambda: None).result(10)
+    assert asker.prompt(reply.plan.exchange).items

@@ -1,0 +1,302 @@
+"""Maintenance runs due tasks when the store is quiet, continues after failures, and stops at once."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from app.domain.changes import ConversationEdited, ConversationForgotten
+from app.domain.errors import DiskFull, StorageError
+from app.storage.engine.store import Store
+from app.storage.safety import backup as backup_module
+from app.storage.safety import image
+from app.storage.safety import maintenance as maintenance_module
+from app.storage.safety.backup import Backup, backups_of, list_backups, make_backup
+from app.storage.safety.maintenance import BACKUP_EVERY_S, QUIET_S, RETRY_S, Clock, Maintenance
+from tests.fakes.stored import add_conversation, opened, titles
+
+NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+WAIT_S = 20
+
+
+class FakeClock:
+    """A clock that `pass_s` moves."""
+
+    def __init__(self) -> None:
+        self.passed_s = 1000.0
+
+    def clock(self) -> Clock:
+        return Clock(lambda: self.passed_s, self.now)
+
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=self.passed_s)
+
+    def pass_s(self, seconds: float) -> None:
+        self.passed_s += seconds
+
+
+@pytest.fixture
+def time_(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    fake = FakeClock()
+    monkeypatch.setattr(backup_module, "now", fake.now)
+    return fake
+
+
+@pytest.fixture
+def store(data_dir: Path, time_: FakeClock) -> Iterator[Store]:
+    with opened(data_dir) as made:
+        made.paths.checked.touch()
+        os.utime(made.paths.checked, (time_.now().timestamp(),) * 2)
+        yield made
+
+
+@pytest.fixture
+def maintenance(store: Store, time_: FakeClock) -> Iterator[Maintenance]:
+    made = Maintenance(store, time_.clock())
+    made._unsubscribe = store.subscribe(made._on_changed)
+    yield made
+    made.stop()
+
+
+def settle(maintenance: Maintenance, time_: FakeClock) -> None:
+    """Let everything be done that is due in the next minutes."""
+    for _ in range(20):
+        time_.pass_s(30)
+        maintenance.run_due()
+
+
+def start_quietly(store: Store, time_: FakeClock) -> Maintenance:
+    """Return what a new start has done once the store was quiet."""
+    maintenance = Maintenance(store, time_.clock())
+    time_.pass_s(QUIET_S + 1)
+    maintenance.run_due()
+    return maintenance
+
+
+def backup_count(store: Store) -> int:
+    return len(backups_of(store.paths.backups, store.uid))
+
+
+# -- what is due
+
+
+def test_a_checkpoint_is_made_once_the_store_is_quiet(
+    store: Store, maintenance: Maintenance, time_: FakeClock
+) -> None:
+    settle(maintenance, time_)
+    add_conversation(store, "one")
+    assert store.paths.wal.exists()
+    assert maintenance.run_due() == pytest.approx(QUIET_S)
+    time_.pass_s(QUIET_S - 1)
+    add_conversation(store, "two")
+    maintenance.run_due()
+    assert store.paths.wal.exists(), "it is not quiet yet"
+    time_.pass_s(QUIET_S)
+    maintenance.run_due()
+    assert not store.paths.wal.exists()
+
+
+def test_an_overdue_checkpoint_is_made_in_a_busy_store(
+    store: Store, maintenance: Maintenance, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(maintenance, time_)
+    monkeypatch.setattr(maintenance_module, "OVERDUE_S", 60.0)
+    began_s = time_.passed_s
+    add_conversation(store, "one")
+    while store.paths.wal.exists():
+        time_.pass_s(QUIET_S - 1)
+        add_conversation(store, "more")
+        maintenance.run_due()
+        assert time_.passed_s - began_s <= 60 + 2 * QUIET_S
+    assert time_.passed_s - began_s > 60 - QUIET_S
+
+
+def test_a_backup_is_made_every_half_hour_when_something_changed(
+    store: Store, maintenance: Maintenance, time_: FakeClock
+) -> None:
+    counts = []
+    for is_changed, waits in ((False, 0), (True, 1), (False, 3), (True, 1)):
+        if is_changed:
+            add_conversation(store, "one")
+        time_.pass_s(waits * BACKUP_EVERY_S)
+        settle(maintenance, time_)
+        counts.append(backup_count(store))
+    assert counts == [0, 1, 1, 2]
+
+
+def test_short_sessions_get_their_backup_too(store: Store, time_: FakeClock) -> None:
+    add_conversation(store, "one")
+    start_quietly(store, time_)
+    assert backup_count(store) == 1, "a database without a backup gets one soon"
+    for _ in range(4):
+        add_conversation(store, "more")
+        short = Maintenance(store, time_.clock())
+        for _ in range(12):
+            time_.pass_s(60)
+            short.run_due()
+    assert 2 <= backup_count(store) <= 3
+
+
+def test_a_clock_set_back_does_not_delay_backups(store: Store, time_: FakeClock) -> None:
+    add_conversation(store, "one")
+    time_.pass_s(365 * 24 * 3600)
+    make_backup(store)
+    time_.pass_s(-365 * 24 * 3600)
+    add_conversation(store, "two")
+    start_quietly(store, time_)
+    assert backups_of(store.paths.backups, store.uid)[0].position == 2
+
+
+def test_the_trash_is_emptied_after_thirty_days(
+    store: Store, maintenance: Maintenance, time_: FakeClock
+) -> None:
+    whole = add_conversation(store, "one", title="Old")
+    add_conversation(store, "two", title="Stays")
+    store.save(ConversationEdited(whole.conversation.id, deleted_at=time_.now()))
+    settle(maintenance, time_)
+    assert titles(store) == {"Old", "Stays"}
+    time_.pass_s(30 * 24 * 3600)
+    settle(maintenance, time_)
+    assert titles(store) == {"Stays"}
+
+
+def test_pending_deletions_are_completed_at_the_next_start(store: Store, time_: FakeClock) -> None:
+    gone = add_conversation(store, "secret", title="Gone")
+    before = make_backup(store)
+    store.save(ConversationForgotten(gone.conversation.id))
+    start_quietly(store, time_)
+    assert not before.path.exists()
+    assert len(list_backups(store.paths.backups)) == 2
+
+
+def test_every_table_is_read_once_a_day(
+    store: Store, maintenance: Maintenance, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[float] = []
+
+    def read(_: object) -> dict[str, int]:
+        reads.append(time_.passed_s)
+        return {}
+
+    monkeypatch.setattr(maintenance_module, "read_all_tables", read)
+    settle(maintenance, time_)
+    assert reads == []
+    for _ in range(49):
+        time_.pass_s(3600)
+        count = len(reads)
+        maintenance.run_due()
+        if len(reads) > count:
+            os.utime(store.paths.checked, (time_.now().timestamp(),) * 2)
+    assert len(reads) == 2
+
+
+# -- what goes wrong
+
+
+def test_damage_is_reported_and_checked_at_the_next_start(
+    store: Store, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> dict[str, int]:
+        raise StorageError("a checksum does not match")
+
+    reported: list[str] = []
+    maintenance = Maintenance(store, time_.clock(), reported.append)
+    with monkeypatch.context() as broken:
+        broken.setattr(maintenance_module, "read_all_tables", fail)
+        time_.pass_s(25 * 3600)
+        maintenance.run_due()
+    assert len(reported) == 1
+    store.close()
+    assert store.paths.unclean.exists(), "so the next start reads everything"
+    settle(Maintenance(store, time_.clock()), time_)  # a closed store is no crash
+
+
+def test_a_failed_task_is_reported_and_retried_while_others_go_on(
+    store: Store, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_conversation(store, "one")
+    tries: list[float] = []
+
+    def refuse(_: Store) -> Backup:
+        tries.append(time_.passed_s)
+        raise DiskFull("There is no room", "Free some space.")
+
+    def bug(*_: object) -> int:
+        raise ZeroDivisionError
+
+    maintenance = Maintenance(store, time_.clock())
+    with monkeypatch.context() as full:
+        full.setattr(maintenance_module, "make_backup", refuse)
+        time_.pass_s(QUIET_S + 1)
+        maintenance.run_due()
+        assert list(maintenance.problems) == ["There is no room. Free some space."]
+        maintenance.run_due()
+        assert len(tries) == 1
+        time_.pass_s(RETRY_S)
+        maintenance.run_due()
+        assert len(tries) == 2
+    for name in ("purge_trash", "finish_forgetting"):
+        monkeypatch.setattr(maintenance_module, name, bug)
+    settle(maintenance, time_)
+    assert list(maintenance.problems) != ["There is no room. Free some space."]
+    assert backup_count(store) == 1
+
+
+# -- the thread
+
+
+def test_the_thread_sleeps_until_something_is_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folded = threading.Event()
+    looks: list[int] = []
+    monkeypatch.setattr(maintenance_module, "QUIET_S", 0.02)
+    maintenance = Maintenance(store)
+    run_due = maintenance.run_due
+
+    def counted() -> float:
+        looks.append(1)
+        outcome = run_due()
+        with suppress(Exception):  # stopping breaks off this query too
+            if not store.paths.wal.exists() and titles(store):
+                folded.set()
+        return outcome
+
+    monkeypatch.setattr(maintenance, "run_due", counted)
+    maintenance.start()
+    try:
+        add_conversation(store, "one")
+        assert folded.wait(WAIT_S)
+        assert len(looks) < 50
+    finally:
+        maintenance.stop()
+    maintenance.stop()
+    Maintenance(store).stop()  # never started
+
+
+def test_stopping_cancels_a_running_backup(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_conversation(store, *("words " * 2000 for _ in range(300)))
+    copying = threading.Event()
+    copy_into = image.copy_into
+
+    def announced(*given: object) -> object:
+        copying.set()
+        return copy_into(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(image, "copy_into", announced)
+    monkeypatch.setattr(maintenance_module, "QUIET_S", 0.0)
+    maintenance = Maintenance(store)
+    maintenance.start()
+    assert copying.wait(WAIT_S)
+    thread = maintenance._thread
+    began = time.monotonic()
+    maintenance.stop()
+    assert thread is not None
+    assert not thread.is_alive() or time.monotonic() - began >= 3
+    thread.join(WAIT_S)
+    assert {path.suffix for path in store.paths.backups.iterdir()} <= {".duckdb"}

@@ -1,0 +1,327 @@
+"""Vector search: the answering space, a change of embedder, and failing servers."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app.domain.passages import Space
+from app.domain.workers import WorkerName
+from app.index.vector_sync import VectorIndexSync
+from app.memory.embedders import BUILT_IN, EmbedderDirectory
+from app.memory.vector_search import VectorSearch
+from app.providers.embedders.local import LocalEmbedder
+from app.providers.registry import provider_registry
+from app.storage.engine.store import Store
+from app.storage.tables.settings import ProviderRow, Settings
+from app.storage.tables.vectors import Vectors
+from app.system.keys import KeyStore
+from app.workers.board import WorkerBoard
+from tests.fakes.embedders import BagOfWords
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_script import error, hang_up, json_reply, stall, vectors
+from tests.fakes.stored import add_conversation, opened
+
+SHIPPED = Path(__file__).resolve().parents[2] / "resources/models/all-MiniLM-L6-v2"
+LOCAL = "local:nomic-embed-text"
+TEXTS = tuple(
+    f"How do I keep plant number {number} alive through the winter?" for number in range(6)
+)
+WAIT_S = 20.0
+
+
+class Held(VectorIndexSync):
+    """A real sync that notes the spaces in use, and can be kept from loading."""
+
+    def __init__(self, store: Store, stored: Vectors) -> None:
+        super().__init__(store, stored)
+        self.uses: list[list[str]] = []
+        self.may_load = threading.Event()
+        self.may_load.set()
+
+    def use(self, spaces: object) -> None:
+        wanted: list[Space] = list(spaces)  # type: ignore[call-overload]
+        self.uses.append([space.name.partition("_")[0] for space in wanted])
+        super().use(wanted)
+
+    def catch_up(self, *more: object) -> None:
+        if self.may_load.wait(WAIT_S):
+            super().catch_up(*more)  # type: ignore[arg-type]
+
+
+@dataclass
+class Desk:
+    """A store with some turns, vector search over them, and a pipeline to embed them."""
+
+    store: Store
+    settings: Settings
+    embedders: EmbedderDirectory
+    stored: Vectors
+    sync: Held
+    meaning: VectorSearch
+
+    def embed(self) -> None:
+        """Embed everything with the chosen embedder."""
+        board = WorkerBoard(self.store, self.settings, (), embedder=self.embedders.active)
+        board.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
+        board.stop()
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Wait for a condition."""
+        deadline = time.monotonic() + WAIT_S
+        while not condition():
+            assert time.monotonic() < deadline, (self.meaning.problem, self.sync.uses)
+            time.sleep(0.005)
+
+    def until_answering(self, name: str) -> None:
+        """Wait until the space whose name begins with `name` answers."""
+        self.until(lambda: self.answers(name))
+
+    def answers(self, name: str) -> bool:
+        space = self.meaning.answering_space
+        is_it = space is not None and space.name.startswith(name)
+        return is_it and self.meaning.query_vector("a plant") is not None
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with Loopback() as running:
+        running.models = ["nomic-embed-text"]
+        yield running
+
+
+@pytest.fixture
+def desk(data_dir: Path, server: Loopback) -> Iterator[Desk]:
+    with opened(data_dir) as store:
+        settings = Settings(store)
+        settings.put_provider(ProviderRow("local", "compatible", server.v1, None))
+        registry = provider_registry(settings, KeyStore())
+        embedders = EmbedderDirectory(settings, registry, query_limit_s=0.5, decision_s=0.0)
+        stored = Vectors(store)
+        sync = Held(store, stored)
+        meaning = VectorSearch(store, settings, embedders, stored, sync, retry_s=0.05)
+        add_conversation(store, *TEXTS)
+        yield Desk(store, settings, embedders, stored, sync, meaning)
+        sync.may_load.set()
+        embedders.close()
+        meaning.stop()
+
+
+@pytest.fixture(autouse=True)
+def nothing_worse_than_a_warning(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A failing embedder is never logged as a bug."""
+    yield
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+def start(desk: Desk) -> None:
+    """Let the built-in embedder answer."""
+    desk.embed()
+    desk.meaning.start()
+    desk.until_answering("all_minilm")
+
+
+def choose(desk: Desk, choice: str) -> None:
+    """Make a choice the embedder, without a previous one."""
+    desk.settings.set("embedder", choice)
+    desk.settings.set("embedder_before", choice)
+
+
+# -- one embedder
+
+
+def test_without_the_thread_a_question_loads_what_it_needs(desk: Desk, server: Loopback) -> None:
+    assert desk.meaning.query_vector("a plant") is None
+    assert desk.meaning.problem == ""
+    desk.embed()
+    query = desk.meaning.query_vector("a plant")
+    assert query is not None
+    assert (query.index.passage_count, query.vector.shape) == (len(TEXTS), (384,))
+    embedded = desk.meaning.embedded()
+    assert embedded is not None
+    assert (embedded.space, embedded.share) == ("all_minilm_l6_v2", 1.0)
+    choose(desk, LOCAL)
+    desk.embed()
+    assert desk.meaning.query_vector("a plant") is not None
+    before = len(server.posts)
+    assert desk.meaning.query_vector("a plant") is not None
+    assert len(server.posts) == before, "a question is embedded once"
+
+
+def test_the_thread_answers_once_there_are_vectors(desk: Desk) -> None:
+    desk.meaning.start()
+    desk.until(lambda: desk.meaning.answering_space is not None)
+    assert desk.meaning.query_vector("a plant") is None
+    desk.embed()
+    desk.until_answering("all_minilm")
+    assert {tuple(each) for each in desk.sync.uses} == {("all",)}
+
+
+# -- a change of embedder
+
+
+def test_the_old_space_answers_until_the_new_one_is_filled_and_loaded(desk: Desk) -> None:
+    start(desk)
+    desk.settings.set("embedder", LOCAL)
+    desk.until(lambda: ["all", "nomic"] in desk.sync.uses)
+    assert desk.answers("all_minilm")
+    assert "all-MiniLM-L6-v2, built in" in desk.meaning.problem
+    assert "nomic-embed-text at local" in desk.meaning.problem
+    desk.sync.may_load.clear()
+    desk.embed()
+    for number in range(20):
+        assert desk.meaning.query_vector(f"question {number}") is not None
+        assert desk.answers("all_minilm")
+    desk.sync.may_load.set()
+    desk.until_answering("nomic")
+    desk.until(lambda: desk.sync.uses[-1] == ["nomic"])
+    assert desk.settings.text("embedder_before") == LOCAL
+    assert desk.meaning.problem == ""
+    assert len(desk.stored.spaces()) == 2
+
+
+def test_a_switch_continues_after_a_restart(desk: Desk) -> None:
+    desk.embed()
+    desk.settings.set("embedder", LOCAL)
+    desk.meaning.start()
+    desk.until_answering("all_minilm")
+    assert desk.settings.text("embedder_before") == BUILT_IN
+    desk.embed()
+    desk.until_answering("nomic")
+
+
+def test_a_switch_can_be_undone_while_the_new_server_hangs(desk: Desk, server: Loopback) -> None:
+    start(desk)
+    server.always(stall(before_headers=True))
+    desk.settings.set("embedder", LOCAL)
+    server.wait_for(lambda: server.posts)
+    desk.settings.set("embedder", BUILT_IN)
+    desk.until(lambda: desk.meaning.problem == "")
+    assert desk.answers("all_minilm")
+
+
+def test_a_new_server_that_cannot_be_measured_is_retried_later(
+    desk: Desk, server: Loopback
+) -> None:
+    """Measuring has a time limit of its own, so that the answering space stays maintained."""
+    desk.meaning._measure_limit_s = 0.3
+    start(desk)
+    desk.settings.set("embedder", LOCAL)
+    desk.until(lambda: getattr(desk.embedders.active(), "knows_space", False))
+    server.always(stall(before_headers=True))
+    desk.stored.ensure(desk.embedders.active().space, LOCAL)  # as with the first batch
+    desk.until(lambda: desk.meaning.new_space_problem)
+    assert desk.meaning.problem.endswith(desk.meaning.new_space_problem)
+    assert desk.answers("all_minilm")
+    server.always(vectors())
+    desk.until(lambda: not desk.meaning.new_space_problem)
+
+
+# -- faults
+
+FAULTS = {
+    "hangs": stall(before_headers=True),
+    "hangs up": hang_up(),
+    "refuses": error(401, "invalid_api_key"),
+    "fails": error(500),
+    "returns nonsense": json_reply({"data": "none"}),
+    "returns another dimension": vectors(5),
+    "returns no numbers": vectors(change=lambda entries: [e | {"embedding": [None] * 8} for e in entries]),
+    "returns zeros": vectors(change=lambda entries: [e | {"embedding": [0.0] * 8} for e in entries]),
+    "returns none": vectors(change=lambda _: []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
+def test_a_failing_server_is_not_asked_again_until_it_works(
+    desk: Desk, server: Loopback, step: object
+) -> None:
+    choose(desk, LOCAL)
+    desk.embed()
+    desk.meaning.start()
+    desk.until_answering("nomic")
+    server.always(step)  # type: ignore[arg-type]
+    assert desk.meaning.query_vector("something new") is None
+    assert desk.meaning.problem
+    asked = sum("other" in str(each.body) for each in server.posts)
+    for number in range(5):
+        assert desk.meaning.query_vector(f"other {number}") is None
+    assert sum("other" in str(each.body) for each in server.posts) == asked, "at once"
+    assert desk.meaning.problem
+    server.always(vectors())
+    desk.until_answering("nomic")
+    assert desk.meaning.problem == ""
+
+
+def test_a_missing_model_leaves_words_or_the_previous_embedder(desk: Desk, tmp_path: Path) -> None:
+    settled = threading.Event()
+    desk.embed()
+    choose(desk, f"onnx:{tmp_path / 'gone'}")
+    desk.meaning.start(settled.set)
+    assert settled.wait(WAIT_S)
+    desk.until(lambda: desk.meaning.problem)
+    assert desk.meaning.query_vector("a plant") is None
+    assert str(tmp_path / "gone") in desk.meaning.problem
+    assert desk.meaning.embedded() is None
+    choose(desk, BUILT_IN)
+    desk.until_answering("all_minilm")
+    desk.settings.set("embedder", f"onnx:{tmp_path / 'nowhere'}")
+    for number in range(10):
+        assert desk.answers("all_minilm"), number
+
+
+def test_vectors_of_another_dimension_are_not_searched(desk: Desk) -> None:
+    desk.stored.ensure(Space("all_minilm_l6_v2", 8, 256), "builtin")
+    desk.meaning.start()
+    desk.until(lambda: desk.meaning.problem)
+    assert "384 dimensions" in desk.meaning.problem
+    assert desk.meaning.query_vector("a plant") is None
+
+
+def test_the_first_answer_is_reported_once(desk: Desk) -> None:
+    desk.embed()
+    calls: list[bool] = []
+    desk.meaning.start(lambda: calls.append(desk.meaning.query_vector("a plant") is not None))
+    desk.until(lambda: calls)
+    desk.settings.set("embedder_consent", "anew")
+    desk.until(lambda: desk.answers("all_minilm"))
+    assert calls == [True]
+
+
+# -- stopping
+
+
+def test_stopping_does_not_wait_for_a_hanging_server(desk: Desk, server: Loopback) -> None:
+    server.always(stall(before_headers=True))
+    choose(desk, LOCAL)
+    desk.meaning.start()
+    server.wait_for(lambda: server.posts)
+    began = time.monotonic()
+    desk.embedders.close()
+    desk.meaning.stop()
+    assert time.monotonic() - began < WAIT_S / 2
+
+
+def test_stopping_does_not_wait_for_a_model_that_is_being_loaded(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading, loaded = threading.Event(), threading.Event()
+
+    def embed(_: LocalEmbedder, texts: list[str], cancelled: object = None) -> object:
+        loading.set()
+        loaded.wait(WAIT_S)
+        return BagOfWords("all_minilm_l6_v2", 384).embed(texts)
+
+    monkeypatch.setattr(LocalEmbedder, "embed", embed)
+    desk.meaning.start()
+    (thread,) = (each for each in threading.enumerate() if each.name == "vector-search")
+    assert loading.wait(WAIT_S)
+    desk.meaning.stop()
+    assert thread.is_alive()
+    loaded.set()
+    thread.join(WAIT_S)
+    assert not thread.is_alive()

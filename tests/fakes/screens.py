@@ -1,0 +1,221 @@
+"""Fakes for tests of one presenter: bridges, the banner, the open conversation; and its values."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
+
+from app.chat.library import ConversationView
+from app.domain.conversations import (
+    Conversation,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Role,
+    Text,
+    TitleOrigin,
+)
+from app.domain.errors import KnownError
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.workers import WorkerStatus
+from ui.bridge import Bridge, OnError, Work
+
+T = TypeVar("T")
+AT = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
+TALK = ConversationId(7)
+
+
+def conversation(number: int = TALK, **more: Any) -> Conversation:
+    """Return a conversation called "Talk"."""
+    whole = Conversation(
+        ConversationId(number), "u", "Talk", TitleOrigin.USER, "commonplace", AT, AT
+    )
+    return replace(whole, **more)
+
+
+def message(number: int, role: Role = Role.USER) -> Message:
+    return Message(MessageId(number), f"u{number}", TALK, None, role, (Text(f"text {number}"),), AT)
+
+
+def exchange(number: int, parent: int | None = None, **more: Any) -> Exchange:
+    """Return a completed turn `number - 1`, whose messages are ten times its number and the next."""
+    messages = (MessageId(10 * number), MessageId(10 * number + 1))
+    given = {"status": ExchangeStatus.COMPLETED, "message_ids": messages, "started_at": AT}
+    return Exchange(
+        ExchangeId(number), TALK, ExchangeId(parent) if parent else None,
+        number - 1, 0, **{**given, **more},
+    )  # fmt: skip
+
+
+def view_of(*numbers: int, **more: Any) -> ConversationView:
+    """Return a conversation at the exchanges of these numbers."""
+    path = tuple(exchange(each) for each in numbers)
+    return ConversationView(conversation(**more), (), "", path, tuple((each.id,) for each in path))
+
+
+def press(text: str, parent: QWidget | None = None) -> None:
+    """Press a button of the question that is shown, of those over `parent` if given."""
+    shown = parent.findChildren(QMessageBox) if parent else QApplication.topLevelWidgets()
+    (box,) = (each for each in shown if isinstance(each, QMessageBox) and each.isVisible())
+    (button,) = (each for each in box.buttons() if each.text().replace("&", "") == text)
+    button.click()
+    QApplication.processEvents()
+
+
+class Recorder:
+    """Stands in for a service: records its calls, returns what `results` has, raises `error`."""
+
+    def __init__(self, **results: Any) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.results = results
+        self.error: Exception | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*given: Any, **more: Any) -> Any:
+            if self.error is not None:
+                raise self.error
+            self.calls.append((name, *given, *more.values()))
+            found = self.results.get(name)
+            return found(*given) if callable(found) else found
+
+        return call
+
+
+class _Pause:
+    """What a task awaits while `FakeBridge.hold` is in force."""
+
+    def __await__(self) -> Any:
+        yield self
+
+
+class FakeBridge(Bridge):
+    """Runs calls and tasks at once on the calling thread; no pool, no event loop.
+
+    After `hold`, calls wait until `release`. `failures` are exceptions that no `on_error` took,
+    `hosted` the worker loops to run.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures: list[BaseException] = []
+        self.hosted: list[Callable[[], None]] = []
+        self._held = False
+        self._waiting: dict[str, tuple[Work, OnError | None]] = {}
+        self._names = 0
+
+    def hold(self) -> None:
+        """Make calls wait, as a busy database does."""
+        self._held = True
+
+    def release(self) -> None:
+        """Let waiting calls and tasks go on."""
+        self._held = False
+        for name, (work, on_error) in tuple(self._waiting.items()):
+            if self._waiting.pop(name, None) is not None:
+                self._step(name, work, on_error)
+
+    async def run(self, call: Callable[[], T]) -> T:
+        while self._held:
+            await _Pause()
+        return call()
+
+    write = run
+
+    async def wait(self, future: "Future[T]") -> T:
+        while self._held or not future.done():
+            await _Pause()
+        return future.result()
+
+    def start(self, name: str, work: Work, on_error: OnError | None = None) -> Any:
+        self.cancel(name)
+        self._step(name, work, on_error)
+
+    def submit(self, work: Work, on_error: OnError | None = None) -> Any:
+        self._names += 1
+        self.start(f"command {self._names}", work, on_error)
+
+    def is_running(self, name: str) -> bool:
+        return name in self._waiting
+
+    def cancel(self, name: str) -> None:
+        if (waiting := self._waiting.pop(name, None)) is not None:
+            waiting[0].close()
+
+    def host_worker(self, loop: Callable[[], None]) -> None:
+        self.hosted.append(loop)
+
+    def post_status(self, status: WorkerStatus) -> None:
+        self.worker_changed.emit(status)
+
+    def _step(self, name: str, work: Work, on_error: OnError | None) -> None:
+        try:
+            work.send(None)
+            self._waiting[name] = (work, on_error)
+        except StopIteration:
+            pass
+        except KnownError as error:
+            (on_error or self.failures.append)(error)
+        except Exception as error:  # noqa: BLE001 - reported as the bridge does
+            self.failures.append(error)
+            self.task_failed.emit(error)
+
+
+class LoopBridge(Bridge):
+    """A bridge for tests that run an event loop: calls run on it, and may return an awaitable."""
+
+    async def run(self, call: Callable[[], Any]) -> Any:
+        found = call()
+        return await found if asyncio.isfuture(found) else found
+
+    write = run
+
+
+class FakeBanner(QWidget):
+    """The banner as a presenter sees it; `messages` and `errors` are what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+        self.errors: list[BaseException] = []
+        self.act: Callable[[], None] | None = None
+
+    def show_message(
+        self, text: str, _action: str = "", act: Callable[[], None] | None = None, *, brief: bool
+    ) -> None:
+        self.messages.append(text)
+        self.act = act
+
+    def show_error(self, error: BaseException) -> None:
+        self.errors.append(error)
+
+
+class FakeConversation(QObject):
+    """An open conversation of exchanges that a test gives; see `open_path`."""
+
+    opened = Signal(object)
+    updated = Signal(object)
+    left = Signal(object)
+    scrolled_to = Signal(int)
+    recalls = True
+    view: ConversationView | None = None
+
+    def open_path(self, view: object) -> None:
+        """Open a view: anything with `conversation` and `path`."""
+        self.view = cast(ConversationView, view)
+        self.opened.emit(self.view.conversation if self.view else None)
+
+    def update(self, **changes: Any) -> None:
+        """Change the record of the open conversation."""
+        assert self.view is not None
+        changed = replace(self.view.conversation, **changes)
+        self.view = replace(self.view, conversation=changed)
+        self.updated.emit(changed)
+
+    def turn_of(self, exchange_id: ExchangeId) -> int | None:
+        path = self.view.path if self.view else ()
+        return next((turn for turn, each in enumerate(path) if each.id == exchange_id), None)

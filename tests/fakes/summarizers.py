@@ -1,0 +1,78 @@
+"""A scripted summarizer, and additions to stored conversations."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
+from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message, Role, Text
+from app.domain.ids import ConversationId, new_uid
+from app.language.extractive.summaries import TurnText
+from app.storage.engine.store import Store
+from app.workers.job import IsCancelled
+from app.workers.jobs.summarizers import GeneratedSummary
+from tests.fakes.stored import AT, ConversationRecord
+
+
+class ScriptedSummarizer:
+    """Returns "about QUESTION"; fails on a word of `poison`.
+
+    `read` holds every text it was given, in order; `before` is called first, with the text.
+    """
+
+    is_paid = False
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+        self.poison: set[str] = set()
+        self.before: Callable[[str, IsCancelled], None] = lambda _, __: None
+
+    def exchange(self, turn: TurnText, is_cancelled: IsCancelled) -> GeneratedSummary:
+        return self._digest(turn.asked, is_cancelled)
+
+    def conversation(
+        self,
+        _conversation_id: ConversationId,
+        turns: Sequence[TurnText],
+        is_cancelled: IsCancelled,
+    ) -> GeneratedSummary:
+        return self._digest(" ".join(turn.asked for turn in turns), is_cancelled)
+
+    def _digest(self, asked: str, is_cancelled: IsCancelled) -> GeneratedSummary:
+        self.before(asked, is_cancelled)
+        self.read.append(asked)
+        if self.poison & set(asked.split()):
+            raise RuntimeError(asked)
+        return GeneratedSummary(
+            f"about {asked}", f"Title of {asked}"[:60], ("automatic",), model="scripted:1"
+        )
+
+
+def go_on(
+    store: Store, conversation: Conversation, after: Exchange, question: str, *, leaf: bool = True
+) -> Exchange:
+    """Write one more completed turn after an exchange, and show it."""
+    asked = Message(
+        store.ids.message(), new_uid(), conversation.id, after.message_ids[-1], Role.USER,
+        (Text(question),), AT,
+    )  # fmt: skip
+    answered = replace(
+        asked, id=store.ids.message(), uid=new_uid(), parent_id=asked.id, role=Role.ASSISTANT
+    )
+    exchange = Exchange(
+        store.ids.exchange(), conversation.id, after.id, after.turn_number + 1, 0,
+        ExchangeStatus.COMPLETED, (asked.id, answered.id), AT, AT,
+    )  # fmt: skip
+    shown = ConversationEdited(conversation.id, visible_leaf_id=answered.id, updated_at=AT)
+    store.save(MessagesAdded((asked, answered)), ExchangePut(exchange), *([shown] if leaf else []))
+    return exchange
+
+
+def said_more(store: Store, whole: ConversationRecord, exchange: Exchange, text: str) -> Exchange:
+    """Write one more message at the end of an exchange, as a newer import does."""
+    message = Message(
+        store.ids.message(), new_uid(), whole.conversation.id, exchange.message_ids[-1],
+        Role.ASSISTANT, (Text(text),), AT,
+    )  # fmt: skip
+    grown = replace(exchange, message_ids=(*exchange.message_ids, message.id))
+    store.save(MessagesAdded((message,)), ExchangePut(grown))
+    return grown

@@ -1,0 +1,372 @@
+"""Sending and the other commands of a turn: both presenters with fakes of what is below them."""
+
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.chat.library import ConversationView
+from app.chat.planner import ExchangePlan
+from app.chat.reply import Reply
+from app.domain.changes import ChangeSet
+from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message
+from app.domain.errors import NotFound, StorageError
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from tests.fakes.screens import AT, TALK, FakeBanner, FakeBridge, conversation, exchange, message
+from ui.presenters.compose import ComposePresenter
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.replies import RunningReplies
+from ui.widgets.composer import Composer
+
+
+class Library:
+    """One stored conversation of two turns."""
+
+    def __init__(self) -> None:
+        path = (exchange(1, None), exchange(2, 1))
+        leaf = path[-1].message_ids[-1]
+        siblings = ((path[0].id,), (ExchangeId(9), path[1].id))
+        self.view = ConversationView(conversation(visible_leaf_id=leaf), (), "", path, siblings)
+        self.record: Conversation | None = self.view.conversation
+        self.drafts: list[tuple[int | None, str]] = []
+        self.calls: list[tuple[str, object]] = []
+
+    def open(self, conversation_id: int, _show: int | None = None) -> ConversationView:
+        self.calls.append(("open", conversation_id))
+        leaf = self.view.conversation.visible_leaf_id
+        return replace(self.view, conversation=conversation(conversation_id, visible_leaf_id=leaf))
+
+    def messages(self, exchanges: Any) -> Any:
+        return {
+            each.id: tuple(message(number) for number in each.message_ids) for each in exchanges
+        }
+
+    def save_draft(self, conversation_id: int | None, text: str) -> None:
+        self.drafts.append((conversation_id, text))
+
+    def switch_branch(self, exchange_id: int) -> ConversationView:
+        self.calls.append(("switch", exchange_id))
+        return self.view
+
+    def fork(self, exchange_id: int) -> int:
+        self.calls.append(("fork", exchange_id))
+        return 8
+
+    # what `Exchanges` and `Conversations` are asked
+
+    def text_lengths(self, _conversation_id: int) -> dict[MessageId, int]:
+        return {}
+
+    def messages_of(self, _exchange: Exchange) -> tuple[Message, ...]:
+        return (message(1),)
+
+    def get(self, _conversation_id: int) -> Conversation:
+        if self.record is None:
+            raise NotFound("It was deleted")
+        return self.record
+
+    def draft(self, _conversation_id: int | None) -> str:
+        return ""
+
+
+class Loop:
+    """An exchange loop whose requests wait until `commit` or `fail`."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, tuple[Any, ...]]] = []
+        self.future: Future[Reply] = Future()
+        self.more: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        def request(*given: Any, **more: Any) -> "Future[Reply]":
+            self.requests.append((name, given))
+            self.more = more
+            self.future = Future()
+            return self.future
+
+        return request
+
+
+class Transcript(QObject):
+    """Records what it is told."""
+
+    content_requested = Signal(int, int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_given, **_more: self.calls.append(name)
+
+
+class Pane(QWidget):
+    """The pane of the conversation, with a real composer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.banner = FakeBanner()
+        self.composer = Composer(self)
+        self.status = ""
+
+    def show_status(self, text: str) -> None:
+        self.status = text
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_given, **_more: None
+
+
+class Compose:
+    """Both presenters, with the stored conversation open."""
+
+    def __init__(self, qtbot: QtBot) -> None:
+        self.bridge, self.pane, self.library = FakeBridge(), Pane(), Library()
+        self.loop, self.transcript = Loop(), Transcript()
+        qtbot.addWidget(self.pane)
+        qtbot.addWidget(self.pane.banner)
+        self.replies = RunningReplies(self.bridge)
+        library: Any = self.library
+        self.conversation = ConversationPresenter(
+            library, library, library, self.bridge, cast(Any, self.pane),
+            cast(Any, self.transcript), self.replies,
+        )  # fmt: skip
+        self.presenter = ComposePresenter(
+            cast(Any, self.loop), library, self.bridge, cast(Any, self.pane),
+            self.conversation, lambda: None, self.replies,
+        )  # fmt: skip
+        self.conversation.open(TALK)
+        self.transcript.calls.clear()
+        self.library.calls.clear()
+
+    @property
+    def text(self) -> str:
+        return self.pane.composer.text
+
+    def type(self, text: str) -> None:
+        self.pane.composer.box.insertPlainText(text)
+
+    def send(self, text: str) -> None:
+        self.type(text)
+        self.pane.composer.box.submitted.emit()
+
+    def commit(self, made: Exchange | None = None, in_conversation: int = TALK) -> Reply:
+        """Let the newest request succeed."""
+        made = made or exchange(3, 2, status=ExchangeStatus.RUNNING, message_ids=(MessageId(30),))
+        plan = ExchangePlan(conversation(in_conversation), made, (message(30),), ())
+        reply = Reply(plan)
+        self.loop.future.set_result(reply)
+        self.bridge.release()
+        return reply
+
+    def fail(self) -> None:
+        self.loop.future.set_exception(StorageError("The disk is full"))
+        self.bridge.release()
+
+
+@pytest.fixture
+def compose(qtbot: QtBot) -> Compose:
+    return Compose(qtbot)
+
+
+def test_text_typed_before_the_commit_stays_and_is_saved_as_the_draft(compose: Compose) -> None:
+    compose.send("first")
+    assert compose.text == ""
+    compose.type("second")
+    compose.commit()
+    assert compose.text == "second"
+    assert compose.library.drafts[-1] == (TALK, "second")
+
+
+def test_a_message_that_could_not_be_stored_is_put_back_before_what_was_typed(
+    compose: Compose,
+) -> None:
+    compose.send("first")
+    compose.type("second")
+    compose.fail()
+    assert compose.text == "first\n\nsecond"
+    assert compose.library.drafts[-1] == (TALK, "first\n\nsecond")
+    assert len(compose.pane.banner.errors) == 1
+
+
+def test_a_failed_message_of_a_conversation_that_was_left_becomes_its_draft(
+    compose: Compose,
+) -> None:
+    compose.send("first")
+    compose.conversation.open(ConversationId(8))
+    compose.fail()
+    assert compose.text == ""
+    assert compose.library.drafts[-1] == (TALK, "first")
+
+
+def test_stop_before_the_commit_stops_the_reply_that_then_begins(compose: Compose) -> None:
+    compose.send("first")
+    compose.pane.composer.box.escaped.emit()
+    assert compose.pane.status
+    stops: list[int] = []
+    reply = compose.commit()
+    reply.on_stop(lambda: stops.append(1))  # called at once: it was stopped already
+    assert stops == [1]
+    compose.pane.composer.box.escaped.emit()  # it runs now; a second stop changes nothing
+    assert stops == [1]
+
+
+def test_a_sent_turn_is_appended_without_reading_the_conversation(compose: Compose) -> None:
+    compose.send("first")
+    compose.commit()
+    assert compose.library.calls == []
+    assert compose.transcript.calls == ["add_turn", "begin_reply"]
+    assert compose.conversation.view is not None
+    assert [each.id for each in compose.conversation.view.path] == [1, 2, 3]
+
+
+def test_the_first_message_opens_its_conversation(compose: Compose) -> None:
+    compose.conversation.begin_new()
+    opened: list[Conversation | None] = []
+    compose.conversation.opened.connect(opened.append)
+    compose.send("first")
+    compose.commit(exchange(3, None, message_ids=(MessageId(30),)), in_conversation=12)
+    assert [each.id for each in opened if each] == [12]
+    assert compose.conversation.conversation_id == 12
+
+
+def test_a_reply_elsewhere_does_not_take_the_place_of_what_is_open(compose: Compose) -> None:
+    compose.send("first")
+    compose.conversation.open(ConversationId(8))
+    compose.commit()
+    assert compose.conversation.conversation_id == 8
+    assert compose.replies.of(TALK) is not None
+
+
+def test_a_message_on_a_branch_only_looked_at_makes_it_the_visible_one(compose: Compose) -> None:
+    view = compose.conversation.view
+    assert view is not None
+    compose.conversation.view = replace(view, conversation=conversation(visible_leaf_id=None))
+    compose.send("first")
+    assert compose.library.calls == [("switch", 2)]
+
+
+def test_an_edit_is_sent_as_one_and_is_an_edit_again_after_a_failure(compose: Compose) -> None:
+    compose.presenter.edit(0, MessageId(10))
+    assert compose.text == "text 10"
+    compose.send(" better")
+    assert not compose.pane.composer.is_editing
+    compose.fail()
+    assert compose.pane.composer.is_editing
+    assert compose.text == "text 10 better"
+    compose.pane.composer.box.submitted.emit()
+    edits = [given[:2] for name, given in compose.loop.requests if name == "edit"]
+    assert edits == [(1, 10), (1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("command", "request_made"),
+    [("retry", ("retry", (2,))), ("regenerate", ("regenerate", (2,)))],
+)
+def test_a_turn_is_answered_again(
+    compose: Compose, command: str, request_made: tuple[str, tuple[int]]
+) -> None:
+    compose.presenter.on_last_turn(getattr(compose.presenter, command))()
+    assert compose.loop.requests == [request_made]
+    compose.commit(exchange(4, 1, message_ids=(MessageId(40),)))
+    assert compose.library.calls == [("open", TALK)]  # another branch: it is read
+
+
+def test_branches_and_forks_are_shown(compose: Compose) -> None:
+    compose.presenter.show_branch(1, MessageId(20), 1)
+    compose.presenter.fork(0)
+    assert [each for each in compose.library.calls if each[0] != "open"] == [
+        ("switch", 9),
+        ("fork", 1),
+    ]
+    assert compose.conversation.conversation_id == 8
+
+
+def test_running_is_over_after_a_failed_start(compose: Compose) -> None:
+    changes: list[tuple[bool, bool]] = []
+    compose.conversation.running_changed.connect(lambda *given: changes.append(given))
+    compose.presenter.retry(1)
+    compose.fail()
+    assert changes == [(True, True), (True, False)]
+
+
+def end(compose: Compose, reply: Reply, made: Exchange) -> None:
+    """Let a reply end, and have its events taken."""
+    reply.done.set_result(made)
+    compose.replies._on_drain_timeout()
+
+
+def test_a_reply_that_ended_is_shown_as_stored_and_can_be_continued(compose: Compose) -> None:
+    compose.send("first")
+    reply = compose.commit()
+    compose.transcript.calls.clear()
+    end(compose, reply, exchange(3, 2, message_ids=(MessageId(30), MessageId(31))))
+    assert compose.transcript.calls == ["finish_reply", "provide"]
+    compose.send("second")
+    assert [name for name, _ in compose.loop.requests] == ["send", "send"]
+    assert compose.library.calls == []  # nothing was read or switched
+
+
+@pytest.mark.parametrize(
+    ("path", "calls"),
+    [
+        ((exchange(1), exchange(2, 1), exchange(3, 2)), ["extend"]),
+        ((exchange(1), exchange(2, 1, message_ids=(MessageId(20),))), ["extend", "provide"]),
+        ((exchange(1), exchange(2, 1)), []),
+        ((exchange(1), exchange(9, 1)), []),
+    ],
+    ids=["new turn", "changed turn", "same", "another branch"],
+)
+def test_changes_made_elsewhere_are_shown(
+    compose: Compose, path: tuple[Exchange, ...], calls: list[str]
+) -> None:
+    compose.library.view = replace(compose.library.view, path=path)
+    compose.bridge.changed.emit(ChangeSet(messages_in=frozenset({ConversationId(8)})))
+    assert compose.transcript.calls == []
+    compose.bridge.changed.emit(ChangeSet(messages_in=frozenset({TALK})))
+    assert compose.transcript.calls == calls
+
+
+def test_a_new_record_is_announced_and_a_deleted_conversation_is_left(compose: Compose) -> None:
+    updated: list[Conversation] = []
+    compose.conversation.updated.connect(updated.append)
+    record = conversation(visible_leaf_id=MessageId(1), updated_at=AT + timedelta(days=1))
+    compose.library.record = record
+    change = ChangeSet(conversations=frozenset({TALK}))
+    compose.bridge.changed.emit(change)
+    assert updated == []  # its time and its leaf are not shown
+    compose.library.record = replace(record, title="New")
+    compose.bridge.changed.emit(change)
+    assert [each.title for each in updated] == ["New"]
+    assert compose.conversation.view is not None
+    assert compose.conversation.view.conversation.title == "New"
+    compose.library.record = None
+    compose.bridge.changed.emit(change)
+    assert compose.conversation.conversation_id is None
+
+
+def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
+    compose: Compose,
+) -> None:
+    turns: list[int] = []
+    compose.conversation.scrolled_to.connect(turns.append)
+    compose.conversation.open(ConversationId(8))
+    compose.conversation.open(TALK, ExchangeId(2))
+    assert turns == [1]
+    compose.presenter.copy_link(1)
+    assert QGuiApplication.clipboard().text() == "commonplace://7/1"
+    compose.presenter.copy_link(9)
+    compose.conversation.recalls = False
+    compose.type("unsent")
+    compose.conversation.begin_new(private=True)
+    assert compose.library.drafts[-1] == (TALK, "unsent")
+    assert (compose.text, compose.conversation.conversation_id) == ("", None)
+    assert (compose.conversation.is_private, compose.conversation.recalls) == (True, True)
+    compose.send("secret")
+    assert compose.loop.more == {"model": None, "private": True, "recalls": True}
+    assert len(compose.pane.banner.messages) == 1

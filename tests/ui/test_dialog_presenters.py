@@ -1,0 +1,315 @@
+"""Presenters of dialogs, each alone with its dialog: edits are not lost, errors are reported."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from PySide6.QtWidgets import QApplication, QFileDialog
+from pytestqt.qtbot import QtBot
+
+from app.domain.errors import InvalidInput, StorageError
+from app.domain.facts import Fact, FactCategory
+from app.domain.ids import ConversationId, PassageId
+from app.domain.transfer import ImportProgress, ImportReport
+from app.memory.summaries import SummaryTarget
+from app.storage.tables.facts import KnownFact
+from tests.fakes.screens import FakeBanner, FakeBridge, FakeConversation, press
+from ui.presenters.facts import FactsPresenter
+from ui.presenters.imports import ImportPresenter
+from ui.presenters.summaries import SummariesPresenter
+from ui.theme import Appearance
+from ui.views.dialogs.facts_dialog import FactsDialog
+from ui.views.dialogs.summaries_dialog import SummariesDialog
+
+AT = datetime(2026, 3, 18, tzinfo=UTC)
+
+
+def known(number: int, text: str) -> KnownFact:
+    fact = Fact(
+        PassageId(number), f"u{number}", text, FactCategory.PLAN, "", ConversationId(1), None,
+        None, AT, "user", AT,
+    )  # fmt: skip
+    return KnownFact(fact, "Talk", archived=False, turn_number=None, successor="", versions=1)
+
+
+class FactStore:
+    """Two facts; every change goes into `edits`, or raises `error`."""
+
+    def __init__(self) -> None:
+        self.facts = {1: known(1, "first"), 2: known(2, "second")}
+        self.edits: list[tuple[int, str]] = []
+        self.error: Exception | None = None
+
+    def listed(self, _which: object) -> list[KnownFact]:
+        return list(self.facts.values())
+
+    def count(self, _which: object) -> int:
+        return len(self.facts)
+
+    def by_ids(self, ids: list[int]) -> dict[int, KnownFact]:
+        return {each: self.facts[each] for each in ids}
+
+    def versions(self, _fact_id: int) -> list[object]:
+        return []
+
+    def edit(self, fact_id: int, text: str, _category: FactCategory) -> None:
+        if self.error is not None:
+            raise self.error
+        self.edits.append((fact_id, text))
+        fact = self.facts[fact_id]
+        self.facts[fact_id] = replace(fact, fact=replace(fact.fact, text=text))
+
+
+class Facts:
+    """The presenter with its dialog open at the first fact, whose text is edited."""
+
+    def __init__(self, qtbot: QtBot, appearance: Appearance) -> None:
+        self.store, self.bridge, self.banner = FactStore(), FakeBridge(), FakeBanner()
+        qtbot.addWidget(self.banner)
+        store = cast(Any, self.store)
+        self.presenter = FactsPresenter(
+            store, store, self.bridge, self.banner, appearance, lambda *_: None, lambda: None
+        )
+        self.dialog: FactsDialog = self.presenter.open(1)
+        assert self.pane.fact_id == 1
+        self.pane.text.setPlainText("edited")
+
+    @property
+    def pane(self) -> Any:
+        return self.dialog.pane
+
+    def leave_by(self, way: str) -> Callable[[], bool]:
+        """Leave the edited fact; return what says whether that has happened."""
+        left: list[int] = []
+        if way == "select":
+            self.dialog.list.setCurrentIndex(self.dialog.facts.row_of(2))
+            QApplication.processEvents()
+            return lambda: self.pane.fact_id == 2
+        if way == "close":
+            self.dialog.reject()
+            return lambda: not self.dialog.isVisible()
+        self.presenter.ask_before_leaving(lambda: left.append(1))
+        return lambda: bool(left)
+
+
+@pytest.fixture
+def appearance(qapp: QApplication) -> Any:
+    made = Appearance(qapp)
+    yield made
+    made.deleteLater()
+
+
+@pytest.fixture
+def facts(qtbot: QtBot, appearance: Appearance) -> Facts:
+    return Facts(qtbot, appearance)
+
+
+@pytest.mark.parametrize("way", ["select", "close", "quit"])
+@pytest.mark.parametrize(
+    ("answer", "edits", "leaves"),
+    [("Save", [(1, "edited")], True), ("Discard", [], True), ("Cancel", [], False)],
+)
+def test_an_edited_fact_is_left_only_after_a_question(
+    facts: Facts, way: str, answer: str, edits: list[tuple[int, str]], leaves: bool
+) -> None:
+    has_left = facts.leave_by(way)
+    assert not has_left()
+    assert facts.pane.text.toPlainText() == "edited"
+    press(answer, facts.dialog)
+    assert facts.store.edits == edits
+    assert has_left() is leaves
+    assert facts.pane.is_edited is not leaves
+
+
+def test_an_edit_that_is_refused_stays_and_is_reported(facts: Facts) -> None:
+    facts.store.error = InvalidInput("A fact cannot be that long")
+    has_left = facts.leave_by("close")
+    press("Save", facts.dialog)
+    assert not has_left()
+    assert facts.pane.text.toPlainText() == "edited"
+    assert "cannot be that long" in facts.dialog._status.text()
+
+
+def test_an_edit_survives_a_filter_that_hides_its_fact(facts: Facts) -> None:
+    facts.dialog.show_facts([known(2, "second")], 1)
+    assert facts.pane.fact_id == 1
+    assert facts.pane.text.toPlainText() == "edited"
+
+
+class SummaryStore:
+    """A conversation of one turn, without summaries; `write` can be made to fail."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self.written: list[tuple[SummaryTarget, int, str]] = []
+
+    def open(self, _conversation_id: int) -> Any:
+        return SimpleNamespace(path=[SimpleNamespace(id=5, turn_number=0)])
+
+    def questions(self, ids: Any) -> dict[int, str]:
+        return dict.fromkeys(ids, "Why?")
+
+    def versions(self, _of: SummaryTarget, _source_id: int) -> list[object]:
+        return []
+
+    def write(self, of: SummaryTarget, source_id: int, text: str) -> None:
+        if self.error is not None:
+            raise self.error
+        self.written.append((of, source_id, text))
+
+
+class Summaries:
+    """The presenter with its dialog open; a summary of the conversation is typed."""
+
+    def __init__(self, qtbot: QtBot, appearance: Appearance) -> None:
+        self.store, self.bridge, self.banner = SummaryStore(), FakeBridge(), FakeBanner()
+        qtbot.addWidget(self.banner)
+        store, conversation = cast(Any, self.store), FakeConversation()
+        conversation.open_path(
+            SimpleNamespace(conversation=SimpleNamespace(id=1, title="Talk"), path=[])
+        )
+        self.presenter = SummariesPresenter(
+            store, store, store, store, self.bridge, self.banner, appearance, conversation
+        )
+        dialog = self.presenter.open()
+        assert dialog is not None
+        self.dialog: SummariesDialog = dialog
+        self.dialog.text.setPlainText("mine")
+
+
+@pytest.fixture
+def summaries(qtbot: QtBot, appearance: Appearance) -> Summaries:
+    return Summaries(qtbot, appearance)
+
+
+@pytest.mark.parametrize("way", ["choose", "close"])
+@pytest.mark.parametrize(("answer", "count"), [("Save", 1), ("Discard", 0)])
+def test_an_edited_summary_is_left_only_after_a_question(
+    summaries: Summaries, way: str, answer: str, count: int
+) -> None:
+    if way == "choose":
+        summaries.dialog.choice.activated.emit(1)
+    else:
+        summaries.dialog.reject()
+    assert summaries.dialog.text.toPlainText() == "mine"
+    assert summaries.dialog.isVisible()
+    press(answer, summaries.dialog)
+    assert summaries.store.written == [(SummaryTarget.CONVERSATION, 1, "mine")] * count
+    if way == "choose":
+        source = summaries.dialog.source
+        assert source is not None
+        assert source.of is SummaryTarget.EXCHANGE
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_a_refused_summary_is_reported_where_the_user_is(
+    summaries: Summaries, is_elsewhere: bool
+) -> None:
+    summaries.store.error = StorageError("The disk is full")
+    summaries.bridge.hold()
+    summaries.dialog._save.click()
+    if is_elsewhere:
+        summaries.dialog._choose(1)
+    summaries.bridge.release()
+    in_dialog = "The disk is full" in summaries.dialog._status.text()
+    assert (in_dialog, len(summaries.banner.errors)) == (not is_elsewhere, int(is_elsewhere))
+
+
+class Background:
+    """The choice of the background model, as an import uses it."""
+
+    def __init__(self) -> None:
+        self.consents = "given"
+
+    def revoke_consents(self) -> str:
+        before, self.consents = self.consents, ""
+        return before
+
+    def restore_consents(self, consents: str) -> None:
+        self.consents = consents
+
+    def plan(self) -> None:
+        return None
+
+
+class Imports:
+    """The presenter, whose next import ends as `outcome` says."""
+
+    def __init__(self, qtbot: QtBot) -> None:
+        self.bridge, self.banner, self.background = FakeBridge(), FakeBanner(), Background()
+        qtbot.addWidget(self.banner)
+        self.outcome: ImportReport | Exception = ImportReport()
+        self.presenter = ImportPresenter(
+            self.run, cast(Any, self.background), self.bridge, self.banner, lambda: None
+        )
+
+    def run(
+        self,
+        _paths: object,
+        *,
+        cancelled: Callable[[], bool],
+        on_progress: Callable[[ImportProgress], None],
+    ) -> ImportReport:
+        on_progress(ImportProgress(1, 2, bytes_read=5, bytes_total=10))
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return replace(self.outcome, cancelled=cancelled())
+
+
+@pytest.fixture
+def imports(qtbot: QtBot) -> Imports:
+    return Imports(qtbot)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [ImportReport(), InvalidInput("No export", "Choose another."), RuntimeError("a bug")],
+    ids=["report", "refused", "bug"],
+)
+def test_the_import_dialog_can_be_closed_however_the_import_ended(
+    imports: Imports, outcome: ImportReport | Exception
+) -> None:
+    imports.outcome = outcome
+    imports.presenter.start([Path("export.zip")])
+    assert not imports.presenter.is_running
+    dialog = imports.presenter.dialog
+    assert dialog is not None
+    assert not dialog.isModal()
+    dialog.reject()
+    assert not dialog.isVisible()
+    assert [type(each) for each in imports.bridge.failures] == (
+        [RuntimeError] if isinstance(outcome, RuntimeError) else []
+    )
+
+
+def test_an_import_is_cancelled_and_a_second_one_waits_for_its_end(imports: Imports) -> None:
+    imports.bridge.hold()
+    imports.presenter.start([Path("export.zip")])
+    imports.presenter.start([Path("other.zip")])
+    assert len(imports.banner.messages) == 1
+    dialog = imports.presenter.dialog
+    assert dialog is not None
+    dialog.reject()
+    assert dialog.isVisible()
+    imports.bridge.release()
+    assert not imports.presenter.is_running
+    assert "stopped" in dialog._headline.text()
+
+
+def test_consents_are_restored_if_nothing_was_imported(imports: Imports) -> None:
+    imports.presenter.start([Path("export.zip")])
+    assert imports.background.consents == "given"
+    imports.outcome = ImportReport(turns=2)
+    imports.presenter.start([Path("export.zip")])
+    assert imports.background.consents == ""
+
+
+def test_a_file_dialog_is_deleted_when_it_is_closed(imports: Imports, qtbot: QtBot) -> None:
+    imports.presenter.choose()
+    (dialog,) = imports.banner.findChildren(QFileDialog)
+    dialog.reject()
+    qtbot.waitUntil(lambda: not imports.banner.findChildren(QFileDialog))

@@ -1,0 +1,206 @@
+"""The main window without a program behind it: first frame, docks, sidebar, actions, palette."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QApplication,
+    QDockWidget,
+    QLabel,
+    QListView,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.system.paths import DataPaths
+from tests.fakes.screens import FakeBridge, Recorder
+from ui.main import first_window
+from ui.main.memory_panels import _yield_to_user
+from ui.theme import Appearance, Theme
+from ui.views.main_window import MainWindow
+from ui.views.palette import CommandPalette
+from ui.views.sidebar_fold import SidebarFold
+from ui.views.welcome import Welcome
+from ui.widgets.transcript.view import TranscriptView
+
+LATER = {"asyncio", "duckdb", "markdown_it", "pygments", "qasync", "tantivy", "ui.bridge"}
+
+
+@pytest.fixture
+def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[MainWindow]:
+    appearance = Appearance(qapp)
+    window = first_window(DataPaths(tmp_path))
+    qtbot.addWidget(window, before_close_func=lambda each: each.close_now())
+    qtbot.waitExposed(window)
+    window.split.setSizes([250, window.split.width() - 250])
+    kept = window.split.sizes()
+    window.build_panels(appearance.theme, QWidget())
+    assert window.split.sizes() == kept
+    yield window
+    appearance.deleteLater()
+
+
+def test_the_first_frame_imports_nothing_that_it_does_not_show() -> None:
+    code = "import json, sys, ui.main; print(json.dumps(sorted(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not LATER & set(json.loads(ran.stdout))
+
+
+def test_the_sidebar_is_disabled_until_the_window_is_usable(window: MainWindow) -> None:
+    assert window.split.widget(0) is window.sidebar
+    assert not window.sidebar.isEnabled()
+    window.set_usable(True)
+    assert window.sidebar.isEnabled()
+    window.actions_by_name["sidebar"].trigger()
+    assert not window.sidebar.isVisible()
+
+
+@pytest.fixture
+def docks(window: MainWindow) -> dict[str, QDockWidget]:
+    """Both docks, open, by the name of their action."""
+    window.set_usable(True)
+    found = {"dashboard": window.dock, "inspector": window.inspector_dock}
+    for name, dock in found.items():
+        window.actions_by_name[name].trigger()
+        assert dock.isVisible()
+    return found
+
+
+def test_docks_stay_open_when_minimized_or_tabbed_and_share_the_height(
+    window: MainWindow, docks: dict[str, QDockWidget], qtbot: QtBot
+) -> None:
+    actions = window.actions_by_name
+    qtbot.waitUntil(lambda: min(each.height() for each in docks.values()) > window.height() / 3)
+    window.showMinimized()
+    qtbot.waitUntil(lambda: not window.dock.isVisible() or window.isMinimized())
+    window.showNormal()
+    QApplication.processEvents()
+    assert all(dock.isVisible() and actions[name].isChecked() for name, dock in docks.items())
+    window.tabifyDockWidget(window.dock, window.inspector_dock)
+    for front in docks.values():
+        front.raise_()
+        QApplication.processEvents()
+        for name, dock in docks.items():
+            assert (dock.isHidden(), actions[name].isChecked()) == (False, True), name
+    for name, dock in docks.items():
+        dock.close()
+        assert not actions[name].isChecked()
+
+
+def test_typing_and_scrolling_make_workers_yield(window: MainWindow, qtbot: QtBot) -> None:
+    window.chat.transcript = TranscriptView(Theme())
+    qtbot.addWidget(window.chat.transcript)
+    priority, bridge = Recorder(), FakeBridge()
+    services = SimpleNamespace(workers=SimpleNamespace(ui_priority=priority))
+    _yield_to_user(cast("Any", services), bridge, window)
+    assert priority.calls == [("gui_ready",)]
+    window.chat.composer.box.setPlainText("a")
+    window.sidebar.box.setText("b")
+    window.chat.transcript.visible_changed.emit(0, 1)
+    assert priority.calls[1:] == [("user_active",)] * 3
+    priority.ping_gui()
+    qtbot.waitUntil(lambda: priority.calls[-1] == ("gui_ready",))
+
+
+def test_no_shortcut_is_used_twice(window: MainWindow) -> None:
+    actions = window.actions_by_name
+    keys = Counter(each.toString() for action in actions.values() for each in action.shortcuts())
+    assert [each for each, count in keys.items() if count > 1] == []
+
+
+def test_the_palette_runs_an_action_once_where_a_single_click_activates(qtbot: QtBot) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    action, runs = QAction("Do it", parent), []
+    action.triggered.connect(lambda: runs.append(1))
+    palette = CommandPalette([action], parent)
+    palette.open()
+    view = palette.findChild(QListView)
+    assert view is not None
+    row = view.model().index(0, 0)
+    view.clicked.emit(row)  # Qt emits both where the desktop activates on a single click
+    view.activated.emit(row)
+    assert runs == [1]
+
+
+class Pane:
+    """A splitter of a sidebar of at least 200 px and a conversation of at least 300 px."""
+
+    def __init__(self, qtbot: QtBot) -> None:
+        self.window = QWidget()
+        self.split = QSplitter(Qt.Orientation.Horizontal, self.window)
+        column = QVBoxLayout(self.window)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.split)
+        self.split.setChildrenCollapsible(False)
+        qtbot.addWidget(self.window)
+        self.sidebar, chat = QWidget(), QWidget()
+        self.sidebar.setMinimumWidth(200)
+        chat.setMinimumWidth(300)
+        self.split.addWidget(self.sidebar)
+        self.split.addWidget(chat)
+        self.action = QAction("Sidebar", self.split, checkable=True, checked=True)
+        self.action.toggled.connect(self.sidebar.setVisible)
+        self.fold = SidebarFold(self.split, self.action, 300)
+        self.resize(800)
+        self.window.show()
+
+    def resize(self, width_px: int) -> None:
+        self.window.resize(width_px, 200)
+        QApplication.sendPostedEvents()
+
+
+@pytest.fixture
+def pane(qtbot: QtBot) -> Pane:
+    return Pane(qtbot)
+
+
+def test_the_sidebar_is_hidden_in_a_narrow_window_unless_the_user_shows_it(pane: Pane) -> None:
+    for width_px, is_shown in ((400, False), (600, True)):
+        pane.resize(width_px)
+        assert pane.sidebar.isVisible() is pane.action.isChecked() is is_shown
+    pane.resize(400)
+    pane.action.setChecked(True)
+    pane.resize(400)
+    assert (pane.window.width() >= 500, pane.sidebar.isVisible()) == (True, True)
+    pane.resize(700)
+    pane.resize(400)
+    assert not pane.sidebar.isVisible()
+    pane.resize(800)
+    pane.action.setChecked(False)
+    pane.resize(400)
+    pane.resize(800)
+    assert not pane.sidebar.isVisible()  # the user hid it
+
+
+def test_no_text_of_the_welcome_page_is_cut_in_a_small_window(qtbot: QtBot) -> None:
+    welcome = Welcome()
+    qtbot.addWidget(welcome)
+    welcome.resize(320, 240)
+    welcome.show()
+    qtbot.waitExposed(welcome)
+    qtbot.waitUntil(lambda: not cut(welcome))
+    assert welcome.verticalScrollBar().maximum() > 0
+
+
+def cut(welcome: Welcome) -> list[str]:
+    """Return the visible texts that have less room than they need."""
+    labels = [label for label in welcome.findChildren(QLabel) if label.isVisible()]
+    buttons = [button for button in welcome.findChildren(QPushButton) if button.isVisible()]
+    return [
+        *(each.text() for each in labels if each.height() < each.heightForWidth(each.width())),
+        *(each.text() for each in buttons if each.width() < each.minimumSizeHint().width()),
+        *(each.text() for each in buttons if each.mapTo(welcome, each.rect().topRight()).x() > 320),
+    ]

@@ -1,0 +1,803 @@
+"""Presenters of recall, search, explanations, commands and saved memories, each alone with fakes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from PySide6.QtCore import QObject, QPoint, QSignalBlocker, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QMenu, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.chat.inspector import Contribution, SentSummary
+from app.chat.segments import SEGMENT_BREAKS_KEY
+from app.commands.command import AskExport, ImportFiles, OpenManPage, OpenTurn, Outcome
+from app.commands.table import Completion
+from app.domain.changes import ChangeSet
+from app.domain.diagnostics import Probe, ProbeDetails
+from app.domain.errors import IndexUnavailable, InvalidInput, NotFound, StorageError
+from app.domain.facts import Memory
+from app.domain.ids import ConversationId, ExchangeId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.recall import Verdict
+from app.domain.results import SearchResponse
+from app.memory.overview import EmbeddingCoverage
+from app.storage.tables.memories import CoreMemoryText, KnownMemory
+from tests.fakes.screens import (
+    AT,
+    TALK,
+    FakeBanner,
+    FakeBridge,
+    FakeConversation,
+    LoopBridge,
+    Recorder,
+    press,
+    view_of,
+)
+from tests.ui.test_inspector import source
+from tests.ui.test_search_views import answer, explained, result
+from ui.presenters import search as search_module
+from ui.presenters.commands import CommandPresenter
+from ui.presenters.explain import ExplainPresenter
+from ui.presenters.inspector import InspectorPresenter
+from ui.presenters.memories import MemoriesPresenter
+from ui.presenters.protocols import Navigation
+from ui.presenters.recall import RecallPresenter
+from ui.presenters.search import SearchPresenter
+from ui.theme import Appearance, Theme
+from ui.views.command_panel import CommandPanel
+from ui.views.dialogs.memories_dialog import MemoriesDialog
+from ui.views.inspector import Inspector
+from ui.views.sidebar import Sidebar
+from ui.widgets.composer import Composer
+from ui.widgets.transcript.heights import AtEnd, Centered
+
+HERE = ChangeSet(conversations=frozenset({TALK}))
+
+
+class Transcript(QObject):
+    """Records what it is asked to show."""
+
+    content_requested = Signal(int, int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Any, ...]] = []
+        self.events = SimpleNamespace(source_clicked=_Clicks(self).clicked)
+        self.visible_items: tuple[int, int] = (0, 2)
+        self.anchor: object = AtEnd()
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given, **more: self.calls.append((name, *given, *more.values()))
+
+    def take(self) -> list[tuple[Any, ...]]:
+        """Return the calls since the last time."""
+        calls, self.calls = self.calls, []
+        return calls
+
+
+class _Clicks(QObject):
+    clicked = Signal(int, int)
+
+
+class Parts:
+    """What every presenter gets; `went` is where it navigated."""
+
+    def __init__(self, qtbot: QtBot) -> None:
+        self.bridge, self.banner, self.open = FakeBridge(), FakeBanner(), FakeConversation()
+        self.transcript, self.went = Transcript(), list[tuple[Any, ...]]()
+        qtbot.addWidget(self.banner)
+        names = Navigation.__dataclass_fields__
+        self.navigation = Navigation(**{name: self._go(name) for name in names})
+
+    def _go(self, name: str) -> Callable[..., object]:
+        return lambda *given: self.went.append((name, *given))
+
+    def choose(self, text: str) -> None:
+        """Choose an entry of the menu that is open."""
+        (menu,) = self.banner.findChildren(QMenu)
+        next(each for each in menu.actions() if each.text().startswith(text)).trigger()
+        menu.close()
+        menu.setParent(None)
+
+
+@pytest.fixture
+def parts(qtbot: QtBot) -> Parts:
+    return Parts(qtbot)
+
+
+# -- recall
+
+
+class Recall:
+    def __init__(self, parts: Parts) -> None:
+        self.parts, self.is_on, self.statuses = parts, True, list[tuple[Any, ...]]()
+        self.found = {ExchangeId(2): Contribution((source(1), source(2)), "slow")}
+        self.inspector = Recorder(contributions=lambda wanted: {
+            each: self.found[each] for each in wanted if each in self.found
+        })  # fmt: skip
+        self.library = Recorder()
+        self.presenter = RecallPresenter(
+            cast("Any", self.inspector), cast("Any", self.library), lambda: self.is_on,
+            parts.bridge, parts.banner, cast("Any", parts.transcript), cast("Any", parts.open),
+            parts.navigation,
+        )  # fmt: skip
+        self.presenter.status_changed.connect(lambda *given: self.statuses.append(given))
+        parts.open.open_path(view_of(1, 2))
+
+
+@pytest.fixture
+def recall(parts: Parts) -> Recall:
+    return Recall(parts)
+
+
+def test_sources_are_shown_under_answers_and_opened(recall: Recall) -> None:
+    transcript = recall.parts.transcript
+    recall.inspector.results["sent_summary"] = SentSummary(
+        "Of boats", view_of(2).path[0].message_ids[0]
+    )
+    transcript.content_requested.emit(-1, 1)
+    assert [each[:2] for each in transcript.calls] == [
+        ("show_sources", 1),
+        ("show_summary_note", 1),
+    ]
+    assert transcript.calls[1][2] == "Of boats"
+    assert [chip.number for chip in transcript.calls[0][2].chips] == [0, 1]
+    assert recall.statuses[-1] == ("Recall: slow", True, True)
+    for turn, number in ((1, 1), (1, 9), (0, 0), (9, 0)):
+        transcript.events.source_clicked.emit(turn, number)
+    assert recall.parts.went == [("turn", ConversationId(7), ExchangeId(2), None)]
+
+    transcript.take()
+    recall.inspector.results["sent_summary"] = None
+    recall.parts.bridge.changed.emit(ChangeSet(exchanges=frozenset({ExchangeId(2), ExchangeId(9)})))
+    recall.parts.bridge.changed.emit(ChangeSet(passages=True, memory=True))  # a deletion
+    notes = [each for each in transcript.take() if each[0] == "show_summary_note"]
+    assert notes == [("show_summary_note", 1, "")] * 2
+    recall.parts.bridge.changed.emit(ChangeSet(passages=True))
+    recall.parts.open.open_path(view_of(1))
+    recall.parts.bridge.changed.emit(ChangeSet(passages=True, memory=True))
+    assert transcript.take() == []
+    assert recall.statuses[-1] == ("Recall on", True, True)
+
+
+def test_a_summary_that_begins_at_the_first_turn_is_not_marked(recall: Recall) -> None:
+    first = view_of(1).path[0].message_ids[0]
+    recall.inspector.results["sent_summary"] = SentSummary("Of boats", first)
+    recall.parts.transcript.content_requested.emit(1, 1)
+    assert recall.parts.transcript.calls[-1] == ("show_summary_note", 0, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({}, ("turn", ConversationId(7), ExchangeId(4), None)),
+        ({"kind": PassageKind.FACT, "exchange_id": None}, ("fact", PassageId(4))),
+        ({"kind": PassageKind.MEMORY, "conversation_id": None}, ("memory", PassageId(4))),
+    ],
+)
+def test_a_source_opens_what_it_is(
+    recall: Recall, change: dict[str, Any], place: tuple[Any, ...]
+) -> None:
+    given, shown = dict(change), source(4)
+    details = shown.place
+    if "exchange_id" in given:
+        details = replace(details, exchange_id=given.pop("exchange_id"))
+    details = replace(details, item=replace(details.item, **given))
+    recall.presenter.open(replace(shown, place=details))
+    assert recall.parts.went == [place]
+
+
+def test_recall_is_switched_in_a_stored_and_in_a_new_conversation(recall: Recall) -> None:
+    recall.presenter.switch(False)
+    assert recall.library.calls == [("use_memory", TALK, False)]
+    recall.parts.open.update(recalls=False)
+    assert recall.statuses[-1] == ("Recall off here", False, True)
+    recall.library.error = StorageError("The disk is full")
+    recall.presenter.switch(True)
+    assert len(recall.parts.banner.errors) == 1
+    assert recall.statuses[-1][1] is False  # the switch goes back
+    recall.parts.open.open_path(view_of(1, deleted_at=AT))
+    assert recall.statuses[-1] == ("Recall on", True, False)
+
+    recall.parts.open.open_path(None)
+    assert recall.statuses[-1] == ("Recall on", True, True)
+    recall.presenter.switch(False)
+    assert recall.parts.open.recalls is False
+    assert recall.statuses[-1] == ("Recall off here", False, True)
+    recall.is_on = False
+    recall.parts.bridge.changed.emit(ChangeSet(settings=frozenset({"rag_enabled"})))
+    assert recall.statuses[-1] == ("Recall off", False, True)
+
+
+# -- the inspector
+
+
+class Inspecting:
+    def __init__(self, parts: Parts, qtbot: QtBot) -> None:
+        from tests.ui.test_inspector import inspection
+
+        self.parts, self.view, self.opened = parts, Inspector(Theme()), list[object]()
+        qtbot.addWidget(self.view)
+        self.service = Recorder(inspect=lambda *_: inspection(source(1)))
+        self.presenter = InspectorPresenter(
+            cast("Any", self.service), lambda: True, parts.bridge, self.view, parts.banner,
+            parts.open, cast("Any", parts.transcript), self.opened.append,
+        )  # fmt: skip
+        self.view.show()
+        parts.open.open_path(view_of(1, 2, 3))
+
+    def take(self) -> list[tuple[Any, ...]]:
+        """Return what was inspected since the last time: exchange and run."""
+        calls = [each[1:] for each in self.service.calls if each[0] == "inspect"]
+        self.service.calls.clear()
+        return calls
+
+
+@pytest.fixture
+def inspecting(parts: Parts, qtbot: QtBot) -> Inspecting:
+    return Inspecting(parts, qtbot)
+
+
+def test_the_inspector_follows_the_selected_answer(inspecting: Inspecting) -> None:
+    assert inspecting.take() == [(3, 0)]  # the newest
+    inspecting.presenter.select(0)
+    inspecting.presenter.select(9)
+    inspecting.view.stepped.emit(1)
+    inspecting.view.run_chosen.emit(1)
+    assert inspecting.take() == [(1, 0), (2, 0), (2, 1)]
+    assert inspecting.parts.transcript.calls == [("scroll_to_turn", 1)]
+    for changed, expected in (
+        (ChangeSet(exchanges=frozenset({ExchangeId(2)})), [(2, 1)]),
+        (ChangeSet(exchanges=frozenset({ExchangeId(1)})), []),
+        (HERE, [(2, 1)]),
+        (ChangeSet(memory=True), [(2, 1)]),
+        (ChangeSet(settings=frozenset({"rag_enabled"})), [(2, 1)]),
+        (ChangeSet(settings=frozenset({"theme"})), []),
+    ):
+        inspecting.parts.bridge.changed.emit(changed)
+        assert inspecting.take() == expected, changed
+    inspecting.parts.open.open_path(view_of(1))
+    assert inspecting.take() == [(1, 0)]
+    assert not inspecting.view.tabs.isHidden()
+    inspecting.service.error = NotFound("It was deleted")
+    inspecting.presenter.refresh()
+    assert inspecting.view.tabs.isHidden()
+    inspecting.service.error = None
+    inspecting.view.hide()
+    inspecting.presenter.refresh()
+    inspecting.view.show()
+    inspecting.parts.open.open_path(None)
+    inspecting.parts.bridge.changed.emit(HERE)
+    assert inspecting.take() == []
+
+
+def test_a_source_is_rated_and_opened(inspecting: Inspecting) -> None:
+    shown = source(1)
+    for verdict in (*Verdict, None):
+        inspecting.view.recalled.judged.emit(shown, verdict)
+    judged = [each[2] for each in inspecting.service.calls if each[0] == "judge"]
+    assert judged == [*Verdict, None]
+    assert len(set(inspecting.parts.banner.messages)) == len(judged)
+    inspecting.service.error = StorageError("The disk is full")
+    inspecting.view.recalled.judged.emit(shown, None)
+    assert len(inspecting.parts.banner.errors) == 1
+    inspecting.view.recalled.open_requested.emit(shown)
+    assert inspecting.opened == [shown]
+
+
+# -- explanations and probes
+
+
+class Explain:
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.explainer = Recorder(explain=explained())
+        self.probe = Probe("bread", ExchangeId(2), 1, AT)
+        self.probes = Recorder(listed=[self.details(TALK)], run=self.run)
+        self.coverage = Recorder(of_turns=lambda ids: {
+            ids[0]: SimpleNamespace(sentence="Found.", words=True, meaning=True)
+        })  # fmt: skip
+        self.presenter = ExplainPresenter(
+            cast("Any", self.explainer), cast("Any", self.probes), cast("Any", self.coverage),
+            parts.bridge, parts.banner, parts.open, cast("Any", parts.transcript),
+        )  # fmt: skip
+
+    def details(self, conversation_id: ConversationId | None) -> ProbeDetails:
+        return ProbeDetails(self.probe, conversation_id, "Talk", 1)
+
+    def run(self, is_over: Callable[[], bool], on_progress: Callable[[int, int], None]) -> Any:
+        assert not is_over()
+        on_progress(1, 1)
+        return [replace(self.details(TALK), probe=replace(self.probe, rank=4, before=1))]
+
+
+@pytest.fixture
+def explain(parts: Parts) -> Explain:
+    return Explain(parts)
+
+
+def test_a_turn_is_explained_for_the_query_else_for_the_last_message(explain: Explain) -> None:
+    explain.presenter.explain_current("nothing is open")
+    explain.parts.open.open_path(view_of(1, 2, 3))
+    explain.presenter.note_message("The last\nmessage")
+    for query in ("  bread ", ""):
+        explain.presenter.explain_turn(1, query)
+        explain.presenter.explain_turn(9, query)
+    assert explain.explainer.calls == [("explain", "bread", 2), ("explain", "The last message", 2)]
+
+
+@pytest.mark.parametrize(
+    ("clicked", "visible", "anchor", "turn"),
+    [
+        (1, (0, 2), Centered(2), 1),
+        (1, (2, 2), Centered(2), 2),
+        (None, (0, 1), AtEnd(), 1),
+        (None, (0, 2), AtEnd(), 1),
+    ],
+    ids=["clicked", "clicked and left", "end", "middle"],
+)
+def test_the_turn_that_is_meant_is_explained(
+    explain: Explain, clicked: int | None, visible: tuple[int, int], anchor: object, turn: int
+) -> None:
+    explain.parts.open.open_path(view_of(1, 2, 3))
+    explain.parts.transcript.visible_items, explain.parts.transcript.anchor = visible, anchor
+    if clicked is not None:
+        explain.presenter.note_current_turn(clicked)
+    explain.presenter.explain_current("bread")
+    assert explain.explainer.calls == [("explain", "bread", turn + 1)]
+
+
+def test_a_question_is_kept_and_its_error_shown(explain: Explain) -> None:
+    dialog = explain.presenter.explain(ExchangeId(2), "Talk, turn 1", "bread")
+    dialog._save.click()
+    assert explain.probes.calls == [("add", "bread", 2)]
+    assert dialog._message.text()
+    explain.explainer.error = InvalidInput("The query is too short")
+    dialog.begin()
+    assert "too short" in dialog._headline.text()
+    dialog.reject()
+
+
+def test_coverage_of_a_turn_is_reported(explain: Explain) -> None:
+    explain.presenter.show_coverage(0)
+    explain.parts.open.open_path(view_of(1))
+    explain.presenter.show_coverage(0)
+    explain.presenter.show_coverage(1)
+    assert explain.parts.banner.messages == ["Turn 0: Found."]
+    assert explain.coverage.calls == [("of_turns", [1])]
+
+
+def test_probes_are_listed_run_opened_and_removed(explain: Explain) -> None:
+    shown: list[tuple[Any, ...]] = []
+    dialog = explain.presenter.show_probes(lambda *given: shown.append(given))
+    row = dialog._table.topLevelItem
+    assert [row(0).text(at) for at in (0, 2)] == ["bread", "1"]  # type: ignore[union-attr]
+    dialog.run_requested.emit()
+    assert row(0).text(2).startswith("4")  # type: ignore[union-attr]
+    dialog.remove_requested.emit(explain.probe)
+    assert ("drop", explain.probe) in explain.probes.calls
+    explain.probes.error = IndexUnavailable("The index is being built")
+    dialog.run_requested.emit()
+    assert "being built" in dialog._words.text()
+    dialog.turn_requested.emit(explain.details(TALK))
+    assert shown == [(TALK, 2, None)]
+    assert not dialog.isVisible()
+
+
+# -- slash commands
+
+
+class Slash:
+    def __init__(self, parts: Parts, qtbot: QtBot) -> None:
+        self.parts, self.window = parts, QWidget()
+        qtbot.addWidget(self.window)
+        self.panel, self.composer = CommandPanel(Theme(), self.window), Composer(self.window)
+        self.outcome = Outcome("**Recall** is on.")
+        self.session = Recorder(run=lambda *_: self.outcome, accepts=True, complete=Completion())
+        self.breaks = Recorder(is_after=lambda each: each == 2)
+        self.presenter = CommandPresenter(
+            cast("Any", self.session), cast("Any", self.breaks), parts.bridge, self.panel,
+            self.composer, cast("Any", parts.transcript), parts.open, parts.navigation,
+        )  # fmt: skip
+
+    def run(self, text: str, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.composer.box.setPlainText(text)
+        self.presenter.run(text)
+
+
+@pytest.fixture
+def slash(parts: Parts, qtbot: QtBot) -> Slash:
+    return Slash(parts, qtbot)
+
+
+def test_output_is_shown_and_text_is_taken_unless_it_is_kept(slash: Slash) -> None:
+    slash.parts.open.open_path(view_of(1, 2))
+    slash.run("/rag", Outcome("**Recall** is on."))
+    assert (slash.panel.markdown, slash.composer.text) == ("**Recall** is on.", "")
+    context = slash.session.calls[-1][2]
+    assert (context.conversation_id, context.last_exchange_id) == (TALK, 2)
+    slash.run("yess", Outcome("Not confirmed.", keeps_text=True))
+    assert slash.composer.text == "yess"
+    slash.run("/new", Outcome())
+    assert slash.panel.isHidden()
+    slash.session.error = InvalidInput("There is no command", "Did you mean /search?")
+    slash.run("/serch", Outcome())
+    assert slash.composer.text == "/serch"
+    assert "Did you mean" in slash.panel.problem.text()
+    slash.session.error = None
+    slash.panel.dismiss()
+    assert slash.session.calls[-1] == ("cancel",)
+
+
+@pytest.mark.parametrize(
+    ("action", "place"),
+    [
+        (OpenTurn(TALK, ExchangeId(5)), ("turn", TALK, 5, None)),
+        (OpenManPage("tar.1", "tar(1)"), ("page", "tar.1", "tar(1)")),
+        (ImportFiles(()), ("import_files", [])),
+        (AskExport(TALK), ("export", TALK)),
+    ],
+)
+def test_an_action_of_a_command_is_carried_out(slash: Slash, action: Any, place: Any) -> None:
+    slash.run("/open 1", Outcome(action=action))
+    assert slash.parts.went == [place]
+
+
+@pytest.mark.parametrize(("command", "stays"), [("/search bread", True), ("/rag", False)])
+def test_only_results_of_a_search_outlive_the_conversation(
+    slash: Slash, command: str, stays: bool
+) -> None:
+    slash.parts.open.open_path(view_of(1))
+    slash.run(command, Outcome("Output"))
+    slash.parts.open.open_path(view_of(1))  # the same one
+    assert not slash.panel.isHidden()
+    slash.parts.open.open_path(None)
+    assert slash.panel.isHidden() is not stays
+    slash.run(command, Outcome("Output"))
+    slash.composer.send_requested.emit("a message")
+    assert slash.panel.isHidden()
+
+
+def test_a_clean_slate_is_marked_after_the_last_turn(slash: Slash) -> None:
+    transcript = slash.parts.transcript
+    for numbers, expected in (((1,), False), ((1, 2), True), ((), False)):
+        slash.parts.open.open_path(view_of(*numbers))
+        assert transcript.take() == [("show_segment_end", expected, False)]
+    slash.parts.open.open_path(view_of(1, 2))
+    slash.parts.bridge.changed.emit(ChangeSet(settings=frozenset({"theme"})))
+    slash.parts.bridge.changed.emit(ChangeSet(settings=frozenset({SEGMENT_BREAKS_KEY})))
+    assert transcript.take()[1:] == [("show_segment_end", True, True)]
+
+
+# -- search
+
+
+class Search:
+    """The presenter with a sidebar; searches wait until `answer` or `fail`."""
+
+    def __init__(self, parts: Parts, qtbot: QtBot) -> None:
+        self.parts, self.sidebar, self.bridge = parts, Sidebar(Theme()), LoopBridge()
+        qtbot.addWidget(self.sidebar)
+        self.waiting: dict[bool, asyncio.Future[SearchResponse]] = {}
+        self.coverage = EmbeddingCoverage("space", 1.0)
+        service: Any = SimpleNamespace(search=self.search, parts_ranked=lambda *_: [1, 2])
+        place = SimpleNamespace(kind=PassageKind.TURN, exchange_id=5)
+        passages: Any = Recorder(places=lambda ids: dict.fromkeys(ids, place), messages_of={})
+        vectors: Any = SimpleNamespace(embedded=lambda: self.coverage)
+        self.presenter = SearchPresenter(
+            service, passages, vectors, lambda: True, self.bridge, self.sidebar, parts.banner,
+            parts.navigation,
+        )  # fmt: skip
+
+    def search(self, _query: str, *, limit: int, by_meaning: bool = True) -> Any:
+        assert limit == 20
+        self.waiting[by_meaning] = asyncio.get_running_loop().create_future()
+        return self.waiting[by_meaning]
+
+    async def type(self, query: str) -> None:
+        self.set_text(query)
+        self.sidebar.query_changed.emit(query)
+        await turns()
+
+    def set_text(self, query: str) -> None:
+        with QSignalBlocker(self.sidebar.box):  # the delay after a key is the sidebar's
+            self.sidebar.box.setText(query)
+
+    async def answer(self, by_meaning: bool, *numbers: int, **more: Any) -> None:
+        found = answer(self.sidebar.query, *numbers)
+        self.waiting.pop(by_meaning).set_result(replace(found, by_meaning=by_meaning, **more))
+        await turns()
+
+    @property
+    def shown(self) -> list[int]:
+        model = self.sidebar.results
+        rows = (model.value_at(model.index(at, 0)) for at in range(model.rowCount()))
+        return [int(cast("Any", each).passage_id) for each in rows if each is not None]
+
+    @property
+    def message(self) -> str:
+        return self.sidebar._message.text()
+
+
+async def turns() -> None:
+    """Let the tasks of the loop go as far as they can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def search(parts: Parts, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Search:
+    monkeypatch.setattr(search_module, "_GRACE_S", 0)
+    monkeypatch.setattr(search_module, "_FINAL_AFTER_S", 0)
+    return Search(parts, qtbot)
+
+
+def run(story: Awaitable[None]) -> None:
+    async def whole() -> None:
+        await story
+
+    asyncio.run(whole())
+
+
+def test_text_matches_are_replaced_by_the_ranked_answer(search: Search) -> None:
+    async def story() -> None:
+        await search.type("bread")
+        assert set(search.waiting) == {False}
+        await search.answer(False, 1)
+        assert (set(search.waiting), search.shown) == ({True}, [1])
+        await search.answer(True, 2, 1, took_ms=5.0)
+        assert search.shown == [2, 1]
+        await search.type("butter")  # ranked answers are fast: no text search before
+        assert set(search.waiting) == {True}
+        await search.answer(True, 3, took_ms=500.0)
+        await search.type("jam")
+        assert set(search.waiting) == {False}
+        await search.answer(False)
+        assert "by meaning" in search.message
+        await search.answer(True)
+        assert "No results" in search.message
+
+    run(story())
+
+
+def test_a_late_answer_and_an_emptied_box_show_nothing(search: Search) -> None:
+    async def story() -> None:
+        await search.type("bread")
+        first = search.waiting.pop(False)
+        await search.type("butter")
+        assert search.waiting == {}  # one search at a time
+        first.set_result(answer("bread", 1))
+        await turns()
+        assert search.shown == []
+        await search.answer(False, 2)
+        assert search.shown == [2]
+        await search.type("")
+        search.waiting.pop(True).set_result(answer("butter", 3))
+        await turns()
+        assert search.shown == [2]
+        assert search.sidebar.query == ""
+
+    run(story())
+
+
+@pytest.mark.parametrize("by_meaning", [False, True])
+@pytest.mark.parametrize(
+    ("error", "repeats"), [(InvalidInput("Bad query"), False), (IndexUnavailable("Later"), True)]
+)
+def test_a_failed_search_is_shown_and_repeated_if_it_may_succeed(
+    search: Search, error: Exception, repeats: bool, by_meaning: bool
+) -> None:
+    async def story() -> None:
+        await search.type("bread")
+        if by_meaning:
+            await search.answer(False, 1)
+        search.waiting.pop(by_meaning).set_exception(error)
+        await turns()
+        assert str(error) in search.message
+        assert search.presenter._repeat.isActive() is repeats
+        search.presenter._on_repeat_timeout()
+        await turns()
+        await search.answer(True, 2)  # repeated without text matches first
+        assert search.shown == [2]
+        await search.type("")
+        assert not search.presenter._repeat.isActive()
+
+    run(story())
+
+
+def test_an_incomplete_answer_is_noted_and_repeated(search: Search) -> None:
+    async def story() -> None:
+        await search.type("bread")
+        await search.answer(False, 1)
+        await search.answer(True, 1, covered_share=0.5)
+        assert search.presenter._repeat.isActive()
+        assert "50%" in search.sidebar._note.text()
+        await search.type("is:archived")
+        search.coverage = EmbeddingCoverage("space", 0.5)
+        await search.answer(True, 1)  # a list has no vector
+        assert search.sidebar._note.text() == ""
+        assert not search.presenter._repeat.isActive()
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "place"),
+    [
+        (PassageKind.TURN, {}, ("turn", 1, 1, 1)),
+        (PassageKind.MAN_PAGE, {"conversation_id": None}, ("page", "commonplace", "Talk <b>1</b>")),
+        (PassageKind.FACT, {"exchange_id": None}, ("fact", 1)),
+        (PassageKind.FACT, {}, ("turn", 1, 1, 1)),
+        (PassageKind.MEMORY, {"exchange_id": None}, ("memory", 1)),
+        (PassageKind.TURN, {"conversation_id": None}, None),
+        (PassageKind.CONVERSATION_SUMMARY, {}, ("turn", 1, 5, None)),
+    ],
+)
+def test_a_result_opens_what_it_is(
+    search: Search, kind: PassageKind, more: dict[str, Any], place: tuple[Any, ...] | None
+) -> None:
+    async def story() -> None:
+        search.set_text("bread")
+        search.sidebar.result_chosen.emit(replace(result(1), kind=kind, **more))
+        await turns()
+        assert search.parts.went == ([place] if place else [])
+
+    run(story())
+
+
+def test_the_menu_of_a_result_opens_copies_and_explains(search: Search) -> None:
+    sidebar, chosen = search.sidebar, result(1)
+    search.set_text("bread")
+    for text, shown in (("Open", chosen), ("Show in facts", replace(chosen, kind=PassageKind.FACT)),
+                        ("Show in saved", replace(chosen, kind=PassageKind.MEMORY)),
+                        ("Why", chosen), ("Copy", chosen)):  # fmt: skip
+        sidebar.result_menu_requested.emit(shown, QPoint())
+        search.parts.choose(text)
+    assert search.parts.went == [
+        ("turn", 1, 1, 1), ("fact", 1), ("memory", 1),
+        ("explain", 1, "Talk <b>1</b>, turn 0", "bread"),
+    ]  # fmt: skip
+    assert QGuiApplication.clipboard().text() == "commonplace://1/0"
+    sidebar.result_menu_requested.emit(replace(chosen, exchange_id=None), QPoint())
+    (menu,) = search.parts.banner.findChildren(QMenu)
+    assert len(menu.actions()) == 1
+    menu.close()
+
+
+# -- core memory and saved memories
+
+
+class Memories:
+    def __init__(self, parts: Parts, appearance: Appearance) -> None:
+        self.parts, self.turns, self.deleted = parts, list[tuple[Any, ...]](), list[int]()
+        self.versions = [CoreMemoryText("Graz", "user", AT)]
+        self.core = Recorder(versions=lambda: self.versions, set=self.set_core)
+        self.core.max_tokens = 500  # type: ignore[attr-defined]
+        self.saved = [
+            KnownMemory(Memory(PassageId(1), "u1", "Green tea", AT, TALK, ExchangeId(5))),
+            KnownMemory(Memory(PassageId(2), "u2", "Black coffee", AT)),
+        ]
+        self.memories = Recorder(
+            known=lambda: self.saved, forget=("A backup remains.",), save=self.saved[1].memory
+        )
+        self.search = Recorder(search=SearchResponse("", (replace(result(2), is_weak=False),), 1.0))
+        self.presenter = MemoriesPresenter(
+            cast("Any", self.core), cast("Any", self.memories), cast("Any", self.search),
+            parts.bridge, parts.banner, appearance, lambda *given: self.turns.append(given),
+            lambda: self.deleted.append(1),
+        )  # fmt: skip
+        self.dialog: MemoriesDialog = self.presenter.open()
+
+    def set_core(self, text: str) -> None:
+        self.versions.insert(0, CoreMemoryText(text, "user", AT))
+
+    def listed(self) -> list[int]:
+        model = self.dialog.saved.model
+        rows = (model.value_at(model.index(at, 0)) for at in range(model.rowCount()))
+        return [int(each.memory.id) for each in rows if isinstance(each, KnownMemory)]
+
+
+@pytest.fixture
+def memories(parts: Parts, qapp: Any) -> Any:
+    appearance = Appearance(qapp)
+    made = Memories(parts, appearance)
+    yield made
+    made.dialog.hide()
+    appearance.deleteLater()
+
+
+@pytest.mark.parametrize("way", ["close", "quit"])
+@pytest.mark.parametrize(
+    ("reply", "text", "leaves"),
+    [("Save", "Wien", True), ("Discard", "Graz", True), ("Cancel", "Graz", False)],
+)
+def test_edited_core_memory_is_left_only_after_a_question(
+    memories: Memories, way: str, reply: str, text: str, leaves: bool
+) -> None:
+    left: list[int] = []
+    memories.dialog.core.text.setPlainText("Wien")
+    memories.parts.bridge.changed.emit(ChangeSet(memory=True))  # keeps the edit
+    if way == "close":
+        memories.dialog.reject()
+    else:
+        memories.presenter.ask_before_leaving(lambda: left.append(1))
+    assert memories.dialog.isVisible()
+    press(reply, memories.dialog)
+    assert memories.versions[0].text == text
+    assert (not memories.dialog.isVisible() if way == "close" else bool(left)) is leaves
+    assert memories.dialog.core.is_edited is not leaves
+
+
+def test_an_error_of_core_memory_is_shown_beside_the_edit(memories: Memories) -> None:
+    memories.presenter.ask_before_leaving(lambda: memories.deleted.append(9))
+    assert memories.deleted == [9]  # nothing is edited
+    memories.core.results["set"] = lambda _text: (_ for _ in ()).throw(InvalidInput("Too long"))
+    memories.dialog.core.text.setPlainText("Wien")
+    memories.dialog.core.save_requested.emit("Wien")
+    assert "Too long" in memories.dialog.core._problem.text()
+    assert memories.dialog.core.text.toPlainText() == "Wien"
+    memories.dialog.core.restore_requested.emit(AT)
+    assert memories.core.calls[-2:] == [("restore", AT), ("versions",)]
+    assert memories.dialog.core.text.toPlainText() == "Graz"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "ids"),
+    [
+        ("", None, [1, 2]),
+        ("tea", None, [2, 1]),
+        ("tea", InvalidInput("Bad"), [1]),
+        ("x", None, [2]),
+    ],
+)
+def test_saved_texts_are_found_by_relevance_then_by_words(
+    memories: Memories, text: str, error: Exception | None, ids: list[int]
+) -> None:
+    memories.search.error = error
+    memories.dialog.saved.list_requested.emit(text)
+    assert memories.listed() == ids
+
+
+def test_a_text_is_saved_opened_and_forgotten(memories: Memories) -> None:
+    saved = memories.dialog.saved
+    memories.presenter.open(2)
+    assert saved._selected() == memories.saved[1]
+    saved.box.setText("tea")
+    saved.new.setText("Black coffee")
+    saved._add.click()
+    assert memories.memories.calls[-2:] == [("save", "Black coffee"), ("known",)]
+    assert (saved.new.text(), saved.box.text(), saved._selected()) == ("", "", memories.saved[1])
+    saved.forget_requested.emit(memories.saved[0])
+    press("Forget", memories.dialog)
+    assert ("forget", 1) in memories.memories.calls
+    assert memories.deleted == [1]
+    assert "A backup remains." in memories.parts.banner.messages[0]
+    memories.memories.error = StorageError("The disk is full")
+    saved.new.setText("More")
+    saved._add.click()
+    assert "disk is full" in saved._status.text()
+    for known in reversed(memories.saved):
+        saved.source_requested.emit(known)
+        assert memories.dialog.isVisible() is (known.memory.conversation_id is None)
+    assert memories.turns == [(TALK, 5, None)]
+
+
+def test_changes_elsewhere_refresh_a_visible_dialog(memories: Memories) -> None:
+    for changed, calls in (
+        (HERE, [("known",)]),
+        (ChangeSet(memory=True), [("known",), ("versions",)]),
+        (ChangeSet(settings=frozenset({"core_memory_max_tokens"})), [("versions",)]),
+        (ChangeSet(settings=frozenset({"theme"})), []),
+    ):
+        memories.memories.calls.clear()
+        memories.core.calls.clear()
+        memories.parts.bridge.changed.emit(changed)
+        assert memories.memories.calls + memories.core.calls == calls
+    memories.dialog.hide()
+    memories.parts.bridge.changed.emit(ChangeSet(memory=True))
+    assert memories.memories.calls == []

@@ -1,0 +1,536 @@
+"""The presenters of the settings and the dashboard, each alone with fakes of what it uses."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QMessageBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.chat.models import ProviderState
+from app.domain.changes import ChangeSet
+from app.domain.errors import InvalidInput, KnownError, StorageError
+from app.domain.settings_schema import SETTINGS, SettingValue
+from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
+from app.memory.overview import Overview
+from app.providers.configuration import ProviderConfig
+from app.providers.pricing.prices import OwnPrice
+from app.storage.tables.spending import Spent
+from app.workers.model_choice import BackgroundPlan
+from app.workers.regeneration import RegenerationPlan
+from app.workers.status_text import ESTIMATED
+from tests.fakes.screens import FakeBridge
+from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
+from ui.presenters.settings.dashboard import DashboardPresenter
+from ui.presenters.settings.dialog import SettingsPresenter
+from ui.presenters.settings.providers import ProvidersPresenter
+from ui.presenters.settings.recall_settings import RecallSettingsPresenter
+from ui.views.actions import add_actions
+from ui.views.settings.background_page import BackgroundPage
+from ui.views.settings.dashboard import Dashboard, Totals
+from ui.views.settings.memory_page import MemoryPage
+from ui.views.settings.providers_page import ProvidersPage
+from ui.views.settings.settings_dialog import SettingsDialog
+from ui.widgets.plain_label import PlainLabel, breakable
+
+MODEL = "openai:gpt-5.6-luna"
+EXCHANGES = WorkerName.EXCHANGE_SUMMARIZER
+LONG_WORD = "one_word_without_any_place_to_break_it"
+
+
+class Desk:
+    """What fakes share: the bridge, notices, and `refusal`, which every write raises."""
+
+    def __init__(self, bridge: Any) -> None:
+        self.bridge = bridge
+        self.notices: list[str] = []
+        self.refusal: KnownError | None = None
+
+    def check(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+
+@pytest.fixture
+def desk(qtbot: QtBot) -> Iterator[Desk]:
+    bridge = FakeBridge()
+    yield Desk(bridge)
+    assert bridge.failures == []
+
+
+class FakeSettings:
+    """Settings in memory."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.values: dict[str, SettingValue] = {}
+        self._desk = desk
+
+    def get(self, key: str) -> SettingValue:
+        return self.values.get(key, SETTINGS[key].default)
+
+    def text(self, key: str) -> str:
+        return str(self.get(key) or "")
+
+    def number(self, key: str) -> int:
+        return int(self.get(key) or 0)
+
+    def chosen(self) -> dict[str, SettingValue]:
+        return self.values
+
+    def environment_variable(self, _key: str) -> None:
+        return None
+
+    def set(self, key: str, value: SettingValue) -> None:
+        self._desk.check()
+        self.values[key] = SETTINGS[key].check(value)
+
+    def reset(self, key: str) -> None:
+        self.values.pop(key, None)
+
+
+class FakeNetwork:
+    """Runs coroutines that never wait."""
+
+    def call(self, work: Callable[[], Any]) -> "Future[Any]":
+        future: Future[Any] = Future()
+        try:
+            work().send(None)
+        except StopIteration as ended:
+            future.set_result(ended.value)
+        return future
+
+
+class FakeModels:
+    """A directory of providers."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.configs: list[ProviderConfig] = []
+        self.keys: dict[str, str] = {}
+        self._desk = desk
+
+    def providers(self) -> tuple[ProviderState, ...]:
+        return tuple(
+            ProviderState(each, each.base_url or "", "saved", has_saved_key=each.name in self.keys)
+            for each in self.configs
+        )
+
+    def add_provider(self, config: ProviderConfig) -> None:
+        self._desk.check()
+        self.configs.append(config)
+
+    def remove_provider(self, name: str) -> None:
+        self.configs = [each for each in self.configs if each.name != name]
+
+    def save_key(self, name: str, key: str) -> None:
+        self._desk.check()
+        self.keys[name] = key
+
+    def forget_key(self, name: str) -> None:
+        del self.keys[name]
+
+    async def test(self, _name: str) -> Any:
+        return SimpleNamespace(ok=True, latency_ms=7, models=("a", "b"), problem=None)
+
+    async def local_servers(self) -> tuple[()]:
+        return ()
+
+
+class FakeRegeneration:
+    count = 2
+    begun = 0
+
+    def plan(self) -> RegenerationPlan:
+        return RegenerationPlan(self.count, "All of it.")
+
+    def begin(self) -> None:
+        self.begun += 1
+
+
+def answer(button: str) -> None:
+    """Click a button of the question that is open."""
+    shown = [each for each in QApplication.topLevelWidgets() if isinstance(each, QMessageBox)]
+    (box,) = (each for each in shown if each.isVisible())
+    next(each for each in box.buttons() if each.text() == button).click()
+
+
+# -- the dialog
+
+
+@pytest.fixture
+def settings(qtbot: QtBot, desk: Desk) -> Any:
+    """Return a settings dialog on fakes: presenter, settings, models, chosen appearances."""
+    window, settings, models = QMainWindow(), FakeSettings(desk), FakeModels(desk)
+    qtbot.addWidget(window)
+    window.show()
+    chosen: list[int] = []
+    appearance: Any = SimpleNamespace(choose=lambda _choice, percent: chosen.append(percent))
+    fake_settings: Any = settings
+    fake_models: Any = models
+    previews: Any = SimpleNamespace(recent=lambda: ["Which bolt?"])
+
+    def present(dialog: SettingsDialog) -> Sequence[Any]:
+        return (
+            ProvidersPresenter(
+                fake_models, FakeNetwork(), lambda: None, desk.bridge, dialog.providers
+            ),
+            RecallSettingsPresenter(
+                fake_settings, previews, desk.bridge, dialog.memory, lambda: (None, None),
+                lambda _item: None,
+            ),
+        )  # fmt: skip
+
+    presenter = SettingsPresenter(
+        fake_settings, desk.bridge, window, add_actions(window), appearance, present,
+        desk.notices.append,
+    )  # fmt: skip
+    return SimpleNamespace(presenter=presenter, settings=settings, models=models, chosen=chosen)
+
+
+def undo_button(page: MemoryPage) -> Any:
+    return page._undo
+
+
+def test_a_value_is_saved_and_a_refused_one_is_shown_beside_it(settings: Any, desk: Desk) -> None:
+    dialog = settings.presenter.open("General")
+    dialog.edited.emit("text_size", 150)
+    desk.bridge.changed.emit(ChangeSet(settings=frozenset(("text_size",))))
+    assert settings.settings.values == {"text_size": 150}
+    assert settings.chosen[-1] == 150
+    desk.refusal = StorageError("The disk is full")
+    dialog.edited.emit("text_size", 160)
+    assert "The disk is full" in dialog.editors["text_size"].error.text()
+    dialog.close()
+    dialog.edited.emit("text_size", 170)
+    assert desk.notices == ["The disk is full"]
+
+
+def test_the_text_size_stays_in_its_range(settings: Any) -> None:
+    settings.settings.values["text_size"] = 245
+    settings.presenter._zoom(10)
+    assert settings.settings.values["text_size"] == SETTINGS["text_size"].maximum
+
+
+def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
+    settings: Any, desk: Desk
+) -> None:
+    dialog = settings.presenter.open()
+    undo = undo_button(dialog.memory)
+    dialog.edited.emit("rag_max_tokens", 900)
+    desk.bridge.changed.emit(ChangeSet(settings=frozenset(("rag_max_tokens",))))
+    assert undo.isEnabled()
+    dialog.providers.addition_requested.emit("ollama", "compatible", "http://localhost:1/v1", "k")
+    dialog.providers.key_entered.emit("ollama", "other")
+    settings.presenter.open("Memory")
+    assert settings.models.keys == {"ollama": "other"}
+    assert undo.isEnabled(), "adding a provider keeps it"
+    undo.click()
+    assert "rag_max_tokens" not in settings.settings.values
+    settings.settings.set("rag_max_tokens", 900)
+    dialog.close()
+    settings.presenter.open()
+    assert not undo.isEnabled()
+    assert dialog.memory._defaults.isEnabled()
+    dialog.memory._defaults.click()
+    assert settings.settings.values == {}
+
+
+# -- providers
+
+
+def test_a_provider_is_added_tested_and_removed_and_refusals_shown_where_they_belong(
+    qtbot: QtBot, desk: Desk
+) -> None:
+    page, models, woken = ProvidersPage(), FakeModels(desk), list[str]()
+    qtbot.addWidget(page)
+    fake_models: Any = models
+    presenter = ProvidersPresenter(
+        fake_models, FakeNetwork(), lambda: woken.append("key"), desk.bridge, page
+    )
+    presenter.show()
+    page.addition_requested.emit("ollama", "compatible", "http://localhost:1/v1", "")
+    assert models.configs == [ProviderConfig("ollama", "compatible", "http://localhost:1/v1")]
+    assert "2 models" in page.cards["ollama"].outcome.text()
+    page.key_entered.emit("ollama", "secret")
+    assert (models.keys, woken) == ({"ollama": "secret"}, ["key"])
+    page.key_removed.emit("ollama")
+    assert models.keys == {}
+    desk.refusal = InvalidInput("No such thing")
+    page.addition_requested.emit("x", "compatible", "nonsense", "")
+    assert "No such thing" in page.form.error.text()
+    page.key_entered.emit("ollama", "secret")
+    assert "No such thing" in page.cards["ollama"].outcome.text()
+    assert woken == ["key"]
+    page.removal_requested.emit("ollama")
+    assert page.cards == {}
+
+
+# -- the background page
+
+
+class FakeChoice:
+    """A choice of background models; `needs` is whether consent is missing."""
+
+    model = ""
+    has_spend_limit = False
+    needs = True
+
+    def __init__(self, desk: Desk) -> None:
+        self.chosen: list[tuple[str, bool]] = []
+        self._desk = desk
+
+    def plan(self, model: str | None = None) -> BackgroundPlan | None:
+        self._desk.check()
+        if not (name := self.model if model is None else model):
+            return None
+        return BackgroundPlan(name, 3, 4, 500, 1.0, 0.2, "https://api.openai.com/v1", self.needs)
+
+    def choose(self, model: str, *, agreed: bool = False) -> None:
+        self.chosen.append((model, agreed))
+        self.model = model
+
+    def needs_consent(self) -> bool:
+        return self.needs and bool(self.model)
+
+
+class FakePrices:
+    def __init__(self) -> None:
+        self.table: dict[str, OwnPrice] = {}
+
+    def all(self) -> dict[str, OwnPrice]:
+        return self.table
+
+    def put(self, model: str, price: OwnPrice) -> None:
+        self.table[model] = price
+
+    def remove(self, model: str) -> None:
+        del self.table[model]
+
+
+@pytest.fixture
+def background(qtbot: QtBot, desk: Desk) -> Any:
+    """Return the page on fakes: page, choice, prices, summaries, requests for limits."""
+    page, summaries, limits = BackgroundPage(), FakeRegeneration(), list[str]()
+    choice: Any = FakeChoice(desk)
+    prices: Any = FakePrices()
+    spending: Any = SimpleNamespace(by_day=lambda _since: ())
+    qtbot.addWidget(page)
+    consent = BackgroundConsent(choice, desk.bridge, page)
+    consent.limits_requested.connect(lambda: limits.append("asked"))
+
+    async def list_models(show: Callable[[Sequence[str]], None]) -> None:
+        show([MODEL])
+
+    BackgroundPagePresenter(
+        choice, prices, spending, list_models, summaries, consent, desk.bridge, page
+    ).show()
+    return SimpleNamespace(
+        page=page, choice=choice, prices=prices, summaries=summaries, limits=limits
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "saved", "error"),
+    [
+        (("1", "2", ""), OwnPrice(1, 2, None), ""),
+        (("1", "2", "0.5"), OwnPrice(1, 2, 0.5), ""),
+        (("1", "", ""), None, "missing"),
+        (("", "2", ""), None, "missing"),
+        (("1", "", "0.5"), None, "missing"),
+        (("1", "cheap", ""), None, "'cheap'"),
+    ],
+)
+def test_own_prices_are_saved_or_refused_on_the_page(
+    background: Any, fields: tuple[str, str, str], saved: OwnPrice | None, error: str
+) -> None:
+    page, table = background.page, background.prices.table
+    page.prices.entered.emit(MODEL, *fields)
+    assert table.get(MODEL) == saved
+    assert error in page.prices.error.text()
+    assert page.prices.error.isHidden() is (saved is not None)
+    if saved is not None:
+        page.prices.removed.emit(MODEL)
+        assert table == {}
+
+
+@pytest.mark.parametrize(
+    ("button", "chosen", "limits"),
+    [
+        ("Allow", [(MODEL, True)], 0),
+        ("Not now", [], 0),
+        ("Set a spend limit\N{HORIZONTAL ELLIPSIS}", [], 1),
+    ],
+)
+def test_a_remote_model_is_used_after_consent_only(
+    background: Any, button: str, chosen: list[tuple[str, bool]], limits: int
+) -> None:
+    background.page.chooser.requested.emit(MODEL)
+    assert background.choice.chosen == []
+    answer(button)
+    assert background.choice.chosen == chosen
+    assert len(background.limits) == limits
+
+
+def test_a_model_that_needs_no_consent_is_used_at_once_and_an_unusable_one_refused(
+    background: Any, desk: Desk
+) -> None:
+    background.choice.needs = False
+    background.page.chooser.requested.emit(MODEL)
+    assert background.choice.chosen == [(MODEL, False)]
+    assert MODEL in background.page.chooser.state.text()
+    desk.refusal = InvalidInput("No such provider")
+    background.page.chooser.picked.emit("nobody:x")
+    assert "No such provider" in background.page.chooser.error.text()
+
+
+def test_summaries_are_regenerated_after_a_yes(background: Any) -> None:
+    background.page.chooser.regenerate.click()
+    answer("Regenerate")
+    assert background.summaries.begun == 1
+    background.summaries.count = 0
+    background.page.chooser.regenerate.click()
+    assert background.page.chooser.text.text() == "All of it."
+    assert background.summaries.begun == 1
+
+
+# -- the dashboard
+
+
+class FakeBoard:
+    """Workers; `refresh` may be refused. Other calls are recorded."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.calls: list[tuple[object, ...]] = []
+        self._desk = desk
+
+    def statuses(self) -> tuple[WorkerStatus, ...]:
+        return (WorkerStatus(EXCHANGES, True, WorkerState.IDLE),)
+
+    def refresh(self) -> tuple[WorkerStatus, ...]:
+        self._desk.check()
+        return self.statuses()
+
+    def start(self, host: Callable[[Callable[[], None]], None]) -> None:
+        host(lambda: None)
+
+    def subscribe(self, _listener: object) -> Callable[[], None]:
+        return lambda: None
+
+    def warnings(self) -> tuple[str, ...]:
+        return ("Something waits.",)
+
+    def failures(self, _name: WorkerName) -> tuple[()]:
+        return ()
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *given: self.calls.append((name, *given))
+
+
+@pytest.fixture
+def dashboard(qtbot: QtBot, desk: Desk) -> Any:
+    """Return the dashboard on fakes: presenter, board, view, status bar, facts."""
+    view, facts, holder = Dashboard(), FakeRegeneration(), QWidget()
+    qtbot.addWidget(view)
+    qtbot.addWidget(holder)
+    names = ("worker_status", "spend_status", "search_status")
+    bar: Any = SimpleNamespace(**{name: PlainLabel(holder) for name in names})
+    board: Any = FakeBoard(desk)
+    totals = Totals(Overview(0, {}, 0.5, 2048, Spent(), Spent()), needs_consent=True)
+    presenter = DashboardPresenter(
+        board, lambda: totals, facts, desk.bridge, view, bar, desk.notices.append
+    )
+    return SimpleNamespace(
+        presenter=presenter, board=board, view=view, bar=bar, facts=facts, holder=holder
+    )
+
+
+def test_the_dashboard_starts_and_steers_the_workers(dashboard: Any, desk: Desk) -> None:
+    dashboard.presenter.start()
+    view, bar, calls = dashboard.view, dashboard.bar, dashboard.board.calls
+    assert len(desk.bridge.hosted) == 1
+    assert view.card(EXCHANGES).state.text() == "idle"
+    assert bar.worker_status.text() == "Workers idle"
+    assert bar.search_status.text().startswith("50 %")
+    assert not view.allow.isHidden()
+    view.switched.emit(EXCHANGES, False)
+    view.run_requested.emit(EXCHANGES)
+    assert calls == [("set_enabled", EXCHANGES, False), ("run_now", EXCHANGES)]
+    view.failures_requested.emit(EXCHANGES)
+    dialog = dashboard.presenter._failures
+    dialog.retry_requested.emit(EXCHANGES, None)
+    assert calls[-1] == ("retry_set_aside", EXCHANGES, None)
+    dialog.close()
+
+
+def test_a_storage_error_does_not_keep_the_workers_from_starting(
+    dashboard: Any, desk: Desk
+) -> None:
+    desk.refusal = StorageError("The disk failed")
+    dashboard.presenter.start()
+    assert len(desk.bridge.hosted) == 1
+    assert [str(each) for each in desk.bridge.failures] == ["The disk failed"]
+    desk.bridge.failures.clear()
+
+
+def test_slow_queries_are_not_restarted_by_changes(
+    dashboard: Any, background: Any, desk: Desk
+) -> None:
+    desk.bridge.hold()
+    for name, view in (("totals", dashboard.view), ("background page", background.page)):
+        view.shown.emit()
+        first = desk.bridge._waiting[name]
+        view.shown.emit()
+        assert desk.bridge._waiting[name] is first
+    desk.bridge.release()
+
+
+def test_facts_are_extracted_again_after_a_yes(dashboard: Any, desk: Desk) -> None:
+    dashboard.view.regeneration_requested.emit()
+    answer("Extract again")
+    assert dashboard.facts.begun == 1
+    dashboard.facts.count = 0
+    dashboard.view.regeneration_requested.emit()
+    assert desk.notices == ["All of it."]
+
+
+def test_cards_with_failures_fit_the_narrowest_dashboard(qtbot: QtBot) -> None:
+    view = Dashboard()
+    qtbot.addWidget(view)
+    for name in WorkerName:
+        view.show_status(
+            WorkerStatus(
+                name, enabled=True, state=WorkerState.BLOCKED, done=1_234_567, total=2_345_678,
+                waiting_retry=12, abandoned=34, all_time=UsageTotals(123_456_789, 12_345.67),
+                current_item=LONG_WORD * 3,
+                blocked_by="https://a-host.with.a.long.name.example.com/v1/chat answers nothing",
+            )
+        )  # fmt: skip
+    view.show_warnings([LONG_WORD * 3])
+    view.resize(view.minimumWidth(), 900)
+    view.show()
+    qtbot.waitUntil(lambda: view.viewport().width() > 0)
+    for name in WorkerName:
+        card = view.card(name)
+        assert card.failures.isVisible()
+        assert card.minimumSizeHint().width() <= view.viewport().width()
+    body = view.widget()
+    assert body is not None
+    assert body.width() <= view.viewport().width()
+
+
+def test_estimated_costs_are_shown_below_what_was_spent(qtbot: QtBot) -> None:
+    view = Dashboard()
+    qtbot.addWidget(view)
+    for estimated_usd, shown in ((0.25, ["$0.25", "$0.25"]), (0.0, [])):
+        spent = Spent(3, 90, 1.5, 0, 1, estimated_usd)
+        view.show_totals(Totals(Overview(0, {}, 1.0, 4096, spent, spent)))
+        names = [each.accessibleName() for each in view.findChildren(QLabel) if not each.isHidden()]
+        amounts = [each for each in names if ESTIMATED in each]
+        assert amounts == [f"of it {ESTIMATED}: {each}" for each in shown]
+
+
+def test_only_words_too_long_for_a_line_are_broken() -> None:
+    text = "http://127.0.0.1:8000/v1 waits"
+    assert breakable(text) == text
+    assert breakable(LONG_WORD).replace("\u200b", "") == LONG_WORD != breakable(LONG_WORD)

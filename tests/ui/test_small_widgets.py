@@ -1,0 +1,96 @@
+"""Small widgets: labels of plain text, the elided line edit, sizes that fit the screen."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QDialog, QWidget
+from pytestqt.qtbot import QtBot
+
+from ui.theme import Theme
+from ui.views.dialogs.facts_dialog import FactsDialog
+from ui.views.dialogs.memories_dialog import MemoriesDialog
+from ui.views.dialogs.summaries_dialog import SummariesDialog
+from ui.views.settings.settings_dialog import SettingsDialog
+from ui.widgets.banner import Banner
+from ui.widgets.elided_edit import ElidedEdit
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel
+
+UI = Path(__file__).parents[2] / "ui"
+MADE_BY_QT = re.compile(r"(?<![\w.])(?:QLabel|QMessageBox)\((?!\):)")
+CONSTANT_TEXT = {"errors.py": 1, "composition.py": 2}
+DIALOGS: dict[str, Callable[[], QDialog]] = {
+    "settings": SettingsDialog,
+    "facts": lambda: FactsDialog(Theme()),
+    "memories": lambda: MemoriesDialog(Theme()),
+    "summaries": lambda: SummariesDialog("A title", Theme()),
+}
+
+
+def test_every_label_and_message_box_is_plain_text() -> None:
+    for path in UI.rglob("*.py"):
+        source = path.read_text()
+        made = len(MADE_BY_QT.findall(re.sub(r"^class .*$", "", source, flags=re.MULTILINE)))
+        plain = source.count("setTextFormat(Qt.TextFormat.PlainText)")
+        assert made - plain <= CONSTANT_TEXT.get(path.name, 0), path
+
+
+def test_a_banner_shows_markup_as_text(qtbot: QtBot) -> None:
+    banner = Banner()
+    qtbot.addWidget(banner)
+    banner.show_message("'<img src=\"file:///etc/hostname\">' was archived.", brief=True)
+    (label,) = banner.findChildren(PlainLabel)
+    assert label.textFormat() is Qt.TextFormat.PlainText
+    assert "<img" in banner.text
+
+
+def test_a_line_edit_elides_a_long_text_and_has_all_of_it_as_its_tip(qtbot: QtBot) -> None:
+    edit = ElidedEdit()
+    qtbot.addWidget(edit)
+    edit.show_text("What to cook for eight, one vegan, one without gluten")
+    edit.resize(90, 30)
+    edit.show()
+    qtbot.waitUntil(lambda: edit.toolTip() == edit.text())
+    short = edit.grab().toImage()
+    edit.resize(900, 30)
+    qtbot.waitUntil(lambda: not edit.toolTip())
+    assert edit.grab().toImage().copy(0, 0, 90, 30) != short, "the ellipsis"
+
+
+def test_escape_reverts_a_line_edit_and_an_unchanged_text_keeps_its_selection(
+    qtbot: QtBot,
+) -> None:
+    edit = ElidedEdit()
+    qtbot.addWidget(edit)
+    edit.show_text("Bees")
+    edit.selectAll()
+    edit.show_text("Bees")
+    assert edit.selectedText() == "Bees"
+    QTest.keyClicks(edit, "Wasps")
+    assert edit.isModified()
+    with qtbot.waitSignal(edit.done):
+        QTest.keyClick(edit, Qt.Key.Key_Escape)
+    assert (edit.text(), edit.isModified(), edit.cursorPosition()) == ("Bees", False, 0)
+
+
+def test_a_window_has_its_size_where_there_is_room(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    resize_on_screen(window, 300, 200)
+    assert (window.width(), window.height()) == (300, 200)
+    resize_on_screen(window, 30_000, 200)
+    assert 0 < window.width() < window.screen().availableSize().width()
+    assert window.height() == 200
+
+
+@pytest.mark.parametrize("name", DIALOGS)
+def test_a_dialog_fits_a_small_screen(qtbot: QtBot, name: str) -> None:
+    dialog = DIALOGS[name]()
+    qtbot.addWidget(dialog)
+    least = dialog.minimumSizeHint()
+    assert least.width() <= 640
+    assert least.height() <= 432, "480 without a title bar"

@@ -1,0 +1,164 @@
+"""Theme: legible colors, and an appearance that changes while the program runs."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPlainTextEdit, QWidget
+from pytestqt.qtbot import QtBot
+
+from ui.theme import (
+    DARK,
+    LIGHT,
+    THEMES_DIR,
+    Appearance,
+    Colors,
+    ThemeChoice,
+    style_sheet,
+    theme_for,
+)
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+GROUNDS = ("window", "surface", "raised")
+SYNTAX = tuple(each.name for each in fields(Colors) if each.name.startswith("syntax_"))
+READ_ON = {
+    **dict.fromkeys(("text", "muted", "accent", "error", "warning", "success"), GROUNDS),
+    **dict.fromkeys(SYNTAX, ("code_background",)),
+}
+READ_TOO = {
+    "text": ("code_background", "accent_soft", "highlight", "mark", "mark_current"),
+    "muted": ("code_background", "accent_soft", "error_soft", "warning_soft"),
+    "error": ("error_soft",), "warning": ("warning_soft",), "on_accent": ("accent",),
+    "accent": ("accent_soft",),
+}  # fmt: skip
+
+
+def luminance(color: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    seen = QColor(color)
+    parts = [seen.redF(), seen.greenF(), seen.blueF()]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first: str, second: str) -> float:
+    light, dark = sorted((luminance(first), luminance(second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.fixture
+def appearance(qapp: QApplication) -> Iterator[Appearance]:
+    font, palette = qapp.font(), qapp.palette()
+    made = Appearance(qapp, ThemeChoice.LIGHT)
+    yield made
+    made.choose(ThemeChoice.SYSTEM, 100)
+    made.setParent(None)
+    made.deleteLater()
+    qapp.setStyleSheet("")
+    qapp.setFont(font)
+    qapp.setPalette(palette)
+
+
+@pytest.mark.parametrize("colors", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_and_edges_have_enough_contrast(colors: Colors) -> None:
+    legible = [*READ_ON.items(), *READ_TOO.items()]
+    pairs = {(name, ground): 4.5 for name, grounds in legible for ground in grounds}
+    pairs |= {("control_border", ground): 3.0 for ground in GROUNDS}
+    weak = {
+        pair: round(found, 2)
+        for pair, least in pairs.items()
+        if (found := contrast(getattr(colors, pair[0]), getattr(colors, pair[1]))) < least
+    }
+    assert not weak
+
+
+@pytest.mark.parametrize("kind", [QLineEdit, QPlainTextEdit, QComboBox])
+def test_the_placeholder_of_an_empty_field_is_legible(
+    appearance: Appearance, qtbot: QtBot, kind: type[QWidget]
+) -> None:
+    field = kind()
+    qtbot.addWidget(field)
+    field.ensurePolished()
+    for choice, colors in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
+        appearance.choose(choice, 100)
+        hint = field.palette().color(QPalette.ColorRole.PlaceholderText)
+        assert hint == QColor(colors.muted), choice
+
+
+@pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])
+def test_the_style_sheet_is_filled_in_and_its_images_exist(
+    qapp: QApplication, choice: ThemeChoice
+) -> None:
+    sheet = style_sheet(theme_for(choice, 100, False, qapp.font()))
+    assert "@" not in sheet
+    for part in sheet.split('url("theme:')[1:]:
+        assert (THEMES_DIR / part.split('"')[0]).is_file()
+    assert sheet.count("url(") == sheet.count('url("theme:') > 3
+
+
+WINDOW_IN_THIS_FOLDER = """
+import locale
+from PySide6.QtCore import QLocale
+from PySide6.QtWidgets import QApplication, QCheckBox
+from ui.main import use_english
+from ui.theme import STYLE, Appearance, ThemeChoice
+from ui.views.main_window import MainWindow
+
+application = QApplication(["x", "-style", STYLE])
+use_english()
+Appearance(application, ThemeChoice.LIGHT)
+window = MainWindow()
+window.show()
+box = QCheckBox(window)
+box.setChecked(True)
+image = box.grab().toImage()
+pixels = [image.pixelColor(x, y).name() for x in range(20) for y in range(image.height())]
+print(window.palette().window().color().name(), "#ffffff" in pixels, window.grab().isNull())
+print(QLocale().monthName(5), QLocale().toString(1234), locale.setlocale(locale.LC_TIME))
+"""
+
+
+def test_the_window_has_its_style_in_any_folder_and_english_dates_under_any_locale(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "ü b'\"c"
+    for part in ("app", "ui", "resources/themes", "resources/icons"):
+        shutil.copytree(REPOSITORY / part, root / part, ignore=shutil.ignore_patterns("*.pyc"))
+    environment = {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(root), "LC_ALL": "de_DE.UTF-8"}
+    ran = subprocess.run(
+        [sys.executable, "-c", WINDOW_IN_THIS_FOLDER], cwd=root, capture_output=True, text=True,
+        env={**os.environ, **environment}, check=True,
+    )  # fmt: skip
+    assert ran.stdout.split() == [LIGHT.window, "True", "False", "May", "1,234", "C"]
+    assert "stylesheet" not in ran.stderr
+
+
+def test_the_system_decides_unless_it_is_overruled(qapp: QApplication) -> None:
+    choices = (ThemeChoice.SYSTEM, ThemeChoice.DARK, ThemeChoice.LIGHT)
+    for system_is_dark in (True, False):
+        themes = [theme_for(each, 100, system_is_dark, qapp.font()) for each in choices]
+        assert [each.dark for each in themes] == [system_is_dark, True, False]
+
+
+def test_text_grows_with_its_setting(qapp: QApplication) -> None:
+    themes = [theme_for(ThemeChoice.LIGHT, size, False, qapp.font()) for size in (60, 100, 250)]
+    for sizes in ([each.reading_px for each in themes], [each.ui_px for each in themes]):
+        assert sizes == sorted(set(sizes))
+
+
+def test_another_theme_applies_at_once(appearance: Appearance, qapp: QApplication) -> None:
+    changes: list[object] = []
+    appearance.theme_changed.connect(changes.append)
+    appearance.choose(ThemeChoice.DARK, 150)
+    assert changes == [appearance.theme]
+    assert appearance.theme.dark
+    assert DARK.window in qapp.styleSheet()
+    assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(DARK.window)
+    appearance.choose(ThemeChoice.DARK, 150)
+    assert len(changes) == 1

@@ -1,0 +1,536 @@
+"""Presenters around the open conversation, each alone with fakes of what it uses."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+import pytest
+from PySide6.QtCore import QPoint, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMainWindow, QMenu, QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.check import CheckReport
+from app.domain.changes import ChangeSet
+from app.domain.errors import InvalidInput, NotFound, StorageError
+from app.domain.ids import ConversationId
+from tests.fakes.screens import (
+    AT,
+    TALK,
+    FakeBanner,
+    FakeBridge,
+    FakeConversation,
+    Recorder,
+    conversation,
+    press,
+    view_of,
+)
+from ui.presenters.conversation_commands import ConversationCommands
+from ui.presenters.conversation_list import ConversationListPresenter
+from ui.presenters.links import LinkPresenter
+from ui.presenters.maintenance import MaintenancePresenter
+from ui.presenters.model_choice import ModelPickerPresenter
+from ui.presenters.privacy import PrivacyPresenter
+from ui.theme import Theme
+from ui.views.actions import add_actions
+from ui.views.dialogs.page_dialog import PageDialog
+from ui.views.sidebar import FOLDERS, Sidebar
+
+D = TypeVar("D", bound=QDialog)
+OTHER = ConversationId(8)
+
+
+class Parts:
+    """What every presenter gets."""
+
+    def __init__(self, qtbot: QtBot) -> None:
+        self.bridge, self.banner, self.open = FakeBridge(), FakeBanner(), FakeConversation()
+        qtbot.addWidget(self.banner)
+
+    def dialog(self, kind: type[D]) -> D:
+        (found,) = (each for each in self.banner.findChildren(kind) if each.isVisible())
+        return found
+
+
+@pytest.fixture
+def parts(qtbot: QtBot) -> Parts:
+    return Parts(qtbot)
+
+
+# -- commands about a conversation
+
+
+class Commands:
+    """The presenter with a conversation open, and the actions of a window."""
+
+    def __init__(self, parts: Parts, tmp_path: Path) -> None:
+        self.parts, self.window = parts, QMainWindow()
+        self.library, self.shown = Recorder(), Recorder()
+        self.stored = Recorder(tags_of=lambda ids: {ids[0]: ("old", "kept")})
+        self.removal, self.exports = Recorder(forget=("Two backups remain.",)), Recorder(write=3)
+        self.actions = add_actions(self.window)
+        self.presenter = ConversationCommands(
+            cast("Any", self.library), cast("Any", self.stored), cast("Any", self.removal),
+            self.exports.write,
+            parts.bridge, parts.banner, cast("Any", self.shown), self.actions,
+        )  # fmt: skip
+
+    def enabled(self) -> set[str]:
+        names = ("rename", "pin", "archive", "tag", "delete", "restore", "forget", "export")
+        return {name for name in names if self.actions[name].isEnabled()}
+
+
+@pytest.fixture
+def commands(parts: Parts, tmp_path: Path, qtbot: QtBot) -> Commands:
+    made = Commands(parts, tmp_path)
+    qtbot.addWidget(made.window)
+    return made
+
+
+def test_actions_fit_the_open_conversation(commands: Commands) -> None:
+    assert commands.enabled() == set()
+    commands.presenter.show_opened(conversation(pinned=True))
+    assert commands.enabled() == {"rename", "pin", "archive", "tag", "delete", "forget", "export"}
+    assert commands.actions["pin"].isChecked()
+    assert not commands.actions["archive"].isChecked()
+    commands.presenter.show_opened(conversation(deleted_at=AT, archived=True))
+    assert commands.enabled() == {"restore", "forget", "export"}
+    assert commands.actions["archive"].isChecked()
+    assert len(commands.presenter.menu_of(conversation(deleted_at=AT))) == 2
+
+
+@pytest.mark.parametrize(
+    ("action", "more", "calls", "undone"),
+    [
+        ("pin", {}, [("pin", TALK, True)], None),
+        ("pin", {"pinned": True}, [("pin", TALK, False)], None),
+        ("archive", {}, [("archive", TALK, True)], ("archive", TALK, False)),
+        ("archive", {"archived": True}, [("archive", TALK, False)], ("archive", TALK, True)),
+        ("delete", {}, [], ("restore", TALK)),
+        ("restore", {"deleted_at": AT}, [("restore", TALK)], None),
+    ],
+)
+def test_a_command_changes_the_open_conversation_and_some_can_be_undone(
+    commands: Commands, action: str, more: Any, calls: list[Any], undone: tuple[Any, ...] | None
+) -> None:
+    commands.actions[action].trigger()  # nothing is open
+    commands.presenter.show_opened(conversation(**more))
+    commands.actions[action].trigger()
+    assert commands.library.calls == calls
+    act = commands.parts.banner.act
+    assert (act is None) == (undone is None)
+    if act is not None:
+        act()
+        assert commands.library.calls[-1] == undone
+    if action == "delete":
+        assert commands.removal.calls == [("delete", TALK)]
+    opened = [("begin_new",)] * (action == "delete") + [("open", TALK)] * (
+        "restore" in (action, *(undone or ()))
+    )
+    assert commands.shown.calls == opened
+
+
+def test_a_command_of_the_menu_is_about_its_conversation_and_a_failure_is_shown(
+    commands: Commands,
+) -> None:
+    commands.presenter.rename("Nothing is open")
+    commands.presenter.show_opened(conversation())
+    menu = dict(commands.presenter.menu_of(conversation(OTHER, pinned=True, archived=True)))
+    menu["Unpin"](conversation(OTHER, pinned=True))
+    menu["Delete"](conversation(OTHER))
+    assert commands.shown.calls == []  # what is open stays
+    assert "Unarchive" in menu
+    commands.library.error = StorageError("The disk is full")
+    commands.presenter.rename("New")
+    assert commands.library.calls == [("pin", OTHER, False)]
+    assert len(commands.parts.banner.errors) == 1
+
+
+def test_tags_are_edited_as_a_list(commands: Commands) -> None:
+    commands.presenter.show_opened(conversation())
+    commands.actions["tag"].trigger()
+    dialog = commands.parts.dialog(QInputDialog)
+    assert dialog.textValue() == "old, kept"
+    dialog.setTextValue(" new, kept,, ")
+    dialog.accept()
+    assert commands.library.calls == [("tag", TALK, ["new"], ["old"])]
+
+
+@pytest.mark.parametrize("remains", [(), ("Two backups remain.",)])
+def test_a_conversation_is_forgotten_after_a_yes(
+    commands: Commands, remains: tuple[str, ...]
+) -> None:
+    commands.removal.results["forget"] = remains
+    commands.presenter.show_opened(conversation())
+    commands.actions["forget"].trigger()
+    press("Cancel", commands.parts.banner)
+    assert commands.removal.calls == []
+    commands.actions["forget"].trigger()
+    press("Forget", commands.parts.banner)
+    assert commands.removal.calls == [("forget", [TALK])]
+    assert commands.shown.calls == [("begin_new",)]
+    (said,) = commands.parts.banner.messages
+    assert said == "Two backups remain." or not remains
+
+
+@pytest.mark.parametrize(
+    ("action", "name", "given"),
+    [("export", "talk", "talk.md"), ("export", "talk.txt", "talk.txt"), ("all", "all", "all.md")],
+)
+def test_an_export_gets_the_ending_of_its_format(
+    commands: Commands, tmp_path: Path, action: str, name: str, given: str
+) -> None:
+    commands.presenter.show_opened(conversation())
+    if action == "all":
+        commands.presenter.ask_for_export(None)
+    else:
+        commands.actions["export"].trigger()
+    dialog = commands.parts.dialog(QFileDialog)
+    assert dialog.acceptMode() is QFileDialog.AcceptMode.AcceptSave
+    dialog.fileSelected.emit(str(tmp_path / name))
+    assert commands.exports.calls == [
+        ("write", tmp_path / given, "md", None if action == "all" else TALK)
+    ]
+    assert "3 conversations were" in commands.parts.banner.messages[0]
+    dialog.reject()
+
+
+# -- the list of conversations
+
+
+def test_the_list_follows_its_folder_and_changes(
+    parts: Parts, commands: Commands, qtbot: QtBot
+) -> None:
+    sidebar, welcome = Sidebar(Theme()), Recorder()
+    qtbot.addWidget(sidebar)
+    stored = Recorder(listed=[conversation(), conversation(OTHER)])
+    opened: list[int] = []
+    presenter = ConversationListPresenter(
+        cast("Any", stored), lambda: False, commands.presenter, parts.bridge, parts.banner,
+        sidebar, cast("Any", welcome), opened.append,
+    )  # fmt: skip
+    presenter.show_opened(conversation())
+    presenter.refresh()
+    assert sidebar.conversations.row_of(OTHER).isValid()
+    chosen = sidebar.conversations.value_at(sidebar.conversation_list.currentIndex())
+    assert chosen == conversation()  # a list that is loaded later selects it, too
+    assert welcome.calls[-1] == ("greet", False)
+    sidebar.conversation_chosen.emit(conversation(OTHER))
+    assert opened == [OTHER]
+
+    stored.results["listed"] = []
+    sidebar.folder_chosen.emit(FOLDERS[2])
+    which = stored.calls[-1][1]
+    assert (which.trash, which.archived) == (True, False)
+    assert welcome.calls[-1] == ("greet", True)
+    assert FOLDERS[2].empty_text in sidebar._message.text()
+
+    stored.results["listed"] = [conversation()]
+    parts.bridge.changed.emit(ChangeSet(conversations=frozenset({TALK})))
+    qtbot.waitUntil(lambda: sidebar.conversations.row_of(TALK).isValid())
+    stored.results["listed"] = [conversation(OTHER)]
+    presenter.refresh()
+    sidebar.conversation_list.setCurrentIndex(sidebar.conversations.row_of(OTHER))
+    presenter.refresh()  # the open conversation is in another folder: the chosen row stays
+    chosen = sidebar.conversations.value_at(sidebar.conversation_list.currentIndex())
+    assert chosen == conversation(OTHER)
+    stored.error = StorageError("The disk is full")
+    presenter.refresh()
+    assert len(parts.banner.errors) == 1
+
+    sidebar.menu_requested.emit(conversation(OTHER), QPoint())
+    (menu,) = parts.banner.findChildren(QMenu)
+    menu.actions()[0].trigger()
+    menu.close()
+    assert commands.library.calls == [("pin", OTHER, True)]
+
+
+# -- private conversations
+
+
+class Privacy:
+    def __init__(self, parts: Parts) -> None:
+        self.parts, self.forgotten, self.left = parts, list[list[int]](), list[int]()
+        self.presenter = PrivacyPresenter(
+            lambda ids: self.forgotten.append(list(ids)), parts.bridge, parts.banner, parts.open
+        )
+
+    def leave(self) -> None:
+        self.presenter.ask_before_leaving(lambda: self.left.append(1))
+
+
+@pytest.fixture
+def privacy(parts: Parts) -> Privacy:
+    return Privacy(parts)
+
+
+def private(**more: Any) -> Any:
+    """Return a private conversation begun in this session, of which `AT` is before the start."""
+
+    return replace(conversation(private=True, **more), created_at=AT + timedelta(days=36_500))
+
+
+@pytest.mark.parametrize(
+    ("answer", "left", "forgotten"),
+    [("Keep", [1], []), ("Discard", [1], [[TALK]]), ("Cancel", [], [])],
+)
+def test_leaving_a_private_conversation_is_asked_about(
+    privacy: Privacy, answer: str, left: list[int], forgotten: list[list[int]]
+) -> None:
+    privacy.parts.open.open_path(SimpleNamespace(conversation=private(), path=()))
+    privacy.leave()
+    assert privacy.left == []
+    press(answer, privacy.parts.banner)
+    assert (privacy.left, privacy.forgotten) == (left, forgotten)
+
+
+def test_others_are_left_without_a_question(privacy: Privacy) -> None:
+    for opened in (None, view_of(1), view_of(1, private=True)):  # the last is of another session
+        privacy.parts.open.view = opened
+        privacy.leave()
+    assert privacy.left == [1, 1, 1]
+
+
+def test_opening_another_conversation_keeps_a_private_one_and_offers_to_discard_it(
+    privacy: Privacy,
+) -> None:
+    privacy.parts.open.left.emit(conversation())
+    assert privacy.parts.banner.messages == []
+    for _ in range(2):  # it is said once
+        privacy.parts.open.left.emit(private())
+    assert len(privacy.parts.banner.messages) == 1
+    assert privacy.parts.banner.act is not None
+    privacy.parts.banner.act()
+    assert privacy.forgotten == [[TALK]]
+
+
+# -- links and pages
+
+
+class Links:
+    def __init__(self, parts: Parts) -> None:
+        self.parts, self.turns = parts, list[tuple[Any, ...]]()
+        self.library = Recorder(open=lambda _: view_of(1, 2))
+        self.pages = Recorder(kept=SimpleNamespace(text="GREP(1)"))
+        self.presenter = LinkPresenter(
+            cast("Any", self.library), cast("Any", self.pages), parts.bridge, parts.banner,
+            lambda *given: self.turns.append(given),
+        )  # fmt: skip
+
+
+@pytest.fixture
+def links(parts: Parts) -> Links:
+    return Links(parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "turn"),
+    [
+        ("commonplace://7/1", (TALK, 2, None)),
+        ("7:1", (TALK, 2, None)),
+        ("commonplace://7/9", (TALK, None, None)),
+        ("commonplace://7", (TALK, None, None)),
+        ("commonplace://7/1?exchange=5", (TALK, 5, None)),
+    ],
+)
+def test_a_link_that_is_entered_opens_its_turn(
+    links: Links, text: str, turn: tuple[Any, ...]
+) -> None:
+    links.presenter.ask_for_link()
+    dialog = links.parts.dialog(QInputDialog)
+    dialog.setTextValue(text)
+    dialog.accept()
+    assert links.turns == [turn]
+
+
+def test_a_wrong_link_and_a_deleted_conversation_are_errors(links: Links) -> None:
+    links.presenter.ask_for_link()
+    links.parts.dialog(QInputDialog).textValueSelected.emit("nonsense")
+    links.parts.dialog(QInputDialog).reject()
+    links.library.error = NotFound("It was deleted")
+    links.presenter.follow("commonplace://7/1")
+    assert [type(each) for each in links.parts.banner.errors] == [InvalidInput, NotFound]
+
+
+def test_an_external_link_is_opened_after_a_yes_and_a_hidden_one_refused(
+    links: Links, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()))
+    for answer, expected in (("Cancel", []), ("Open", ["https://example.org/"])):
+        links.presenter.follow("https://example.org/", "an example")
+        press(answer, links.parts.banner)
+        assert opened == expected
+    links.presenter.follow("https://example.org/")  # the site was allowed
+    assert len(opened) == 2
+    links.presenter.follow("file:///etc/passwd")
+    assert "file:///etc/passwd" in links.parts.banner.messages[0]
+
+
+def test_a_manual_page_is_shown_or_its_error(links: Links) -> None:
+    for error, shown in ((None, "GREP(1)"), (NotFound("It is gone"), "")):
+        links.pages.error = error
+        links.presenter.open_page("grep.1", "grep(1)")
+        dialog = links.parts.dialog(PageDialog)
+        assert dialog.windowTitle() == "grep(1)"
+        assert dialog.text.toPlainText() == shown
+        assert dialog.text.isReadOnly()
+        assert ("It is gone" in dialog._problem.text()) == (error is not None)
+        dialog.reject()
+
+
+# -- maintenance
+
+
+def test_backup_check_and_repair_report_what_they_did(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    report = CheckReport({"a": 2, "b": 1}, ("One is wrong.",), repairable=1)
+    repairs: list[bool] = []
+
+    def check(*, repair: bool = False) -> CheckReport:
+        repairs.append(repair)
+        return CheckReport({"a": 3}, (), ("One was wrong.",)) if repair else report
+
+    backup = Recorder(make=SimpleNamespace(path=Path("kept.zip")))
+    presenter = MaintenancePresenter(
+        cast("Any", backup.make), check, tmp_path, parts.bridge, parts.banner
+    )
+    presenter.back_up()
+    assert "kept.zip" in parts.banner.messages[0]
+    presenter.check()
+    box = parts.dialog(QMessageBox)
+    assert (box.detailedText(), "3 records" in box.informativeText()) == ("One is wrong.", True)
+    press("Repair", parts.banner)
+    repaired = parts.dialog(QMessageBox)
+    assert repaired.detailedText() == "One was wrong."
+    assert [each.text() for each in repaired.buttons() if "Repair" in each.text()] == []
+    repaired.reject()
+    assert repairs == [False, True]
+    backup.error = StorageError("The disk is full")
+    presenter.back_up()
+    assert len(parts.banner.errors) == 1
+
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
+    presenter.open_folder()
+    assert opened == [str(tmp_path)]
+    presenter.show_about()
+    parts.dialog(QMessageBox).reject()
+
+
+# -- the model picker
+
+
+class PickerView(FakeBanner):
+    models_requested, model_chosen = Signal(), Signal(str)
+    other_model_requested, default_model_requested = Signal(), Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.banner, self.status = self, ""
+        self.models: dict[str, str] = {}
+        self.chosen = self.default = ""
+
+    def show_models(self, models: dict[str, str], chosen: str, default: str) -> None:
+        self.models, self.chosen, self.default = models, chosen, default
+
+    def show_status(self, text: str) -> None:
+        self.status = text
+
+
+class Picker:
+    """The presenter with two providers with a key, the second of which cannot list its models."""
+
+    def __init__(self, parts: Parts, qtbot: QtBot) -> None:
+        self.bridge, self.open, self.view = parts.bridge, parts.open, PickerView()
+        qtbot.addWidget(self.view)
+        states = [SimpleNamespace(config=SimpleNamespace(name=each)) for each in "abc"]
+        self.models = Recorder(
+            providers=lambda: states, has_key=lambda name: name != "c", check_name=lambda name: name
+        )
+        self.settings = Recorder(text="a:default")
+        self.library = Recorder()
+        self.presenter = ModelPickerPresenter(
+            cast("Any", self.models), cast("Any", self.settings), cast("Any", self.library),
+            cast("Any", SimpleNamespace(call=self.listed)), parts.bridge, cast("Any", self.view),
+            parts.open,
+        )  # fmt: skip
+
+    def listed(self, call: Callable[[], object]) -> "Future[Any]":
+        future: Future[Any] = Future()
+        name = cast("Any", call).args[0]
+        if name == "b":
+            future.set_exception(StorageError("No answer"))
+        else:
+            cards = [
+                SimpleNamespace(ref=f"{name}:{each}", is_embedding=each == "e") for each in "xe"
+            ]
+            future.set_result(cards)
+        return future
+
+
+@pytest.fixture
+def picker(parts: Parts, qtbot: QtBot) -> Picker:
+    return Picker(parts, qtbot)
+
+
+def test_the_picker_lists_chat_models_of_providers_with_a_key(picker: Picker) -> None:
+    picker.open.open_path(None)
+    assert list(picker.view.models) == ["recall:", "a:default"]
+    picker.view.models_requested.emit()
+    assert list(picker.view.models) == ["recall:", "a:x", "a:default"]
+    assert picker.view.status == "b: No answer."
+    picker.bridge.changed.emit(ChangeSet(providers=frozenset({"a"})))
+    assert list(picker.view.models) == ["recall:", "a:default"]
+
+
+def test_the_model_of_a_new_conversation_is_chosen_and_made_the_default(picker: Picker) -> None:
+    picker.open.open_path(None)
+    assert picker.presenter.model_for_new() is None
+    picker.view.model_chosen.emit("a:x")
+    assert (picker.presenter.model_for_new(), picker.view.chosen) == ("a:x", "a:x")
+    picker.view.default_model_requested.emit()
+    assert picker.settings.calls[-1] == ("set", "default_model", "a:x")
+    assert len(picker.view.messages) == 1
+    picker.view.model_chosen.emit("a:default")
+    assert picker.presenter.model_for_new() is None
+    picker.models.error = InvalidInput("There is no provider z")
+    picker.view.other_model_requested.emit()
+    dialog = picker.view.findChildren(QInputDialog)[0]
+    assert dialog.textValue() == "a:default"
+    dialog.setTextValue("z:z")
+    dialog.accept()
+    assert picker.view.chosen == "a:default"
+    assert len(picker.view.errors) == 1
+    assert picker.library.calls == []
+
+
+def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
+    picker.open.open_path(view_of(1, model="a:x"))
+    assert (picker.view.chosen, picker.presenter.model_for_new()) == ("a:x", None)
+    picker.view.model_chosen.emit("b:y")
+    assert picker.library.calls == [("choose_model", TALK, "b:y")]
+    picker.open.update(model="b:y")
+    assert (picker.view.chosen, picker.presenter.chosen) == ("b:y", "b:y")
+    picker.models.error = NotFound("There is no provider z")
+    picker.view.chosen = "z:z"
+    picker.view.model_chosen.emit("z:z")
+    assert picker.view.chosen == "b:y"
+    picker.open.open_path(None)
+    assert picker.view.chosen == "a:default"
+
+
+def test_a_choice_made_before_another_conversation_was_opened_does_not_leak(
+    picker: Picker,
+) -> None:
+    picker.open.open_path(view_of(1, model="a:x"))
+    picker.bridge.hold()
+    picker.view.model_chosen.emit("b:y")
+    picker.open.open_path(None)
+    picker.bridge.release()
+    assert picker.presenter.chosen == "a:default"

@@ -1,1 +1,0 @@
-"""What a gesture means: controllers call the program and tell views what came of it."""

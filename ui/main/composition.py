@@ -1,0 +1,347 @@
+"""The composition of the window: creates every presenter and connects them to the views."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QObject
+
+from app.bootstrap import Services
+from app.chat.inspector import Source
+from app.commands.table import CommandSession
+from app.domain.conversations import Conversation
+from app.domain.ids import ConversationId
+from app.domain.recall import RecalledItemDetails
+from app.domain.settings_schema import SettingPage
+from app.transfer.exporting import export
+from app.transfer.importing import import_files
+from ui.bridge import Bridge
+from ui.main.memory_panels import build_memory_panels
+from ui.presenters.commands import CommandPresenter
+from ui.presenters.compose import ComposePresenter
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.conversation_commands import ConversationCommands, Removal
+from ui.presenters.conversation_list import ConversationListPresenter
+from ui.presenters.explain import ExplainPresenter
+from ui.presenters.facts import FactsPresenter
+from ui.presenters.find import FindPresenter
+from ui.presenters.imports import SAMPLE, ImportPresenter
+from ui.presenters.inspector import InspectorPresenter
+from ui.presenters.links import LinkPresenter
+from ui.presenters.maintenance import MaintenancePresenter
+from ui.presenters.memories import MemoriesPresenter
+from ui.presenters.model_choice import ModelPickerPresenter
+from ui.presenters.privacy import PrivacyPresenter
+from ui.presenters.protocols import Navigation
+from ui.presenters.recall import RecallPresenter
+from ui.presenters.replies import RunningReplies
+from ui.presenters.search import SearchPresenter
+from ui.presenters.summaries import SummariesPresenter
+from ui.theme import Appearance
+from ui.views.command_panel import CommandPanel
+from ui.views.main_window import MainWindow, store_state
+from ui.views.palette import CommandPalette
+from ui.widgets.transcript.view import TranscriptView
+
+
+class Presenters(QObject):
+    """All presenters of an open library, as attributes.
+
+    Attributes:
+        ready: Set when the list of conversations has been shown for the first time.
+    """
+
+    def __init__(
+        self, services: Services, bridge: Bridge, window: MainWindow, appearance: Appearance
+    ) -> None:
+        super().__init__(window)
+        self.ready = asyncio.Event()
+        self._services = services
+        self._bridge = bridge
+        self._window = window
+        self._appearance = appearance
+        self._banner = window.chat.banner
+        transcript = window.chat.transcript
+        assert isinstance(transcript, TranscriptView)
+        self._transcript = transcript
+        # Before the settings are read, which may choose another theme than the system's.
+        for view in (window.sidebar, window.inspector, transcript):
+            appearance.theme_changed.connect(view.set_theme)
+        self._removal = Removal(services.chat, services.library, services.forget)
+        self._create_conversation()
+        self._create_dialogs()
+        self._create_settings()
+        navigation = Navigation(
+            turn=self.conversation.open,
+            fact=self.facts.open,
+            memory=self.memories.open,
+            page=self.links.open_page,
+            explain=self.explain.explain,
+            import_files=self.imports.start,
+            export=self.conversation_commands.ask_for_export,
+        )
+        self._create_recall(navigation)
+        self._create_sidebar(navigation)
+        self._create_commands(navigation)
+        self._connect_window()
+        self._connect_transcript()
+        self._connect_actions()
+        bridge.start("begin", self._begin())
+
+    # -- creating
+
+    def _create_conversation(self) -> None:
+        services, bridge, window = self._services, self._bridge, self._window
+        self.replies = RunningReplies(self)
+        self.conversation = ConversationPresenter(
+            services.library, services.exchanges, services.conversations,
+            bridge, window.chat, self._transcript, self.replies,
+        )  # fmt: skip
+        self.models = ModelPickerPresenter(
+            services.models, services.settings, services.library, services.chat,
+            bridge, window.chat, self.conversation,
+        )  # fmt: skip
+        self.compose = ComposePresenter(
+            services.chat, services.library, bridge, window.chat, self.conversation,
+            self.models.model_for_new, self.replies,
+        )  # fmt: skip
+        self.privacy = PrivacyPresenter(
+            self._removal.forget, bridge, self._banner, self.conversation
+        )
+        self.find = FindPresenter(
+            services.library, bridge, window.chat.find_bar, self._transcript, self.conversation
+        )
+
+    def _create_dialogs(self) -> None:
+        services, bridge, banner = self._services, self._bridge, self._banner
+        appearance, conversation = self._appearance, self.conversation
+        update_index = services.index_sync.catch_up_soon
+        self.explain = ExplainPresenter(
+            services.explainer, services.probes, services.coverage,
+            bridge, banner, conversation, self._transcript,
+        )  # fmt: skip
+        self.facts = FactsPresenter(
+            services.facts, services.fact_book, bridge, banner, appearance,
+            conversation.open, update_index,
+        )  # fmt: skip
+        self.memories = MemoriesPresenter(
+            services.core_memory, services.memories, services.search, bridge, banner, appearance,
+            conversation.open, update_index,
+        )  # fmt: skip
+        self.summaries = SummariesPresenter(
+            services.library, services.passages, services.summaries, services.summary_book,
+            bridge, banner, appearance, conversation,
+        )  # fmt: skip
+        self.links = LinkPresenter(
+            services.library, services.man_pages, bridge, banner, conversation.open
+        )
+        self.maintenance = MaintenancePresenter(
+            services.back_up, services.check, services.paths.root, bridge, banner
+        )
+        self.conversation_commands = ConversationCommands(
+            services.library, services.conversations, self._removal,
+            partial(export, services.store), bridge, banner, conversation,
+            self._window.actions_by_name,
+        )  # fmt: skip
+
+    def _create_settings(self) -> None:
+        services, bridge = self._services, self._bridge
+        self.settings, consent, self.dashboard = build_memory_panels(
+            services, bridge, self._window, self._appearance, self._open_title, self._open_recalled
+        )
+        self.imports = ImportPresenter(
+            partial(import_files, services.store),
+            services.background, bridge, self._banner, consent.ask_to_allow,
+        )  # fmt: skip
+
+    def _create_recall(self, navigation: Navigation) -> None:
+        services, bridge, banner = self._services, self._bridge, self._banner
+        is_on = partial(services.settings.flag, "rag_enabled")
+        self.recall = RecallPresenter(
+            services.inspector, services.library, is_on, bridge, banner, self._transcript,
+            self.conversation, navigation,
+        )  # fmt: skip
+        self.inspector = InspectorPresenter(
+            services.inspector, is_on, bridge, self._window.inspector, banner,
+            self.conversation, self._transcript, self.recall.open,
+        )  # fmt: skip
+
+    def _create_sidebar(self, navigation: Navigation) -> None:
+        services, bridge, window = self._services, self._bridge, self._window
+        self.conversations = ConversationListPresenter(
+            services.conversations, lambda: bool(services.overview.read().conversations),
+            self.conversation_commands, bridge, self._banner, window.sidebar, window.chat.welcome,
+            self.conversation.open,
+        )  # fmt: skip
+        self.search = SearchPresenter(
+            services.search, services.passages, services.meaning,
+            partial(services.settings.flag, "embedding_pipeline_enabled"),
+            bridge, window.sidebar, self._banner, navigation,
+        )  # fmt: skip
+
+    def _create_commands(self, navigation: Navigation) -> None:
+        services, bridge, chat = self._services, self._bridge, self._window.chat
+        panel = CommandPanel(self._appearance.theme, chat)
+        chat.add_panel(panel)
+        self._appearance.theme_changed.connect(panel.set_theme)
+        panel.link_activated.connect(self.links.follow)
+        panel.link_hovered.connect(self._window.statusBar().showMessage)
+        self.command_panel = panel
+        self.commands = CommandPresenter(
+            CommandSession(services.commands), services.segments, bridge, panel, chat.composer,
+            self._transcript, self.conversation, navigation,
+        )  # fmt: skip
+
+    # -- connecting
+
+    def _connect_window(self) -> None:
+        window, welcome = self._window, self._window.chat.welcome
+        conversation = self.conversation
+        conversation.opened.connect(self.conversations.show_opened)
+        conversation.opened.connect(self._on_opened)
+        conversation.updated.connect(self.conversation_commands.show_opened)
+        conversation.running_changed.connect(self._on_running_changed)
+        conversation.scrolled_to.connect(self.inspector.select)
+        self.recall.status_changed.connect(window.show_recall)
+        self.recall.show_status()
+        recall_page = SettingPage.RECALL.value
+        window.recall_status.clicked.connect(lambda: self.settings.open(recall_page))
+        window.inspector_dock.visibilityChanged.connect(lambda _: self.inspector.refresh())
+        window.files_dropped.connect(self.imports.start)
+        window.chat.renamed.connect(self.conversation_commands.rename)
+        window.chat.summaries_requested.connect(self.summaries.open)
+        window.chat.composer.send_requested.connect(self.explain.note_message)
+        window.sidebar.new_requested.connect(conversation.begin_new)
+        welcome.files_dropped.connect(self.imports.start)
+        welcome.import_requested.connect(self.imports.choose)
+        welcome.sample_requested.connect(lambda: self.imports.start([SAMPLE]))
+        welcome.model_requested.connect(lambda: self.settings.open("Providers"))
+
+    def _connect_transcript(self) -> None:
+        transcript, compose = self._transcript, self.compose
+        events = transcript.events
+        for signal, slot in (
+            (events.link_activated, self.links.follow),
+            (events.link_hovered, self._window.statusBar().showMessage),
+            (events.retry_requested, compose.retry),
+            (events.continue_requested, compose.retry),
+            (events.regenerate_requested, compose.regenerate),
+            (events.edit_requested, compose.edit),
+            (events.branch_requested, compose.show_branch),
+            (events.fork_requested, compose.fork),
+            (events.link_requested, compose.copy_link),
+            (events.coverage_requested, self.explain.show_coverage),
+            (transcript.current_turn_changed, self.explain.note_current_turn),
+            (transcript.current_turn_changed, self.inspector.select),
+            (events.inspect_requested, self._on_inspect_requested),
+            (events.why_requested, self._on_why_requested),
+        ):
+            signal.connect(slot)
+
+    def _connect_actions(self) -> None:
+        compose, sidebar, chat = self.compose, self._window.sidebar, self._window.chat
+        commands: dict[str, Callable[[], object]] = {
+            "stop": compose.stop,
+            "regenerate": compose.on_last_turn(compose.regenerate),
+            "copy_link": compose.on_last_turn(compose.copy_link),
+            "new": self.conversation.begin_new,
+            "new_private": lambda: self.conversation.begin_new(private=True),
+            "rename": chat.focus_title,
+            "summaries": self.summaries.open,
+            "import": self.imports.choose,
+            "export_all": lambda: self.conversation_commands.ask_for_export(None),
+            "find": self.find.open,
+            "search": lambda: self._in_sidebar(sidebar.focus_search),
+            "back": lambda: self._in_sidebar(sidebar.back_to_results),
+            "open_link": self.links.ask_for_link,
+            "why": lambda: self.explain.explain_current(sidebar.query),
+            "probes": lambda: self.explain.show_probes(self.conversation.open),
+            "facts": self.facts.open,
+            "memories": self.memories.open,
+            "palette": self._show_palette,
+            "clean_slate": lambda: self.commands.run("/new"),
+            "slash_commands": lambda: self.commands.run("/help"),
+            "backup": self.maintenance.back_up,
+            "check": self.maintenance.check,
+            "open_folder": self.maintenance.open_folder,
+            "about": self.maintenance.show_about,
+        }
+        actions = self._window.actions_by_name
+        for name, command in commands.items():
+            actions[name].triggered.connect(lambda _checked=False, command=command: command())
+        actions["memory_here"].triggered.connect(self.recall.switch)
+
+    def _in_sidebar(self, command: Callable[[], object]) -> None:
+        """Show the sidebar, then run a command of it."""
+        self._window.actions_by_name["sidebar"].setChecked(True)
+        command()
+
+    def _show_palette(self) -> None:
+        palette = CommandPalette(list(self._window.actions_by_name.values()), self._window)
+        palette.finished.connect(palette.deleteLater)
+        palette.open()
+
+    def _open_title(self) -> tuple[ConversationId | None, str | None]:
+        """Return the id and the title of the open conversation."""
+        view = self.conversation.view
+        return self.conversation.conversation_id, None if view is None else view.conversation.title
+
+    def _open_recalled(self, place: RecalledItemDetails) -> None:
+        self.recall.open(Source(place, rank=0, cited=False))
+
+    # -- starting and leaving
+
+    async def _begin(self) -> None:
+        """Show what there is, then start the workers; an error in one step does not stop the next."""
+        window = self._window
+        if notices := self._services.store.notices:
+            self._banner.show_message(" ".join(notices), brief=False)
+        begin = partial(self.conversation.begin, window.conversation_id, window.scroll_position)
+        for name, load in (
+            ("begin conversation", begin),
+            ("conversations", self.conversations.load),
+        ):
+            await asyncio.wait([self._bridge.start(name, load(), self._banner.show_error)])
+        window.chat.composer.box.setFocus()
+        self.dashboard.start()
+        self.ready.set()
+
+    def ask_to_leave(self, leave: Callable[[], None]) -> None:
+        """Call `leave` once the user has decided about unsaved edits and private conversations."""
+        self.facts.ask_before_leaving(
+            lambda: self.memories.ask_before_leaving(lambda: self.privacy.ask_before_leaving(leave))
+        )
+
+    def flush(self) -> None:
+        """Stop an import and store what was typed, before the shutdown."""
+        self._window.scroll_position = self._transcript.reading_position()
+        self.imports.stop()
+        self._window.chat.composer.flush_draft()
+
+    # -- slots
+
+    def _on_opened(self, conversation: Conversation | None) -> None:
+        """Store what is open, so that a killed program opens it again."""
+        window, file = self._window, self._services.paths.window
+        conversation_id = conversation.id if conversation else None
+        self._services.workers.set_open_conversation(conversation_id)
+        window.conversation_id, window.scroll_position = conversation_id, None
+        actions = window.actions_by_name
+        actions["why"].setEnabled(conversation is not None)
+        actions["summaries"].setEnabled(conversation is not None and not conversation.private)
+        state = window.state_to_store()
+        self._bridge.start("window state", self._bridge.run(partial(store_state, file, state)))
+
+    def _on_running_changed(self, has_turns: bool, is_running: bool) -> None:
+        actions = self._window.actions_by_name
+        actions["stop"].setEnabled(is_running)
+        actions["regenerate"].setEnabled(has_turns and not is_running)
+        actions["copy_link"].setEnabled(has_turns)
+
+    def _on_inspect_requested(self, turn: int) -> None:
+        self._window.actions_by_name["inspector"].setChecked(True)
+        self._window.inspector_dock.raise_()
+        self.inspector.select(turn)
+
+    def _on_why_requested(self, turn: int) -> None:
+        self.explain.explain_turn(turn, self._window.sidebar.query)

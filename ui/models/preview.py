@@ -1,0 +1,87 @@
+"""Rows of the recall preview, grouped as in the prompt, with the outcome of each as text."""
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import ClassVar
+
+from PySide6.QtCore import Qt
+
+from app.chat.recall_preview import Preview, is_changed
+from app.chat.recall_text import name_text, outcome_text
+from app.domain.recall import RecalledItemDetails, RecallLayer
+from ui.models.conversations import GroupedListModel, Heading, ListRole
+from ui.models.setting_labels import with_setting_labels
+
+GROUPS = (
+    ("Facts and saved memories", (RecallLayer.FACT,)),
+    ("Related conversations", (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE)),
+    ("Single turns of all history", (RecallLayer.HISTORY,)),
+    ("Earlier in this conversation", (RecallLayer.EARLIER,)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """Something found; `changed` when the settings compared with did otherwise with it."""
+
+    place: RecalledItemDetails
+    changed: bool = False
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether it is below the conversation it belongs to."""
+        return self.place.item.layer is RecallLayer.EXCHANGE
+
+
+def _rows(preview: Preview) -> list[object]:
+    rows: list[object] = []
+    for name, layers in GROUPS:
+        group = [each for each in preview.places if each.item.layer in layers]
+        if group:
+            count = sum(each.item.injected for each in group)
+            rows.append(Heading(f"{name} \N{MIDDLE DOT} {count} of {len(group)}"))
+            rows += [PreviewRow(each, is_changed(preview, each)) for each in group]
+    return rows
+
+
+def status_text(row: PreviewRow) -> str:
+    """Return what becomes of something, and whether that is new."""
+    if row.place.item.injected:
+        text = outcome_text(row.place)
+        return f"Newly in: {text}" if row.changed else f"Brought in: {text}"
+    left_out = "Newly left out" if row.changed else "Left out"
+    return f"{left_out}: {with_setting_labels(row.place.item.dropped_by)}"
+
+
+def _name(row: PreviewRow) -> str:
+    return row.place.text if row.is_inner and row.place.text else name_text(row.place)
+
+
+def _spoken(row: PreviewRow) -> str:
+    relevance = f"{row.place.item.relevance:.0%} relevant"
+    return f"{name_text(row.place)}, {relevance}, {status_text(row)}"
+
+
+def _tooltip(row: PreviewRow) -> str:
+    item = row.place.item
+    measured = "no vector" if item.cosine is None else f"cosine {item.cosine:.3f}"
+    return f"Passage {item.passage_id}, {measured}. Click to open it."
+
+
+class PreviewListModel(GroupedListModel):
+    """What was found for a question, in the order of the prompt."""
+
+    identity: ClassVar = attrgetter(
+        "place.item.layer", "place.item.passage_id", "place.item.message_id"
+    )
+    texts: ClassVar = {
+        Qt.ItemDataRole.DisplayRole: _name,
+        Qt.ItemDataRole.ToolTipRole: _tooltip,
+        Qt.ItemDataRole.AccessibleTextRole: _spoken,
+        ListRole.SUBTITLE: status_text,
+        ListRole.TRAILING: lambda row: f"{row.place.item.relevance:.0%}",
+    }
+
+    def show_preview(self, preview: Preview | None) -> None:
+        """Show a preview; None empties the list."""
+        self.show_rows([] if preview is None else _rows(preview))

@@ -1,0 +1,133 @@
+"""Labels of recalled sources: kind, origin, measures, and whether they were sent."""
+
+from app.chat.inspector import Source
+from app.domain.formatting import format_day
+from app.domain.passages import PassageKind
+from app.domain.recall import RecalledItemDetails, RecallLayer, Verdict
+from app.domain.text import one_line
+from ui.models.setting_labels import with_setting_labels
+
+_DOT = " \N{MIDDLE DOT} "
+_TITLE_CHARS = 36
+_TEXT_CHARS = 44
+_SOURCE_CHARS = 90
+_LAYERS = {
+    RecallLayer.FACT: ("\N{BLACK FOUR POINTED STAR}", "Fact"),
+    RecallLayer.CONVERSATION: ("\N{IDENTICAL TO}", "Conversation"),
+    RecallLayer.EXCHANGE: ("\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT}", "Turn of it"),
+    RecallLayer.HISTORY: ("\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT}", "Turn"),
+    RecallLayer.EARLIER: ("\N{UPWARDS ARROW}", "Earlier in this conversation"),
+}
+_MEMORY = ("\N{LOWER RIGHT PENCIL}", "Memory")
+VERDICT_TEXTS = {
+    Verdict.UP: ("\N{BLACK UP-POINTING TRIANGLE}", "you rated it useful"),
+    Verdict.DOWN: ("\N{BLACK DOWN-POINTING TRIANGLE}", "you rated it not useful"),
+    Verdict.NEVER: ("\N{MULTIPLICATION SIGN}", "you asked not to use it again"),
+}
+
+
+def sign_of(place: RecalledItemDetails) -> str:
+    """Return the kind of a source in one character."""
+    return _kind(place)[0]
+
+
+def kind_text(place: RecalledItemDetails) -> str:
+    """Return the kind of a source."""
+    return _kind(place)[1]
+
+
+def source_text(place: RecalledItemDetails, most_chars: int = _SOURCE_CHARS) -> str:
+    """Return the label of a source: the text of a fact, the conversation and number of a turn."""
+    if _is_text(place):
+        return one_line(place.text or "a deleted text", most_chars)
+    title = one_line(place.title or "a deleted conversation", most_chars)
+    is_turn = place.item.layer is not RecallLayer.CONVERSATION and place.turn_number is not None
+    return f"{title}, turn {place.turn_number}" if is_turn else title
+
+
+def inner_text(place: RecalledItemDetails) -> str:
+    """Return the label of a turn below its conversation: its number and question."""
+    number = "a turn" if place.turn_number is None else f"turn {place.turn_number}"
+    return one_line(f"{number}: {place.text}" if place.text else number, _SOURCE_CHARS)
+
+
+def chip_text(place: RecalledItemDetails, *, with_turn: bool) -> str:
+    """Return the label of a chip: a fact's text; a conversation's title and day, or turn."""
+    if _is_text(place):
+        return source_text(place, _TEXT_CHARS)
+    if place.item.layer is RecallLayer.EARLIER:
+        return "Earlier here" if place.turn_number is None else f"Turn {place.turn_number}"
+    title = one_line(place.title or "a deleted conversation", _TITLE_CHARS)
+    if with_turn:
+        return source_text(place, _TITLE_CHARS)
+    return title if place.said_at is None else f"{title}{_DOT}{format_day(place.said_at)}"
+
+
+def tip_text(source: Source) -> str:
+    """Return the tooltip of a chip: kind, relevance, label and question."""
+    place = source.place
+    parts = [f"{kind_text(place)}, {place.item.relevance:.0%} relevant"]
+    if _is_text(place) and place.title:
+        is_memory = place.item.kind is PassageKind.MEMORY
+        parts.append(
+            f"{'saved by a model' if is_memory else 'said'} in \N{LEFT DOUBLE QUOTATION MARK}{place.title}\N{RIGHT DOUBLE QUOTATION MARK}"
+        )
+    elif not _is_text(place):
+        parts.append(source_text(place))
+    words = ", ".join(parts)
+    if not _is_text(place) and place.text:
+        words += f": {one_line(place.text, 160)}"
+    cited = " Cited in the answer." if source.cited else ""
+    end = "" if words.endswith((".", "?", "!", "\N{HORIZONTAL ELLIPSIS}")) else "."
+    return f"{words}{end}{cited} {opens_text(place)}"
+
+
+def opens_text(place: RecalledItemDetails) -> str:
+    """Return what opening a source shows, as text."""
+    item = place.item
+    if item.conversation_id is None or (item.kind is PassageKind.FACT and not place.exchange_id):
+        return "Opens the fact." if item.kind is PassageKind.FACT else "Opens the text."
+    if place.exchange_id is not None:
+        return "Opens the turn."
+    is_known_whole = item.layer is RecallLayer.CONVERSATION
+    return (
+        f"{'It was found by its summary. Opens' if is_known_whole else 'Opens'} the conversation."
+    )
+
+
+def figures(source: Source) -> str:
+    """Return all measures of a source, in one line."""
+    item = source.place.item
+    cosine = "no vector" if item.cosine is None else f"cosine {item.cosine:.3f}"
+    return _DOT.join(
+        (
+            f"rank {source.rank}",
+            f"relevance {item.relevance:.0%}",
+            cosine,
+            f"{item.coverage:.0%} of the question's words",
+            f"{item.tokens:,} tokens",
+            used_text(source),
+            f"passage {item.passage_id}",
+        )
+    )
+
+
+def used_text(source: Source) -> str:
+    """Return whether a source was sent and cited, why not, and the user's rating."""
+    item = source.place.item
+    if not item.injected:
+        words = (
+            f"not sent: {with_setting_labels(item.dropped_by)}" if item.dropped_by else "not sent"
+        )
+    else:
+        words = "sent and cited" if source.cited else "sent, not cited"
+    return words if source.verdict is None else f"{words}; {VERDICT_TEXTS[source.verdict][1]}"
+
+
+def _kind(place: RecalledItemDetails) -> tuple[str, str]:
+    return _MEMORY if place.item.kind is PassageKind.MEMORY else _LAYERS[place.item.layer]
+
+
+def _is_text(place: RecalledItemDetails) -> bool:
+    """Return whether a source is labeled by its text, not by its turn."""
+    return place.item.kind in (PassageKind.FACT, PassageKind.MEMORY)

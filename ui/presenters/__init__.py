@@ -1,0 +1,1 @@
+"""Presenters, one for each screen: call `app` and tell the view what to show."""

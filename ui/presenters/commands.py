@@ -1,0 +1,118 @@
+"""Slash commands: run one after the other off the GUI thread; their output is shown in a panel."""
+
+import asyncio
+
+from PySide6.QtCore import QObject
+
+from app.chat.segments import SEGMENT_BREAKS_KEY, SegmentBreaks
+from app.commands.command import (
+    Action,
+    AskExport,
+    CommandContext,
+    ImportFiles,
+    OpenManPage,
+    OpenTurn,
+    Outcome,
+)
+from app.commands.table import CommandSession
+from app.domain.changes import ChangeSet
+from app.domain.conversations import Conversation
+from app.domain.errors import KnownError
+from app.domain.ids import ConversationId
+from ui.bridge import Bridge
+from ui.presenters.protocols import Navigation, OpenConversation
+from ui.views.command_panel import CommandPanel
+from ui.widgets.composer import Composer
+from ui.widgets.transcript.view import TranscriptView
+
+
+class CommandPresenter(QObject):
+    """Runs what is typed as a command; marks where a clean slate begins."""
+
+    def __init__(
+        self,
+        session: CommandSession,
+        segments: SegmentBreaks,
+        bridge: Bridge,
+        panel: CommandPanel,
+        composer: Composer,
+        transcript: TranscriptView,
+        conversation: OpenConversation,
+        navigation: Navigation,
+    ) -> None:
+        super().__init__(bridge)
+        self._session = session
+        self._segments = segments
+        self._bridge = bridge
+        self._panel = panel
+        self._composer = composer
+        self._transcript = transcript
+        self._conversation = conversation
+        self._navigation = navigation
+        self._one_at_a_time = asyncio.Lock()
+        self._opened: ConversationId | None = None
+        panel.dismissed.connect(session.cancel)
+        panel.dismissed.connect(composer.box.setFocus)
+        composer.set_commands(session.accepts, session.complete)
+        composer.command_requested.connect(self.run)
+        composer.dismiss_requested.connect(panel.dismiss)
+        composer.send_requested.connect(panel.dismiss)
+        conversation.opened.connect(self._on_conversation_opened)
+        bridge.changed.connect(self._on_changed)
+
+    def run(self, text: str) -> None:
+        """Run a command in the open conversation."""
+        view = self._conversation.view
+        context = CommandContext(
+            view.conversation.id if view else None,
+            view.path[-1].id if view and view.path else None,
+        )
+        self._bridge.submit(self._run(text, context))
+
+    async def _run(self, text: str, context: CommandContext) -> None:
+        async with self._one_at_a_time:
+            try:
+                outcome = await self._bridge.run(lambda: self._session.run(text, context))
+            except KnownError as error:
+                self._panel.show_error(text, error)
+                return
+        if self._composer.text == text and not outcome.keeps_text:
+            self._composer.discard()
+        self._show(text, outcome)
+
+    def _show(self, text: str, outcome: Outcome) -> None:
+        if outcome.markdown:
+            self._panel.show_output(text, outcome.markdown)
+        elif outcome.action is None:
+            self._panel.dismiss()
+        if outcome.action is not None:
+            self._act(outcome.action)
+
+    def _act(self, action: Action) -> None:
+        match action:
+            case OpenTurn(conversation_id, exchange_id):
+                self._navigation.turn(conversation_id, exchange_id, None)
+            case OpenManPage(source, title):
+                self._navigation.page(source, title)
+            case ImportFiles(paths):
+                self._navigation.import_files(list(paths))
+            case AskExport(conversation_id):
+                self._navigation.export(conversation_id)
+
+    def _on_conversation_opened(self, conversation: Conversation | None) -> None:
+        """Dismiss output about another conversation; results of a search stay to be opened."""
+        opened = conversation.id if conversation else None
+        if opened != self._opened and not self._panel.title.text().startswith("/search"):
+            self._panel.dismiss()
+        self._opened = opened
+        self._show_segment_end()
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        if SEGMENT_BREAKS_KEY in changed.settings:
+            self._show_segment_end(goes_there=True)
+
+    def _show_segment_end(self, *, goes_there: bool = False) -> None:
+        view = self._conversation.view
+        path = view.path if view else ()
+        is_break = bool(path) and self._segments.is_after(path[-1].id)
+        self._transcript.show_segment_end(is_break, goes_there=goes_there)

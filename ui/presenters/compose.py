@@ -1,0 +1,229 @@
+"""Commands about the open conversation: send, stop, edit, retry, regenerate, branch, fork, link."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
+
+from app.chat.exchange_loop import ExchangeLoop
+from app.chat.library import ConversationView, Library
+from app.chat.reply import Reply
+from app.domain.conversations import Exchange, Text
+from app.domain.errors import KnownError
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.links import link_to
+from ui.bridge import Bridge, Work
+from ui.presenters.conversation import ConversationPane, ConversationPresenter
+from ui.presenters.replies import RunningReplies
+
+
+class ComposePresenter(QObject):
+    """Sends what is typed, and runs the commands of a turn. No command cancels an earlier one.
+
+    `model_for_new` returns the model of a conversation that begins, None for the default.
+    """
+
+    def __init__(
+        self,
+        exchanges: ExchangeLoop,
+        library: Library,
+        bridge: Bridge,
+        view: ConversationPane,
+        conversation: ConversationPresenter,
+        model_for_new: Callable[[], str | None],
+        replies: RunningReplies,
+    ) -> None:
+        super().__init__(bridge)
+        self._exchanges = exchanges
+        self._library = library
+        self._bridge = bridge
+        self._view = view
+        self._composer = view.composer
+        self._conversation = conversation
+        self._model_for_new = model_for_new
+        self._replies = replies
+        self._edited: tuple[ExchangeId, MessageId] | None = None
+        # Replies that were requested and have not begun; set once the user pressed Stop.
+        self._starts: dict[ConversationId | None, asyncio.Event] = {}
+        conversation.opened.connect(self._on_conversation_opened)
+        self._composer.send_requested.connect(self._on_send_requested)
+        self._composer.stop_requested.connect(self.stop)
+        self._composer.edit_cancelled.connect(self._on_edit_cancelled)
+
+    def stop(self) -> None:
+        """Stop the reply of the open conversation, also one that has not begun yet."""
+        conversation_id = self._conversation.conversation_id
+        reply = self._replies.of(conversation_id) if conversation_id is not None else None
+        start = self._starts.get(conversation_id)
+        if reply is not None:
+            reply.stop()
+        elif start is not None:
+            start.set()
+        if reply is not None or start is not None:
+            self._view.show_status("Stopping\u2026")
+
+    # -- sending
+
+    def _on_send_requested(self, text: str) -> None:
+        """Take the text out of the composer, so that the next message can be typed."""
+        edited, conversation_id = self._edited, self._conversation.conversation_id
+        self._edited = None
+        self._composer.clear()
+        if edited is None:
+            self._conversation.draft_sent()
+        self._conversation.show_running(True)
+        self._bridge.submit(
+            self._send(text, edited),
+            lambda error: self._on_send_failed(error, text, edited, conversation_id),
+        )
+
+    async def _send(self, text: str, edited: tuple[ExchangeId, MessageId] | None) -> None:
+        conversation, blocks = self._conversation, (Text(text),)
+        if edited is not None:
+            await self._follow(lambda: self._exchanges.edit(*edited, blocks))
+            return
+        await self._follow(
+            lambda: self._exchanges.send(
+                conversation.conversation_id,
+                blocks,
+                model=self._model_for_new(),
+                private=conversation.is_private,
+                recalls=conversation.recalls,
+            ),
+            conversation.view,
+        )
+        # A draft saved before the message was stored is deleted with it.
+        if self._composer.text and not self._composer.is_editing:
+            conversation.save_draft(conversation.conversation_id, self._composer.text)
+
+    def _on_send_failed(
+        self,
+        error: KnownError,
+        text: str,
+        edited: tuple[ExchangeId, MessageId] | None,
+        conversation_id: ConversationId | None,
+    ) -> None:
+        """Put the text back in front of what was typed since."""
+        self._on_start_failed(error)
+        if self._conversation.conversation_id != conversation_id:
+            if edited is None:
+                self._conversation.save_draft(conversation_id, text)
+            return
+        text = "\n\n".join(filter(None, (text, self._composer.text)))
+        if edited is not None:
+            self._edited = edited
+            self._composer.begin_edit(text)
+        else:
+            self._composer.show_text(text)
+            self._conversation.save_draft(conversation_id, text)
+
+    async def _follow(
+        self, request: Callable[[], "Future[Reply]"], shown: ConversationView | None = None
+    ) -> None:
+        """Start a reply and show it once its turn is stored; it continues the branch that is `shown`."""
+        conversation = self._conversation
+        started_in = conversation.conversation_id
+        start = self._starts[started_in] = asyncio.Event()
+        try:
+            if shown is not None and shown.path:
+                last = shown.path[-1]
+                if last.message_ids[-1] != shown.conversation.visible_leaf_id:  # only looked at
+                    await self._bridge.write(lambda: self._library.switch_branch(last.id))
+            reply = await self._bridge.wait(request())
+        finally:
+            if self._starts.get(started_in) is start:
+                del self._starts[started_in]
+        self._replies.add(reply)
+        if start.is_set():
+            reply.stop()
+        if conversation.conversation_id == started_in:
+            await conversation.show_started(reply)
+
+    def _on_start_failed(self, error: KnownError) -> None:
+        self._view.banner.show_error(error)
+        opened = self._conversation.conversation_id
+        running = opened is not None and self._replies.of(opened) is not None
+        self._conversation.show_running(running)
+
+    # -- commands about a turn
+
+    def retry(self, turn: int) -> None:
+        """Run a failed turn again, or continue an interrupted one."""
+        self._answer_again(self._exchanges.retry, turn)
+
+    def regenerate(self, turn: int) -> None:
+        """Ask for another answer on a new branch."""
+        self._answer_again(self._exchanges.regenerate, turn)
+
+    def _answer_again(self, request: Callable[[ExchangeId], "Future[Reply]"], turn: int) -> None:
+        if (exchange := self._exchange_at(turn)) is not None:
+            self._conversation.show_running(True)
+            self._bridge.submit(self._follow(lambda: request(exchange.id)), self._on_start_failed)
+
+    def edit(self, turn: int, message_id: MessageId) -> None:
+        """Put an earlier message into the composer; sending it makes a branch."""
+        if (exchange := self._exchange_at(turn)) is not None:
+            self._bridge.start("edit", self._begin_edit(exchange, message_id))
+
+    async def _begin_edit(self, exchange: Exchange, message_id: MessageId) -> None:
+        messages = await self._bridge.run(lambda: self._library.messages([exchange]))
+        for message in messages[exchange.id]:
+            if message.id == message_id:
+                self._composer.flush_draft()
+                self._edited = (exchange.id, message_id)
+                self._composer.begin_edit(message.text)
+
+    def _on_edit_cancelled(self) -> None:
+        self._edited = None
+        self._bridge.start("draft", self._conversation.show_draft())
+
+    def show_branch(self, turn: int, _message_id: MessageId, position: int) -> None:
+        """Show the sibling at `position`, counted from 1, in place of a turn."""
+        view = self._conversation.view
+        if view is not None and turn < len(view.path):
+            self._submit(self._switch(view.siblings[turn][position - 1]))
+
+    async def _switch(self, exchange_id: ExchangeId) -> None:
+        view = await self._bridge.write(lambda: self._library.switch_branch(exchange_id))
+        await self._conversation.show(view.conversation.id, exchange_id)
+
+    def fork(self, turn: int) -> None:
+        """Copy the conversation up to a turn into a new one, and open that."""
+        if (exchange := self._exchange_at(turn)) is not None:
+            self._submit(self._fork(exchange.id))
+
+    async def _fork(self, exchange_id: ExchangeId) -> None:
+        await self._conversation.show(
+            await self._bridge.write(lambda: self._library.fork(exchange_id))
+        )
+
+    def copy_link(self, turn: int) -> None:
+        """Copy a link to a turn."""
+        view = self._conversation.view
+        if view is not None and turn < len(view.path):
+            link = link_to(view.conversation.id, view.path[turn].turn_number)
+            QGuiApplication.clipboard().setText(link)
+            self._view.banner.show_message(f"{link} was copied.", brief=True)
+
+    def on_last_turn(self, command: Callable[[int], None]) -> Callable[[], None]:
+        """Return a function that runs a command on the last turn, if there is one."""
+
+        def run() -> None:
+            view = self._conversation.view
+            if view is not None and view.path:
+                command(len(view.path) - 1)
+
+        return run
+
+    def _submit(self, work: Work) -> None:
+        self._bridge.submit(work, self._view.banner.show_error)
+
+    def _exchange_at(self, turn: int) -> Exchange | None:
+        view = self._conversation.view
+        return view.path[turn] if view is not None and turn < len(view.path) else None
+
+    def _on_conversation_opened(self, _conversation: object) -> None:
+        self._edited = None
+        self._composer.end_edit()

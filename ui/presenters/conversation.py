@@ -1,0 +1,483 @@
+"""The open conversation on screen: its turns, its draft and the reply that grows in it.
+
+`compose` runs the commands about it; `model_choice` says which model answers.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.library import ConversationView, Library
+from app.chat.reply import Reply
+from app.domain.changes import ChangeSet
+from app.domain.conversations import Block, Conversation, Exchange, Message, Role
+from app.domain.errors import KnownError, NotFound
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
+from ui.bridge import Bridge
+from ui.presenters.replies import RunningReplies
+from ui.widgets.banner import Banner
+from ui.widgets.composer import Composer
+from ui.widgets.transcript.values import Branch, Footer, TurnContent, TurnHeader
+from ui.widgets.transcript.view import TranscriptView
+
+Position = tuple[int, int]  # turn, pixels below its top
+_ANSWER_ROLES = (Role.ASSISTANT, Role.TOOL)
+_PAUSE_S = 0.005  # between two turns: for keys, the mouse and turns just outside the screen
+
+
+class ConversationPane(Protocol):
+    """The pane around the transcript."""
+
+    composer: Composer
+    banner: Banner
+
+    def show_title(self, title: str, *, private: bool, editable: bool) -> None: ...  # noqa: D102
+    def show_status(self, text: str, /) -> None: ...  # noqa: D102
+    def show_notice(self, title: str, text: str, /) -> None: ...  # noqa: D102
+    def show_transcript(self) -> None: ...  # noqa: D102
+    def show_welcome(self) -> None: ...  # noqa: D102
+
+
+class ConversationPresenter(QObject):
+    """Shows one conversation, stored or growing.
+
+    Attributes:
+        view: The open conversation on the path shown; None for one not yet stored.
+        is_private: Whether it is, or will be, private.
+        recalls: Whether memory will contribute to one not yet stored.
+
+    Signals:
+        opened: The `Conversation` that is open now, or None for one not yet stored.
+        updated: The open `Conversation` after a change of its title, model or state.
+        left: The `Conversation` that was open before another was opened.
+        scrolled_to: The position on the path of the exchange that was asked for.
+        running_changed: (Whether there are turns, whether a reply is running).
+    """
+
+    opened = Signal(object)
+    updated = Signal(object)
+    left = Signal(object)
+    scrolled_to = Signal(int)
+    running_changed = Signal(bool, bool)
+
+    def __init__(
+        self,
+        library: Library,
+        exchanges: Exchanges,
+        conversations: Conversations,
+        bridge: Bridge,
+        pane: ConversationPane,
+        transcript: TranscriptView,
+        replies: RunningReplies,
+    ) -> None:
+        super().__init__(bridge)
+        self._library = library
+        self._exchanges = exchanges
+        self._conversations = conversations
+        self._bridge = bridge
+        self._pane = pane
+        self._transcript = transcript
+        self._replies = replies
+        self.view: ConversationView | None = None
+        self.is_private = False
+        self.recalls = True
+        self._loads = 0
+        self._loading: ConversationId | None = None
+        self._is_stale = False  # what is being loaded has changed since
+        self._drafts: dict[ConversationId | None, str] = {}
+        self._ending: ExchangeId | None = None
+        replies.grew.connect(self._on_reply_grew)
+        replies.status_changed.connect(self._on_reply_status_changed)
+        replies.ended.connect(self._on_reply_ended)
+        bridge.changed.connect(self._on_changed)
+        transcript.content_requested.connect(self._on_content_requested)
+        pane.composer.draft_changed.connect(self._on_draft_changed)
+
+    @property
+    def conversation_id(self) -> ConversationId | None:
+        """The open conversation, None for one not yet stored."""
+        return self.view.conversation.id if self.view else None
+
+    def turn_of(self, exchange_id: ExchangeId) -> int | None:
+        """Return the position of an exchange on the path shown."""
+        path = self.view.path if self.view else ()
+        return next((turn for turn, each in enumerate(path) if each.id == exchange_id), None)
+
+    # -- opening
+
+    async def begin(self, conversation_id: int | None, position: Position | None = None) -> None:
+        """Show the conversation that was open last, if there is one; keep what was typed since."""
+        typed = self._pane.composer.text
+        try:
+            if conversation_id is None:
+                self._show_new(private=False)
+            else:
+                await self.load(ConversationId(conversation_id), position=position)
+        except NotFound:
+            self._show_new(private=False)
+        if not typed:
+            await self.show_draft()
+
+    def begin_new(self, *, private: bool = False) -> None:
+        """Show an empty conversation; it is stored with its first message."""
+        self._pane.composer.flush_draft()
+        self._show_new(private=private)
+        self._bridge.start("draft", self.show_draft())
+        self._pane.composer.box.setFocus()
+
+    def open(
+        self,
+        conversation_id: ConversationId,
+        exchange_id: ExchangeId | None = None,
+        message_id: MessageId | None = None,
+    ) -> "asyncio.Task[None]":
+        """Show a conversation, at an exchange or one of its messages, on whatever branch it is."""
+        self._pane.composer.flush_draft()
+        work = self.show(conversation_id, exchange_id, message_id)
+        return self._bridge.start("open conversation", work)
+
+    async def show(
+        self,
+        conversation_id: ConversationId,
+        exchange_id: ExchangeId | None = None,
+        message_id: MessageId | None = None,
+    ) -> None:
+        """Do what `open` does, and return when it is done."""
+        try:
+            if await self.load(conversation_id, exchange_id, message_id, scrolls=True):
+                await self.show_draft()
+        except KnownError as error:
+            self._pane.banner.show_error(error)
+
+    async def load(
+        self,
+        conversation_id: ConversationId,
+        exchange_id: ExchangeId | None = None,
+        message_id: MessageId | None = None,
+        *,
+        position: Position | None = None,
+        scrolls: bool = False,
+    ) -> bool:
+        """Show a conversation on the path through an exchange; contents follow on demand.
+
+        It `scrolls` to the exchange or its message, else to `position`, else to the end. Returns
+        False when something else was opened meanwhile. Raises NotFound, StorageError.
+        """
+        self._loads += 1
+        load = self._loads
+        self._loading, self._is_stale = conversation_id, False
+        view, headers = await self._bridge.run(lambda: self._read(conversation_id, exchange_id))
+        if load != self._loads:
+            return False
+        self._loading = None
+        self._set_view(view)
+        turn = self.turn_of(exchange_id) if scrolls and exchange_id is not None else None
+        self._transcript.show_conversation(headers, position, turn=turn, message_id=message_id)
+        reply = self._replies.of(conversation_id)
+        self._show_opened(is_running=reply is not None)
+        if turn is not None:
+            self.scrolled_to.emit(turn)
+        if reply is not None:
+            await self._show_reply(reply)
+        if self._is_stale:  # a reply may have ended before its turn was on screen
+            self._bridge.start("refresh", self._refresh(conversation_id))
+        return True
+
+    async def show_started(self, reply: Reply) -> None:
+        """Show a reply that has just begun: append its turn, or load the path it is on."""
+        plan, exchange = reply.plan, reply.plan.exchange
+        path = self.view.path if self.view else ()
+        last = path[-1].id if path else None
+        if exchange.parent_id != last or exchange.id == last:
+            await self.load(plan.conversation.id, exchange.id)
+            return
+        siblings = (*(self.view.siblings if self.view else ()), (exchange.id,))
+        is_new = self.view is None
+        if not is_new:
+            self._show_record(plan.conversation)
+        self._set_view(ConversationView(plan.conversation, (), "", (*path, exchange), siblings))
+        messages = [each for each in plan.path if each.id in exchange.message_ids]
+        if not path:
+            self._transcript.show_conversation(())
+        lengths = {each.id: len(each.text) for each in messages}
+        self._transcript.add_turn(
+            headers_of([exchange], lengths)[0], content_of(exchange, messages, (exchange.id,))
+        )
+        self._transcript.begin_reply()
+        if is_new:
+            self._show_opened(is_running=True)
+        else:
+            self.show_running(True)
+        self.scrolled_to.emit(len(path))
+
+    def show_running(self, running: bool) -> None:
+        """Offer Stop while a reply runs in the open conversation, else Send."""
+        self._pane.composer.show_running(running)
+        self.running_changed.emit(self.view is not None and bool(self.view.path), running)
+        if not running:
+            self._pane.show_status("")
+
+    def _show_new(self, *, private: bool) -> None:
+        self._loads += 1
+        self._set_view(None)
+        self.is_private, self.recalls = private, True
+        self._transcript.show_conversation(())
+        if private:
+            self._pane.show_notice(
+                "A private conversation",
+                "It is never indexed, summarized, recalled or used for facts. When you leave it, "
+                "you can keep it or discard it.",
+            )
+        else:
+            self._pane.show_welcome()
+        self._pane.show_title("", private=private, editable=False)
+        self._pane.composer.setEnabled(True)
+        self.show_running(False)
+        self.opened.emit(None)
+
+    def _set_view(self, view: ConversationView | None) -> None:
+        before, self.view = self.view, view
+        if view is not None:
+            self.is_private = view.conversation.private
+        if before is not None and before.conversation.id != self.conversation_id:
+            self.left.emit(before.conversation)
+
+    def _show_opened(self, *, is_running: bool) -> None:
+        assert self.view is not None
+        self._pane.show_transcript()
+        self._show_header(self.view.conversation)
+        self.show_running(is_running)
+        self.opened.emit(self.view.conversation)
+
+    def _show_header(self, conversation: Conversation) -> None:
+        self._pane.show_title(conversation.title, private=conversation.private, editable=True)
+        self._pane.composer.setEnabled(conversation.deleted_at is None)
+
+    def _read(
+        self, conversation_id: ConversationId, exchange_id: ExchangeId | None = None
+    ) -> tuple[ConversationView, tuple[TurnHeader, ...]]:
+        view = self._library.open(conversation_id, exchange_id)
+        return view, headers_of(view.path, self._exchanges.text_lengths(conversation_id))
+
+    # -- drafts
+
+    async def show_draft(self) -> None:
+        """Show what was typed here and not sent."""
+        conversation_id = self.conversation_id
+        draft = self._drafts.get(conversation_id)  # it may not be stored yet
+        if draft is None:
+            draft = await self._bridge.run(lambda: self._conversations.draft(conversation_id))
+        if self.conversation_id == conversation_id:
+            self._pane.composer.show_text("" if self.is_private and self.view is None else draft)
+
+    def save_draft(self, conversation_id: ConversationId | None, text: str) -> None:
+        """Store what was typed and not sent; a private conversation not yet stored has no draft."""
+        if self.is_private and conversation_id is None:
+            return
+        self._drafts[conversation_id] = text
+        save = partial(self._library.save_draft, conversation_id, text)
+        self._bridge.submit(self._bridge.write(save), self._pane.banner.show_error)
+
+    def draft_sent(self) -> None:
+        """Take note that the draft is being sent; it is deleted with the message's commit."""
+        self._drafts[self.conversation_id] = ""
+
+    def _on_draft_changed(self, text: str) -> None:
+        if not self._pane.composer.is_editing:
+            self.save_draft(self.conversation_id, text)
+
+    # -- contents of turns
+
+    def _on_content_requested(self, first: int, last: int) -> None:
+        if self.view is not None:
+            turns = range(max(0, first), min(last + 1, len(self.view.path)))
+            self._bridge.start(f"turns {first}", self._provide(self.view, turns))
+
+    async def _provide(self, view: ConversationView, turns: Sequence[int]) -> None:
+        exchanges = [view.path[turn] for turn in turns]
+        messages = await self._bridge.run(lambda: self._library.messages(exchanges))
+        for turn, exchange in zip(turns, exchanges, strict=True):
+            path = self.view.path if self.view is not None else ()
+            is_same = turn < len(path) and path[turn] == exchange
+            reply = self._replies.of(exchange.conversation_id)
+            is_growing = reply is not None and reply.plan.exchange.id == exchange.id
+            if is_same and not is_growing:
+                self._provide_turn(turn, exchange, messages[exchange.id])
+                await asyncio.sleep(_PAUSE_S)  # drawing one takes 5 to 20 ms
+
+    def _provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> None:
+        assert self.view is not None
+        self._transcript.provide(turn, content_of(exchange, messages, self.view.siblings[turn]))
+
+    # -- a reply as it grows
+
+    async def _show_reply(self, reply: Reply) -> None:
+        """Show a turn that is growing: its question and the reply so far."""
+        load, exchange = self._loads, reply.plan.exchange
+        turn = self.turn_of(exchange.id)
+        if turn is None:
+            return
+        messages = await self._bridge.run(lambda: self._exchanges.messages_of(exchange))
+        if self._loads != load or self._replies.of(exchange.conversation_id) is not reply:
+            return
+        question = [each for each in messages if each.role not in _ANSWER_ROLES]
+        self._provide_turn(turn, exchange, question)
+        self._transcript.begin_reply(turn)
+        for message in messages:
+            if message.role in _ANSWER_ROLES:  # a reply that is continued
+                self._append_blocks(message.blocks)
+        self._append_blocks(self._replies.so_far(reply))
+
+    def _append_blocks(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            self._transcript.append(block)
+
+    def _on_reply_grew(self, reply: Reply, part: Block) -> None:
+        if reply.plan.conversation.id == self.conversation_id:
+            self._pane.show_status("")
+            self._append_blocks([part])
+
+    def _on_reply_status_changed(self, reply: Reply, text: str) -> None:
+        if reply.plan.conversation.id == self.conversation_id:
+            self._pane.show_status(text)
+
+    def _on_reply_ended(self, reply: Reply, outcome: object) -> None:
+        if isinstance(outcome, BaseException):
+            self._pane.banner.show_error(outcome)
+        if reply.plan.conversation.id != self.conversation_id:
+            return
+        self.show_running(False)
+        if isinstance(outcome, Exchange):
+            self._ending = outcome.id
+            self._bridge.start("reply ended", self._finish_reply(outcome))
+
+    async def _finish_reply(self, exchange: Exchange) -> None:
+        """Show a turn as it was stored."""
+        load = self._loads
+        try:
+            messages = await self._bridge.run(lambda: self._exchanges.messages_of(exchange))
+        finally:
+            if self._ending == exchange.id:
+                self._ending = None
+        view, turn = self.view, self.turn_of(exchange.id)
+        if view is None or view.conversation.id != exchange.conversation_id or not messages:
+            return
+        if self._loads != load or turn is None:  # it was loaded again meanwhile
+            self._bridge.start("refresh", self._refresh(exchange.conversation_id))
+            return
+        leaf = exchange.message_ids[-1]
+        self.view = replace(
+            view,
+            conversation=replace(view.conversation, visible_leaf_id=leaf),
+            path=(*view.path[:turn], exchange, *view.path[turn + 1 :]),
+        )
+        footer = Footer(exchange.model, exchange.usage)
+        self._transcript.finish_reply(exchange.status, footer, exchange.problem)
+        self._provide_turn(turn, exchange, messages)
+
+    # -- changes made elsewhere
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        if self._loading in changed.messages_in | changed.conversations:
+            self._is_stale = True
+        if (conversation_id := self.conversation_id) is None:
+            return
+        if conversation_id in changed.messages_in and not self._has_own_reply(conversation_id):
+            self._bridge.start("refresh", self._refresh(conversation_id))
+        elif conversation_id in changed.conversations:
+            self._bridge.start("update", self._update_record(conversation_id))
+
+    def _has_own_reply(self, conversation_id: ConversationId) -> bool:
+        """Return whether a reply of this window is running or being finished."""
+        return self._replies.of(conversation_id) is not None or self._ending is not None
+
+    async def _refresh(self, conversation_id: ConversationId) -> None:
+        """Show changes made elsewhere, as by a command line; keep the position and the draft."""
+        try:
+            fresh, headers = await self._bridge.run(lambda: self._read(conversation_id))
+        except KnownError:
+            if self.conversation_id == conversation_id:
+                self.begin_new()
+            return
+        if self.conversation_id != conversation_id or self.view is None:
+            return
+        self._show_record(fresh.conversation)
+        shown, now = self.view.path, fresh.path
+        is_same_branch = [each.id for each in now[: len(shown)]] == [each.id for each in shown]
+        changed = [
+            turn
+            for turn, (was, each) in enumerate(zip(shown, now, strict=False))
+            if _differ(was, each)
+        ]
+        has_news = bool(changed) or len(now) > len(shown)
+        if not is_same_branch or not has_news or self._has_own_reply(conversation_id):
+            return
+        self.view = fresh
+        self._transcript.extend(headers[len(shown) :])
+        self.show_running(False)
+        await self._provide(fresh, changed)
+
+    async def _update_record(self, conversation_id: ConversationId) -> None:
+        try:
+            stored = await self._bridge.run(lambda: self._conversations.get(conversation_id))
+        except KnownError:
+            stored = None
+        if self.conversation_id == conversation_id:
+            if stored is None:
+                self.begin_new()
+            else:
+                self._show_record(stored)
+
+    def _show_record(self, conversation: Conversation) -> None:
+        """Take over a conversation's record, and emit `updated` if what is shown of it changed."""
+        assert self.view is not None
+        before = self.view.conversation
+        self.view = replace(self.view, conversation=conversation)
+        self._show_header(conversation)
+        moved = replace(before, updated_at=conversation.updated_at)
+        if replace(moved, visible_leaf_id=conversation.visible_leaf_id) != conversation:
+            self.updated.emit(conversation)
+
+
+def headers_of(
+    path: Sequence[Exchange], lengths: Mapping[MessageId, int]
+) -> tuple[TurnHeader, ...]:
+    """Return the headers of turns; `lengths` are in characters, by message."""
+    return tuple(
+        TurnHeader(
+            turn_number=exchange.turn_number,
+            started_at=exchange.started_at,
+            question_chars=lengths.get(exchange.message_ids[0], 0),
+            answer_chars=sum(lengths.get(each, 0) for each in exchange.message_ids[1:]),
+            segment_number=exchange.segment_number,
+        )
+        for exchange in path
+    )
+
+
+def content_of(
+    exchange: Exchange, messages: Sequence[Message], siblings: Sequence[ExchangeId]
+) -> TurnContent:
+    """Return a turn's content; `siblings` are the exchanges at its place, itself included."""
+    branches: tuple[Branch, ...] = ()
+    if len(siblings) > 1 and messages:
+        position = siblings.index(exchange.id) + 1
+        branches = (Branch(messages[0].id, position, len(siblings)),)
+    return TurnContent(
+        messages=tuple(messages),
+        status=exchange.status,
+        footer=Footer(exchange.model, exchange.usage),
+        problem=exchange.problem,
+        branches=branches,
+    )
+
+
+def _differ(shown: Exchange, stored: Exchange) -> bool:
+    """Return whether a turn must be drawn again."""
+    return (shown.status, shown.message_ids) != (stored.status, stored.message_ids)

@@ -1,0 +1,240 @@
+"""Commands about a stored conversation: pin, archive, tag, delete, restore, forget, export."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFileDialog, QInputDialog
+
+from app.chat.exchange_loop import ExchangeLoop
+from app.chat.library import Library
+from app.domain.conversations import Conversation
+from app.domain.ids import ConversationId
+from app.storage.tables.conversations import Conversations
+from app.transfer.exporting import ExportFormat
+from ui.bridge import Bridge
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.protocols import MessageView
+from ui.views.dialogs.confirm import confirm_deletion
+
+_FORMATS = {
+    "Markdown (*.md)": ExportFormat.MARKDOWN,
+    "JSON (*.json)": ExportFormat.JSON,
+    "JSON Lines (*.jsonl)": ExportFormat.JSONL,
+}
+T = TypeVar("T")
+Command = Callable[[Conversation], object]
+Export = Callable[[Path, ExportFormat, ConversationId | None], int]
+
+
+class Removal:
+    """Removes conversations, after stopping their replies. Blocking."""
+
+    def __init__(
+        self,
+        exchanges: ExchangeLoop,
+        library: Library,
+        forget: Callable[[Sequence[ConversationId]], tuple[str, ...]],
+    ) -> None:
+        self._exchanges = exchanges
+        self._library = library
+        self._forget = forget
+
+    def delete(self, conversation_id: ConversationId) -> None:
+        """Move a conversation to the trash."""
+        self._exchanges.stop([conversation_id])
+        self._library.delete(conversation_id)
+
+    def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
+        """Delete conversations permanently; return what remains elsewhere, as text."""
+        self._exchanges.stop(conversation_ids)
+        return self._forget(conversation_ids)
+
+
+class ConversationCommands(QObject):
+    """Runs commands on the open conversation, by `actions`, or on one of the list, by its menu.
+
+    `export` writes a conversation, or (None) all, returns how many, and blocks.
+
+    Attributes:
+        opened: The open conversation, or None.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        conversations: Conversations,
+        removal: Removal,
+        export: Export,
+        bridge: Bridge,
+        messages: MessageView,
+        conversation: ConversationPresenter,
+        actions: Mapping[str, QAction],
+    ) -> None:
+        super().__init__(bridge)
+        self._library = library
+        self._conversations = conversations
+        self._removal = removal
+        self._export = export
+        self._bridge = bridge
+        self._messages = messages
+        self._conversation = conversation
+        self._actions = actions
+        self.opened: Conversation | None = None
+        commands: dict[str, Command] = {
+            "pin": self._pin,
+            "archive": self._archive,
+            "tag": self._ask_for_tags,
+            "delete": self._delete,
+            "restore": self._restore,
+            "forget": self._ask_to_forget,
+            "export": lambda each: self.ask_for_export(each.id),
+        }
+        for name, command in commands.items():
+            actions[name].triggered.connect(
+                lambda _checked=False, command=command: self._run_on_opened(command)
+            )
+        self.show_opened(None)
+
+    def show_opened(self, conversation: Conversation | None) -> None:
+        """Enable what can be done to the conversation that is open now."""
+        self.opened = conversation
+        in_trash = conversation is not None and conversation.deleted_at is not None
+        for name in ("forget", "export"):
+            self._actions[name].setEnabled(conversation is not None)
+        for name in ("rename", "pin", "archive", "tag", "delete"):
+            self._actions[name].setEnabled(conversation is not None and not in_trash)
+        self._actions["restore"].setEnabled(in_trash)
+        self._actions["pin"].setChecked(bool(conversation and conversation.pinned))
+        self._actions["archive"].setChecked(bool(conversation and conversation.archived))
+
+    def menu_of(self, conversation: Conversation) -> tuple[tuple[str, Command], ...]:
+        """Return the entries of a conversation's menu: text and command."""
+        if conversation.deleted_at is not None:
+            return (("Restore", self._restore), ("Forget permanently\u2026", self._ask_to_forget))
+        return (
+            ("Unpin" if conversation.pinned else "Pin", self._pin),
+            ("Unarchive" if conversation.archived else "Archive", self._archive),
+            ("Tags\u2026", self._ask_for_tags),
+            ("Export\u2026", lambda each: self.ask_for_export(each.id)),
+            ("Delete", self._delete),
+        )
+
+    def rename(self, title: str) -> None:
+        """Give the open conversation a title."""
+        if (opened := self.opened) is not None:
+            self._submit(lambda: self._library.rename(opened.id, title))
+
+    def ask_for_export(self, conversation_id: ConversationId | None) -> None:
+        """Ask where to write a conversation, or (None) all of them, then do so."""
+        dialog = QFileDialog(self._messages.window(), "Export")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilters(list(_FORMATS))
+        dialog.selectFile("conversation" if conversation_id else "commonplace")
+
+        def export(name: str) -> None:
+            form = _FORMATS[dialog.selectedNameFilter()]
+            path = Path(name)
+            if not path.suffix:
+                path = path.with_suffix(f".{form.value}")
+            work = self._run_export(path, form, conversation_id)
+            self._bridge.start("export", work, self._messages.show_error)
+
+        dialog.fileSelected.connect(export)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    async def _run_export(
+        self, path: Path, form: ExportFormat, conversation_id: ConversationId | None
+    ) -> None:
+        count = await self._bridge.run(lambda: self._export(path, form, conversation_id))
+        noun = "conversation was" if count == 1 else "conversations were"
+        self._messages.show_message(f"{count:,} {noun} written to {path}.", brief=True)
+
+    def _pin(self, conversation: Conversation) -> None:
+        self._submit(lambda: self._library.pin(conversation.id, not conversation.pinned))
+
+    def _archive(self, conversation: Conversation) -> None:
+        archived = not conversation.archived
+
+        def archive(on: bool) -> None:
+            self._submit(lambda: self._library.archive(conversation.id, on))
+
+        archive(archived)
+        done = "archived" if archived else "moved out of the archive"
+        self._messages.show_message(
+            f"'{conversation.title}' was {done}.", "Undo", lambda: archive(not archived), brief=True
+        )
+
+    def _delete(self, conversation: Conversation) -> None:
+        self._submit(lambda: self._removal.delete(conversation.id))
+        self._close_if_open(conversation)
+        self._messages.show_message(
+            f"'{conversation.title}' is in the trash for 30 days.",
+            "Undo",
+            lambda: self._restore(conversation),
+            brief=True,
+        )
+
+    def _restore(self, conversation: Conversation) -> None:
+        self._submit(
+            lambda: self._library.restore(conversation.id),
+            lambda _: self._conversation.open(conversation.id),
+        )
+
+    def _ask_for_tags(self, conversation: Conversation) -> None:
+        work = self._edit_tags(conversation)
+        self._bridge.start("tags", work, self._messages.show_error)
+
+    async def _edit_tags(self, conversation: Conversation) -> None:
+        tags = await self._bridge.run(lambda: self._conversations.tags_of([conversation.id]))
+        present = tags.get(conversation.id, ())
+        dialog = QInputDialog(self._messages.window())
+        dialog.setWindowTitle("Tags")
+        dialog.setLabelText("Tags, separated by commas:")
+        dialog.setTextValue(", ".join(present))
+
+        def save(text: str) -> None:
+            wanted = [name.strip() for name in text.split(",") if name.strip()]
+            added = [name for name in wanted if name not in present]
+            removed = [name for name in present if name not in wanted]
+            self._submit(lambda: self._library.tag(conversation.id, added, removed))
+
+        dialog.textValueSelected.connect(save)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _ask_to_forget(self, conversation: Conversation) -> None:
+        confirm_deletion(
+            self._messages.window(),
+            f"'{conversation.title}'",
+            "It is deleted from the database, the journal and every backup. Exports that you made "
+            "elsewhere are not touched. This cannot be undone.",
+            lambda: self._forget(conversation),
+        )
+
+    def _forget(self, conversation: Conversation) -> None:
+        def report(remains: tuple[str, ...]) -> None:
+            text = " ".join(remains) or "The conversation was permanently deleted."
+            self._messages.show_message(text, brief=not remains)
+
+        self._close_if_open(conversation)
+        self._submit(lambda: self._removal.forget([conversation.id]), report)
+
+    def _close_if_open(self, conversation: Conversation) -> None:
+        if self.opened is not None and self.opened.id == conversation.id:
+            self._conversation.begin_new()
+
+    def _run_on_opened(self, command: Command) -> None:
+        if self.opened is not None:
+            command(self.opened)
+
+    def _submit(
+        self, change: Callable[[], T], then: Callable[[T], object] = lambda _: None
+    ) -> None:
+        async def run() -> None:
+            then(await self._bridge.write(change))
+
+        self._bridge.submit(run(), self._messages.show_error)

@@ -1,0 +1,83 @@
+"""Private conversations: asked about when they are left, kept or discarded."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from PySide6.QtCore import QObject
+
+from app.domain.conversations import Conversation
+from app.domain.ids import ConversationId
+from ui.bridge import Bridge
+from ui.presenters.protocols import MessageView, OpenConversation
+from ui.views.dialogs.confirm import Confirmation, confirm
+
+
+class PrivacyPresenter(QObject):
+    """Asks about a private conversation once it is left by opening another one or by quitting.
+
+    It is kept until the user decides: a crash loses nothing. `forget` deletes conversations after
+    stopping their replies, and blocks.
+    """
+
+    def __init__(
+        self,
+        forget: Callable[[Sequence[ConversationId]], object],
+        bridge: Bridge,
+        messages: MessageView,
+        conversation: OpenConversation,
+    ) -> None:
+        super().__init__(bridge)
+        self._forget = forget
+        self._bridge = bridge
+        self._messages = messages
+        self._conversation = conversation
+        self._session_start = datetime.now(UTC)
+        self._decided: set[ConversationId] = set()
+        conversation.left.connect(self._on_left)
+
+    def ask_before_leaving(self, leave: Callable[[], object]) -> None:
+        """Call `leave`, after asking if a private conversation of this session is open."""
+        view = self._conversation.view
+        if view is None or not self._is_undecided(view.conversation):
+            leave()
+            return
+        conversation = view.conversation
+        texts = Confirmation(
+            "Private conversation",
+            f"Keep the private conversation '{conversation.title}'?",
+            "If you keep it, it stays out of search and recall. If you discard it, it is deleted.",
+            yes="Keep",
+            other="Discard",
+            yes_is_default=True,
+        )
+        confirm(
+            self._messages.window(),
+            texts,
+            leave,
+            on_other=lambda: self._discard(conversation, leave),
+        )
+
+    def _is_undecided(self, conversation: Conversation) -> bool:
+        is_of_session = conversation.created_at >= self._session_start
+        return conversation.private and is_of_session and conversation.id not in self._decided
+
+    def _on_left(self, conversation: Conversation) -> None:
+        if self._is_undecided(conversation):
+            self._decided.add(conversation.id)
+            self._messages.show_message(
+                f"The private conversation '{conversation.title}' was kept. It stays out of "
+                "search and recall.",
+                "Discard",
+                lambda: self._discard(conversation),
+                brief=False,
+            )
+
+    def _discard(
+        self, conversation: Conversation, then: Callable[[], object] = lambda: None
+    ) -> None:
+        async def run() -> None:
+            self._decided.add(conversation.id)
+            await self._bridge.write(lambda: self._forget([conversation.id]))
+            then()
+
+        self._bridge.submit(run(), self._messages.show_error)

@@ -1,0 +1,109 @@
+"""Running replies of all conversations, drained 30 times a second while there are any."""
+
+from collections.abc import Iterable
+from time import perf_counter
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.reply import Reply
+from app.domain.chat import (
+    RecallCompleted,
+    ReplyEvent,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallReady,
+    ToolCompleted,
+)
+from app.domain.conversations import Text, Thinking, ToolCall, ToolResult
+from app.domain.ids import ConversationId
+
+_REPAINT_MS = 33
+_PAUSE, _MAX_PAUSE_MS = 1.5, 400
+Part = Text | Thinking | ToolCall | ToolResult
+
+
+class RunningReplies(QObject):
+    """Turns the events of the exchange thread into signals of the GUI thread.
+
+    Signals:
+        grew: (Reply, its next part: a piece of `Text` or `Thinking`, a `ToolCall` or `ToolResult`).
+        status_changed: (Reply, text for the status line), such as a retry or a failed recall.
+        ended: (Reply, the `Exchange` as stored, or the exception that kept it from being stored).
+    """
+
+    grew = Signal(object, object)
+    status_changed = Signal(object, str)
+    ended = Signal(object, object)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._running: dict[ConversationId, Reply] = {}
+        self._parts: dict[ConversationId, list[Part]] = {}
+        self._drain = QTimer(self, interval=_REPAINT_MS)
+        self._drain.timeout.connect(self._on_drain_timeout)
+
+    def add(self, reply: Reply) -> None:
+        """Follow a reply to its end."""
+        conversation_id = reply.plan.conversation.id
+        self._running[conversation_id] = reply
+        self._parts[conversation_id] = []
+        self._drain.start()
+
+    def of(self, conversation_id: ConversationId) -> Reply | None:
+        """Return the reply that is running in a conversation."""
+        return self._running.get(conversation_id)
+
+    def so_far(self, reply: Reply) -> Iterable[Part]:
+        """Return the parts of a reply so far, in order."""
+        return tuple(self._parts.get(reply.plan.conversation.id, ()))
+
+    def _on_drain_timeout(self) -> None:
+        """Emit what has arrived; then pause for at least 1.5 times as long as rendering it took."""
+        began = perf_counter()
+        for conversation_id, reply in tuple(self._running.items()):
+            is_over = reply.done.done()
+            for part in self._new_parts(reply):
+                self._parts[conversation_id].append(part)
+                self.grew.emit(reply, part)
+            if is_over:
+                del self._running[conversation_id], self._parts[conversation_id]
+                self.ended.emit(reply, reply.done.exception() or reply.done.result())
+        if not self._running:
+            self._drain.stop()
+        took_ms = (perf_counter() - began) * 1000
+        self._drain.setInterval(min(_MAX_PAUSE_MS, max(_REPAINT_MS, round(_PAUSE * took_ms))))
+
+    def _new_parts(self, reply: Reply) -> list[Part]:
+        """Return the parts since the last time, adjacent ones of one kind joined."""
+        parts: list[Part] = []
+        for event in reply.drain():
+            if isinstance(event, Retrying):
+                self.status_changed.emit(
+                    reply, f"{event.reason}. Trying again in {event.wait_s:.0f} s"
+                )
+            elif isinstance(event, RecallCompleted):
+                if event.notice:
+                    self.status_changed.emit(reply, event.notice)
+            elif (part := _part(event)) is not None:
+                last = parts[-1] if parts else None
+                if isinstance(part, Text | Thinking) and type(last) is type(part):
+                    parts[-1] = type(part)(last.text + part.text)
+                else:
+                    parts.append(part)
+        return parts
+
+
+def _part(event: ReplyEvent) -> Part | None:
+    """Return what an event adds to the transcript, None for nothing."""
+    match event:
+        case TextDelta(text=text):
+            return Text(text)
+        case ThinkingDelta(text=text):
+            return Thinking(text)
+        case ToolCallReady(call_id=call_id, name=name, arguments=arguments):
+            return ToolCall(call_id, name, arguments)
+        case ToolCompleted(result=result):
+            return result
+        case _:
+            return None

@@ -1,0 +1,266 @@
+"""The search box: results as the user types, and what opens when one is chosen.
+
+Text search answers at once; the ranked answer by words and vectors replaces it when it is there.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QPoint, QTimer
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QMenu
+
+from app.domain.errors import IndexUnavailable, KnownError
+from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_id_of
+from app.domain.links import link_to
+from app.domain.passages import PassageKind
+from app.domain.results import SearchResponse, SearchResult
+from app.index.query import parse_query
+from app.memory.overview import EmbeddingCoverage
+from app.memory.search import SearchService
+from app.memory.vector_search import VectorSearch
+from app.storage.tables.passages import Passages
+from ui.bridge import Bridge
+from ui.presenters.protocols import MessageView, Navigation
+from ui.views.sidebar import Sidebar
+
+_LIMIT = 20
+_FAST_MS = 30.0  # a ranked answer this fast needs no text search before it
+_GRACE_S = 0.04  # two answers within this time would flicker
+_FINAL_AFTER_S = 0.4  # then Enter opens the best result of the text search
+_UNKNOWN_MS = 100.0
+_REPEAT_MS = 1_500
+
+Outcome = SearchResponse | KnownError | None
+
+
+class SearchPresenter(QObject):
+    """Searches as the user types; an answer that comes too late is not shown.
+
+    `is_embedding` says whether the embedding pipeline is on.
+    """
+
+    def __init__(
+        self,
+        search: SearchService,
+        passages: Passages,
+        vectors: VectorSearch,
+        is_embedding: Callable[[], bool],
+        bridge: Bridge,
+        sidebar: Sidebar,
+        messages: MessageView,
+        navigation: Navigation,
+    ) -> None:
+        super().__init__(bridge)
+        self._search_service = search
+        self._passages = passages
+        self._vectors = vectors
+        self._is_embedding = is_embedding
+        self._bridge = bridge
+        self._sidebar = sidebar
+        self._messages = messages
+        self._navigation = navigation
+        self._text_search = _Throttle(bridge, "text search")
+        self._ranked_search = _Throttle(bridge, "ranked search")
+        self._ranked_ms = _UNKNOWN_MS
+        self._repeat = QTimer(self, singleShot=True, interval=_REPEAT_MS)
+        self._repeat.timeout.connect(self._on_repeat_timeout)
+        sidebar.query_changed.connect(self._on_query_changed)
+        sidebar.result_chosen.connect(self._on_result_chosen)
+        sidebar.result_menu_requested.connect(self._on_result_menu_requested)
+
+    # -- searching
+
+    def _on_query_changed(self, query: str) -> None:
+        self._repeat.stop()
+        if query.strip():
+            self._bridge.start("search", self._search(query))
+        else:
+            self._bridge.cancel("search")
+
+    def _on_repeat_timeout(self) -> None:
+        """Repeat a search whose answer was incomplete."""
+        if (query := self._sidebar.query).strip() and self._sidebar.shows_results:
+            self._bridge.start("search", self._search(query, text_first=False))
+
+    async def _search(self, query: str, *, text_first: bool = True) -> None:
+        search = self._search_service.search
+        first: SearchResponse | None = None
+        if text_first and self._ranked_ms >= _FAST_MS:
+            outcome = await self._text_search.run(
+                lambda: search(query, limit=_LIMIT, by_meaning=False)
+            )
+            if not isinstance(outcome, SearchResponse):
+                self._show_failure(outcome)
+                return
+            first = outcome
+        ranked = asyncio.ensure_future(self._ranked_search.run(lambda: search(query, limit=_LIMIT)))
+        try:
+            if first is not None:
+                await self._show_first(first, ranked)
+            answer = await ranked
+        finally:
+            ranked.cancel()  # it leaves the queue
+        if not isinstance(answer, SearchResponse):
+            self._show_failure(answer)
+            return
+        if answer.by_meaning:
+            self._ranked_ms = answer.took_ms
+        self._sidebar.show_answer(answer)
+        await self._show_completeness(answer)
+
+    async def _show_first(self, answer: SearchResponse, ranked: "asyncio.Future[Outcome]") -> None:
+        """Show the text search's answer unless the ranked one comes at once; final if it is late."""
+        await asyncio.wait([ranked], timeout=_GRACE_S)
+        if ranked.done():
+            return
+        if answer.results:
+            self._sidebar.show_answer(answer, is_final=False)
+        await asyncio.wait([ranked], timeout=_FINAL_AFTER_S)
+        if ranked.done():
+            return
+        if answer.results:
+            self._sidebar.show_answer(answer)
+        else:
+            self._sidebar.show_message("No exact matches.\nSearching by meaning\u2026")
+
+    def _show_failure(self, error: KnownError | None) -> None:
+        if error is None:
+            return
+        self._sidebar.show_note("")
+        self._sidebar.show_message(f"{error.title}.\n{error.hint}".strip())
+        if isinstance(error, IndexUnavailable):
+            self._repeat.start()
+
+    async def _show_completeness(self, answer: SearchResponse) -> None:
+        """Show what the answer leaves out; repeat the search if that will change by itself."""
+        coverage = None
+        if not answer.notice and not parse_query(answer.query).is_list:
+            coverage = await self._bridge.run(self._vectors.embedded)
+        note, will_change = completeness_of(answer, coverage, is_embedding=self._is_embedding())
+        self._sidebar.show_note(note)
+        if will_change:
+            self._repeat.start()
+
+    # -- opening
+
+    def _on_result_chosen(self, result: SearchResult) -> None:
+        navigation = self._navigation
+        if result.kind is PassageKind.MAN_PAGE:
+            navigation.page(result.source, result.conversation_title)
+        elif result.kind is PassageKind.FACT and result.exchange_id is None:
+            navigation.fact(result.passage_id)
+        elif result.kind is PassageKind.MEMORY and result.exchange_id is None:
+            navigation.memory(result.passage_id)
+        elif result.conversation_id is None:
+            return
+        elif result.kind is PassageKind.CONVERSATION_SUMMARY:
+            self._bridge.start("best turn", self._open_best_turn(result.conversation_id))
+        else:
+            navigation.turn(result.conversation_id, result.exchange_id, result.message_id)
+
+    async def _open_best_turn(self, conversation_id: ConversationId) -> None:
+        """Show a conversation at the turn that matches the query best."""
+        query = self._sidebar.query
+        try:
+            best = await self._bridge.run(lambda: self._best_turn(conversation_id, query))
+        except KnownError:
+            best = None
+        self._navigation.turn(conversation_id, *(best or (None, None)))
+
+    def _best_turn(
+        self, conversation_id: ConversationId, query: str
+    ) -> tuple[ExchangeId | None, MessageId | None] | None:
+        words = parse_query(query).words
+        parts = self._search_service.parts_ranked(words, [conversation_id]) if words else []
+        places = self._passages.places({passage_id_of(each) for each in parts})
+        for part in parts:
+            place = places.get(passage_id_of(part))
+            if place is not None and place.kind is PassageKind.TURN:
+                return place.exchange_id, self._passages.messages_of([part]).get(part)
+        return None
+
+    def _on_result_menu_requested(self, result: SearchResult, position: QPoint) -> None:
+        menu = QMenu(self._messages.window())
+
+        def add(text: str, run: Callable[[], object]) -> None:
+            menu.addAction(text).triggered.connect(lambda _checked=False: run())
+
+        add("Open", lambda: self._on_result_chosen(result))
+        if result.kind is PassageKind.FACT:
+            add("Show in facts", lambda: self._navigation.fact(result.passage_id))
+        if result.kind is PassageKind.MEMORY:
+            add("Show in saved memories", lambda: self._navigation.memory(result.passage_id))
+        conversation_id, exchange_id = result.conversation_id, result.exchange_id
+        if conversation_id is not None and exchange_id is not None:
+            turn = result.turn_number or 0
+            link = link_to(conversation_id, turn, exchange_id, is_shown=result.is_shown)
+            add("Copy link to turn", lambda: self._copy_link(link))
+            label, query = f"{result.conversation_title}, turn {turn}", self._sidebar.query
+            add(
+                "Why is this ranked here?\u2026",
+                lambda: self._navigation.explain(exchange_id, label, query),
+            )
+        menu.popup(position)
+        menu.aboutToHide.connect(menu.deleteLater)
+
+    def _copy_link(self, link: str) -> None:
+        QGuiApplication.clipboard().setText(link)
+        self._messages.show_message(f"{link} was copied.", brief=True)
+
+
+def completeness_of(
+    answer: SearchResponse, coverage: EmbeddingCoverage | None, *, is_embedding: bool
+) -> tuple[str, bool]:
+    """Return what an answer leaves out, as text, "" for nothing, and whether that will change.
+
+    `coverage` is None for a query without a vector.
+    """
+    if answer.covered_share < 1:
+        share = _percent(answer.covered_share)
+        return f"{share} of your history is searchable so far.", True
+    if answer.notice:
+        return f"Text search only. {answer.notice}", False
+    if coverage is None:
+        return "", False
+    if coverage.share >= 1:
+        text = "" if answer.by_meaning else "Text search only: vectors are being loaded\u2026"
+        return text, bool(text)
+    share = _percent(coverage.share)
+    if answer.by_meaning:
+        ending = "" if is_embedding else " The embedding pipeline is off."
+        return f"{share} can be searched by meaning so far.{ending}", False
+    if not is_embedding:
+        return f"Text search only: the embedding pipeline is off ({share} embedded).", False
+    return f"Text search only: embedding is in progress ({share}).", True
+
+
+def _percent(share: float) -> str:
+    """Return a share below 1, never rounded to 100 %."""
+    return f"{min(0.99, share):.0%}"
+
+
+class _Throttle:
+    """Runs one call on the pool at a time: the next one waits, and its task may be cancelled.
+
+    However fast the user types, a slow embedder occupies one thread.
+    """
+
+    def __init__(self, bridge: Bridge, name: str) -> None:
+        self._bridge = bridge
+        self._name = name
+        self._task: asyncio.Task[Outcome] | None = None
+
+    async def run(self, call: Callable[[], SearchResponse]) -> Outcome:
+        """Return the answer or the known error; None when the call was cancelled."""
+        while self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])
+        self._task = task = self._bridge.start(self._name, self._run(call))
+        await asyncio.wait([task])
+        return None if task.cancelled() or task.exception() is not None else task.result()
+
+    async def _run(self, call: Callable[[], SearchResponse]) -> Outcome:
+        try:
+            return await self._bridge.run(call)
+        except KnownError as error:
+            return error

@@ -1,0 +1,1 @@
+"""Presenters of the settings dialog and the worker dashboard."""

@@ -1,0 +1,249 @@
+"""Background work by a language model: choosing it, consent, what was spent, own prices.
+
+`BackgroundConsent` belongs to the window, `BackgroundPagePresenter` to a page of the settings.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import date
+from functools import partial
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.chat.models import ModelDirectory
+from app.domain.changes import ChangeSet
+from app.domain.errors import InvalidInput, KnownError
+from app.domain.formatting import format_at_most, month_start
+from app.domain.workers import WORKERS
+from app.providers.pricing.prices import OwnPrice, OwnPrices
+from app.storage.engine.times import now
+from app.storage.tables.spending import Spending, Spent, SpentOn
+from app.workers.background_model import MODEL_KEYS
+from app.workers.model_choice import BackgroundModelChoice, BackgroundPlan, plan_text, sending_text
+from app.workers.status_text import ESTIMATED, format_spent
+from ui.bridge import Bridge
+from ui.presenters.settings.providers import NetworkLoop
+from ui.presenters.settings.regeneration import Regeneration, offer
+from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.settings.background_page import BackgroundPage
+
+_SHOW_EVERY_MS = 1000
+
+
+class BackgroundConsent(QObject):
+    """Puts a model in force, after a question if the history would leave this computer.
+
+    Signals:
+        limits_requested: The user wants to set a spend limit first.
+        chosen: A model was put in force.
+    """
+
+    limits_requested = Signal()
+    chosen = Signal()
+
+    def __init__(self, choice: BackgroundModelChoice, bridge: Bridge, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._choice = choice
+        self._bridge = bridge
+        self._parent = parent
+
+    def ask_to_allow(self) -> None:
+        """Ask whether the chosen model may read the history, if nobody has agreed yet."""
+        self._bridge.start("background consent", self.use(None))
+
+    async def use(self, model: str | None) -> None:
+        """Put a model (None: the chosen one) in force; raises KnownError for an unusable one."""
+        plan = await self._bridge.run(lambda: self._choice.plan(model))
+        if plan is not None and plan.needs_consent:
+            confirm(
+                QApplication.activeWindow() or self._parent,
+                _question(plan, has_limit=self._choice.has_spend_limit),
+                lambda: self._bridge.submit(self._choose(plan.model, agreed=True)),
+                on_other=self.limits_requested.emit,
+            )
+        elif model is not None:
+            await self._choose(model, agreed=False)
+
+    async def _choose(self, model: str, *, agreed: bool) -> None:
+        await self._bridge.write(lambda: self._choice.choose(model, agreed=agreed))
+        self.chosen.emit()
+
+
+class BackgroundPagePresenter(QObject):
+    """Shows the page and saves what is entered there.
+
+    `list_models` yields more and more of the models that providers list.
+    """
+
+    def __init__(
+        self,
+        choice: BackgroundModelChoice,
+        own_prices: OwnPrices,
+        spending: Spending,
+        list_models: Callable[[Callable[[Sequence[str]], None]], Awaitable[None]],
+        summaries: Regeneration,
+        consent: BackgroundConsent,
+        bridge: Bridge,
+        page: BackgroundPage,
+    ) -> None:
+        super().__init__(page)
+        self._choice = choice
+        self._own_prices = own_prices
+        self._spending = spending
+        self._list_models = list_models
+        self._summaries = summaries
+        self._consent = consent
+        self._bridge = bridge
+        self._page = page
+        self._due = QTimer(self, singleShot=True, interval=_SHOW_EVERY_MS)
+        self._due.timeout.connect(self._on_due_timeout)
+        consent.chosen.connect(self._on_due_timeout)
+        page.chooser.picked.connect(self._on_model_picked)
+        page.chooser.requested.connect(self._on_model_requested)
+        page.chooser.regenerate.clicked.connect(self._on_regeneration_requested)
+        page.prices.entered.connect(self._on_price_entered)
+        page.prices.removed.connect(self._on_price_removed)
+        page.shown.connect(self._on_due_timeout)
+        bridge.changed.connect(self._on_changed)
+
+    def show(self) -> None:
+        """Show the current state, and ask the providers for their models."""
+        self._bridge.start("background page", self._show())
+        self._bridge.start("background models", self._show_models())
+
+    async def _show(self) -> None:
+        at = now()
+        waits = await self._bridge.run(self._choice.needs_consent)
+        rows = await self._bridge.run(lambda: self._spending.by_day(month_start(at)))
+        self._page.chooser.show_state(self._choice.model, waits=waits)
+        self._page.prices.show_prices(self._own_prices.all())
+        self._page.spent.show_rows(_spent_rows(rows, at.astimezone().date()))
+
+    async def _show_models(self) -> None:
+        self._page.chooser.show_models(())
+        await self._list_models(self._page.chooser.show_models)
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        concerns = changed.settings & MODEL_KEYS or changed.passages or changed.spend
+        if concerns and self._page.isVisible() and not self._due.isActive():
+            self._due.start()
+
+    def _on_due_timeout(self) -> None:
+        if self._bridge.is_running("background page"):
+            self._due.start()  # restarting slow queries once a second would never show anything
+        else:
+            self._bridge.start("background page", self._show())
+
+    # -- the model
+
+    def _on_model_picked(self, model: str) -> None:
+        if model:
+            self._bridge.start("background plan", self._plan(model), self._on_error)
+
+    async def _plan(self, model: str) -> None:
+        plan = await self._bridge.run(lambda: self._choice.plan(model))
+        if plan is not None:
+            self._page.chooser.show_plan(plan)
+
+    def _on_model_requested(self, model: str) -> None:
+        self._bridge.start("background choice", self._consent.use(model), self._on_error)
+
+    def _on_regeneration_requested(self) -> None:
+        offered = offer(
+            self._summaries,
+            self._bridge,
+            self._page,
+            "Regenerate summaries",
+            "Regenerate summaries made by other models?",
+            "Regenerate",
+            self._page.chooser.show_text,
+        )
+        self._bridge.start("regenerate summaries", offered, self._on_error)
+
+    def _on_error(self, error: KnownError) -> None:
+        self._page.chooser.show_error(str(error))
+
+    # -- prices
+
+    def _on_price_entered(self, model: str, given: str, made: str, cached: str) -> None:
+        self._bridge.submit(self._save_price(model, given, made, cached))
+
+    async def _save_price(self, model: str, given: str, made: str, cached: str) -> None:
+        try:
+            price = OwnPrice(_usd(given), _usd(made), _usd(cached) if cached else None)
+            await self._bridge.write(lambda: self._own_prices.put(model, price))
+        except KnownError as error:
+            self._page.prices.show_error(str(error))
+        else:
+            self._page.prices.show_error("")
+            await self._show()
+
+    def _on_price_removed(self, model: str) -> None:
+        self._bridge.submit(self._remove_price(model))
+
+    async def _remove_price(self, model: str) -> None:
+        await self._bridge.write(lambda: self._own_prices.remove(model))
+        await self._show()
+
+
+async def list_models(
+    models: ModelDirectory,
+    network: NetworkLoop,
+    bridge: Bridge,
+    show: Callable[[Sequence[str]], None],
+) -> None:
+    """Show the chat models of all providers that can be used, after each one that answers."""
+
+    def usable() -> list[str]:
+        names = [state.config.name for state in models.providers()]
+        return [name for name in names if models.has_key(name)]
+
+    found: list[str] = []
+    for name in await bridge.run(usable):
+        try:
+            cards = await bridge.wait(network.call(partial(models.models, name)))
+        except KnownError:
+            continue
+        found += [str(card.ref) for card in cards if not card.is_embedding]
+        show(found)
+
+
+def _question(plan: BackgroundPlan, *, has_limit: bool) -> Confirmation:
+    limits = "Your spend limits apply." if has_limit else "No spend limit is set."
+    host = plan.sent_to.partition("://")[2].partition("/")[0]
+    return Confirmation(
+        "Send your history to a server",
+        f"May {plan.model} read your history, at {host}?",
+        f"{plan_text(plan)}\n\n{sending_text(plan)} {limits}",
+        "Allow",
+        "Not now",
+        "" if has_limit else "Set a spend limit\u2026",
+    )
+
+
+def _usd(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InvalidInput(
+            f"'{text}' is not a price" if text else "A price for input or output is missing",
+            "A price is a number, in US dollars per million tokens.",
+        ) from error
+
+
+def _spent_rows(rows: Sequence[SpentOn], day: date) -> list[tuple[str, str, str, str]]:
+    """Return (worker, model, today, this month) as text; conversations are among the workers."""
+    sums: dict[tuple[str, str], tuple[Spent, Spent]] = {}
+    for row in rows:
+        of_day, of_month = sums.get((row.purpose, row.model), (Spent(), Spent()))
+        of_day = of_day + row.spent if row.day == day else of_day
+        sums[row.purpose, row.model] = (of_day, of_month + row.spent)
+    titles = {name.value: spec.title for name, spec in WORKERS.items()}
+    shown: list[tuple[str, str, str, str]] = []
+    for (purpose, model), (of_day, of_month) in sorted(sums.items()):
+        title = titles.get(purpose, "Conversations")
+        shown.append((title, model, format_spent(of_day), format_spent(of_month)))
+        if of_month.estimated_usd:
+            today, month = (format_at_most(each.estimated_usd) for each in (of_day, of_month))
+            shown.append((f"of it {ESTIMATED}", "", today, month))
+    return shown

@@ -1,0 +1,182 @@
+"""The page on search by meaning: choosing and trying an embedder, consent, deleting vectors."""
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QFileDialog
+
+from app.domain.changes import ChangeSet
+from app.domain.errors import KnownError
+from app.domain.passages import EmbedderSwitchPlan
+from app.memory.embedders import EmbedderDirectory
+from app.memory.spaces import SpaceService
+from ui.bridge import Bridge
+from ui.presenters.settings.regeneration import Regeneration, offer
+from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.settings.embedder_page import EmbedderPage, consent_text
+
+_SHOW_EVERY_MS = 500
+_SHOWN_SETTINGS = frozenset(("embedder", "embedder_before", "min_message_tokens"))
+
+
+class EmbedderPresenter(QObject):
+    """Shows the state of search by meaning and changes it after a yes."""
+
+    def __init__(
+        self,
+        spaces: SpaceService,
+        embedders: EmbedderDirectory,
+        vectors: Regeneration,
+        bridge: Bridge,
+        page: EmbedderPage,
+    ) -> None:
+        super().__init__(page)
+        self._spaces = spaces
+        self._embedders = embedders
+        self._vectors = vectors
+        self._bridge = bridge
+        self._page = page
+        self._due = QTimer(self, singleShot=True, interval=_SHOW_EVERY_MS)
+        self._due.timeout.connect(self._on_due_timeout)
+        chooser = page.chooser
+        chooser.picked.connect(lambda choice: self._start("plan", self._plan(choice)))
+        chooser.folder.clicked.connect(self._on_folder_requested)
+        chooser.switch_requested.connect(
+            lambda choice: self._start("switch", self._ask_to_switch(choice))
+        )
+        page.state.regenerate.clicked.connect(self._on_regeneration_requested)
+        page.spaces.deletion_requested.connect(self._on_deletion_requested)
+        bridge.changed.connect(self._on_changed)
+
+    def show(self) -> None:
+        """Show the current state, and ask servers for their embedders."""
+        self._bridge.start("embedder page", self._show())
+        self._bridge.start("embedder choices", self._show_choices())
+
+    async def _show(self) -> None:
+        self._page.show_state(await self._bridge.run(self._spaces.read))
+
+    async def _show_choices(self) -> None:
+        """Show the choices that are known at once, then those that servers list."""
+        state = await self._bridge.run(self._spaces.read)
+        kept = {row.choice: row.model for row in state.rows} | {state.chosen: state.chosen_title}
+        built_in = {"builtin": self._embedders.describe("builtin")}
+        self._page.chooser.show_choices(tuple((built_in | kept).items()), state.chosen)
+        listed = {
+            each.value: _title(each.title, is_remote=each.leaves_machine)
+            for each in await self._bridge.run(self._embedders.choices)
+        }
+        unlisted = {choice: title for choice, title in kept.items() if choice not in listed}
+        self._page.chooser.show_choices(tuple((listed | unlisted).items()), state.chosen)
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        concerns = changed.vectors or changed.passages or changed.settings & _SHOWN_SETTINGS
+        if concerns and self._page.isVisible() and not self._due.isActive():
+            self._due.start()
+        if changed.providers and self._page.isVisible():
+            self._bridge.start("embedder choices", self._show_choices())
+
+    def _on_due_timeout(self) -> None:
+        if self._bridge.is_running("embedder page"):
+            self._due.start()
+        else:
+            self._bridge.start("embedder page", self._show())
+
+    # -- choosing
+
+    async def _plan(self, choice: str) -> None:
+        self._page.chooser.show_plan(await self._bridge.run(lambda: self._spaces.plan(choice)))
+
+    def _on_folder_requested(self) -> None:
+        dialog = QFileDialog(self._page.window(), "Choose a folder with an ONNX model")
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.fileSelected.connect(
+            lambda folder: self._start("folder", self._try_folder(Path(folder)))
+        )
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    async def _try_folder(self, folder: Path) -> None:
+        choice = await self._bridge.run(lambda: self._spaces.folder_choice(folder))
+        self._page.chooser.pick(choice, self._embedders.describe(choice))
+        await self._plan(choice)
+
+    async def _ask_to_switch(self, choice: str) -> None:
+        plan = await self._bridge.run(lambda: self._spaces.plan(choice))
+        if plan.needs_consent:
+            self._ask(
+                Confirmation(
+                    "Send your history to a server",
+                    f"Send your history to {_host(plan)}?",
+                    consent_text(plan),
+                    "Send and use",
+                ),
+                lambda: self._switch(choice, agreed=True),
+                lambda: self._page.chooser.show_plan(plan),
+            )
+        else:
+            await self._switch(choice, agreed=False)
+
+    async def _switch(self, choice: str, *, agreed: bool) -> None:
+        await self._bridge.write(lambda: self._spaces.switch(choice, agreed=agreed))
+        await self._show()
+
+    # -- deleting
+
+    def _on_deletion_requested(self, name: str, model: str) -> None:
+        question = Confirmation(
+            "Delete vectors",
+            f"Delete the vectors of {model}?",
+            "No messages are lost. If you use this embedder again, everything has to be embedded "
+            "again.",
+            "Delete",
+        )
+        self._ask(question, lambda: self._delete(name))
+
+    async def _delete(self, name: str) -> None:
+        await self._bridge.write(lambda: self._spaces.drop(name))
+        await self._show()
+
+    def _on_regeneration_requested(self) -> None:
+        offered = offer(
+            self._vectors,
+            self._bridge,
+            self._page,
+            "Embed everything again",
+            "Delete all vectors of this embedder and embed everything again?",
+            "Delete and embed again",
+            self._page.chooser.show_error,
+        )
+        self._start("regeneration", offered)
+
+    # -- errors
+
+    def _ask(
+        self,
+        question: Confirmation,
+        on_yes: Callable[[], Coroutine[Any, Any, None]],
+        on_no: Callable[[], None] = lambda: None,
+    ) -> None:
+        confirm(
+            self._page.window(),
+            question,
+            lambda: self._bridge.submit(on_yes(), self._on_error),
+            on_no,
+        )
+
+    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._bridge.start(f"embedder {name}", work, self._on_error)
+
+    def _on_error(self, error: KnownError) -> None:
+        self._page.chooser.show_error(str(error))
+
+
+def _title(title: str, *, is_remote: bool) -> str:
+    return f"{title} \N{MIDDLE DOT} sends your history to a server" if is_remote else title
+
+
+def _host(plan: EmbedderSwitchPlan) -> str:
+    return plan.sent_to.partition("://")[2].partition("/")[0] or plan.sent_to

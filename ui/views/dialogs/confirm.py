@@ -1,0 +1,91 @@
+"""Questions before something is done: message boxes that return at once and call back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """The texts of a question: the window's title, the question, what it means, and the buttons.
+
+    `yes` agrees, `no` cancels. `other` is a third button, "" for none. The default button is `no`,
+    or `yes` where that loses nothing. All texts are plain.
+    """
+
+    title: str
+    question: str
+    details: str
+    yes: str
+    no: str = "Cancel"
+    other: str = ""
+    yes_is_default: bool = False
+    is_warning: bool = False
+
+
+def confirm(
+    parent: QWidget,
+    texts: Confirmation,
+    on_yes: Callable[[], object],
+    on_no: Callable[[], object] = lambda: None,
+    on_other: Callable[[], object] = lambda: None,
+) -> None:
+    """Ask, and call what belongs to the button; closing the box means `no`. Returns at once."""
+    box = QMessageBox(parent)
+    box.setIcon(QMessageBox.Icon.Warning if texts.is_warning else QMessageBox.Icon.Question)
+    box.setWindowTitle(texts.title)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(texts.question)
+    box.setInformativeText(texts.details)
+    role = QMessageBox.ButtonRole
+    yes = box.addButton(texts.yes, role.DestructiveRole if texts.is_warning else role.AcceptRole)
+    other = box.addButton(texts.other, role.ActionRole) if texts.other else None
+    no = box.addButton(texts.no, role.RejectRole)
+    box.setDefaultButton(yes if texts.yes_is_default else no)
+
+    def on_finished() -> None:
+        clicked = box.clickedButton()
+        if clicked is yes:
+            on_yes()
+        elif other is not None and clicked is other:
+            on_other()
+        else:
+            on_no()
+
+    box.finished.connect(on_finished)
+    box.finished.connect(box.deleteLater)
+    box.open()
+
+
+def confirm_deletion(
+    parent: QWidget, name: str, details: str, delete: Callable[[], object]
+) -> None:
+    """Call `delete` once the user agrees that `name`, in quotes, is deleted permanently."""
+    question = f"Forget {name} permanently?"
+    texts = Confirmation("Forget", question, details, "Forget", is_warning=True)
+    confirm(parent, texts, delete)
+
+
+def confirm_unsaved(
+    parent: QWidget,
+    name: str,
+    save: Callable[[], object],
+    undo: Callable[[], object],
+    leave: Callable[[], object],
+) -> None:
+    """Ask whether to `save` the unsaved changes to `name`, or to `undo` them and then `leave`.
+
+    `save` leaves, too, once it has succeeded.
+    """
+
+    def discard() -> None:
+        undo()
+        leave()
+
+    texts = Confirmation(
+        "Unsaved changes", f"Save the changes to {name}?", "If you discard them, they are lost.",
+        "Save", other="Discard", yes_is_default=True,
+    )  # fmt: skip
+    confirm(parent, texts, save, on_other=discard)

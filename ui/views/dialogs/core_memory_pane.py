@@ -1,0 +1,119 @@
+"""Core memory: its text to edit, the share of its budget used, and its versions."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QPushButton, QWidget
+
+from app.domain.errors import KnownError
+from app.domain.turn_text import estimate_tokens
+from app.storage.tables.memories import CoreMemoryText
+from ui.models.facts import version_label
+from ui.models.setting_labels import with_setting_labels
+from ui.theme import Theme
+from ui.widgets.layouts import column_in, row_of
+from ui.widgets.plain_label import plain_label
+from ui.widgets.versions import ShownVersion, VersionsView
+
+_HELP = (
+    "This is part of every prompt. Keep it short: who you are, and how you want to be answered. "
+    "A model may add to it with a tool, but only what you said yourself."
+)
+_UNSAVED = "Not saved yet. Prompts still contain the version saved last."
+
+
+class CoreMemoryPane(QWidget):
+    """Shows the text and requests changes to it.
+
+    Signals:
+        save_requested: The text. restore_requested: The `made_at` of a version.
+    """
+
+    save_requested = Signal(str)
+    restore_requested = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._saved = ""
+        self._last_change = ""
+        self._max_tokens = 0
+        self.text = QPlainTextEdit(self)
+        self.text.setAccessibleName("Core memory")
+        self.text.setPlaceholderText("Core memory is empty.")
+        self.text.setTabChangesFocus(True)
+        self._bar = QProgressBar(self)
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName("Budget of core memory used")
+        self._tokens, self._state, self._problem = (
+            plain_label(self, tone, selectable=False) for tone in ("small", "small", "error")
+        )
+        self._problem.hide()
+        self._save, self._undo = QPushButton("Save", self), QPushButton("Undo", self)
+        self._save.setProperty("kind", "primary")
+        self._undo.setToolTip("Show the saved version")
+        for button in (self._save, self._undo):
+            button.setAutoDefault(False)
+        self.versions = VersionsView(theme, self)
+        self._lay_out()
+        self.text.textChanged.connect(self._on_text_changed)
+        self._save.clicked.connect(lambda: self.save_requested.emit(self.text.toPlainText()))
+        self._undo.clicked.connect(self.undo)
+        self.versions.restore_requested.connect(self.restore_requested)
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether the text differs from the saved version."""
+        return self.text.toPlainText() != self._saved
+
+    def undo(self) -> None:
+        """Show the saved version."""
+        self.text.setPlainText(self._saved)
+
+    def show_versions(
+        self, versions: Sequence[CoreMemoryText], max_tokens: int, *, replaces_edit: bool = False
+    ) -> None:
+        """Show the newest of the versions; an edit stays, unless `replaces_edit`."""
+        keeps_edit = self.is_edited and not replaces_edit
+        newest = versions[0] if versions else CoreMemoryText()
+        self._saved, self._max_tokens = newest.text, max_tokens
+        if not keeps_edit:
+            self._problem.hide()
+            self.text.setPlainText(newest.text)
+        shown = [
+            ShownVersion(each.made_at, version_label(each.made_at, each.author or ""), each.text)
+            for each in versions
+            if each.made_at is not None
+        ]
+        self._last_change = f"Last changed on {shown[0].label}." if shown else ""
+        self.versions.setVisible(bool(shown))
+        self.versions.show_versions(shown)
+        self._on_text_changed()
+
+    def show_error(self, error: KnownError) -> None:
+        """Show why it was not saved."""
+        self._problem.setText(with_setting_labels(error.display_text))
+        self._problem.show()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Use another theme."""
+        self.versions.set_theme(theme)
+
+    def _lay_out(self) -> None:
+        help_text = plain_label(self, "muted", selectable=False)
+        help_text.setText(_HELP)
+        actions = row_of((self._state, 1), self._undo, self._save)
+        column_in(
+            self, help_text, (self.text, 2), self._tokens, self._bar, self._problem, actions, 8,
+            (self.versions, 1), margins=(16, 12, 16, 16), spacing=8,
+        )  # fmt: skip
+
+    def _on_text_changed(self) -> None:
+        text = self.text.toPlainText().strip()
+        tokens = estimate_tokens(text) if text else 0
+        over = ", too many" if tokens > self._max_tokens else ""
+        self._tokens.setText(f"About {tokens:,} of {self._max_tokens:,} tokens{over}")
+        self._bar.setRange(0, max(1, self._max_tokens))
+        self._bar.setValue(min(tokens, self._max_tokens))
+        self._save.setEnabled(self.is_edited)
+        self._undo.setEnabled(self.is_edited)
+        self._state.setText(_UNSAVED if self.is_edited else self._last_change)

@@ -1,0 +1,189 @@
+"""The facts dialog: a filtered list of facts on the left, the selected fact on the right."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QSplitter, QWidget
+
+from app.domain.errors import KnownError
+from app.domain.facts import FactCategory
+from app.storage.tables.facts import KnownFact
+from ui.models.facts import CATEGORY_NAMES, FactListModel
+from ui.theme import Theme
+from ui.views.dialogs.fact_pane import FactPane
+from ui.views.dialogs.fields import button, line_edit, list_view
+from ui.views.rows import FactDelegate
+from ui.widgets.layouts import column_in, row_of
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import plain_label
+
+_DEBOUNCE_MS = 120
+_LIST_PX, _PANE_PX = 400, 440
+
+
+@dataclass(frozen=True, slots=True)
+class FactQuery:
+    """Which facts are listed; `ended` includes past facts."""
+
+    text: str = ""
+    category: FactCategory | None = None
+    ended: bool = False
+
+
+class FactsDialog(QDialog):
+    """Lists facts and shows the selected one.
+
+    Signals:
+        list_requested: A `FactQuery`. selected: The id of the fact to show. add_requested: The
+            text of a new fact. leave_requested: What to call once the edit of the fact shown is
+            saved or discarded.
+
+    Attributes:
+        pane: The selected fact, with signals of its own.
+    """
+
+    list_requested = Signal(object)
+    selected = Signal(int)
+    add_requested = Signal(str)
+    leave_requested = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Facts")
+        resize_on_screen(self, 900, 600)
+        self.box = line_edit(self, "Search facts", clearable=True)
+        self.category = QComboBox(self)
+        self.category.setAccessibleName("Category")
+        self.category.addItem("All categories")
+        for each, name in CATEGORY_NAMES.items():
+            self.category.addItem(name, each.value)
+        self.ended = QCheckBox("Include past facts", self)
+        self.facts = FactListModel(self)
+        self._delegate = FactDelegate(theme, self)
+        self.list = list_view(self, self.facts, self._delegate, "Facts")
+        self._status = plain_label(self, "muted", selectable=False)
+        self.new = line_edit(self, "Add a fact of your own")
+        self._add = button(self, "Add")
+        self._add.setEnabled(False)
+        self.pane = FactPane(theme, self)
+        self._awaited: int | None = None
+        self._is_listing = False
+        self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
+        self._lay_out()
+        self._debounce.timeout.connect(self.request_list)
+        self.box.textChanged.connect(self._debounce.start)
+        self.category.activated.connect(self.request_list)
+        self.ended.toggled.connect(self.request_list)
+        self.list.selectionModel().currentChanged.connect(self._on_current_changed)
+        self.new.textChanged.connect(lambda text: self._add.setEnabled(bool(text.strip())))
+        self.new.returnPressed.connect(self._on_add_requested)
+        self._add.clicked.connect(self._on_add_requested)
+
+    @property
+    def query(self) -> FactQuery:
+        """What the filters say."""
+        category = self.category.currentData()
+        return FactQuery(
+            self.box.text().strip(),
+            FactCategory(category) if category else None,
+            self.ended.isChecked(),
+        )
+
+    def request_list(self, *_: object) -> None:
+        """Request the facts that the filters select."""
+        self.list_requested.emit(self.query)
+
+    def select_when_listed(self, fact_id: int) -> None:
+        """Select a fact as soon as it is listed."""
+        self._awaited = fact_id
+
+    def show_facts(self, facts: Sequence[KnownFact], total: int) -> None:
+        """Show the facts found, of `total`; keep the selection, and the pane while it is edited."""
+        wanted = self._awaited or self._selected_id()
+        self._is_listing = True
+        self.facts.show_facts(facts)
+        index = self.facts.row_of(wanted)
+        if index.isValid():
+            self._awaited = None
+        elif facts and not self.pane.is_edited:
+            index = self.facts.row_of(facts[0].fact.id)
+        self.list.setCurrentIndex(index)
+        self._is_listing = False
+        if index.isValid():
+            self.list.scrollTo(index)
+            self._on_current_changed(index)
+        elif not self.pane.is_edited:
+            self.pane.show_nothing()
+        self._status.setText(self._summary(len(facts), total))
+
+    def show_error(self, error: KnownError) -> None:
+        """Show why a request failed."""
+        self._status.setText(error.display_text)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Use another theme."""
+        self._delegate.set_theme(theme)
+        self.list.doItemsLayout()
+        self.pane.set_theme(theme)
+
+    def _summary(self, shown: int, total: int) -> str:
+        if not total and self.query == FactQuery():
+            return (
+                "There are no facts yet. They are extracted from what you say in conversations, "
+                "such as preferences, decisions and dates. You can also add your own below."
+            )
+        if not shown:
+            return "No facts found. Try other or fewer words."
+        if shown < total:
+            return f"The first {shown:,} of {total:,} facts. Search to find the others."
+        return f"{shown:,} {'fact' if shown == 1 else 'facts'}"
+
+    def _selected_id(self) -> int | None:
+        known = self.facts.value_at(self.list.currentIndex())
+        return known.fact.id if isinstance(known, KnownFact) else None
+
+    def _lay_out(self) -> None:
+        left = QWidget(self)
+        filters, adding = row_of((self.category, 1), self.ended), row_of((self.new, 1), self._add)
+        parts = (self.box, filters, self._status, (self.list, 1), adding)
+        column_in(left, *parts, margins=(16, 16, 12, 16), spacing=8)
+        split = QSplitter(Qt.Orientation.Horizontal, self)
+        split.addWidget(left)
+        split.addWidget(self.pane)
+        split.setChildrenCollapsible(False)
+        split.setSizes([_LIST_PX, _PANE_PX])
+        column_in(self, split, margins=(0, 0, 0, 0))
+
+    def _on_current_changed(self, index: QModelIndex) -> None:
+        known = self.facts.value_at(index)
+        if not isinstance(known, KnownFact) or self._is_listing:
+            return
+        fact_id = known.fact.id
+        if self.pane.is_edited and fact_id != self.pane.fact_id:
+            edited = self.pane.fact_id  # a mouse press goes on to select the row that was clicked
+            QTimer.singleShot(0, self, lambda: self._select(edited))
+            self.leave_requested.emit(lambda: self._select(fact_id, shows=True))
+        else:
+            self.selected.emit(fact_id)
+
+    def _select(self, fact_id: int | None, *, shows: bool = False) -> None:
+        """Select a row; it `shows` the fact unless it only corrects the selection."""
+        with QSignalBlocker(self.list.selectionModel()):
+            self.list.setCurrentIndex(self.facts.row_of(fact_id))
+        self.list.viewport().update()
+        if shows and fact_id is not None:
+            self.selected.emit(fact_id)
+
+    def _on_add_requested(self) -> None:
+        if text := self.new.text().strip():
+            self.add_requested.emit(text)
+
+    # Qt overrides
+
+    def reject(self) -> None:
+        """Close, also on Escape, once an edit is saved or discarded."""
+        if self.pane.is_edited:
+            self.leave_requested.emit(super().reject)
+        else:
+            super().reject()

@@ -1,0 +1,185 @@
+"""The memory dialog: a page for core memory and a page for the saved texts."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.errors import KnownError
+from app.storage.tables.memories import KnownMemory
+from ui.models.memories import MemoryListModel, source_text
+from ui.theme import Theme
+from ui.views.dialogs.core_memory_pane import CoreMemoryPane
+from ui.views.dialogs.fields import button, line_edit, list_view
+from ui.views.rows import FactDelegate
+from ui.widgets.layouts import column_in, filled, row_of
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import plain_label
+
+_DEBOUNCE_MS = 120
+_TEXT_PX = 84
+
+
+class MemoriesDialog(QDialog):
+    """Two pages, `core` and `saved`, with signals of their own.
+
+    Signals:
+        leave_requested: What to call once the edit of core memory is saved or discarded.
+    """
+
+    leave_requested = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Core memory and saved memories")
+        resize_on_screen(self, 680, 620)
+        self.core = CoreMemoryPane(theme, self)
+        self.saved = SavedPane(theme, self)
+        self._pages = QTabWidget(self)
+        self._pages.setDocumentMode(True)
+        self._pages.addTab(self.core, "Core memory")
+        self._pages.addTab(self.saved, "Saved memories")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.reject)
+        foot = filled(QHBoxLayout(), buttons, margins=(16, 0, 16, 12))
+        filled(QVBoxLayout(self), self._pages, foot, margins=(0, 8, 0, 0))
+
+    def show_core(self) -> None:
+        """Show the page of core memory."""
+        self._pages.setCurrentWidget(self.core)
+
+    def show_saved(self) -> None:
+        """Show the page of saved texts."""
+        self._pages.setCurrentWidget(self.saved)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Use another theme."""
+        self.core.set_theme(theme)
+        self.saved.set_theme(theme)
+
+    # Qt overrides
+
+    def reject(self) -> None:
+        """Close, also on Escape, once an edit is saved or discarded."""
+        if self.core.is_edited:
+            self.leave_requested.emit(super().reject)
+        else:
+            super().reject()
+
+
+class SavedPane(QWidget):
+    """Lists saved texts and shows the selected one.
+
+    Signals:
+        list_requested: What to search for, "" for all. add_requested: A new text.
+        source_requested, forget_requested: The `KnownMemory`.
+    """
+
+    list_requested = Signal(str)
+    add_requested = Signal(str)
+    source_requested = Signal(object)
+    forget_requested = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._awaited: int | None = None
+        self.box = line_edit(self, "Search saved memories", clearable=True)
+        self._status = plain_label(self, "muted")
+        self.model = MemoryListModel(self)
+        self._delegate = FactDelegate(theme, self)
+        self.list = list_view(self, self.model, self._delegate, "Saved memories")
+        self._text = QPlainTextEdit(self)
+        self._text.setReadOnly(True)
+        self._text.setAccessibleName("The saved text")
+        self._text.setTabChangesFocus(True)
+        self._text.setFixedHeight(_TEXT_PX)
+        self._source = plain_label(self, "muted")
+        self._open = button(self, "Open the turn")
+        self._forget = button(self, "Forget\N{HORIZONTAL ELLIPSIS}")
+        self.new = line_edit(self, "Save a text of your own")
+        self._add = button(self, "Save")
+        self._add.setEnabled(False)
+        self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
+        self._debounce.timeout.connect(self.request_list)
+        self._lay_out()
+        self.box.textChanged.connect(self._debounce.start)
+        self.list.selectionModel().currentChanged.connect(self._show_selected)
+        self.new.textChanged.connect(lambda text: self._add.setEnabled(bool(text.strip())))
+        self.new.returnPressed.connect(self._on_add_requested)
+        self._add.clicked.connect(self._on_add_requested)
+        self._open.clicked.connect(lambda: self.source_requested.emit(self._selected()))
+        self._forget.clicked.connect(lambda: self.forget_requested.emit(self._selected()))
+
+    def request_list(self) -> None:
+        """Request the texts that are searched for."""
+        self.list_requested.emit(self.box.text().strip())
+
+    def select_when_listed(self, memory_id: int) -> None:
+        """Select a text as soon as it is listed."""
+        self._awaited = memory_id
+
+    def show_memories(self, memories: Sequence[KnownMemory]) -> None:
+        """Show what was found; keep the selection where it is still listed."""
+        selected = self._selected()
+        wanted = self._awaited or (None if selected is None else selected.memory.id)
+        self.model.show_rows(memories)
+        index = self.model.row_of(wanted)
+        if index.isValid():
+            self._awaited = None
+        elif memories:
+            index = self.model.row_of(memories[0].memory.id)
+        self.list.setCurrentIndex(index)
+        self._status.setText(self._summary(len(memories)))
+        self._show_selected()
+
+    def show_error(self, error: KnownError) -> None:
+        """Show why a request failed."""
+        self._status.setText(error.display_text)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Use another theme."""
+        self._delegate.set_theme(theme)
+        self.list.doItemsLayout()
+
+    def _summary(self, count: int) -> str:
+        if count:
+            return f"{count:,} saved {'text' if count == 1 else 'texts'}"
+        if self.box.text().strip():
+            return "No saved memories found. Try other or fewer words."
+        return (
+            "There are no saved memories yet. Models save texts here with a tool when you ask "
+            "them to remember something. You can also save your own below."
+        )
+
+    def _selected(self) -> KnownMemory | None:
+        known = self.model.value_at(self.list.currentIndex())
+        return known if isinstance(known, KnownMemory) else None
+
+    def _show_selected(self, *_: object) -> None:
+        known = self._selected()
+        for part in (self._text, self._source, self._forget):
+            part.setVisible(known is not None)
+        self._open.setVisible(known is not None and known.memory.conversation_id is not None)
+        if known is not None:
+            self._text.setPlainText(known.memory.text)
+            self._source.setText(source_text(known))
+
+    def _lay_out(self) -> None:
+        column_in(
+            self, self.box, self._status, (self.list, 1), self._text, self._source,
+            row_of(self._open, None, self._forget), 4, row_of((self.new, 1), self._add),
+            margins=(16, 12, 16, 16), spacing=8,
+        )  # fmt: skip
+
+    def _on_add_requested(self) -> None:
+        if text := self.new.text().strip():
+            self.add_requested.emit(text)

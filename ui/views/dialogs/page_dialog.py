@@ -1,0 +1,54 @@
+"""The dialog that shows the text of a manual page."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QWidget
+
+from app.domain.errors import KnownError
+from ui.widgets.layouts import column_in
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import plain_label
+
+_COLUMNS = 84
+_LINES = 30
+
+
+class PageDialog(QDialog):
+    """A title above a read-only text."""
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(title)
+        heading = plain_label(self, "heading")
+        heading.setText(title)
+        self._problem = plain_label(self, "error")
+        self._problem.hide()
+        self.text = QPlainTextEdit(self)
+        self.text.setReadOnly(True)
+        self.text.setAccessibleName(title)
+        self.text.setPlaceholderText("Reading\u2026")
+        # Manual pages are formatted for a terminal.
+        font = QFont(self.font())
+        font.setFamily(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family())
+        self.text.setFont(font)
+        self.text.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.rejected.connect(self.reject)
+        column_in(self, heading, self._problem, (self.text, 1), buttons)
+        metrics = QFontMetrics(font)
+        width = metrics.averageCharWidth() * _COLUMNS + 48
+        resize_on_screen(self, width, metrics.lineSpacing() * _LINES)
+        self.text.setFocus()
+
+    def show_text(self, text: str) -> None:
+        """Show the page from its beginning."""
+        self.text.setPlainText(text)
+
+    def show_error(self, error: KnownError) -> None:
+        """Show why there is no text."""
+        self.text.setPlaceholderText("")
+        self._problem.setText(error.display_text)
+        self._problem.show()

@@ -1,0 +1,170 @@
+"""The probe questions: the current and the previous rank of the turn each should find."""
+
+from collections.abc import Sequence
+from html import escape
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QProgressBar,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
+
+from app.domain.diagnostics import ProbeDetails
+from app.domain.errors import KnownError
+from ui.widgets.layouts import column_in
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import plain_label
+
+_COLUMNS = ("Question", "Should find", "Now", "Before")
+_PLACE = Qt.ItemDataRole.UserRole + 1
+
+
+class ProbesDialog(QDialog):
+    """Lists the probe questions.
+
+    Signals:
+        run_requested: Ask all again. remove_requested: A `Probe` to remove.
+        turn_requested: A `ProbeDetails` whose turn is to be shown.
+    """
+
+    run_requested = Signal()
+    remove_requested = Signal(object)
+    turn_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Probe questions")
+        resize_on_screen(self, 720, 420)
+        self._words = plain_label(self, selectable=False)
+        self._table = QTreeWidget(self)
+        self._table.setAccessibleName("Probe questions")
+        self._table.setHeaderLabels(list(_COLUMNS))
+        self._table.setRootIsDecorated(False)
+        self._table.setUniformRowHeights(True)
+        header = self._table.header()
+        header.setStretchLastSection(False)
+        for number in (0, 1):
+            header.setSectionResizeMode(number, QHeaderView.ResizeMode.Stretch)
+        for number in (2, 3):
+            header.setSectionResizeMode(number, QHeaderView.ResizeMode.ResizeToContents)
+        self._table.currentItemChanged.connect(self._on_table_current_changed)
+        self._table.itemActivated.connect(self._on_open_clicked)
+        self._bar = QProgressBar(self)
+        self._bar.setAccessibleName("Questions asked so far")
+        self._bar.hide()
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        role = QDialogButtonBox.ButtonRole.ActionRole
+        self._run = buttons.addButton("Ask all again", role)
+        self._open = buttons.addButton("Open the turn", role)
+        self._remove = buttons.addButton("Remove", role)
+        for button in buttons.buttons():
+            button.setAutoDefault(False)  # type: ignore[attr-defined]
+        self._run.clicked.connect(self.run_requested)
+        self._open.clicked.connect(self._on_open_clicked)
+        self._remove.clicked.connect(self._on_remove_clicked)
+        buttons.rejected.connect(self.reject)
+        column_in(self, self._words, (self._table, 1), self._bar, buttons)
+        self._places: tuple[ProbeDetails, ...] = ()
+        self.show_places(())
+
+    def show_places(self, places: Sequence[ProbeDetails]) -> None:
+        """Show the probes, oldest first; keep the selection."""
+        selected = self._selected()
+        self._places = tuple(places)
+        self._table.clear()
+        self._bar.hide()
+        for place in places:
+            row = QTreeWidgetItem([place.probe.question, turn_text(place), *_ranks(place)])
+            row.setData(0, _PLACE, place)
+            tips = (place.probe.question, turn_text(place), place.probe.problem)
+            for number, tip in enumerate(tips):
+                row.setToolTip(number, escape(tip))
+            self._table.addTopLevelItem(row)
+            if selected is not None and place.probe.question == selected.probe.question:
+                self._table.setCurrentItem(row)
+        self._words.setText(summary(places))
+        self._run.setEnabled(bool(places))
+        self._on_table_current_changed()
+
+    def show_progress(self, done: int, total: int) -> None:
+        """Show the progress."""
+        self._run.setEnabled(False)
+        self._bar.setRange(0, total)
+        self._bar.setValue(done)
+        self._bar.show()
+
+    def show_error(self, error: KnownError) -> None:
+        """Show why they cannot be asked."""
+        self.show_places(self._places)
+        self._words.setText(error.display_text)
+
+    def _selected(self) -> ProbeDetails | None:
+        row = self._table.currentItem()
+        place = row.data(0, _PLACE) if row is not None else None
+        return place if isinstance(place, ProbeDetails) else None
+
+    def _on_table_current_changed(self, *_rows: object) -> None:
+        selected = self._selected()
+        self._remove.setEnabled(selected is not None)
+        self._open.setEnabled(selected is not None and selected.conversation_id is not None)
+
+    def _on_open_clicked(self, *_given: object) -> None:
+        selected = self._selected()
+        if selected is not None and selected.conversation_id is not None:
+            self.turn_requested.emit(selected)
+
+    def _on_remove_clicked(self) -> None:
+        if (selected := self._selected()) is not None:
+            self.remove_requested.emit(selected.probe)
+
+
+def turn_text(place: ProbeDetails) -> str:
+    """Return the label of the turn that should be found."""
+    if place.conversation_id is None:
+        return "A deleted turn"
+    return f"{place.conversation_title}, turn {place.turn_number}"
+
+
+def summary(places: Sequence[ProbeDetails]) -> str:
+    """Return a summary of the ranks, as text."""
+    if not places:
+        return (
+            "There are no probe questions yet. Choose a turn, ask \u201cWhy wasn't this "
+            "recalled?\u201d, and keep the question: here you see whether it still finds the turn "
+            "after a change."
+        )
+    probes = [each.probe for each in places]
+    first = sum(each.rank == 1 for each in probes)
+    ten = sum(each.rank is not None and each.rank <= _TEN for each in probes)
+    worse = sum(each.rank_drop > 0 for each in probes)
+    better = sum(each.rank_drop < 0 for each in probes)
+    words = f"{first} of {len(places)} found first, {ten} among the first ten."
+    if not any(each.before_at for each in probes):
+        return words
+    moved = f"{better} rose and {worse} fell" if better or worse else "nothing has moved"
+    return f"{words} Since the previous run {moved}."
+
+
+_TEN = 10
+_FELL, _ROSE = "\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}"
+
+
+def _ranks(place: ProbeDetails) -> tuple[str, str]:
+    probe = place.probe
+    now = _rank(probe.rank, known=probe.ran_at is not None)
+    if probe.problem:
+        now = "cannot be asked"
+    elif probe.rank_drop:
+        now = f"{now} {_FELL if probe.rank_drop > 0 else _ROSE}"
+    return now, _rank(probe.before, known=probe.before_at is not None)
+
+
+def _rank(rank: int | None, *, known: bool) -> str:
+    if not known:
+        return "\N{EN DASH}"
+    return f"{rank:,}" if rank else "not found"

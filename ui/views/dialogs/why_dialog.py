@@ -1,0 +1,184 @@
+"""The explanation of a turn's rank for a question: points, words, and what kept it back."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
+
+from app.domain.diagnostics import Explanation
+from app.domain.errors import KnownError
+from ui.models.setting_labels import with_setting_labels
+from ui.widgets.layouts import column_in, filled, row_of
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import plain_label
+
+_COLUMNS = ("What counts", "This turn", "First result")
+_NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class WhyDialog(QDialog):
+    """Asks a question about one turn and shows the explanation.
+
+    Signals:
+        asked: The question to explain.
+        save_requested: The question to keep as a probe for this turn.
+    """
+
+    asked = Signal(str)
+    save_requested = Signal(str)
+
+    def __init__(self, turn_text: str, question: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Why wasn't this recalled?")
+        resize_on_screen(self, 600, 560)
+        self._turn = plain_label(self, "muted")
+        self._turn.setText(turn_text)
+        self.box = QLineEdit(question, self)
+        self.box.setPlaceholderText("The question that should find this turn")
+        self.box.setAccessibleName("Question")
+        self.box.setClearButtonEnabled(True)
+        self._ask = QPushButton("Ask", self)
+        self._ask.setProperty("kind", "primary")
+        self._ask.setDefault(True)
+        self._headline = plain_label(self, "heading")
+        self._figures = plain_label(self, "muted")
+        self._obstacles = plain_label(self)
+        self._words = plain_label(self)
+        self._points = _points_table(self)
+        self._message = plain_label(self, "success")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self._save = buttons.addButton(
+            "Keep as a probe question", QDialogButtonBox.ButtonRole.ActionRole
+        )
+        self._save.setAutoDefault(False)
+        self._save.setEnabled(False)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.reject)
+        self._save.clicked.connect(self._on_save_clicked)
+        self._ask.clicked.connect(self._on_ask_clicked)
+        self._lay_out(buttons)
+        self._show_nothing()
+
+    def begin(self) -> None:
+        """Explain the initial question, if there is one."""
+        self.box.selectAll()
+        self.box.setFocus()
+        if self.box.text().strip():
+            self._on_ask_clicked()
+
+    def show_explanation(self, explained: Explanation) -> None:
+        """Show an explanation in place of the previous one."""
+        self._show_nothing()
+        self._turn.setText(
+            f"{explained.conversation_title}, turn {explained.turn_number}: "
+            f"{explained.user_question}"
+        )
+        self._headline.setText(headline(explained))
+        self._show_text(self._figures, figures(explained))
+        obstacles = [
+            f"\N{BULLET} {each.words} {with_setting_labels(each.hint)}".strip()
+            for each in explained.obstacles
+        ]
+        if explained.notice:
+            obstacles.append(f"\N{BULLET} Text search only: {explained.notice}")
+        self._show_text(self._obstacles, "\n".join(obstacles))
+        self._show_text(self._words, matched_words(explained))
+        for each in explained.points:
+            best = "" if each.best_points is None else f"{each.best_points:+.2f}"
+            row = QTreeWidgetItem([each.words, f"{each.points:+.2f}", best])
+            for column in (1, 2):
+                row.setTextAlignment(column, _NUMBERS)
+            self._points.addTopLevelItem(row)
+        self._points.setColumnHidden(2, explained.rank == 1)  # it is the first result itself
+        self._points.setVisible(bool(explained.points))
+        self._save.setEnabled(True)
+
+    def show_error(self, error: KnownError) -> None:
+        """Show why there is no explanation."""
+        self._show_nothing()
+        self._headline.setText(error.title)
+        self._show_text(self._figures, error.hint)
+
+    def show_message(self, text: str) -> None:
+        """Show what was done."""
+        self._show_text(self._message, text)
+
+    def _show_nothing(self) -> None:
+        self._headline.setText("")
+        for label in (self._figures, self._obstacles, self._words, self._message):
+            self._show_text(label, "")
+        self._points.clear()
+        self._points.hide()
+        self._save.setEnabled(False)
+
+    @staticmethod
+    def _show_text(label: QLabel, words: str) -> None:
+        label.setText(words)
+        label.setVisible(bool(words))
+
+    def _lay_out(self, buttons: QDialogButtonBox) -> None:
+        asking = row_of((self.box, 1), self._ask)
+        texts = (self._headline, self._figures, self._obstacles, self._words)
+        column = column_in(self, self._turn, asking, *texts, (self._points, 1))
+        column.addStretch(0)
+        filled(column, self._message, buttons)
+
+    def _on_ask_clicked(self) -> None:
+        self._show_text(self._message, "")
+        self.asked.emit(self.box.text())
+
+    def _on_save_clicked(self) -> None:
+        self.save_requested.emit(self.box.text())
+
+
+def headline(explained: Explanation) -> str:
+    """Return whether and where a turn is found, as text."""
+    if explained.rank is None:
+        return "It is not found."
+    if explained.rank == 1:
+        return f"It is the first of {explained.ranked_count:,} results."
+    return f"It is number {explained.rank:,} of {explained.ranked_count:,} results."
+
+
+def figures(explained: Explanation) -> str:
+    """Return the measures; "" when there are none."""
+    if explained.relevance is None or explained.score is None:
+        return ""
+    meaning = "no vector" if explained.cosine is None else f"cosine {explained.cosine:.3f}"
+    if not explained.by_meaning:
+        meaning = "text search only"
+    return f"Relevance {explained.relevance:.0%}, {meaning}, {explained.score:.2f} points in all."
+
+
+def matched_words(explained: Explanation) -> str:
+    """Return which words of the question the best message of the turn contains, as text."""
+    if explained.relevance is None:
+        return ""
+    held = [each.word for each in explained.words if each.is_present]
+    lacks = [each.word for each in explained.words if not each.is_present]
+    lines = [f"It contains: {', '.join(held)}"] if held else []
+    return "\n".join([*lines, f"It does not contain: {', '.join(lacks)}"] if lacks else lines)
+
+
+def _points_table(parent: QWidget) -> QTreeWidget:
+    table = QTreeWidget(parent)
+    table.setAccessibleName("What each feature adds")
+    table.setColumnCount(len(_COLUMNS))
+    table.setHeaderLabels(list(_COLUMNS))
+    table.setRootIsDecorated(False)
+    table.setUniformRowHeights(True)
+    header = table.header()
+    header.setStretchLastSection(False)
+    header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+    for column in (1, 2):
+        header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        table.headerItem().setTextAlignment(column, _NUMBERS)
+    return table

@@ -1,0 +1,1 @@
+"""The settings dialog, its pages, and the worker dashboard."""

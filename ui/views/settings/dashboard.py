@@ -1,0 +1,166 @@
+"""The worker dashboard: a card for each worker, and totals of memory and spending."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.formatting import format_at_most, format_percent, format_size
+from app.domain.passages import KIND_TITLES
+from app.domain.workers import WorkerName, WorkerStatus
+from app.memory.overview import Overview
+from app.workers.status_text import ESTIMATED, format_spent
+from ui.views.settings.worker_card import WorkerCard
+from ui.widgets.plain_label import PlainLabel, breakable, plain_label
+
+_LEAST_PX = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Totals of memory and spending; `embedder` describes the embedder of the vectors.
+
+    With `needs_consent` the chosen background model waits until the user allows it to read the
+    history.
+    """
+
+    memory: Overview
+    embedder: str = ""
+    needs_consent: bool = False
+
+
+class Dashboard(QScrollArea):
+    """Cards of workers above the totals.
+
+    Signals:
+        switched: (WorkerName, bool): a worker is to be switched on or off.
+        run_requested: The WorkerName that is to look for work now.
+        failures_requested: The WorkerName whose retry queue is to be shown.
+        allow_requested: The user wants to decide whether a model may read the history.
+        regeneration_requested: Facts that other models found are to be extracted again.
+        shown: The dashboard became visible.
+    """
+
+    switched = Signal(object, bool)
+    run_requested = Signal(object)
+    failures_requested = Signal(object)
+    allow_requested = Signal()
+    regeneration_requested = Signal()
+    shown = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setMinimumWidth(_LEAST_PX)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Workers")
+        body = QWidget(self)
+        self._column = QVBoxLayout(body)
+        self._column.setContentsMargins(12, 12, 12, 12)
+        self._column.setSpacing(10)
+        self._warnings = PlainLabel(body, wordWrap=True, tone="warning")
+        self._warnings.hide()
+        self._column.addWidget(self._warnings)
+        self.allow = QPushButton("Allow\u2026", body)
+        self.allow.setAccessibleName("Allow the model for background work to read your history")
+        self.allow.clicked.connect(self.allow_requested)
+        self.allow.hide()
+        self._column.addWidget(self.allow, alignment=Qt.AlignmentFlag.AlignLeft)
+        self._cards: dict[WorkerName, WorkerCard] = {}
+        self._totals = _TotalsCard(body)
+        self._column.addWidget(self._totals)
+        self._column.addStretch(1)
+        self.setWidget(body)
+
+    def show_status(self, status: WorkerStatus) -> None:
+        """Show a worker's newest status on its card."""
+        card = self._cards.get(status.name)
+        if card is None:
+            card = WorkerCard(status.name, self.widget())
+            card.switched.connect(self.switched)
+            card.run_requested.connect(self.run_requested)
+            card.failures_requested.connect(self.failures_requested)
+            card.regeneration_requested.connect(self.regeneration_requested)
+            self._cards[status.name] = card
+            self._column.insertWidget(len(self._cards) + 1, card)
+        card.show_status(status)
+
+    def show_totals(self, totals: Totals) -> None:
+        """Show the totals, and the button to allow a model while one waits for it."""
+        self._totals.show_totals(totals)
+        self.allow.setVisible(totals.needs_consent)
+
+    def show_warnings(self, warnings: Sequence[str]) -> None:
+        """Show what needs the user's attention."""
+        self._warnings.setText(breakable("\n".join(warnings)))
+        self._warnings.setVisible(bool(warnings))
+
+    def card(self, name: WorkerName) -> WorkerCard:
+        """Return a worker's card."""
+        return self._cards[name]
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Report it, so that outdated totals are refreshed."""
+        super().showEvent(event)
+        self.shown.emit()
+
+
+class _TotalsCard(QFrame):
+    """The totals."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setProperty("panel", "card")
+        self.setAccessibleName("Totals")
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(12, 10, 12, 10)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnStretch(0, 1)
+        self._rows: list[tuple[QLabel, QLabel]] = []
+
+    def show_totals(self, totals: Totals) -> None:
+        rows = _total_rows(totals)
+        while len(self._rows) < len(rows):
+            self._add_row()
+        for place, cells in enumerate(self._rows):
+            for cell in cells:
+                cell.setVisible(place < len(rows))
+        for (label, number), (name, value) in zip(self._rows, rows, strict=False):
+            label.setText(name)
+            number.setText(value)
+            number.setAccessibleName(f"{name}: {value}")
+
+    def _add_row(self) -> None:
+        label, number = plain_label(self, "muted", selectable=False), PlainLabel(self)
+        self._grid.addWidget(label, len(self._rows), 0)
+        self._grid.addWidget(number, len(self._rows), 1, Qt.AlignmentFlag.AlignRight)
+        self._rows.append((label, number))
+
+
+def _total_rows(totals: Totals) -> list[tuple[str, str]]:
+    memory = totals.memory
+    rows = [(title, f"{memory.passages.get(kind, 0):,}") for kind, title in KIND_TITLES.items()]
+    rows.append(("Found by exact words", format_percent(memory.searchable_share)))
+    if memory.embedded is None:
+        rows.append(("Found by meaning", "not available"))
+    else:
+        name = f"Found by meaning ({totals.embedder})"
+        rows.append((name, format_percent(memory.embedded.share)))
+    rows.append(("Database", format_size(memory.database_bytes)))
+    for name, spent in (("today", memory.spent_today), ("this month", memory.spent_month)):
+        rows.append((f"Spent {name}", format_spent(spent)))
+        if spent.estimated_usd:
+            rows.append((f"of it {ESTIMATED}", format_at_most(spent.estimated_usd)))
+    return rows

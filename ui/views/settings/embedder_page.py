@@ -1,0 +1,259 @@
+"""Search by meaning in the settings: the embedder in use, its progress, choosing another one."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QProgressBar,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.formatting import format_count, format_estimate, format_percent, format_size
+from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
+from ui.widgets.cards import Card, TableCard
+from ui.widgets.plain_label import PlainLabel
+
+_STEPS = 1000
+_USES = {
+    SpaceUse.ANSWERS: "in use",
+    SpaceUse.FILLS: "being filled",
+    SpaceUse.KEPT: "kept",
+}
+_COLUMNS = ("Embedder", "Passages", "Share", "Size")
+_ABOUT_SPACES = (
+    "Vectors of an embedder that is no longer in use are kept: you can go back to it at once and at "
+    "no cost."
+)
+
+
+class EmbedderPage(QWidget):
+    """The embedder in use, a choice of others with the price of each, and the kept spaces.
+
+    Attributes:
+        state, chooser, spaces: Its cards, with signals of their own.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        about = PlainLabel(
+            "An embedder makes a vector of each passage of your history. Search then finds passages "
+            "with the same meaning, even if the words differ. A passage without a vector is found "
+            "by its words only.",
+            self,
+            wordWrap=True,
+            tone="small",
+        )
+        self.state = _StateCard(self)
+        self.chooser = _ChooserCard(self)
+        self.spaces = _SpacesCard(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 8, 16, 16)
+        column.setSpacing(10)
+        for part in (about, self.state, self.chooser, self.spaces):
+            column.addWidget(part)
+        column.addStretch(1)
+
+    def show_state(self, state: EmbeddingStatus) -> None:
+        """Show the current state."""
+        self.state.show_state(state)
+        self.spaces.show_rows(state.rows)
+        self.chooser.show_in_force(state.chosen)
+
+
+class _StateCard(Card):
+    """The embedder in use, its progress, and what keeps it from being used."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__("The embedder in use", parent, title="")
+        self.title.setWordWrap(True)
+        self.text = self.line()
+        self.bar = QProgressBar(self)
+        self.bar.setRange(0, _STEPS)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName("Share that is embedded")
+        self.column.addWidget(self.bar)
+        self.problem = self.line("warning")
+        self.problem.hide()
+        self.regenerate = QPushButton("Embed everything again\u2026", self)
+        row = QHBoxLayout()
+        row.addWidget(self.regenerate)
+        row.addStretch(1)
+        self.column.addLayout(row)
+
+    def show_state(self, state: EmbeddingStatus) -> None:
+        self.title.setText(_capital(state.chosen_title))
+        self.text.setText(_state_text(state))
+        self.bar.setVisible(state.share < 1 or bool(state.previous_title))
+        self.bar.setValue(round(state.share * _STEPS))
+        self.problem.setText(state.problem)
+        self.problem.setVisible(bool(state.problem))
+
+
+class _ChooserCard(Card):
+    """Embedders to choose from; nothing changes before the button is clicked.
+
+    Signals:
+        picked: A choice, by its value. switch_requested: The choice to use.
+    """
+
+    picked = Signal(str)
+    switch_requested = Signal(str)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__("Another embedder", parent, title="Use another embedder")
+        self._in_force = ""
+        self.box = QComboBox(self)
+        self.box.setAccessibleName("Embedder")
+        self.box.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.box.setMinimumContentsLength(12)
+        self.box.activated.connect(self._on_box_activated)
+        self.folder = QPushButton("ONNX folder\u2026", self)
+        self.folder.setToolTip("A folder with model.onnx, tokenizer.json and config.json")
+        row = QHBoxLayout()
+        row.addWidget(self.box, 1)
+        row.addWidget(self.folder)
+        self.column.addLayout(row)
+        self.text, self.error = self.line("muted"), self.line("error")
+        self.text.hide()
+        self.error.hide()
+        self.switch = QPushButton("Use this embedder", self)
+        self.switch.setProperty("kind", "primary")
+        self.switch.setEnabled(False)
+        self.switch.clicked.connect(self._on_switch_clicked)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.switch)
+        buttons.addStretch(1)
+        self.column.addLayout(buttons)
+
+    @property
+    def value(self) -> str:
+        """The choice that is picked."""
+        return str(self.box.currentData() or "")
+
+    def show_choices(self, choices: Sequence[tuple[str, str]], in_force: str) -> None:
+        picked = self.value or in_force
+        self.box.clear()
+        for value, title in choices:
+            self.box.addItem(_capital(title), value)
+        self.box.setCurrentIndex(max(0, self.box.findData(picked)))
+        self.show_in_force(in_force)
+
+    def pick(self, value: str, title: str) -> None:
+        """Pick a choice; add it to the list if it is missing."""
+        if self.box.findData(value) < 0:
+            self.box.addItem(_capital(title), value)
+        self.box.setCurrentIndex(self.box.findData(value))
+
+    def show_in_force(self, in_force: str) -> None:
+        if in_force != self._in_force:
+            self._in_force = in_force
+            self.box.setCurrentIndex(max(0, self.box.findData(in_force)))
+        if self.value == in_force:
+            self.switch.setEnabled(False)
+            self.text.hide()
+
+    def show_plan(self, plan: EmbedderSwitchPlan) -> None:
+        if plan.choice != self.value:
+            return
+        self.show_error("")
+        self.text.setText(plan_text(plan))
+        self.text.setVisible(plan.choice != self._in_force)
+        self.switch.setEnabled(plan.choice != self._in_force)
+
+    def show_error(self, text: str) -> None:
+        self.error.setText(text)
+        self.error.setVisible(bool(text))
+        if text:
+            self.text.hide()
+            self.switch.setEnabled(False)
+
+    def _on_box_activated(self) -> None:
+        self.show_error("")
+        self.switch.setEnabled(False)
+        self.text.hide()
+        self.picked.emit(self.value)
+
+    def _on_switch_clicked(self) -> None:
+        self.switch.setEnabled(False)
+        self.switch_requested.emit(self.value)
+
+
+class _SpacesCard(TableCard):
+    """The spaces that hold vectors, one line each.
+
+    Signals:
+        deletion_requested: (space, the title of its embedder).
+    """
+
+    deletion_requested = Signal(str, str)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__("Embedded passages", _COLUMNS, parent, about=_ABOUT_SPACES)
+        self._shown: Sequence[SpaceStatus] | None = None
+
+    def show_rows(self, rows: Sequence[SpaceStatus]) -> None:
+        if rows == self._shown:
+            return
+        self._shown = tuple(rows)
+        self.begin(empty="" if rows else "None yet.")
+        for number, row in enumerate(rows, start=1):
+            self._add_row(number, row)
+
+    def _add_row(self, number: int, row: SpaceStatus) -> None:
+        name = self.cell(number, 0, f"{_capital(row.model)} \N{MIDDLE DOT} {_USES[row.use]}")
+        name.setToolTip(row.name)
+        values = (f"{row.passages:,}", format_percent(row.share), format_size(row.size_bytes))
+        for column, text in enumerate(values, start=1):
+            self.name_cell(self.cell(number, column, text), column, row.model)
+        if row.use is SpaceUse.KEPT:
+            delete = QPushButton("Delete\u2026", self)
+            delete.setProperty("kind", "danger")
+            delete.setAccessibleName(f"Delete the vectors of {row.model}")
+            delete.clicked.connect(partial(self.deletion_requested.emit, row.name, row.model))
+            self.grid.addWidget(delete, number, len(_COLUMNS))
+
+
+def plan_text(plan: EmbedderSwitchPlan) -> str:
+    """Return the work and the price of a switch."""
+    if plan.needs_consent:
+        return f"{_amount_text(plan)}. Your history would be sent to {plan.sent_to}."
+    if not plan.passages:
+        return "Everything is embedded with it already: you can use it at once, at no cost."
+    place = plan.sent_to
+    sent = f"It is sent to {place}, as you agreed." if place else "Nothing leaves this computer."
+    return f"{_amount_text(plan)}. {sent} Until then the previous embedder stays in use."
+
+
+def consent_text(plan: EmbedderSwitchPlan) -> str:
+    """Return what the user agrees to by switching."""
+    return (
+        f"The text of your whole history, and of every later search, is sent to "
+        f"{plan.sent_to}.\n\n{_amount_text(plan)}. Private conversations are never sent."
+    )
+
+
+def _amount_text(plan: EmbedderSwitchPlan) -> str:
+    estimate = format_estimate(plan.minutes, plan.cost_usd)
+    return f"{format_count(plan.passages, 'passage')}, about {plan.tokens:,} tokens: {estimate}"
+
+
+def _state_text(state: EmbeddingStatus) -> str:
+    if state.previous_title:
+        return (
+            f"Embedding your history: {format_percent(state.share)} of {state.total:,} passages. "
+            f"Until this is done, {state.previous_title} stays in use."
+        )
+    if not state.total:
+        return "There is nothing to embed yet."
+    return f"{format_percent(state.share)} of {state.total:,} passages can be found by meaning."
+
+
+def _capital(title: str) -> str:
+    return title[:1].upper() + title[1:] if title.startswith("the ") else title

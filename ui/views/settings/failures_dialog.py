@@ -1,0 +1,110 @@
+"""A worker's retry queue: failed items with tries, next try and error; retrying them now."""
+
+from collections.abc import Sequence
+from html import escape
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.workers import WORKERS, FailedItem, WorkerName
+from app.workers.status_text import failed_item_text
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel
+
+_COLUMNS = ("What", "Tries", "Error")
+_ITEM = Qt.ItemDataRole.UserRole + 1
+
+
+class FailuresDialog(QDialog):
+    """Lists the failed items of a worker.
+
+    Attributes:
+        worker: The worker's name.
+
+    Signals:
+        retry_requested: (WorkerName, the ids of the selected items, None for all): retry now.
+    """
+
+    retry_requested = Signal(object, object)
+
+    def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.worker = name
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(f"{WORKERS[name].title}: failures")
+        resize_on_screen(self, 760, 380)
+        self.about = PlainLabel(self, wordWrap=True)
+        self.table = self._make_table()
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        role = QDialogButtonBox.ButtonRole.ActionRole
+        self.retry_all = buttons.addButton("Retry all", role)
+        self.retry = buttons.addButton("Retry", role)
+        for button in buttons.buttons():
+            button.setAutoDefault(False)  # type: ignore[attr-defined]
+        self.retry.clicked.connect(self._on_retry_clicked)
+        self.retry_all.clicked.connect(self._on_retry_all_clicked)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(10)
+        column.addWidget(self.about)
+        column.addWidget(self.table, 1)
+        column.addWidget(buttons)
+        self.show_items(())
+
+    def show_items(self, items: Sequence[FailedItem]) -> None:
+        """Show the queue in its order; the selection stays."""
+        selected = set(self._selected())
+        self.table.clear()
+        for item in items:
+            texts = failed_item_text(item)
+            row = QTreeWidgetItem(list(texts))
+            row.setData(0, _ITEM, item.item_id)
+            for number, tip in enumerate(texts):
+                row.setToolTip(number, escape(tip))
+            self.table.addTopLevelItem(row)
+            row.setSelected(item.item_id in selected)
+        self.about.setText(
+            "Failed items are retried automatically after longer and longer waits. Items that failed "
+            "too often are set aside until you retry them."
+            if items
+            else "Nothing has failed."
+        )
+        self.retry_all.setEnabled(bool(items))
+        self._on_table_selection_changed()
+
+    def _make_table(self) -> QTreeWidget:
+        table = QTreeWidget(self)
+        table.setAccessibleName(self.windowTitle())
+        table.setHeaderLabels(list(_COLUMNS))
+        table.setRootIsDecorated(False)
+        table.setUniformRowHeights(True)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        header = table.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
+        table.itemSelectionChanged.connect(self._on_table_selection_changed)
+        return table
+
+    def _selected(self) -> list[int]:
+        return [row.data(0, _ITEM) for row in self.table.selectedItems()]
+
+    def _on_table_selection_changed(self) -> None:
+        self.retry.setEnabled(bool(self.table.selectedItems()))
+
+    def _on_retry_clicked(self) -> None:
+        self.retry_requested.emit(self.worker, self._selected())
+
+    def _on_retry_all_clicked(self) -> None:
+        self.retry_requested.emit(self.worker, None)

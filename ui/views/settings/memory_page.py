@@ -1,0 +1,111 @@
+"""The memory page of the settings: all recall settings beside a preview of their effect."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.settings_schema import SETTINGS, SettingPage
+from ui.theme import Theme
+from ui.views.settings.preview_pane import PreviewPane
+from ui.widgets.setting_editor import SettingEditor
+
+_SETTINGS_PX, _PREVIEW_PX = 400, 460
+_LEAST_PX = 260
+_BESIDE_PX = 640  # if narrower, the preview is below the settings
+
+
+class MemoryPage(QWidget):
+    """Editors of the recall settings, and the preview.
+
+    Signals:
+        tried: (key, value) while a slider moves. undo_requested: Go back to the values of the
+            moment the page was opened. defaults_requested: Reset all to their defaults.
+
+    Attributes:
+        editors: One for each key. preview: The pane beside them.
+    """
+
+    tried = Signal(str, object)
+    undo_requested = Signal()
+    defaults_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.editors = [
+            SettingEditor(setting, self, steps=True)
+            for setting in SETTINGS.values()
+            if setting.page is SettingPage.RECALL and setting.has_effect
+        ]
+        self.preview = PreviewPane(Theme(), self)
+        self._undo = _button(self, "Undo changes")
+        self._undo.setToolTip("Go back to the values from when the settings were opened")
+        self._defaults = _button(self, "Reset to defaults")
+        self._undo.clicked.connect(self.undo_requested)
+        self._defaults.clicked.connect(self.defaults_requested)
+        for editor in self.editors:
+            editor.tried.connect(self.tried)
+        self._split = QSplitter(Qt.Orientation.Horizontal, self)
+        self._split.setChildrenCollapsible(False)
+        self._split.addWidget(self._settings_side())
+        self._split.addWidget(self.preview)
+        self._split.setMinimumWidth(_LEAST_PX)  # else it never becomes narrow enough
+        self._split.setSizes([_SETTINGS_PX, _PREVIEW_PX])
+        self._split.setStretchFactor(1, 1)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self._split)
+        self.show_state(is_changed=False, is_default=True)
+
+    def show_state(self, *, is_changed: bool, is_default: bool) -> None:
+        """Enable what there is to undo or to reset."""
+        self._undo.setEnabled(is_changed)
+        self._defaults.setEnabled(not is_default)
+
+    def _settings_side(self) -> QWidget:
+        body = QWidget(self)
+        rows = QVBoxLayout(body)
+        rows.setContentsMargins(16, 8, 12, 8)
+        for editor in self.editors:
+            rows.addWidget(editor)
+        rows.addStretch(1)
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(body)
+        area.setMinimumHeight(_LEAST_PX)
+        side = QWidget(self)
+        buttons = QHBoxLayout()
+        buttons.setContentsMargins(16, 4, 12, 8)
+        buttons.addWidget(self._undo)
+        buttons.addWidget(self._defaults)
+        buttons.addStretch(1)
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(area, 1)
+        column.addLayout(buttons)
+        return side
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Move the preview below the settings if there is no room beside them."""
+        super().resizeEvent(event)
+        is_wide = event.size().width() >= _BESIDE_PX
+        wanted = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
+        if self._split.orientation() != wanted:
+            self._split.setOrientation(wanted)
+
+
+def _button(parent: QWidget, text: str) -> QPushButton:
+    button = QPushButton(text, parent)
+    button.setAutoDefault(False)
+    return button

@@ -1,0 +1,198 @@
+"""What would be recalled for a question that is only tried: the question, the budgets, the list."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QListView,
+    QProgressBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.recall_preview import BudgetUse, Preview
+from app.chat.recall_text import NOTHING_FOUND, summary_text
+from app.domain.text import one_line
+from ui.models.preview import PreviewListModel, PreviewRow
+from ui.models.setting_labels import with_setting_labels
+from ui.theme import Theme
+from ui.views.settings.preview_rows import PreviewDelegate
+from ui.widgets.plain_label import plain_label
+
+_DEBOUNCE_MS = 150
+_METERS = {"rag_max_tokens": "Related past", "auto_rag_max_tokens": "Earlier here"}
+_LIST_PX = 180
+_TITLE_CHARS = 40
+_INVITATION = (
+    "Type a question, or choose a recent one, to see what would be recalled for it and why the "
+    "rest would not. Then move a slider: nothing is sent to a model."
+)
+
+
+class PreviewPane(QWidget):
+    """Asks what would be recalled and shows it.
+
+    Signals:
+        asked: The question, once typing has paused; "" for none any more.
+        open_requested: The `RecalledPlace` to show where it was said.
+    """
+
+    asked = Signal(str)
+    open_requested = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.box = QComboBox(self)
+        self.box.setEditable(True)
+        self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.box.setAccessibleName("Question to try")
+        self.box.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.box.setMinimumContentsLength(20)
+        editor = self.box.lineEdit()
+        assert editor is not None
+        editor.setPlaceholderText("Type a question\N{HORIZONTAL ELLIPSIS}")
+        editor.setClearButtonEnabled(True)
+        self.box.setCompleter(None)  # type: ignore[arg-type]  # it would replace typed text
+        self.here = QCheckBox(self)
+        self.here.hide()
+        self._text = plain_label(self, "muted", selectable=False)
+        self._meters = {key: _Meter(text, self) for key, text in _METERS.items()}
+        self._rest = plain_label(self, "small", selectable=False)
+        self.model = PreviewListModel(self)
+        self.list = QListView(self)
+        self.list.setModel(self.model)
+        self._delegate = PreviewDelegate(theme, self.list)
+        self.list.setItemDelegate(self._delegate)
+        self.list.setAccessibleName("What would be recalled")
+        self.list.setMouseTracking(True)
+        self.list.setMinimumHeight(_LIST_PX)
+        self.list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
+        self._debounce.timeout.connect(self.ask)
+        self.box.editTextChanged.connect(lambda _text: self._debounce.start())
+        self.here.toggled.connect(lambda _on: self.ask())
+        self.list.clicked.connect(self._on_list_chosen)
+        self.list.activated.connect(self._on_list_chosen)
+        self._lay_out()
+        self.show_nothing()
+
+    @property
+    def question(self) -> str:
+        """What is typed."""
+        return self.box.currentText().strip()
+
+    def ask(self) -> None:
+        """Ask at once for what is typed."""
+        self._debounce.stop()
+        self.asked.emit(self.question)
+
+    def show_recent(self, questions: Sequence[str]) -> None:
+        """Offer questions to choose from; what is typed stays."""
+        typed = self.box.currentText()
+        self.box.blockSignals(True)
+        self.box.clear()
+        self.box.addItems(list(questions))
+        self.box.setCurrentIndex(-1)
+        self.box.setEditText(typed)
+        self.box.blockSignals(False)
+
+    def show_place(self, title: str | None) -> None:
+        """Offer to ask in the conversation that is open; None when there is none."""
+        self.here.blockSignals(True)
+        self.here.setVisible(title is not None)
+        self.here.setChecked(title is not None)
+        if title is not None:
+            called = one_line(title, _TITLE_CHARS).replace("&", "&&")
+            self.here.setText(
+                f"As the next message of \N{LEFT DOUBLE QUOTATION MARK}{called}\N{RIGHT DOUBLE QUOTATION MARK}"
+            )
+        self.here.blockSignals(False)
+
+    def show_preview(self, preview: Preview) -> None:
+        """Show what would be recalled."""
+        self.model.show_preview(preview)
+        text = NOTHING_FOUND
+        if preview.places:
+            text = f"{summary_text(preview.places)}, in {preview.took_ms:.0f} ms."
+        self._text.setText(f"{text} {with_setting_labels(preview.notice)}".strip())
+        for spent in preview.spent:
+            if (meter := self._meters.get(spent.key)) is not None:
+                meter.show_spent(spent)
+        self._rest.setText(rest_words(preview))
+        self._show_parts(bool(preview.places))
+
+    def show_nothing(self, title: str = "", hint: str = "") -> None:
+        """Show that nothing is asked, or why there is no answer."""
+        self.model.show_preview(None)
+        self._text.setText(f"{title}. {hint}".strip() if title else _INVITATION)
+        self._show_parts(False)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw in another theme."""
+        self._delegate.set_theme(theme)
+        self.list.doItemsLayout()
+
+    def _show_parts(self, on: bool) -> None:
+        for meter in self._meters.values():
+            meter.setVisible(on)
+        self._rest.setVisible(on)
+        self.list.setVisible(on)
+
+    def _lay_out(self) -> None:
+        heading = plain_label(self, "heading", selectable=False)
+        heading.setText("Try a question")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 16, 12)
+        column.setSpacing(8)
+        for part in (heading, self.box, self.here, self._text, *self._meters.values(), self._rest):
+            column.addWidget(part)
+        column.addWidget(self.list, 1)
+        column.addStretch(0)
+
+    def _on_list_chosen(self, index: QModelIndex) -> None:
+        row = self.model.value_at(index)
+        if isinstance(row, PreviewRow):
+            self.open_requested.emit(row.place)
+
+
+class _Meter(QWidget):
+    """How much of a budget is used, as text and a bar."""
+
+    def __init__(self, text: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._name = text
+        self._text = plain_label(self, "small", selectable=False)
+        self._text.setWordWrap(False)
+        self._bar = QProgressBar(self)
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(f"{text}: budget used")
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setVerticalSpacing(2)
+        grid.addWidget(self._text, 0, 0)
+        grid.addWidget(self._bar, 1, 0)
+
+    def show_spent(self, spent: BudgetUse) -> None:
+        """Show what is used."""
+        self._text.setText(f"{self._name}: {spent.tokens:,} of {spent.most_tokens:,} tokens")
+        self._bar.setRange(0, max(1, spent.most_tokens))
+        self._bar.setValue(min(spent.tokens, spent.most_tokens))
+
+
+def rest_words(preview: Preview) -> str:
+    """Return what else the prompt holds: core memory, summary, window, all of it."""
+    used = {each.key: each for each in preview.spent}
+    core, summary = used["core_memory_max_tokens"], used["summary_max_tokens"]
+    count = preview.window_count
+    messages = f"{count:,} {'message' if count == 1 else 'messages'} before it"
+    return (
+        f"Core memory {core.tokens:,} of {core.most_tokens:,} \N{MIDDLE DOT} "
+        f"summary {summary.tokens:,} of {summary.most_tokens:,} \N{MIDDLE DOT} {messages} "
+        f"\N{MIDDLE DOT} about {preview.tokens:,} of {preview.most_tokens:,} tokens in all"
+    )

@@ -1,0 +1,115 @@
+"""The settings dialog: pages drawn from the table of settings, and pages of their own."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QListWidget,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
+from app.workers.spend_limits import SPEND_LIMIT_KEYS
+from ui.views.settings.background_page import BackgroundPage
+from ui.views.settings.embedder_page import EmbedderPage
+from ui.views.settings.memory_page import MemoryPage
+from ui.views.settings.providers_page import ProvidersPage
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.setting_editor import SettingEditor
+
+_PROVIDERS = "Providers"
+_EMBEDDER = "Search by meaning"
+_BACKGROUND = "Background work"
+_ON_OTHER_PAGES = frozenset(("embedder", "background_model", *SPEND_LIMIT_KEYS))
+
+
+class SettingsDialog(QDialog):
+    """Pages of settings; every change applies at once.
+
+    Signals:
+        edited: (key, value) to save. reset_requested: The key to reset to its default.
+    """
+
+    edited = Signal(str, object)
+    reset_requested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Settings")
+        resize_on_screen(self, 1040, 680)
+        self.editors: dict[str, SettingEditor] = {}
+        self._names = QListWidget(self)  # created first: Tab begins here
+        self._names.setAccessibleName("Pages of settings")
+        self._names.setFixedWidth(150)
+        self._names.setFocus()
+        self.providers = ProvidersPage(self)
+        self.embedder = EmbedderPage(self)
+        self.background = BackgroundPage(self)
+        self.memory = MemoryPage(self)
+        self._pages = QStackedWidget(self)
+        self._add_page(_PROVIDERS, self.providers)
+        self._add_page(_EMBEDDER, self.embedder)
+        self._add_page(_BACKGROUND, self.background)
+        for editor in (*self.background.limits, *self.memory.editors):
+            self._take_editor(editor)
+        shown = {setting.page for setting in SETTINGS.values() if setting.has_effect}
+        for page in SettingPage:
+            if page in shown and page is not SettingPage.INTERNAL:
+                is_memory = page is SettingPage.RECALL
+                self._add_page(page.value, self.memory if is_memory else self._page_of(page))
+        self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
+        self._names.setCurrentRow(0)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.rejected.connect(self.reject)
+        row = QHBoxLayout()
+        row.addWidget(self._names)
+        row.addWidget(self._pages, 1)
+        column = QVBoxLayout(self)
+        column.addLayout(row, 1)
+        column.addWidget(buttons)
+
+    def show_value(
+        self, key: str, value: SettingValue, *, is_default: bool, ruled_by: str | None
+    ) -> None:
+        """Show a value; `ruled_by` is the environment variable that overrides it, if any."""
+        if (editor := self.editors.get(key)) is not None:
+            editor.show_value(value, is_default=is_default, ruled_by=ruled_by)
+
+    def show_error(self, key: str, text: str) -> None:
+        """Show next to a setting why its value was not saved."""
+        self.editors[key].show_error(text)
+
+    def show_page(self, name: str) -> None:
+        """Bring a page to the front, by its name."""
+        for item in self._names.findItems(name, Qt.MatchFlag.MatchExactly):
+            self._names.setCurrentItem(item)
+
+    def _add_page(self, name: str, page: QWidget) -> None:
+        self._names.addItem(name)
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(page)
+        self._pages.addWidget(area)
+
+    def _take_editor(self, editor: SettingEditor) -> None:
+        editor.edited.connect(self.edited)
+        editor.reset_requested.connect(self.reset_requested)
+        self.editors[editor.setting.key] = editor
+
+    def _page_of(self, page: SettingPage) -> QWidget:
+        body = QWidget(self)
+        column = QVBoxLayout(body)
+        column.setContentsMargins(16, 8, 16, 16)
+        for setting in SETTINGS.values():
+            is_here = setting.page is page and setting.key not in _ON_OTHER_PAGES
+            if is_here and setting.has_effect:
+                editor = SettingEditor(setting, body)
+                self._take_editor(editor)
+                column.addWidget(editor)
+        column.addStretch(1)
+        return body

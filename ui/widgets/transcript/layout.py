@@ -1,0 +1,170 @@
+"""Layout of a turn's parts: columns, wrapping rows and panels whose height follows from their width.
+
+Qt's own layouts settle over several passes of the event loop. A transcript must know a turn's
+height at once, so that what is above the visible part can change without moving it.
+"""
+
+from PySide6.QtCore import QRect, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from ui.theme import Theme
+from ui.widgets.plain_label import PlainLabel
+
+
+class Root(QWidget):
+    """The outermost part, such as a turn.
+
+    Signals:
+        changed: The height of a part inside may have changed.
+    """
+
+    changed = Signal()
+
+
+def remeasure(part: QWidget | None) -> None:
+    """Report to the root around a part that its height may have changed."""
+    while part is not None and not isinstance(part, Root):
+        part = part.parentWidget()
+    if part is not None:
+        part.changed.emit()
+
+
+class Label(PlainLabel):
+    """Text that wraps; `tone` is one of the style sheet's."""
+
+    def __init__(self, text: str, tone: str) -> None:
+        super().__init__(text, tone=tone, wordWrap=True)
+
+    def height_for(self, width: int) -> int:
+        """Return the height of the wrapped text."""
+        self.ensurePolished()
+        return max(self.heightForWidth(width), self.fontMetrics().height())
+
+
+class Column(QWidget):
+    """Parts, widgets with a `height_for(width)`, one below the other."""
+
+    def __init__(self, parent: QWidget | None = None, *, gap: int = 0) -> None:
+        super().__init__(parent)
+        self._gap = gap
+        self._parts: list[tuple[QWidget, int]] = []  # with the space above
+        self.padding_x = self.padding_top = self.padding_bottom = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no parts."""
+        return not self._parts
+
+    def add(self, part: QWidget, *, above: int | None = None) -> None:
+        """Add a part, `above` pixels (by default the column's gap) below the last one."""
+        self._parts.append((part, self._gap if above is None else above))
+        part.setParent(self)
+        part.show()
+        remeasure(self)
+
+    def replace(self, old: QWidget, new: QWidget) -> None:
+        """Put `new` in the place of `old`, which is deleted."""
+        at = next(number for number, (part, _) in enumerate(self._parts) if part is old)
+        self.add(new, above=self._parts[at][1])
+        self._parts.insert(at, self._parts.pop())
+        self.remove(old)
+
+    def remove(self, part: QWidget) -> None:
+        """Remove a part and delete it."""
+        self._parts = [entry for entry in self._parts if entry[0] is not part]
+        part.hide()
+        part.setParent(None)
+        part.deleteLater()
+        remeasure(self)
+
+    def clear(self) -> None:
+        """Remove all parts and delete them."""
+        for part, _ in list(self._parts):
+            self.remove(part)
+
+    def height_for(self, width: int) -> int:
+        """Place the parts inside the padding and return the height."""
+        y, inner = self.padding_top, max(1, width - 2 * self.padding_x)
+        for part, gap in self._parts:
+            if part.isHidden():
+                continue
+            y += gap if y > self.padding_top else 0
+            height = part.height_for(inner)  # type: ignore[attr-defined]
+            part.setGeometry(QRect(self.padding_x, y, inner, height))
+            y += height
+        return y + self.padding_bottom
+
+
+class FlowRow(QWidget):
+    """Small widgets side by side, wrapping to further lines."""
+
+    def __init__(self, parent: QWidget | None = None, *, gap: int = 6) -> None:
+        super().__init__(parent)
+        self._gap = gap
+        self.members: list[QWidget] = []
+
+    def add(self, member: QWidget) -> None:
+        """Add a widget at the end."""
+        member.setParent(self)
+        member.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        member.show()
+        self.members.append(member)
+        remeasure(self)
+
+    def natural_width(self) -> int:
+        """Return the width of all members in one line."""
+        widths = [_size(each)[0] for each in self.members if not each.isHidden()]
+        return sum(widths) + self._gap * max(0, len(widths) - 1)
+
+    def height_for(self, width: int) -> int:
+        """Place the members line by line and return the height."""
+        lines: list[list[QWidget]] = []
+        x = 0
+        for member in self.members:
+            if member.isHidden():
+                continue
+            needed = _size(member)[0]
+            if not lines or x + needed > width:
+                lines.append([])
+                x = 0
+            lines[-1].append(member)
+            x += needed + self._gap
+        y = 0
+        for line in lines:
+            x, line_height = 0, max(_size(each)[1] for each in line)
+            for member in line:
+                member_width, height = _size(member)
+                top = y + (line_height - height) // 2
+                member.setGeometry(x, top, min(member_width, width), height)
+                x += member_width + self._gap
+            y += line_height + self._gap
+        return max(0, y - self._gap)
+
+
+def _size(widget: QWidget) -> tuple[int, int]:
+    widget.ensurePolished()
+    hint = widget.sizeHint()
+    return hint.width(), hint.height()
+
+
+class Panel(Column):
+    """A column with padding and a rounded background."""
+
+    def __init__(self, theme: Theme, background: str) -> None:
+        super().__init__(gap=round(theme.em(0.45)))
+        self._background = QColor(background)
+        self._corner = theme.em(0.7)
+        self.padding_x = round(theme.em(0.95))
+        self.padding_top = self.padding_bottom = round(theme.em(0.7))
+
+    # Qt overrides
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the background."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(self._background)
+        painter.setPen(Qt.PenStyle.NoPen)
+        area = self.rect().toRectF().adjusted(0.5, 0.5, -0.5, -0.5)
+        painter.drawRoundedRect(area, self._corner, self._corner)

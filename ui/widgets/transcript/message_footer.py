@@ -1,0 +1,225 @@
+"""Footer of a message: branch switches, model and cost, and its actions."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import QMenu, QToolButton, QWidget
+
+from app.domain.formatting import format_milliseconds
+from app.domain.ids import MessageId
+from ui.rendering.inline import tooltip_html
+from ui.theme import Theme
+from ui.widgets.plain_label import PlainLabel
+from ui.widgets.transcript.context import RenderContext
+from ui.widgets.transcript.layout import FlowRow, remeasure
+from ui.widgets.transcript.values import Branch, Footer
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action on a message; rare ones are `only_in_menu`, without a button in the footer."""
+
+    label: str
+    tip: str
+    run: Callable[[], None]
+    only_in_menu: bool = False
+
+
+_MORE = "\u2026"
+
+_button_widths: dict[tuple[Theme, str], int] = {}
+"""The width of a button by its label, measured once per theme."""
+
+
+class MessageFooter(QWidget):
+    """Branches and figures on one side, actions on the other; actions show on request.
+
+    Nothing moves when they appear: where there is no room for both, they cover the end of the
+    figures. Where the actions always show, the figures get a line of their own. Actions without
+    room are in the menu of a last button. `switch(message_id, position)` shows a sibling, counted
+    from 1.
+
+    Attributes:
+        always_shows_actions: As under the last answer.
+    """
+
+    def __init__(
+        self,
+        context: RenderContext,
+        actions: Sequence[Action],
+        switch: Callable[[MessageId, int], None],
+        *,
+        right: bool = False,
+    ) -> None:
+        super().__init__()
+        self._context, self._switch_to, self._right = context, switch, right
+        self._actions = [each for each in actions if not each.only_in_menu]
+        self._menu_actions = actions
+        self._bar: FlowRow | None = None
+        self.buttons: tuple[QToolButton, ...] = ()
+        self._more = self._button(_MORE, "More actions")
+        self._more.setAccessibleName("More actions")
+        self._more.clicked.connect(self._on_more_clicked)
+        self._more.hide()
+        self._branches: list[FlowRow] = []
+        self._figures = PlainLabel("", tone="small")
+        self._figures.setParent(self)
+        self._figures.hide()
+        self._text = ""
+        self.always_shows_actions = False
+        self._gap = context.px(0.1)
+        self._widths = [self._width_of(each.label) for each in self._actions]
+        # known before there are buttons, so that nothing moves when they appear
+        self._bar_width = sum(self._widths) + self._gap * max(0, len(self._widths) - 1)
+
+    def show_figures(self, text: str) -> None:
+        """Show model and cost; "" hides them."""
+        self._text = text
+        self._figures.setVisible(bool(text))
+        self._figures.setToolTip(tooltip_html(text))
+        self._figures.setAccessibleName(text)
+        remeasure(self)
+
+    def show_branches(self, branches: Sequence[Branch]) -> None:
+        """Show a switch for each fork."""
+        for row in self._branches:
+            row.deleteLater()
+        self._branches = [self._switch(each) for each in branches if each.count > 1]
+        remeasure(self)
+
+    def show_actions(self, shown: bool) -> None:
+        """Show or hide the actions; they are created the first time."""
+        if shown and self._bar is None:
+            self._bar = FlowRow(self, gap=self._gap)
+            self.buttons = tuple(self._button(each.label, each.tip) for each in self._actions)
+            for action, button in zip(self._actions, self.buttons, strict=True):
+                button.clicked.connect(action.run)
+            for button in (*self.buttons, self._more):
+                self._bar.add(button)
+            self._more.hide()
+        if self._bar is not None:
+            self._bar.setVisible(shown)
+            self.height_for(self.width())
+
+    def fill_menu(self, menu: QMenu) -> None:
+        """Add the actions to a menu."""
+        for action in self._menu_actions:
+            menu.addAction(action.label, action.run)
+
+    def height_for(self, width: int) -> int:
+        """Place switches, figures and actions; return the height of one or two lines."""
+        self._more.ensurePolished()
+        line = self._more.sizeHint().height()
+        gap, bar = self._context.px(0.5), min(width, self._bar_width)
+        switches = [row.natural_width() + gap for row in self._branches]
+        left = max(0, width - sum(switches)) if self._right else 0
+        for row, taken in zip(self._branches, switches, strict=True):
+            row.height_for(taken - gap)
+            row.setGeometry(left, 0, taken - gap, line)
+            left += taken
+        self._figures.ensurePolished()
+        metrics = QFontMetrics(self._figures.font())
+        fits = (
+            not self._text or left + metrics.horizontalAdvance(self._text) + 2 + gap + bar <= width
+        )
+        two_lines = self.always_shows_actions and not fits
+        covers = self._bar is not None and not self._bar.isHidden() and not two_lines
+        if self._text:
+            room = max(1, width - left - (bar + gap if covers else 0))
+            self._figures.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideRight, room))
+            self._figures.setGeometry(left, 0, room, line)
+        if self._bar is not None:
+            bar = min(bar, self._fold_actions(width - (0 if two_lines else sum(switches))))
+            self._bar.height_for(bar)
+            after = width - bar if self._text else left
+            x = width - sum(switches) - bar if self._right else 0 if two_lines else after
+            self._bar.setGeometry(max(0, x), line if two_lines else 0, bar, line)
+        return 2 * line if two_lines else line
+
+    def _fold_actions(self, room: int) -> int:
+        """Show as many actions as there is room for, first to last; return their width."""
+        taken, count = self._bar_width, len(self._actions)
+        while count and taken > room:
+            count -= 1
+            taken = sum(self._widths[:count]) + self._gap * count + self._width_of(_MORE)
+        for number, button in enumerate(self.buttons):
+            button.setVisible(number < count)
+        self._more.setVisible(count < len(self._actions))
+        return taken
+
+    def _on_more_clicked(self) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for action, button in zip(self._actions, self.buttons, strict=True):
+            if button.isHidden():
+                menu.addAction(action.label, action.run)
+        menu.popup(self._more.mapToGlobal(self._more.rect().bottomLeft()))
+
+    def _width_of(self, label: str) -> int:
+        key = (self._context.theme, label)
+        if key not in _button_widths:
+            self._more.setText(label)
+            self._more.ensurePolished()
+            _button_widths[key] = self._more.sizeHint().width()
+            self._more.setText(_MORE)
+        return _button_widths[key]
+
+    def _switch(self, branch: Branch) -> FlowRow:
+        row = FlowRow(self, gap=0)
+        place = PlainLabel(f"{branch.position}/{branch.count}", tone="small")
+        place.setAccessibleName(f"Branch {branch.position} of {branch.count}")
+        back = self._button("‹", "Show the previous branch")
+        forward = self._button("›", "Show the next branch")
+        for button, position in ((back, branch.position - 1), (forward, branch.position + 1)):
+            button.setEnabled(1 <= position <= branch.count)
+            request = partial(self._switch_to, branch.message_id, position)
+            button.clicked.connect(request)
+        for member in (back, place, forward):
+            row.add(member)
+        row.show()
+        return row
+
+    def _button(self, label: str, tip: str) -> QToolButton:
+        button = QToolButton(self)
+        button.setText(label)
+        button.setToolTip(tip)
+        button.setAccessibleDescription(tip)
+        button.setProperty("kind", "action")
+        button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        return button
+
+
+def footer_text(footer: Footer) -> str:
+    """Return one line: model, tokens in (cached ones apart) and out, cost, first token, duration.
+
+    An unknown price is "cost unknown", never 0; estimated counts are marked "about".
+    """
+    parts = [model_label(footer.model)] if footer.model else []
+    if (usage := footer.usage) is not None:
+        about = "about " if usage.estimated else ""
+        cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+        parts.append(f"{about}{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out")
+        parts.append(_cost_text(usage.cost_usd))
+        if usage.first_token_ms is not None:
+            parts.append(f"{format_milliseconds(usage.first_token_ms)} to first token")
+        if usage.duration_ms is not None:
+            parts.append(f"{format_milliseconds(usage.duration_ms)} in total")
+    return "  ·  ".join(parts)
+
+
+def model_label(model: str) -> str:
+    """Return the name shown for PROVIDER:MODEL; without a model name, the provider's."""
+    return model.removesuffix(":").capitalize() if model.endswith(":") else model
+
+
+def _cost_text(cost_usd: float | None) -> str:
+    if cost_usd is None:
+        return "cost unknown"
+    if cost_usd == 0:
+        return "no cost"
+    if cost_usd >= 1:
+        return f"${cost_usd:.2f}"
+    return f"${cost_usd:.4f}" if cost_usd >= 0.0001 else "under $0.0001"
