@@ -107,8 +107,10 @@ def _measured(tree: Path | str) -> dict[str, str]:
     """Return what makes coverage measure every Python of the environment in `tree`.
 
     Its .pth file reads the first variable in xdist's workers and in programs that tests start.
+    A test that fails is repeated once; pytest's summary names it as RERUN.
     """
     return {
+        "PYTEST_ADDOPTS": "--reruns 1",
         "COVERAGE_PROCESS_START": f"{tree}/pyproject.toml",
         "COVERAGE_FILE": f"{tree}/build/coverage/data",
     }
