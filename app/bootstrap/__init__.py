@@ -8,23 +8,23 @@ from enum import Enum, auto
 from app.bootstrap.services import Services, locked
 from app.system.paths import DataPaths
 
-__all__ = ["Role", "Services", "build", "locked"]
+__all__ = ["RunMode", "Services", "build", "locked"]
 
 
-class Role(Enum):
+class RunMode(Enum):
     """Who builds: a window runs everything in the background, a command only what it needs."""
 
     WINDOW = auto()
     COMMAND_LINE = auto()
 
 
-def build(paths: DataPaths, role: Role) -> Services:
+def build(paths: DataPaths, mode: RunMode) -> Services:
     """Return the program, opened on a data directory. Blocking; not for the GUI thread.
 
     Raises AlreadyOpen, DatabaseTooNew, ReadOnlyStorage, DiskFull, StorageError.
     """
     services = Services(paths)
-    if role is Role.WINDOW:
+    if mode is RunMode.WINDOW:
         try:
             services.start()
         except BaseException:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.chat.context_fetcher import ContextFetcher
 from app.chat.exchange_loop import ExchangeLoop
-from app.chat.inspector import Inspector
+from app.chat.inspector import InspectionService
 from app.chat.library import Library
 from app.chat.models import ModelDirectory
 from app.chat.recall_preview import PREVIEW_LIMIT_S, RecallPreviews
@@ -229,7 +229,7 @@ class Services:
         self.chat = ExchangeLoop(store, settings, self.models, builder, toolbox)
         self._closers.append(self.chat.close)
         self.library = Library(store)
-        self.inspector = Inspector(store)
+        self.inspector = InspectionService(store)
         self.segments = SegmentBreaks(settings)
         self.commands = self._command_table()
 

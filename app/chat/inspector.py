@@ -80,7 +80,7 @@ class LastRecall:
     places: tuple[RecalledItemDetails, ...]
 
 
-class Inspector:
+class InspectionService:
     """Reads the sources and prompts of answers, and stores verdicts on sources. Blocking."""
 
     def __init__(self, store: Store) -> None:

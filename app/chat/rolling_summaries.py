@@ -19,7 +19,7 @@ from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ExchangeId
 from app.domain.recall import PlanPartKind, StoredPrompt
 from app.domain.turn_text import content_hash, turn_text
-from app.language.extractive.summaries import MODEL, TurnText, summarize_conversation
+from app.language.extractive.summaries import MODEL, TurnMarkdown, summarize_conversation
 from app.memory.context_window import message_tokens
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -127,7 +127,7 @@ class RollingSummaries:
         self._put(segment[wanted - 1], [_turn(each) for each in turns[:wanted]])
         return True
 
-    def _put(self, last: Exchange, turns: Sequence[TurnText]) -> None:
+    def _put(self, last: Exchange, turns: Sequence[TurnMarkdown]) -> None:
         digest = self._digest(last, turns)
         if not digest.summary:
             return
@@ -140,7 +140,7 @@ class RollingSummaries:
             *digest.spent,
         )  # fmt: skip
 
-    def _digest(self, last: Exchange, turns: Sequence[TurnText]) -> GeneratedSummary:
+    def _digest(self, last: Exchange, turns: Sequence[TurnMarkdown]) -> GeneratedSummary:
         if self._summarizer is not None and self._summarizer.is_paid:
             try:
                 return self._summarizer.conversation(
@@ -174,17 +174,17 @@ def window_tokens(prompt: StoredPrompt) -> int:
     return max(0, prompt.limit_tokens - around)
 
 
-def extract(turns: Sequence[TurnText]) -> str:
+def extract(turns: Sequence[TurnMarkdown]) -> str:
     """Return central sentences from each part of a conversation, in order."""
     size = max(1, -(-len(turns) // _EXTRACTIVE_PARTS))
     parts = (turns[place : place + size] for place in range(0, len(turns), size))
     return "\n".join(summary for part in parts if (summary := summarize_conversation(part)))
 
 
-def _turn(messages: Sequence[Message]) -> TurnText:
+def _turn(messages: Sequence[Message]) -> TurnMarkdown:
     words = turn_text(
         (message.role, message.blocks)
         for message in messages
         if message.role in (Role.USER, Role.ASSISTANT)
     )
-    return TurnText(words.user, words.assistant)
+    return TurnMarkdown(words.user, words.assistant)

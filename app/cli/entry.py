@@ -198,12 +198,12 @@ def _ask_window(paths: DataPaths, words: list[str], given: Namespace, terminal: 
 
 
 def _build(paths: DataPaths, signals: "_Signals") -> "Services":
-    from app.bootstrap import Role, build
+    from app.bootstrap import RunMode, build
 
     services = None
     try:
         with signals.deferred():
-            services = build(paths, Role.COMMAND_LINE)
+            services = build(paths, RunMode.COMMAND_LINE)
     except KeyboardInterrupt:
         if services is not None:
             services.close()

@@ -1,6 +1,6 @@
 """`/rag`: the state and settings of recall, previews, and votes on passages."""
 
-from app.chat.inspector import Inspector
+from app.chat.inspector import InspectionService
 from app.chat.recall_preview import RecallPreviews
 from app.chat.recall_text import last_recall_text, preview_markdown
 from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
@@ -34,7 +34,7 @@ def rag_command(
     settings: Settings,
     overview: OverviewService,
     previews: RecallPreviews,
-    inspector: Inspector,
+    inspector: InspectionService,
 ) -> Command:
     """Return `/rag`."""
 
@@ -89,7 +89,7 @@ def _switch_text(settings: Settings) -> str:
     return f"Recall is **{'on' if settings.flag('rag_enabled') else 'off'}**."
 
 
-def _vote(inspector: Inspector, number: str, verdict: Verdict) -> str:
+def _vote(inspector: InspectionService, number: str, verdict: Verdict) -> str:
     if not number.isdecimal():
         raise InvalidInput(
             f"'{number}' is not the number of a passage",

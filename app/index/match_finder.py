@@ -12,7 +12,7 @@ from os.path import commonprefix
 from app.domain.passages import SearchQuery
 from app.language.analyzer import (
     COMPOUND_CHARS,
-    QueryWord,
+    AnalyzedWord,
     chunk_spans,
     chunk_surface_words,
     chunk_terms,
@@ -167,7 +167,7 @@ class _Sign:
     is_run: bool = False
 
 
-def _flat(words: Iterable[QueryWord]) -> Iterator[QueryWord]:
+def _flat(words: Iterable[AnalyzedWord]) -> Iterator[AnalyzedWord]:
     for word in words:
         yield word
         yield from _flat(word.parts)

@@ -30,7 +30,7 @@ from app.index.index_folder import (
     read_manifest,
     write_manifest,
 )
-from app.index.text_schema import FORMAT, PASSAGE, DocumentBuilder, index_schema
+from app.index.text_schema import FORMAT, PASSAGE, PassageDocuments, index_schema
 from app.index.text_snapshot import CandidateTable, ResolvedQuery, TextSnapshot
 
 _log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class TantivyTextIndex:
         Raises IndexUnavailable when the disk refuses; then everything since the last commit is lost and
         must be put again from `position` on.
         """
-        maker = DocumentBuilder()
+        maker = PassageDocuments()
         for passage in passages:
             made = list(maker.documents(passage))
             with self._lock, self._writing():

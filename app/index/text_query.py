@@ -11,7 +11,7 @@ import tantivy
 from tantivy import Occur, Query
 
 from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, KIND, PART, SURFACE, WEIGHTS
-from app.language.analyzer import QueryWord
+from app.language.analyzer import AnalyzedWord
 from app.language.date_terms import month_term
 
 _COMPOUND_WEIGHT = 0.5
@@ -109,7 +109,7 @@ class QueryBuilder:
         nearest = Query.disjunction_max_query(ways) if ways else Query.empty_query()
         return self.among(PART, part_ids, nearest, must=False)
 
-    def resolved(self, word: QueryWord) -> QueryTerm:
+    def resolved(self, word: AnalyzedWord) -> QueryTerm:
         """Return a word of a query, resolved."""
         if word.is_character:
             return self._counted(word.terms[0], [(SURFACE, word.terms[0], 1.0)])
@@ -137,7 +137,7 @@ class QueryBuilder:
         idf = math.log(1 + (absent + 0.5) / (documents + 0.5))
         return QueryTerm(word, alternatives, documents, idf)
 
-    def _compounds_with(self, word: QueryWord) -> list[tuple[str, str, float]]:
+    def _compounds_with(self, word: AnalyzedWord) -> list[tuple[str, str, float]]:
         """Return compounds in the index that begin or end with the word."""
         found: dict[str, None] = {}
         for term in word.terms if not word.parts else ():
@@ -157,7 +157,7 @@ class QueryBuilder:
             for field in (BODY, CONTEXT)
         ]
 
-    def _prefix_matches(self, term: QueryTerm, word: QueryWord) -> QueryTerm:
+    def _prefix_matches(self, term: QueryTerm, word: AnalyzedWord) -> QueryTerm:
         """Return the prefix matches of a word that no part contains: it may be half typed."""
         longer = dict.fromkeys(
             longer

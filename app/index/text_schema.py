@@ -67,7 +67,7 @@ class _Read:
     traits: Traits
 
 
-class DocumentBuilder:
+class PassageDocuments:
     """Builds the documents of passages; each part is analyzed once, also as a neighbor."""
 
     def __init__(self) -> None:

@@ -53,7 +53,7 @@ _HIRAGANA_PAIR = re.compile("[\u3041-\u309f]{2}")
 
 
 @dataclass(frozen=True, slots=True)
-class QueryWord:
+class AnalyzedWord:
     """One word of a query.
 
     Any of `terms` matches it, the word as typed first. An identifier also has `parts`, which match it
@@ -62,7 +62,7 @@ class QueryWord:
     """
 
     terms: tuple[str, ...]
-    parts: tuple["QueryWord", ...] = ()
+    parts: tuple["AnalyzedWord", ...] = ()
     is_character: bool = False
 
 
@@ -135,7 +135,7 @@ def is_one_character_word(character: str) -> bool:
     return is_unspaced(character) or (not character.isalnum() and bool(surface_words_of(character)))
 
 
-def query_words(text: str, languages: tuple[str, ...]) -> tuple[QueryWord, ...]:
+def query_words(text: str, languages: tuple[str, ...]) -> tuple[AnalyzedWord, ...]:
     """Return the distinct words of a query, without stop words unless there are no others.
 
     `languages` are the possible ones of its Latin words, the most likely first: stems are of all of
@@ -244,12 +244,12 @@ def _surface(chunk: str) -> list[str]:
     return list(normalize(chunk)) if is_unspaced(chunk) else surface_words(chunk)
 
 
-def _wanted(chunk: str, languages: tuple[str, ...]) -> list[QueryWord]:
+def _wanted(chunk: str, languages: tuple[str, ...]) -> list[AnalyzedWord]:
     if is_unspaced(chunk):
         run = normalize(chunk)
         if len(run) == 1:
-            return [QueryWord((run,), is_character=True)]
-        return [QueryWord((pair,)) for pair in _pairs(run)]
+            return [AnalyzedWord((run,), is_character=True)]
+        return [AnalyzedWord((pair,)) for pair in _pairs(run)]
     wholes: dict[str, None] = {}
     parts: dict[str, dict[str, None]] = {}
     for language in languages:
@@ -258,8 +258,8 @@ def _wanted(chunk: str, languages: tuple[str, ...]) -> list[QueryWord]:
         for forms in own.parts:
             parts.setdefault(forms[0], {}).update(dict.fromkeys(forms))
     significant = [part for part in parts if not is_stop_word(part, languages[0])]
-    made = tuple(QueryWord(tuple(parts[part])) for part in significant or parts)
-    return [QueryWord(tuple(wholes), made)]
+    made = tuple(AnalyzedWord(tuple(parts[part])) for part in significant or parts)
+    return [AnalyzedWord(tuple(wholes), made)]
 
 
 def _is_small_word(word: str, language: str) -> bool:

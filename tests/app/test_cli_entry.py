@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from app import bootstrap
-from app.bootstrap import Role, build
+from app.bootstrap import RunMode, build
 from app.cli import entry
 from app.cli.entry import main
 from app.cli.terminal import OutputFile, own_terminal
@@ -268,7 +268,7 @@ def test_standard_input_is_read_for_the_window_that_executes_a_command(
         return 0
 
     monkeypatch.setattr("app.cli.remote.forward_command", forward)
-    services = build(DataPaths(program.data_dir), Role.WINDOW)
+    services = build(DataPaths(program.data_dir), RunMode.WINDOW)
     try:
         for words in (("memory", "save", "-"), ("ask", "-"), ("facts", "search", "-")):
             program.done(*words)
@@ -289,8 +289,8 @@ def test_an_opening_that_fails_halfway_releases_everything(
     with monkeypatch.context() as patch:
         patch.setattr(part, fail)
         with pytest.raises(OSError, match="no more threads"):
-            build(DataPaths(data_dir), Role.WINDOW)
-    build(DataPaths(data_dir), Role.COMMAND_LINE).close()
+            build(DataPaths(data_dir), RunMode.WINDOW)
+    build(DataPaths(data_dir), RunMode.COMMAND_LINE).close()
 
 
 def test_closing_goes_on_after_a_step_that_fails(
@@ -304,9 +304,9 @@ def test_closing_goes_on_after_a_step_that_fails(
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "close", fail)
-        build(DataPaths(data_dir), Role.WINDOW).close()
+        build(DataPaths(data_dir), RunMode.WINDOW).close()
     assert "closing failed" in caplog.text
-    build(DataPaths(data_dir), Role.COMMAND_LINE).close()
+    build(DataPaths(data_dir), RunMode.COMMAND_LINE).close()
 
 
 # -- failures and the window

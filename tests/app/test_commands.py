@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.chat.reply import Reply
 from app.commands.command import (
     AskExport,
@@ -76,7 +76,7 @@ class Desk:
 
 @pytest.fixture
 def desk(data_dir: Path) -> Iterator[Desk]:
-    with closing(build(made(data_dir), Role.COMMAND_LINE)) as services:
+    with closing(build(made(data_dir), RunMode.COMMAND_LINE)) as services:
         yield Desk(services)
 
 
@@ -84,14 +84,14 @@ def desk(data_dir: Path) -> Iterator[Desk]:
 
 
 def test_new_starts_a_segment_that_is_sent_alone(data_dir: Path) -> None:
-    with closing(build(made(data_dir), Role.COMMAND_LINE)) as services:
+    with closing(build(made(data_dir), RunMode.COMMAND_LINE)) as services:
         desk = Desk(services)
         assert "no messages" in desk.says("/new")
         talk = desk.write("one", "two")
         assert desk.run("/new") == Outcome()
         assert "already" in desk.says("/new")
     own = talk.conversation.id
-    with closing(build(DataPaths(data_dir), Role.COMMAND_LINE)) as services:  # it is stored
+    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:  # it is stored
         desk = Desk(services)
         first, second = desk.send("three", own), desk.send("four", own)
         path = services.library.open(own).path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.errors import EmbedderUnavailable, InvalidInput
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind, SpaceUse
@@ -29,7 +29,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "resources/models/all-MiniLM-L6-
 
 @pytest.fixture
 def services(data_dir: Path) -> Iterator[Services]:
-    built = build(made(data_dir), Role.COMMAND_LINE)
+    built = build(made(data_dir), RunMode.COMMAND_LINE)
     yield built
     built.close()
 
@@ -125,7 +125,7 @@ def test_a_turn_without_a_vector_has_a_reason(
 def test_show_has_the_status_of_every_turn(
     data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    built = build(made(data_dir), Role.COMMAND_LINE)
+    built = build(made(data_dir), RunMode.COMMAND_LINE)
     add_conversation(built.store, LONG, f"And then? {LONG}")
     built.index_sync.catch_up()
     embed(built)

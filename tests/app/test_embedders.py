@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap import Role, build
+from app.bootstrap import RunMode, build
 from app.cli import entry
 from app.cli.terminal import Terminal
 from app.domain.errors import EmbedderUnavailable, InvalidSetting, KnownError, TimedOut
@@ -338,7 +338,7 @@ def test_a_user_may_type_yes(cli: CommandLine, data_dir: Path, typed: str, value
     terminal = Terminal(
         output.append, output.append, lambda: typed, Path.cwd(), lambda: False, is_watched=True
     )
-    services = build(DataPaths(data_dir), Role.COMMAND_LINE)
+    services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
     try:
         entry.execute(services, ["config", "set", "embedder", OPENAI], terminal)
     finally:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap import Role as Front
-from app.bootstrap import Services, build
+from app.bootstrap import RunMode, Services, build
 from app.chat.library import Library
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.memory import MemoryTools
@@ -405,7 +404,7 @@ class Book:
 @pytest.fixture
 def book(data_dir: Path) -> Iterator[Book]:
     with plain_databases():
-        services = build(DataPaths(data_dir), Front.COMMAND_LINE)
+        services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
         yield Book(services)
         services.close()
 
@@ -464,7 +463,7 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
     assert f"*{FORGOTTEN}*" in answer
     assert STAYS in answer
 
-    services = build(DataPaths(after_kill), Front.COMMAND_LINE)
+    services = build(DataPaths(after_kill), RunMode.COMMAND_LINE)
     try:
         assert finish_forgetting(services.store) is True
         services.index_sync.catch_up(lambda: False)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.chat.inspector import Inspector, SentSummary
+from app.chat.inspector import InspectionService, SentSummary
 from app.chat.sent_prompt import LineMark, PartState, SentPart, SentPrompt, difference
 from app.domain.changes import PromptStored
 from app.domain.errors import NotFound
@@ -67,13 +67,13 @@ def test_contributions_are_what_was_injected(store: Store) -> None:
     stored = prompt(asker, 0, item(store, tea), item(store, cake, injected=False), notice="slow")
     store.save(PromptStored(stored))
     assert store.save(PromptStored(stored)).exchanges == {first}
-    found = Inspector(store).contributions(each.id for each in asker.exchanges)
+    found = InspectionService(store).contributions(each.id for each in asker.exchanges)
     assert (list(found), found[first].notice) == ([first], "slow")
     (source,) = found[first].sources
     assert (source.cited, source.place.title) == (True, "Drinks")
     assert source.place.said_at == tea.exchanges[0].started_at
     store.save(PromptStored(prompt(asker, 1, item(store, tea, RecallLayer.CONVERSATION))))
-    (source,) = Inspector(store).inspect(asker.exchanges[1].id).sources
+    (source,) = InspectionService(store).inspect(asker.exchanges[1].id).sources
     assert (source.place.exchange_id, source.place.turn_number) == (tea.exchanges[0].id, 0)
 
 
@@ -85,7 +85,7 @@ def test_an_inspection_has_all_runs_and_compares_with_the_turn_before(store: Sto
     last = prompt(asker, 1, item(store, tea), item(store, tea, injected=False))
     older = replace(last, sent_at=AT - timedelta(hours=1), items=())
     store.save(PromptStored(prompt(asker, 0)), PromptStored(older), PromptStored(last))
-    inspector = Inspector(store)
+    inspector = InspectionService(store)
     newest = inspector.inspect(asker.exchanges[1].id)
     assert newest.question == "what do I like?"
     assert newest.runs == (last.sent_at, older.sent_at)
@@ -110,7 +110,7 @@ def test_the_summary_that_was_sent_covers_what_precedes_the_window(store: Store)
     window = PlanPart(PlanPartKind.WINDOW, 3, True, message_ids=asker.exchanges[1].message_ids)
     with_summary = replace(plain, parts=(summary, window, *plain.parts))
     store.save(PromptStored(prompt(asker, 1)), PromptStored(with_summary))
-    found = [Inspector(store).sent_summary(each.id) for each in asker.exchanges]
+    found = [InspectionService(store).sent_summary(each.id) for each in asker.exchanges]
     covered = SentSummary("They said hello.", asker.exchanges[1].message_ids[0])
     assert found == [None, None, covered]
 
@@ -119,7 +119,7 @@ def test_a_verdict_on_a_turn_is_stored_and_deleted(store: Store) -> None:
     tea, asker = add_conversation(store, "I like tea"), add_conversation(store, "what do I like?")
     recalled = item(store, tea)
     store.save(PromptStored(prompt(asker, 0, recalled)))
-    inspector, exchange = Inspector(store), asker.exchanges[0].id
+    inspector, exchange = InspectionService(store), asker.exchanges[0].id
     (source,) = inspector.inspect(exchange).sources
     inspector.judge(source.place, Verdict.NEVER)
     assert Feedback(store).verdicts() == {recalled.passage_id: Verdict.NEVER}

@@ -10,7 +10,7 @@ from app.language.extractive.summaries import (
     CONVERSATION_LIMIT_CHARS,
     EXCHANGE_LIMIT_CHARS,
     SENTENCE_LIMIT,
-    TurnText,
+    TurnMarkdown,
     central_sentences,
     conversation_sentences,
     summarize_conversation,
@@ -18,7 +18,7 @@ from app.language.extractive.summaries import (
 )
 from app.language.sentences import content_terms, split_sentences
 
-TANKS = TurnText(
+TANKS = TurnMarkdown(
     "Hi! My fish tank turned green last week. Which algae-eating fish keep a 60 litre tank clean?",
     "Great question!\n\nFor a 60 litre tank, otocinclus catfish are the best algae-eating fish. "
     "They stay small and keep plants and glass clean. Let me know if you need anything else!",
@@ -26,7 +26,7 @@ TANKS = TurnText(
 
 
 def title_of(asked: str, answered: str = "") -> str:
-    return extract_title(conversation_sentences([TurnText(asked, answered)]))
+    return extract_title(conversation_sentences([TurnMarkdown(asked, answered)]))
 
 
 MARKUP = (
@@ -75,16 +75,16 @@ def test_sentences_end_in_every_script_and_have_no_markup(text: str, expected: l
             ),
         ),
         (
-            TurnText("compare tea and coffee", "Tea has less caffeine than coffee"),
+            TurnMarkdown("compare tea and coffee", "Tea has less caffeine than coffee"),
             "compare tea and coffee. Tea has less caffeine than coffee.",
         ),
-        (TurnText("比较茶和咖啡", "茶的咖啡因比咖啡少"), "比较茶和咖啡。 茶的咖啡因比咖啡少。"),
-        (TurnText("```\nSELECT 1\n```", "```sql\nSELECT 2\n```"), "SELECT 1. sql."),
-        (TurnText("", ""), ""),
+        (TurnMarkdown("比较茶和咖啡", "茶的咖啡因比咖啡少"), "比较茶和咖啡。 茶的咖啡因比咖啡少。"),
+        (TurnMarkdown("```\nSELECT 1\n```", "```sql\nSELECT 2\n```"), "SELECT 1. sql."),
+        (TurnMarkdown("", ""), ""),
     ],
     ids=["question and answer", "no marks", "no marks in Chinese", "code alone", "nothing"],
 )
-def test_an_exchange_becomes_question_and_core_of_answer(turn: TurnText, summary: str) -> None:
+def test_an_exchange_becomes_question_and_core_of_answer(turn: TurnMarkdown, summary: str) -> None:
     assert summarize_exchange(turn) == summary
 
 
@@ -98,22 +98,22 @@ def test_a_sentence_with_a_date_is_preferred_and_keeps_it() -> None:
     vague, dated = "The museum opens again in late spring.", "The museum opens again on 3/5/2025."
     for answer in (f"{vague} {dated}", f"{dated} {vague}"):
         summary = summarize_exchange(
-            TurnText("When does the museum open?", f"Hello. {answer} Bye.")
+            TurnMarkdown("When does the museum open?", f"Hello. {answer} Bye.")
         )
         assert summary == f"When does the museum open? {dated}"
 
 
 def test_a_conversations_summary_is_in_order_without_repetitions() -> None:
     turns = [
-        TurnText(
+        TurnMarkdown(
             "How do I water tomato plants in hot summers?",
             "Water tomato plants deeply in the early morning during hot summers.",
         ),
-        TurnText(
+        TurnMarkdown(
             "And again, how do I water tomato plants in hot summers?",
             "Water tomato plants deeply in the early morning during hot summers, as I said.",
         ),
-        TurnText(
+        TurnMarkdown(
             "Which fertiliser suits tomato plants once fruit appears?",
             "A potassium fertiliser suits tomato plants once fruit appears.",
         ),
@@ -126,7 +126,7 @@ def test_a_conversations_summary_is_in_order_without_repetitions() -> None:
 
 
 def test_long_sentences_are_cut_to_the_limit() -> None:
-    long = TurnText(
+    long = TurnMarkdown(
         "why " + "does this happen again " * 200, "because " + "it always does so " * 200
     )
     assert len(summarize_exchange(long)) <= EXCHANGE_LIMIT_CHARS
@@ -135,7 +135,7 @@ def test_long_sentences_are_cut_to_the_limit() -> None:
 
 def test_a_huge_conversation_is_read_in_part_from_beginning_to_end() -> None:
     turns = [
-        TurnText(f"What about item {number}?", f"Item {number} is fine. " * 400)
+        TurnMarkdown(f"What about item {number}?", f"Item {number} is fine. " * 400)
         for number in range(500)
     ]
     sentences = conversation_sentences(turns)
@@ -163,22 +163,24 @@ def test_what_is_said_already_adds_nothing_and_the_rest_comes_next() -> None:
 )
 def test_a_date_outlasts_small_talk_in_any_language(sentences: tuple[str, str, str]) -> None:
     dated, question, reply = sentences
-    summary = summarize_conversation([TurnText(dated, reply), TurnText(question, reply)], None, 1)
+    summary = summarize_conversation(
+        [TurnMarkdown(dated, reply), TurnMarkdown(question, reply)], None, 1
+    )
     assert summary == dated
 
 
 def test_names_of_speakers_stay_with_their_sentences_but_other_words_with_colons_do_not() -> None:
     turns = [
-        TurnText("Caroline: Hey! I joined a choir on 8 May 2023.", "Melanie: Wow! Which one is it?"),
-        TurnText("Caroline: The one at the old harbour. We sing shanties.", "Melanie: I paint lakes."),
+        TurnMarkdown("Caroline: Hey! I joined a choir on 8 May 2023.", "Melanie: Wow! Which one is it?"),
+        TurnMarkdown("Caroline: The one at the old harbour. We sing shanties.", "Melanie: I paint lakes."),
     ]  # fmt: skip
     texts = [each.text for each in conversation_sentences(turns)]
     assert all(text.startswith(("Caroline: ", "Melanie: ")) for text in texts)
     assert "Caroline: We sing shanties." in texts
     assert "Caroline: I joined a choir on 8 May 2023." in summarize_conversation(turns)
     notes = [
-        TurnText("Note: the lamp is broken. Please repair it.", "It is done. All lamps work."),
-        TurnText("Thank you for that. It shines again.", "You are welcome. See you soon."),
+        TurnMarkdown("Note: the lamp is broken. Please repair it.", "It is done. All lamps work."),
+        TurnMarkdown("Thank you for that. It shines again.", "You are welcome. See you soon."),
     ]
     assert "Please repair it." in [each.text for each in conversation_sentences(notes)]
 
@@ -225,20 +227,20 @@ def test_a_title_fits_its_line_and_ends_with_a_word() -> None:
 
 def test_tags_are_the_words_that_recur_and_whole_in_chinese() -> None:
     turns = [
-        TurnText(f"How do I prune roses in {month}?", "Roses need pruning above a bud.")
+        TurnMarkdown(f"How do I prune roses in {month}?", "Roses need pruning above a bud.")
         for month in ("March", "April", "May", "June")
     ]
     assert extract_tags(conversation_sentences(turns))[0] == "roses"
     turns = [
-        TurnText("机器学习难吗？", "机器学习不难。"),
-        TurnText("机器学习书？", "有机器学习书。"),
+        TurnMarkdown("机器学习难吗？", "机器学习不难。"),
+        TurnMarkdown("机器学习书？", "有机器学习书。"),
     ]
     assert extract_tags(conversation_sentences(turns)) == ("机器学习",)
 
 
 @given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=300)), max_size=6))
 def test_summaries_of_any_text_are_bounded_and_deterministic(pairs: list[tuple[str, str]]) -> None:
-    turns = [TurnText(asked, answered) for asked, answered in pairs]
+    turns = [TurnMarkdown(asked, answered) for asked, answered in pairs]
     sentences = conversation_sentences(turns)
     first = (summarize_conversation(turns), extract_title(sentences), extract_tags(sentences))
     again = conversation_sentences(turns)
@@ -255,4 +257,4 @@ def test_summaries_of_any_text_are_bounded_and_deterministic(pairs: list[tuple[s
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("unit", ["[", "*", "![](", "`", "<a", "_a", "$$", "【", "\\(", "a.", "- "])
 def test_hostile_markup_takes_linear_time(unit: str) -> None:
-    summarize_exchange(TurnText(unit * 500_000, f"{unit * 50}\n" * 20_000))
+    summarize_exchange(TurnMarkdown(unit * 500_000, f"{unit * 50}\n" * 20_000))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.ids import ConversationId, PassageId, part_id, passage_id_of
 from app.domain.links import name_of_page, parse_page
 from app.domain.passages import PassageKind
@@ -32,7 +32,7 @@ def manual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeManual:
 
 @pytest.fixture
 def services(manual: FakeManual, data_dir: Path) -> Iterator[Services]:
-    made = build(DataPaths(data_dir), Role.COMMAND_LINE)
+    made = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
     yield made
     made.close()
 
@@ -91,7 +91,7 @@ def test_a_page_that_is_gone_is_not_found(services: Services, manual: FakeManual
     indexed(services)
     manual.remove("tar.1")
     services.close()
-    again = build(services.paths, Role.COMMAND_LINE)
+    again = build(services.paths, RunMode.COMMAND_LINE)
     try:
         indexed(again)
         assert sources(again, "archiving utility archive", by_meaning=False) == []

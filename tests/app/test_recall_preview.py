@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.chat.recall_preview import Preview, is_changed
 from app.domain.changes import ConversationEdited
 from app.domain.conversations import Exchange, ExchangeStatus, Text
@@ -52,7 +52,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with opened(root) as store:
         for turns in CONVERSATIONS:
             add_conversation(store, *turns)
-    with closing(build(DataPaths(root), Role.COMMAND_LINE)) as services:
+    with closing(build(DataPaths(root), RunMode.COMMAND_LINE)) as services:
         services.fact_book.add("The saddle bolt of the bicycle is an M8.", FactCategory.POSSESSION)
         services.fact_book.add("The bicycle is blue.", FactCategory.POSSESSION)
         services.index_sync.catch_up(lambda: False)
@@ -67,7 +67,7 @@ def services(
     monkeypatch.setenv("FRIEND_API_KEY", "test")
     server.always(text("Good to know."))
     shutil.copytree(library, data_dir)
-    with closing(build(DataPaths(data_dir), Role.COMMAND_LINE)) as built:
+    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as built:
         built.context_fetcher._limit_s = 60.0
         built.models.add_provider(ProviderConfig("friend", "compatible", server.v1, None))
         built.settings.set("default_model", "friend:test-model")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.cli import entry, remote
 from app.cli.remote import CommandServer, ServerClosed, forward_command, raise_window
 from app.cli.terminal import Terminal
@@ -59,7 +59,7 @@ def window(data_dir: Path) -> Iterator[Window]:
     made(data_dir)
     with opened(data_dir) as store:
         add_conversation(store, "How do I keep basil alive", title="Herbs")
-    running = Window(build(DataPaths(data_dir), Role.WINDOW))
+    running = Window(build(DataPaths(data_dir), RunMode.WINDOW))
     yield running
     running.close()
 
@@ -211,7 +211,7 @@ def test_a_socket_in_a_long_path_works(tmp_path: Path, capsys: pytest.CaptureFix
     deep.parent.mkdir(parents=True)
     assert len(os.fsencode(deep)) > 108
     made(deep)
-    running = Window(build(DataPaths(deep), Role.WINDOW))
+    running = Window(build(DataPaths(deep), RunMode.WINDOW))
     ran = CommandLine(deep, capsys)("list", "--json")
     raised = raise_window(DataPaths(deep))
     running.close()

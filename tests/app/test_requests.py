@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.chat.context_fetcher import ContextFetcher
-from app.chat.inspector import Inspector
+from app.chat.inspector import InspectionService
 from app.chat.request_builder import RequestBuilder
 from app.chat.tools.toolbox import Toolbox
 from app.domain.changes import ConversationEdited, SummaryPut
@@ -151,7 +151,7 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
     assert asker.expected == [exchange.id]
     assert [question for question, *_ in asker.retrieval.asked] == [ASKED], "once, for all rounds"
 
-    found = Inspector(asker.chat.store).inspect(exchange.id)
+    found = InspectionService(asker.chat.store).inspect(exchange.id)
     assert found.sent is not None
     assert (found.sent.system, found.sent.recalled) == (request.system, request.recalled)
     texts = {part.kind: part.text for part in found.sent.parts}
@@ -160,7 +160,7 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
     assert sum(part.share for part in found.sent.parts) == pytest.approx(1)
     assert 0 < found.sent.cacheable_share < 1
     assert [source.cited for source in found.sources] == [True, False, False]
-    assert Inspector(asker.chat.store).inspect(before.exchanges[0].id).sent is None
+    assert InspectionService(asker.chat.store).inspect(before.exchanges[0].id).sent is None
 
 
 def test_a_message_does_not_wait_for_a_slow_search(asker_with: Callable[..., Asker]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.workers import WorkerName
 from app.transfer.importing import import_files
 from tests.fakes.stored import AT, add_conversation, made
@@ -44,7 +44,7 @@ def indexed(services: Services) -> Services:
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    built = build(made(tmp_path_factory.mktemp("retrieval") / "data"), Role.COMMAND_LINE)
+    built = build(made(tmp_path_factory.mktemp("retrieval") / "data"), RunMode.COMMAND_LINE)
     for day, (title, turns) in enumerate(conversations()):
         add_conversation(built.store, *turns, title=title, at=AT + timedelta(days=day))
     yield indexed(built)
@@ -73,7 +73,7 @@ def test_questions_find_their_turns(
 
 def test_the_sample_archive_answers_typical_questions(tmp_path: Path) -> None:
     """Measured: all 30."""
-    built = build(made(tmp_path / "data"), Role.COMMAND_LINE)
+    built = build(made(tmp_path / "data"), RunMode.COMMAND_LINE)
     try:
         import_files(built.store, [SAMPLE])
         indexed(built)

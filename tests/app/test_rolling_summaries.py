@@ -9,7 +9,7 @@ from app.domain.changes import ExchangePut, PromptStored
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
-from app.language.extractive.summaries import TurnText
+from app.language.extractive.summaries import TurnMarkdown
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
@@ -105,7 +105,8 @@ def test_only_expected_turns_are_condensed_when_they_end(store: Store) -> None:
 
 def test_sentences_are_extracted_from_all_parts() -> None:
     turns = [
-        TurnText(f"Where is place {each}?", f"Place {each} is by the river.") for each in range(9)
+        TurnMarkdown(f"Where is place {each}?", f"Place {each} is by the river.")
+        for each in range(9)
     ]
     words = extract(turns)
     assert 0 <= words.find("lace") < len(words) <= 3 * 541

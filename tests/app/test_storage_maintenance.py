@@ -17,7 +17,13 @@ from app.storage.safety import backup as backup_module
 from app.storage.safety import image
 from app.storage.safety import maintenance as maintenance_module
 from app.storage.safety.backup import Backup, backups_of, list_backups, make_backup
-from app.storage.safety.maintenance import BACKUP_EVERY_S, QUIET_S, RETRY_S, Clock, Maintenance
+from app.storage.safety.maintenance import (
+    BACKUP_EVERY_S,
+    QUIET_S,
+    RETRY_S,
+    Maintenance,
+    MaintenanceClock,
+)
 from tests.fakes.stored import add_conversation, opened, titles
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -30,8 +36,8 @@ class FakeClock:
     def __init__(self) -> None:
         self.passed_s = 1000.0
 
-    def clock(self) -> Clock:
-        return Clock(lambda: self.passed_s, self.now)
+    def clock(self) -> MaintenanceClock:
+        return MaintenanceClock(lambda: self.passed_s, self.now)
 
     def now(self) -> datetime:
         return NOW + timedelta(seconds=self.passed_s)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import manual_tools
 from app.chat.tools.memory import MemoryTools
@@ -19,8 +19,7 @@ from app.chat.tools.results import truncate_results
 from app.chat.tools.toolbox import Toolbox, ToolContext, check_arguments
 from app.domain.changes import ConversationEdited, MessagesAdded
 from app.domain.chat import ChatRequest, ToolSchema
-from app.domain.conversations import Attachment, Block, Message, Text, ToolCall, ToolResult
-from app.domain.conversations import Role as Speaker
+from app.domain.conversations import Attachment, Block, Message, Role, Text, ToolCall, ToolResult
 from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
@@ -75,7 +74,7 @@ class Caller:
         """Call tools from now on in a conversation in which the user says this."""
         self.here = add_conversation(self.store, *said, title="Talking")
 
-    def add(self, role: Speaker, *blocks: Block) -> None:
+    def add(self, role: Role, *blocks: Block) -> None:
         """Add a message to the conversation that tools are called in."""
         last = self.here.messages[-1].id
         own = self.here.conversation.id
@@ -90,7 +89,7 @@ class Caller:
 
 @pytest.fixture
 def caller(data_dir: Path) -> Iterator[Caller]:
-    with closing(build(made(data_dir), Role.COMMAND_LINE)) as services:
+    with closing(build(made(data_dir), RunMode.COMMAND_LINE)) as services:
         yield Caller(services)
 
 
@@ -186,11 +185,11 @@ def test_a_saved_text_is_found(caller: Caller) -> None:
 
 
 def test_core_memory_is_appended_and_replaced_within_its_limit(caller: Caller) -> None:
-    caller.add(Speaker.USER, Text("I'm Ada, I like tea. " + "Salt and rice. " * 200))
+    caller.add(Role.USER, Text("I'm Ada, I like tea. " + "Salt and rice. " * 200))
     caller.done(APPEND, text="Name: Ada")
     caller.done(APPEND, text="Name: Ada")  # stored once
     assert caller.done(APPEND, text="Likes tea")["core_memory"] == "Name: Ada\nLikes tea"
-    caller.add(Speaker.USER, Text("No, coffee."))
+    caller.add(Role.USER, Text("No, coffee."))
     replaced = caller.done(REPLACE, old="tea", new="coffee")
     current = CoreMemory(caller.store).now()
     assert replaced["core_memory"] == current.text == "Name: Ada\nLikes coffee"
@@ -234,21 +233,21 @@ BEES = "User keeps bees."
 @pytest.mark.parametrize(
     ("role", "block"),
     [
-        (Speaker.TOOL, ToolResult("c", "conversation_search", f"He said: {PLANTED}! And so on.")),
-        (Speaker.USER, Attachment("a.txt", "text/plain", text=f"... {PLANTED.upper()} ...")),
+        (Role.TOOL, ToolResult("c", "conversation_search", f"He said: {PLANTED}! And so on.")),
+        (Role.USER, Attachment("a.txt", "text/plain", text=f"... {PLANTED.upper()} ...")),
     ],
     ids=["tool", "attachment"],
 )
 def test_a_quotation_is_not_stated_until_the_user_repeats_it(
-    caller: Caller, role: Speaker, block: Block
+    caller: Caller, role: Role, block: Block
 ) -> None:
-    caller.add(Speaker.USER, Text("My name is Ada."))
+    caller.add(Role.USER, Text("My name is Ada."))
     caller.done(APPEND, text="Name: Ada")
     caller.add(role, block)
     assert "ask the user" in caller.fails(APPEND, text=PLANTED)
     assert "ask the user" in caller.fails(REPLACE, old="Ada", new=PLANTED)
     assert caller.core_memory == "Name: Ada"
-    caller.add(Speaker.USER, Text(f"Yes, keep this: {PLANTED.lower()}"))
+    caller.add(Role.USER, Text(f"Yes, keep this: {PLANTED.lower()}"))
     assert PLANTED in caller.done(APPEND, text=PLANTED)["core_memory"]
 
 
@@ -304,7 +303,7 @@ def test_what_the_user_only_asked_quoted_or_mentioned_is_refused(caller: Caller)
 
 
 def test_core_memory_may_be_kept_in_a_replacement(caller: Caller) -> None:
-    caller.add(Speaker.USER, Text("I prefer metric units"))
+    caller.add(Role.USER, Text("I prefer metric units"))
     caller.done(APPEND, text="Prefers metric units.")
     caller.begin("I live in Oslo")
     new = "Prefers metric units. Lives in Oslo."
@@ -379,7 +378,7 @@ def test_any_value_is_valid_or_refused(value: object) -> None:
 WIRES = (ChatCompletionsWire(), ResponsesWire(), MessagesWire())
 
 
-def messages_of(*messages: tuple[Speaker, tuple[Block, ...]]) -> tuple[Message, ...]:
+def messages_of(*messages: tuple[Role, tuple[Block, ...]]) -> tuple[Message, ...]:
     at = datetime(2024, 3, 1, tzinfo=UTC)
     return tuple(
         Message(MessageId(n), f"u{n}", ConversationId(1), None, role, blocks, at)
@@ -390,18 +389,18 @@ def messages_of(*messages: tuple[Speaker, tuple[Block, ...]]) -> tuple[Message, 
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
     """Turns of a question, rounds of one to three calls, and mostly an answer."""
-    messages: list[tuple[Speaker, tuple[Block, ...]]] = []
+    messages: list[tuple[Role, tuple[Block, ...]]] = []
     for turn in range(draw(st.integers(1, 6))):
-        messages.append((Speaker.USER, (Text("q" * draw(st.integers(1, 400))),)))
+        messages.append((Role.USER, (Text("q" * draw(st.integers(1, 400))),)))
         for place in range(draw(st.integers(0, 3))):
             ids = [f"c{turn}_{place}_{n}" for n in range(draw(st.integers(1, 3)))]
             size = draw(st.integers(0, 800))
             messages += [
-                (Speaker.ASSISTANT, tuple(ToolCall(each, "look", "{}") for each in ids)),
-                (Speaker.TOOL, tuple(ToolResult(each, "look", "r" * size) for each in ids)),
+                (Role.ASSISTANT, tuple(ToolCall(each, "look", "{}") for each in ids)),
+                (Role.TOOL, tuple(ToolResult(each, "look", "r" * size) for each in ids)),
             ]
         if draw(st.booleans()):
-            messages.append((Speaker.ASSISTANT, (Text("answer"),)))
+            messages.append((Role.ASSISTANT, (Text("answer"),)))
     return messages_of(*messages)
 
 
@@ -439,13 +438,13 @@ def pairs_in(body: dict[str, Any]) -> dict[str, bool]:
     [("{}", "offset=100"), ('{"offset": 250}', "offset=350"), ("[]", "Ask for less")],
 )
 def test_a_truncated_result_tells_its_size_and_how_to_read_on(arguments: str, hint: str) -> None:
-    call = (Speaker.ASSISTANT, (ToolCall("c", "look", arguments),))
+    call = (Role.ASSISTANT, (ToolCall("c", "look", arguments),))
     _, cut = truncate_results(
-        messages_of(call, (Speaker.TOOL, (ToolResult("c", "look", "y" * 1234),))), 100
+        messages_of(call, (Role.TOOL, (ToolResult("c", "look", "y" * 1234),))), 100
     )
     (block,) = cut.blocks
     assert isinstance(block, ToolResult)
     assert block.text.startswith("y" * 100 + "\n[Cut: 100 of 1,234 characters")
     assert hint in block.text
-    short = messages_of((Speaker.TOOL, (ToolResult("c", "look", "y" * 100),)))
+    short = messages_of((Role.TOOL, (ToolResult("c", "look", "y" * 100),)))
     assert truncate_results(short, 100) == short

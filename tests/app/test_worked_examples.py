@@ -75,10 +75,10 @@ def a_recall_setting(tree: ChangedTree) -> None:
     tree.cli("config", "set", "auto_rag_min_turns", "7")
     read = f"""
 from pathlib import Path
-from app.bootstrap import Role, build
+from app.bootstrap import RunMode, build
 from app.domain.recall import RecallSettings
 from app.system.paths import DataPaths
-services = build(DataPaths(Path({str(tree.data)!r})), Role.COMMAND_LINE)
+services = build(DataPaths(Path({str(tree.data)!r})), RunMode.COMMAND_LINE)
 print(RecallSettings().auto_rag_min_turns, RecallSettings.read(services.settings.get))
 services.close()
 """

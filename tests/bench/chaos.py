@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.workers import WorkerName
 from app.storage.engine.database import Connection
 from app.system.paths import DataPaths
@@ -157,7 +157,7 @@ def worked(root: Path, kill_every_s: float) -> int:
 
 def counted(root: Path, exchanges: int, conversations: int) -> Figures:
     """Return what is missing, double or at the wrong place, and what was spent."""
-    built = build(DataPaths(root), Role.COMMAND_LINE)
+    built = build(DataPaths(root), RunMode.COMMAND_LINE)
     try:
         figures = built.store.read(_rows)
         problems = [str(each) for each in built.check().problems]

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.transfer import ImportReport
 from app.system.paths import DataPaths
 from app.transfer.importing import import_files
@@ -40,7 +40,7 @@ def main() -> None:
         __doc__, messages=20_000, megabytes=200, step=("", *_STEPS), export=Path, data=Path
     )
     if given.step:
-        with closing(build(DataPaths(given.data), Role.COMMAND_LINE)) as services:
+        with closing(build(DataPaths(given.data), RunMode.COMMAND_LINE)) as services:
             print_json(_STEPS[given.step](services, given.export))
         return
     with tempfile.TemporaryDirectory() as folder:

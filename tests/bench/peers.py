@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.bootstrap import Role, build
+from app.bootstrap import RunMode, build
 from app.domain.ids import ConversationId, MessageId
 from app.domain.workers import WorkerName
 from app.providers.embedders.local import LocalEmbedder
@@ -149,7 +149,7 @@ def answered_by_us(
     folder: Path, given: argparse.Namespace, embedder: LocalEmbedder
 ) -> tuple[Library, dict[str, list[Answer]]]:
     paths = DataPaths(folder)
-    with closing(build(paths, Role.COMMAND_LINE)) as services:
+    with closing(build(paths, RunMode.COMMAND_LINE)) as services:
         sets = {
             each.name: (each, store_evaluation(services.store, each))
             for each in map(read_evaluation, given.data)
@@ -157,7 +157,7 @@ def answered_by_us(
         services.index_sync.catch_up()
         services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
     library = Library(sets, list(questions(embedder, sets, given.questions)))
-    with closing(build(paths, Role.WINDOW)) as services:
+    with closing(build(paths, RunMode.WINDOW)) as services:
         wait_for(lambda: services.search.search("ready").by_meaning)
         ask = asker(services)
         answers: dict[str, list[Answer]] = {}

@@ -21,7 +21,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.recall import (
@@ -112,7 +112,7 @@ def kept(
     """Store sets in a library of their own, indexed and embedded, and throw it away afterwards."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        closing(build(DataPaths(Path(folder)), Role.COMMAND_LINE)) as services,
+        closing(build(DataPaths(Path(folder)), RunMode.COMMAND_LINE)) as services,
     ):
         stored = [store_evaluation(services.store, each, with_summaries=True) for each in sets]
         for each, places in zip(sets, stored, strict=True):
@@ -254,7 +254,7 @@ def at_scale(given: argparse.Namespace) -> Figures:
     paths = scale.made(next(each for each in folders if (each / "complete").exists()))
     options = argparse.Namespace(passages=[given.passages], searches=200, answer_words=40)
     questions = scale.asked(options)
-    with closing(build(paths, Role.WINDOW)) as services:
+    with closing(build(paths, RunMode.WINDOW)) as services:
         wait_for(lambda: services.search.search(next(questions)).by_meaning)
         for each in islice(questions, 20):
             _retrieved(services, each)

@@ -14,7 +14,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.ids import ConversationId, MessageId
 from app.domain.workers import WorkerName
 from app.system.paths import DataPaths
@@ -36,7 +36,7 @@ def main() -> None:
     sets = [read_evaluation(file) for file in given.data]
     with (
         tempfile.TemporaryDirectory() as folder,
-        closing(build(DataPaths(Path(folder)), Role.COMMAND_LINE)) as services,
+        closing(build(DataPaths(Path(folder)), RunMode.COMMAND_LINE)) as services,
     ):
         print_json(_measured(services, sets, words_only=given.words_only))
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain import conversations
 from app.domain.ids import PARTS_PER_PASSAGE
 from app.domain.passages import PassageKind
@@ -91,7 +91,7 @@ def _library(given: argparse.Namespace, passages: int, folder: Path) -> Figures:
 
 
 def _build(given: argparse.Namespace) -> Figures:
-    with closing(build(made(given.folder), Role.COMMAND_LINE)) as services:
+    with closing(build(made(given.folder), RunMode.COMMAND_LINE)) as services:
         services.index_sync.start()  # beside all that follows
         stored = timed(lambda: store_turns(services, given.passages[0], given.answer_words))
         vectors = timed(lambda: store_vectors(services))
@@ -193,7 +193,7 @@ def _measure(given: argparse.Namespace) -> Figures:
     questions = asked(given)
     middle = STARTED + given.passages[0] // 2 * APART
     started = time.perf_counter()
-    with closing(build(paths, Role.WINDOW)) as services:
+    with closing(build(paths, RunMode.WINDOW)) as services:
         opened_s = time.perf_counter() - started
         wait_for(lambda: services.search.search(next(questions)).by_meaning)
         ready_s = time.perf_counter() - started

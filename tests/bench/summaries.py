@@ -19,7 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from app.language.extractive.centrality import Sentence
-from app.language.extractive.summaries import TurnText, central_sentences, conversation_sentences
+from app.language.extractive.summaries import (
+    TurnMarkdown,
+    central_sentences,
+    conversation_sentences,
+)
 from tests.bench.shared.measuring import Figures, options, print_json, timed
 from tests.bench.summary_methods import Choose, Methods
 
@@ -117,14 +121,14 @@ def compared(sessions: Sequence[Session], seeds: int, sentence_count: int | None
     return {**named, "ours_to_first": ratios, "mean_words": round(statistics.mean(lengths), 1)}
 
 
-def turns_of(session: dict[str, Any]) -> list[TurnText]:
-    turns: list[TurnText] = []
+def turns_of(session: dict[str, Any]) -> list[TurnMarkdown]:
+    turns: list[TurnMarkdown] = []
     for message in session["turns"]:
         if message["role"] == "user" or not turns:
-            turns.append(TurnText(message["text"], ""))
+            turns.append(TurnMarkdown(message["text"], ""))
         else:
             before = turns.pop()
-            turns.append(TurnText(before.asked, f"{before.answered}\n{message['text']}"))
+            turns.append(TurnMarkdown(before.asked, f"{before.answered}\n{message['text']}"))
     return turns
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.bootstrap import Role, build
+from app.bootstrap import RunMode, build
 from app.cli.entry import execute, main
 from app.cli.terminal import Terminal
 from app.system.paths import DataPaths
@@ -80,7 +80,7 @@ class Console(_Commands):
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
-        self.services = build(DataPaths(data_dir), Role.COMMAND_LINE)
+        self.services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
         self.typed = ""
         self.is_watched = False
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message, Role, Text
 from app.domain.ids import ConversationId, new_uid
-from app.language.extractive.summaries import TurnText
+from app.language.extractive.summaries import TurnMarkdown
 from app.storage.engine.store import Store
 from app.workers.job import IsCancelled
 from app.workers.jobs.summarizers import GeneratedSummary
@@ -26,13 +26,13 @@ class ScriptedSummarizer:
         self.poison: set[str] = set()
         self.before: Callable[[str, IsCancelled], None] = lambda _, __: None
 
-    def exchange(self, turn: TurnText, is_cancelled: IsCancelled) -> GeneratedSummary:
+    def exchange(self, turn: TurnMarkdown, is_cancelled: IsCancelled) -> GeneratedSummary:
         return self._digest(turn.asked, is_cancelled)
 
     def conversation(
         self,
         _conversation_id: ConversationId,
-        turns: Sequence[TurnText],
+        turns: Sequence[TurnMarkdown],
         is_cancelled: IsCancelled,
     ) -> GeneratedSummary:
         return self._digest(" ".join(turn.asked for turn in turns), is_cancelled)

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QTreeWidget
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.changes import ConversationEdited, SpendAdded
 from app.domain.formatting import format_size
 from app.domain.workers import WORKERS, WorkerName
@@ -103,7 +103,7 @@ def library(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     manual = FakeManual(tmp_path / "manual", monkeypatch)
     manual.add("tar.1", "an archiving utility", "Puts many files into one archive.")
     manual.add("none.1", "a page without a description", None)
-    services = build(made(data_dir), Role.COMMAND_LINE)
+    services = build(made(data_dir), RunMode.COMMAND_LINE)
     try:
         fill(services)
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
 from app.storage.tables.settings import ProviderRow
@@ -39,7 +39,7 @@ def embedded_sample() -> Path:
     """Return a data directory with the sample archive, all background work done."""
     root = Path(tempfile.mkdtemp(prefix="commonplace-sample-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    services = build(made(root / "data"), Role.COMMAND_LINE)
+    services = build(made(root / "data"), RunMode.COMMAND_LINE)
     try:
         import_files(services.store, [SAMPLE])
         services.workers.run_until_idle()
@@ -53,7 +53,7 @@ def server(server: Loopback, data_dir: Path) -> Loopback:
     """Copy the embedded sample with the server as provider `local`."""
     shutil.copytree(embedded_sample(), data_dir)
     server.models = ["chat-model", "nomic-embed-text"]
-    services = build(DataPaths(data_dir), Role.COMMAND_LINE)
+    services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
     services.settings.put_provider(ProviderRow("local", "compatible", server.v1, None))
     services.close()
     return server

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.chat.context_fetcher import LIMIT_S
 from app.domain.conversations import Exchange, ExchangeStatus, Text
 from app.domain.ids import ConversationId
@@ -89,7 +89,7 @@ def services(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servic
         for topic in OTHERS:
             turn = (f"Tell me about {topic}.", f"There is much to say about {topic}.")
             add_conversation(store, turn)
-    with closing(build(DataPaths(data_dir), Role.COMMAND_LINE)) as built:
+    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as built:
         yield built
 
 

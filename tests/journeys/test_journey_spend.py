@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.providers.pricing.prices import OwnPrice
 from app.storage.tables.facts import FactFilter
 from app.storage.tables.settings import ProviderRow
@@ -41,7 +41,7 @@ class Program:
 
     def inside(self, act: Callable[[Services], Any]) -> Any:
         """Return what a call on the program in this process returns."""
-        services = build(self._paths, Role.COMMAND_LINE)
+        services = build(self._paths, RunMode.COMMAND_LINE)
         try:
             return act(services)
         finally:

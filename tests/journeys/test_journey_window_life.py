@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from PySide6.QtCore import Qt
 
-from app.bootstrap import Role, Services, build
+from app.bootstrap import RunMode, Services, build
 from app.domain.conversations import ExchangeStatus
 from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths
@@ -203,7 +203,7 @@ async def test_leaving_while_the_folder_is_opened_leaves_nothing_open(
     await user.gone()
 
     assert opened
-    build(DataPaths(data_dir), Role.COMMAND_LINE).close()  # raises if somebody has it open
+    build(DataPaths(data_dir), RunMode.COMMAND_LINE).close()  # raises if somebody has it open
 
 
 async def test_messages_of_a_command_appear_and_keep_position_and_edit(

@@ -28,7 +28,7 @@ from ui.models.recalled import COLUMNS, RecalledModel
 from ui.models.source_labels import figures, opens_text, tip_text
 from ui.presenters.recall import sources_of, status_text
 from ui.theme import DARK, Theme
-from ui.views.inspector import Inspector
+from ui.views.inspector import InspectorView
 from ui.views.recalled_pane import RecalledPane
 from ui.views.sent_pane import SentPane, usage_text
 from ui.widgets.prompt_part import PromptPartPanel
@@ -300,8 +300,8 @@ def test_a_long_part_is_folded_first_and_a_very_long_one_cut(qtbot: QtBot) -> No
 # -- the whole
 
 
-def shown_in(qtbot: QtBot, what: Inspection, *, is_on: bool = True) -> Inspector:
-    view = Inspector(Theme())
+def shown_in(qtbot: QtBot, what: Inspection, *, is_on: bool = True) -> InspectorView:
+    view = InspectorView(Theme())
     qtbot.addWidget(view)
     view.show_inspection(what, 1, 3, is_on=is_on)
     return view

@@ -50,7 +50,7 @@ from ui.presenters.search import SearchPresenter
 from ui.theme import Appearance, Theme
 from ui.views.command_panel import CommandPanel
 from ui.views.dialogs.memories_dialog import MemoriesDialog
-from ui.views.inspector import Inspector
+from ui.views.inspector import InspectorView
 from ui.views.sidebar import Sidebar
 from ui.widgets.composer import Composer
 from ui.widgets.transcript.heights import AtEnd, Centered
@@ -220,7 +220,7 @@ class Inspecting:
     def __init__(self, parts: Parts, qtbot: QtBot) -> None:
         from tests.ui.test_inspector import inspection
 
-        self.parts, self.view, self.opened = parts, Inspector(Theme()), list[object]()
+        self.parts, self.view, self.opened = parts, InspectorView(Theme()), list[object]()
         qtbot.addWidget(self.view)
         self.service = Recorder(inspect=lambda *_: inspection(source(1)))
         self.presenter = InspectorPresenter(

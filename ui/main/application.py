@@ -123,11 +123,11 @@ class DesktopApplication:
 
         The services are stored here because the awaiting task may be cancelled.
         """
-        from app.bootstrap import Role, build
+        from app.bootstrap import RunMode, build
 
         with self._opening:
             if not self._leaving:
-                self.services = build(self._paths, Role.WINDOW)
+                self.services = build(self._paths, RunMode.WINDOW)
             return self.services
 
     def _show_startup_error(self, error: KnownError) -> None:

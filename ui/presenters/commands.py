@@ -20,7 +20,7 @@ from app.domain.conversations import Conversation
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId
 from ui.bridge import Bridge
-from ui.presenters.protocols import Navigation, OpenConversation
+from ui.presenters.protocols import Navigation, ShownConversation
 from ui.views.command_panel import CommandPanel
 from ui.widgets.composer import Composer
 from ui.widgets.transcript.view import TranscriptView
@@ -37,7 +37,7 @@ class CommandPresenter(QObject):
         panel: CommandPanel,
         composer: Composer,
         transcript: TranscriptView,
-        conversation: OpenConversation,
+        conversation: ShownConversation,
         navigation: Navigation,
     ) -> None:
         super().__init__(bridge)

@@ -9,7 +9,7 @@ from app.memory.coverage import TurnCoverage
 from app.memory.explain import Explainer
 from app.memory.probes import ProbeQuestions
 from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, OpenConversation, OpenTurn
+from ui.presenters.protocols import MessageView, OpenTurn, ShownConversation
 from ui.views.dialogs.probes_dialog import ProbesDialog
 from ui.views.dialogs.why_dialog import WhyDialog
 from ui.widgets.transcript.heights import AtOffset, Centered
@@ -29,7 +29,7 @@ class ExplainPresenter(QObject):
         coverage: TurnCoverage,
         bridge: Bridge,
         messages: MessageView,
-        conversation: OpenConversation,
+        conversation: ShownConversation,
         transcript: TranscriptView,
     ) -> None:
         super().__init__(bridge)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 
 from app.chat.library import ConversationView, Library
 from ui.bridge import Bridge
-from ui.presenters.protocols import OpenConversation
+from ui.presenters.protocols import ShownConversation
 from ui.widgets.find_bar import FindBar
 from ui.widgets.transcript.values import FindMark, searchable_text
 
@@ -34,7 +34,7 @@ class FindPresenter(QObject):
         bridge: Bridge,
         bar: FindBar,
         transcript: FindView,
-        conversation: OpenConversation,
+        conversation: ShownConversation,
     ) -> None:
         super().__init__(bar)
         self._library = library

@@ -4,15 +4,14 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
-from app.chat.inspector import Inspector as InspectionService
-from app.chat.inspector import Source
+from app.chat.inspector import InspectionService, Source
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId
 from app.domain.recall import Verdict
 from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, OpenConversation
-from ui.views.inspector import Inspector
+from ui.presenters.protocols import MessageView, ShownConversation
+from ui.views.inspector import InspectorView
 from ui.widgets.transcript.view import TranscriptView
 
 _TASK = "inspect"
@@ -35,9 +34,9 @@ class InspectorPresenter(QObject):
         service: InspectionService,
         is_recall_on: Callable[[], bool],
         bridge: Bridge,
-        view: Inspector,
+        view: InspectorView,
         messages: MessageView,
-        conversation: OpenConversation,
+        conversation: ShownConversation,
         transcript: TranscriptView,
         open_source: Callable[[Source], None],
     ) -> None:

@@ -13,7 +13,7 @@ from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.storage.tables.settings import Settings
 from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, OpenConversation
+from ui.presenters.protocols import MessageView, ShownConversation
 
 _BUILT_IN = ("recall:", "Recall (built in)")
 
@@ -52,7 +52,7 @@ class ModelPickerPresenter(QObject):
         exchanges: ExchangeLoop,
         bridge: Bridge,
         view: ModelPickerView,
-        conversation: OpenConversation,
+        conversation: ShownConversation,
     ) -> None:
         super().__init__(bridge)
         self._models = models

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
 from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, OpenConversation
+from ui.presenters.protocols import MessageView, ShownConversation
 from ui.views.dialogs.confirm import Confirmation, confirm
 
 
@@ -24,7 +24,7 @@ class PrivacyPresenter(QObject):
         forget: Callable[[Sequence[ConversationId]], object],
         bridge: Bridge,
         messages: MessageView,
-        conversation: OpenConversation,
+        conversation: ShownConversation,
     ) -> None:
         super().__init__(bridge)
         self._forget = forget

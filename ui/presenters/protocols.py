@@ -32,7 +32,7 @@ class MessageView(Protocol):
         ...
 
 
-class OpenConversation(Protocol):
+class ShownConversation(Protocol):
     """The conversation on screen: `view` is None for one not yet stored."""
 
     view: ConversationView | None

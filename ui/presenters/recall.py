@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chat.inspector import Contribution, Inspector, SentSummary, Source
+from app.chat.inspector import Contribution, InspectionService, SentSummary, Source
 from app.chat.library import Library
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
@@ -35,7 +35,7 @@ class RecallPresenter(QObject):
 
     def __init__(
         self,
-        inspector: Inspector,
+        inspector: InspectionService,
         library: Library,
         is_on: Callable[[], bool],
         bridge: Bridge,

@@ -12,7 +12,7 @@ from app.memory.summaries import SummaryService, SummaryTarget
 from app.storage.tables.passages import Passages
 from app.storage.tables.summaries import Summaries
 from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, OpenConversation
+from ui.presenters.protocols import MessageView, ShownConversation
 from ui.theme import Appearance
 from ui.views.dialogs.confirm import confirm_unsaved
 from ui.views.dialogs.summaries_dialog import SummariesDialog, SummarySource
@@ -32,7 +32,7 @@ class SummariesPresenter(QObject):
         bridge: Bridge,
         messages: MessageView,
         appearance: Appearance,
-        conversation: OpenConversation,
+        conversation: ShownConversation,
     ) -> None:
         super().__init__(bridge)
         self._library = library

@@ -22,7 +22,7 @@ _OFF = "Recall is off."
 _NONE_SENT = "No source was sent. Each source says why."
 
 
-class Inspector(QWidget):
+class InspectorView(QWidget):
     """Shows one answer.
 
     Signals:
@@ -36,7 +36,7 @@ class Inspector(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setMinimumWidth(_LEAST_PX)
-        self.setAccessibleName("Inspector")
+        self.setAccessibleName("InspectorView")
         self._turn = plain_label(self, "heading", selectable=False)
         self._question = plain_label(self, "muted", selectable=False)
         self._before = self._button("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", -1)
@@ -57,7 +57,7 @@ class Inspector(QWidget):
 
     def show_nothing(self) -> None:
         """Show that there is no answer."""
-        self._turn.setText("Inspector")
+        self._turn.setText("InspectorView")
         self._question.setText(_EMPTY)
         self._question.show()
         self.tabs.hide()

@@ -24,7 +24,7 @@ from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
 
 if TYPE_CHECKING:
-    from ui.views.inspector import Inspector
+    from ui.views.inspector import InspectorView
     from ui.views.settings.dashboard import Dashboard
     from ui.views.sidebar import Sidebar
 
@@ -57,7 +57,7 @@ class MainWindow(QMainWindow):
     painted = Signal()
 
     dashboard: "Dashboard"
-    inspector: "Inspector"
+    inspector: "InspectorView"
     sidebar: "Sidebar"
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class MainWindow(QMainWindow):
         self.dock.setObjectName("workers")
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.dock)
         self.dock.hide()
-        self.inspector_dock = QDockWidget("Inspector", self)
+        self.inspector_dock = QDockWidget("InspectorView", self)
         self.inspector_dock.setObjectName("inspector")
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.inspector_dock)
         self.inspector_dock.hide()
@@ -105,7 +105,7 @@ class MainWindow(QMainWindow):
 
     def build_panels(self, theme: Theme, transcript: QWidget) -> None:
         """Add everything that the first frame does not show."""
-        from ui.views.inspector import Inspector
+        from ui.views.inspector import InspectorView
         from ui.views.settings.dashboard import Dashboard
         from ui.views.sidebar import Sidebar
         from ui.widgets.shortcut_guard import ShortcutGuard
@@ -123,7 +123,7 @@ class MainWindow(QMainWindow):
         self.chat.build_panels(transcript)
         self.dashboard = Dashboard(self)
         self.dock.setWidget(self.dashboard)
-        self.inspector = Inspector(theme, self)
+        self.inspector = InspectorView(theme, self)
         self.inspector_dock.setWidget(self.inspector)
         tab_through((*self.sidebar.stops, *self.chat.stops, self.recall_status))
         guard = ShortcutGuard(self.actions_by_name.values(), self)

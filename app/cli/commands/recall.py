@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from app.chat.inspector import Inspection, Inspector, Source, requests_text
+from app.chat.inspector import Inspection, InspectionService, Source, requests_text
 from app.chat.library import Library
 from app.chat.recall_preview import Preview, RecallPreviews
 from app.chat.recall_text import budget_text, name_text, outcome_text, summary_text
@@ -45,7 +45,9 @@ def recall(
     return 0
 
 
-def prompt(library: Library, inspector: Inspector, given: Namespace, terminal: Terminal) -> int:
+def prompt(
+    library: Library, inspector: InspectionService, given: Namespace, terminal: Terminal
+) -> int:
     """Print what was sent for a turn of the shown path, and what was recalled."""
     conversation_id, turn = parse_place(given.place)
     if turn is None:

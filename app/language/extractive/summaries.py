@@ -42,7 +42,7 @@ _SPEAKER = re.compile(r"\s*([^\W\d_][^\n:：]{0,30})[:：](?=\s*\S)")
 
 
 @dataclass(frozen=True, slots=True)
-class TurnText:
+class TurnMarkdown:
     """The question and the answer of a turn as Markdown; either may be empty."""
 
     asked: str
@@ -52,7 +52,7 @@ class TurnText:
 _Raw = tuple[str, bool, bool, float]  # text, asks, is_item, depth
 
 
-def summarize_exchange(turn: TurnText) -> str:
+def summarize_exchange(turn: TurnMarkdown) -> str:
     """Return one or two sentences, the question and the core of the answer; "" for a text without words.
 
     At most `EXCHANGE_LIMIT_CHARS`, in the turn's own language; deterministic.
@@ -67,7 +67,7 @@ def summarize_exchange(turn: TurnText) -> str:
     return _joined(parts, EXCHANGE_LIMIT_CHARS)
 
 
-def conversation_sentences(turns: Sequence[TurnText]) -> Sequence[Sentence]:
+def conversation_sentences(turns: Sequence[TurnMarkdown]) -> Sequence[Sentence]:
     """Return sentences from all parts of a conversation, in order, at most `SENTENCE_LIMIT`.
 
     Of a long conversation only evenly spread turns are read, which bounds the time.
@@ -83,7 +83,7 @@ def conversation_sentences(turns: Sequence[TurnText]) -> Sequence[Sentence]:
 
 
 def summarize_conversation(
-    turns: Sequence[TurnText],
+    turns: Sequence[TurnMarkdown],
     sentences: Sequence[Sentence] | None = None,
     most_sentences: int = 3,
 ) -> str:
@@ -135,7 +135,7 @@ def _speakers(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name, count in names.items() if count > max(1, len(said) // 2))
 
 
-def _raw(turn: TurnText, limit_chars: int, speakers: Collection[str] = ()) -> list[_Raw]:
+def _raw(turn: TurnMarkdown, limit_chars: int, speakers: Collection[str] = ()) -> list[_Raw]:
     """Return the sentences of both sides without their terms, which many of them never need.
 
     Each has the name of its speaker before it, if the text begins with one of `speakers`.
@@ -199,7 +199,7 @@ def _is_question(text: str) -> bool:
     return text.rstrip(_CLOSING)[-1:] in ("?", "？", "؟")
 
 
-def _spread(turns: Sequence[TurnText], most: int) -> Sequence[TurnText]:
+def _spread(turns: Sequence[TurnMarkdown], most: int) -> Sequence[TurnMarkdown]:
     """Return at most `most` turns, evenly spread, including the first and the last."""
     if len(turns) <= most:
         return turns

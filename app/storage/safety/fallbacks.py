@@ -165,7 +165,7 @@ def _refuse_newer(paths: DataPaths, version: int) -> None:
 
 
 def _refuse_foreign(
-    opening: OpeningState, connection: Connection, found: image.Image, is_new: bool
+    opening: OpeningState, connection: Connection, found: image.DatabaseIdentity, is_new: bool
 ) -> None:
     """Raise _Unusable for a file that is not ours, or is older than its backups and journal."""
     if found.version == 0:
@@ -187,7 +187,7 @@ def _refuse_foreign(
         )
 
 
-def _migrate(paths: DataPaths, connection: Connection, found: image.Image) -> None:
+def _migrate(paths: DataPaths, connection: Connection, found: image.DatabaseIdentity) -> None:
     if found.version:
         backup_from(connection, paths.backups, found.uid)
     try:

@@ -38,7 +38,7 @@ _CONSTANTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class DatabaseIdentity:
     """The identity of a database file: its uid, schema version and journal position.
 
     `uid` is "" for a file without our tables.
@@ -49,17 +49,17 @@ class Image:
     position: int
 
 
-def identify(connection: Connection) -> Image:
+def identify(connection: Connection) -> DatabaseIdentity:
     """Return the identity of an open database; raises duckdb.Error."""
     version = migrations.version_of(connection)
     if version == 0:
-        return Image("", 0, 0)
+        return DatabaseIdentity("", 0, 0)
     position = _first(connection, "SELECT position FROM state")
     uid = _first(connection, "SELECT value FROM meta WHERE key = 'database_uid'")
-    return Image(str(uid or ""), version, int(str(position)))
+    return DatabaseIdentity(str(uid or ""), version, int(str(position)))
 
 
-def verify(path: Path, counts: dict[str, int] | None = None) -> Image:
+def verify(path: Path, counts: dict[str, int] | None = None) -> DatabaseIdentity:
     """Read every row of every table of a closed database file, changing nothing.
 
     Raises StorageError when that fails or a table does not hold as many rows as `counts` says.

@@ -34,7 +34,7 @@ _NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class MaintenanceClock:
     """Two clocks: seconds that never jump, for waiting; the time (UTC), for ages on disk."""
 
     monotonic: Callable[[], float] = time.monotonic
@@ -55,7 +55,10 @@ class Maintenance:
     """Maintains one store from `start` to `stop`. No method raises."""
 
     def __init__(
-        self, store: Store, clock: Clock = Clock(), notify: Callable[[str], None] = _log.warning
+        self,
+        store: Store,
+        clock: MaintenanceClock = MaintenanceClock(),
+        notify: Callable[[str], None] = _log.warning,
     ) -> None:
         """`notify` is called from the maintenance thread with what the user should know at once."""
         self._store = store

@@ -9,7 +9,7 @@ from app.domain.ids import PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import TurnText
+from app.language.extractive.summaries import TurnMarkdown
 from app.storage.work.queue import Tally
 from app.storage.work.summary_work import Summarizable, WaitingConversation
 from app.workers.job import IsCancelled
@@ -41,7 +41,7 @@ class ConversationSummarizer(SummaryJob):
     def make(self, items: Sequence[WaitingConversation], is_cancelled: IsCancelled) -> Summarized:
         """Return the summary of the one conversation given."""
         (item,) = items
-        turns = [TurnText(words.asked, words.answered) for words in item.words]
+        turns = [TurnMarkdown(words.asked, words.answered) for words in item.words]
         passage = Passage(
             id=PassageId(0),
             kind=PassageKind.CONVERSATION_SUMMARY,

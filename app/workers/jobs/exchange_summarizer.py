@@ -8,7 +8,7 @@ from app.domain.ids import PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import TurnText
+from app.language.extractive.summaries import TurnMarkdown
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.work.queue import Tally
@@ -69,7 +69,7 @@ class ExchangeSummarizer(SummaryJob):
             content_hash="",
             created_at=item.said_at,
         )
-        turn = TurnText(item.words.asked, item.words.answered)
+        turn = TurnMarkdown(item.words.asked, item.words.answered)
         return Summarized(item, passage, self._summarizer.exchange(turn, is_cancelled))
 
     def tally(self) -> Tally:

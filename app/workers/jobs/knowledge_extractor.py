@@ -31,14 +31,14 @@ _PREFETCH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ExchangesRead:
     """Exchanges with their facts, and the cost of reading them."""
 
     exchanges: tuple[ReadExchange, ...]
     spent: tuple[SpendAdded, ...]
 
 
-class KnowledgeExtractor(Job[ExchangeToRead, Read]):
+class KnowledgeExtractor(Job[ExchangeToRead, ExchangesRead]):
     """A `Job`: reads exchanges for facts, 20 messages at a time, each batch in one commit.
 
     `embedder` decides whether statements have the same meaning; only a local one is used. Without
@@ -84,7 +84,7 @@ class KnowledgeExtractor(Job[ExchangeToRead, Read]):
         text = next((one_line(each.text, 60) for each in item.messages), "")
         return text or f"exchange {item.id}"
 
-    def make(self, items: Sequence[ExchangeToRead], is_cancelled: IsCancelled) -> Read:
+    def make(self, items: Sequence[ExchangeToRead], is_cancelled: IsCancelled) -> ExchangesRead:
         """Return the facts of exchanges, and the known facts with the same meaning."""
         reading = self._reader.read(items, is_cancelled)
         compared = self._compared([one for each in reading.facts for one in each])
@@ -92,9 +92,9 @@ class KnowledgeExtractor(Job[ExchangeToRead, Read]):
         for item, facts in zip(items, reading.facts, strict=True):
             own, compared = compared[: len(facts)], compared[len(facts) :]
             read.append(ReadExchange(item, tuple(own), reading.model))
-        return Read(tuple(read), reading.spent)
+        return ExchangesRead(tuple(read), reading.spent)
 
-    def save(self, results: Sequence[Read]) -> Saved:
+    def save(self, results: Sequence[ExchangesRead]) -> Saved:
         """Store facts and passages, and that exchanges were read, unless they may no longer be."""
         spent = [each for result in results for each in result.spent]
         read = [each for result in results for each in result.exchanges]

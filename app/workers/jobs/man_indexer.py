@@ -63,13 +63,13 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class PagesRead:
     """Pages with their text."""
 
     texts: Sequence[ManualPageText]
 
 
-class ManIndexer(Job[_Item, Listed | Read]):
+class ManIndexer(Job[_Item, Listed | PagesRead]):
     """A `Job`: first the list of all pages, then each page that is new or has changed.
 
     Pages without a DESCRIPTION are skipped; pages that are no longer listed are removed.
@@ -100,7 +100,7 @@ class ManIndexer(Job[_Item, Listed | Read]):
         """Return the page's name."""
         return item.source if isinstance(item, ManualPage) else "listing the manual"
 
-    def make(self, items: Sequence[_Item], is_cancelled: IsCancelled) -> Listed | Read:
+    def make(self, items: Sequence[_Item], is_cancelled: IsCancelled) -> Listed | PagesRead:
         """Return the list, or the texts of pages; after a failure the others are not read again.
 
         Raises Blocked without a manual, PageUnreadable, Cancelled.
@@ -109,7 +109,7 @@ class ManIndexer(Job[_Item, Listed | Read]):
             pages = [each for each in items if isinstance(each, ManualPage)]
             if not pages:
                 return Listed(self._manual.pages(is_cancelled))
-            return Read(self._read(pages, is_cancelled))
+            return PagesRead(self._read(pages, is_cancelled))
         except ManualUnavailable as error:
             self._listed_at, self._ahead = None, ()
             raise Blocked(error.title, error.hint) from error
@@ -117,7 +117,7 @@ class ManIndexer(Job[_Item, Listed | Read]):
             self._listed_at, self._ahead = None, ()
             raise
 
-    def save(self, results: Sequence[Listed | Read]) -> Saved:
+    def save(self, results: Sequence[Listed | PagesRead]) -> Saved:
         """Store the list or the pages."""
         texts: list[ManualPageText] = []
         for made in results:

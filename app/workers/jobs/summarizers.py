@@ -14,7 +14,7 @@ from app.domain.workers import UsageTotals, WorkerName
 from app.language.extractive.labels import extract_tags, extract_title
 from app.language.extractive.summaries import (
     MODEL,
-    TurnText,
+    TurnMarkdown,
     conversation_sentences,
     summarize_conversation,
     summarize_exchange,
@@ -55,7 +55,7 @@ class Summarizer(Protocol):
         """Whether each summary is to be stored before the next one is requested."""
         ...
 
-    def exchange(self, turn: TurnText, is_cancelled: IsCancelled) -> GeneratedSummary:
+    def exchange(self, turn: TurnMarkdown, is_cancelled: IsCancelled) -> GeneratedSummary:
         """Return one or two sentences: what was asked, what was done, how it ended.
 
         Raises `Cancelled` within a second of `is_cancelled`, `Blocked`, `ProviderError`, and
@@ -66,7 +66,7 @@ class Summarizer(Protocol):
     def conversation(
         self,
         conversation_id: ConversationId,
-        turns: Sequence[TurnText],
+        turns: Sequence[TurnMarkdown],
         is_cancelled: IsCancelled,
     ) -> GeneratedSummary:
         """Return two or three sentences, a title and tags; raises as above."""
@@ -110,7 +110,7 @@ class BackgroundSummarizer:
         """Whether a model is chosen now."""
         return self._model is not None and bool(self._model.model)
 
-    def exchange(self, turn: TurnText, is_cancelled: IsCancelled) -> GeneratedSummary:
+    def exchange(self, turn: TurnMarkdown, is_cancelled: IsCancelled) -> GeneratedSummary:
         """Return one or two sentences; see `Summarizer`."""
         if (model := self._model) is None or not model.model:
             _stop_if(is_cancelled)
@@ -129,7 +129,7 @@ class BackgroundSummarizer:
     def conversation(
         self,
         conversation_id: ConversationId,
-        turns: Sequence[TurnText],
+        turns: Sequence[TurnMarkdown],
         is_cancelled: IsCancelled,
     ) -> GeneratedSummary:
         """Return two or three sentences, a title and tags; see `Summarizer`."""
@@ -202,11 +202,11 @@ def _with_room(model: ModelClient, ask: Callable[[int], Answer]) -> Answer:
         room_tokens = int(room_tokens * _SHORTER)
 
 
-def _says_something(turn: TurnText) -> bool:
+def _says_something(turn: TurnMarkdown) -> bool:
     return bool(turn.asked.strip() or turn.answered.strip())
 
 
-def _sides(turn: TurnText, room_tokens: int) -> Iterator[Quoted]:
+def _sides(turn: TurnMarkdown, room_tokens: int) -> Iterator[Quoted]:
     """Yield the sides of a turn that have text, both together within the room."""
     half = room_tokens // 2
     asked = _within(turn.asked, max(half, room_tokens - _tokens(turn.answered)))
