@@ -258,9 +258,9 @@ class WorkerBoard:
 
     def _follow(self, name: WorkerName) -> None:
         """Start or stop a worker according to its setting; never waits."""
-        on = self._settings.flag(WORKERS[name].enabled_key)
         worker = self._workers[name]
         with self._lock:
+            on = self._settings.flag(WORKERS[name].enabled_key)
             run = self._runs.get(name)
             if on and self._host is not None and (run is None or run.stop.is_set()):
                 run = self._runs[name] = _Run()

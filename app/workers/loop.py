@@ -143,10 +143,13 @@ class WorkerLoop(Generic[Item, Result]):
 
         Never raises: a failure is shown as the last error, logged, and retried later.
         """
-        with self._hosted:
-            self._stop = stop
+        while not self._hosted.acquire(timeout=_LOOK_AT_STOP_EVERY_S):
+            if stop.is_set():
+                return  # before it began, while another run goes on
+        try:
             if stop.is_set():
                 return
+            self._stop = stop
             self._drained = False
             self._breaker.reset()
             self._enter(WorkerState.RUNNING)
@@ -157,6 +160,8 @@ class WorkerLoop(Generic[Item, Result]):
                 if (rest := self._work()) is not None:
                     self._wait(rest)
             self._end()
+        finally:
+            self._hosted.release()
 
     # -- working
 

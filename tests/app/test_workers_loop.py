@@ -73,7 +73,7 @@ class Watched:
         finally:
             stop.set()
             self.worker.wake()
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
     def drain(self) -> WorkerStatus:
@@ -371,8 +371,22 @@ def test_a_host_that_only_sets_the_event_stops_it_too(store: Store) -> None:
     thread.start()
     until(lambda: watched.worker.status().state is IDLE)
     stop.set()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
+
+
+def test_a_run_stopped_before_it_began_does_not_wait_for_the_one_that_goes_on(
+    store: Store,
+) -> None:
+    watched, stop = Watched(store, [1]), threading.Event()
+    with watched.hosted():
+        until(lambda: watched.worker.status().state is IDLE)
+        second = threading.Thread(target=watched.worker.run, args=(stop,))
+        second.start()
+        stop.set()
+        second.join(60)
+        assert not second.is_alive()
+        assert watched.worker.status().state is IDLE
 
 
 def test_two_hosts_never_run_it_at_once(store: Store) -> None:

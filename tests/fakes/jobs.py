@@ -18,7 +18,7 @@ from app.workers.job import IsCancelled, Job, Pace, Saved
 _WAITS_AT_A_TIME = 20
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     """Return once `condition` holds; fail after `timeout_s`."""
     glance = threading.Event()
     deadline = time.monotonic() + timeout_s
@@ -40,9 +40,9 @@ def hosted(board: WorkerBoard) -> Iterator[list[threading.Thread]]:
     try:
         yield threads
     finally:
-        assert board.stop() == ()
+        assert board.stop(60) == ()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
 
 
 def count_rows(store: Store, table: str, condition: str = "true") -> int:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-GRACE_S = 3.0
+GRACE_S = 30.0
 TRIES = 1000  # as asyncio.all_tasks() does
 # Threads that belong to the test runner itself.
 ALLOWED_PREFIXES = ("pytest_timeout", "execnet", "xdist")

@@ -118,7 +118,7 @@ class Loopback:
         with self._changed:
             return [seen for seen in self.requests if seen.method == "POST"]
 
-    def wait_for(self, condition: Callable[[], object], limit_s: float = 10.0) -> None:
+    def wait_for(self, condition: Callable[[], object], limit_s: float = 60.0) -> None:
         """Block until `condition` holds; it is asked whenever a request arrives or ends."""
         with self._changed:
             if not self._changed.wait_for(condition, limit_s):
