@@ -27,7 +27,6 @@ class TurnEvents(QObject):
         why_requested: Explain why it was not recalled. inspect_requested: Show the prompt.
         source_clicked: The number of a source under the answer.
         link_activated: Target and label. link_hovered: a target, or "".
-        attachment_activated: Content hash.
         scroll_requested: A widget, and the point so many pixels below its top that should be shown.
         dragged_to: Text is being selected and the mouse is here, in global coordinates.
         selected: This view has a selection now.
@@ -47,7 +46,6 @@ class TurnEvents(QObject):
     source_clicked = Signal(int, int)
     link_activated = Signal(str, str)
     link_hovered = Signal(str)
-    attachment_activated = Signal(str)
     scroll_requested = Signal(QWidget, int)
     dragged_to = Signal(QPoint)
     selected = Signal(object)

@@ -129,8 +129,6 @@ def file_chips(context: RenderContext, files: list[Image | Attachment]) -> FlowR
         button.setToolTip(tooltip_html(f"{file.name}, {file.media_type}"))
         button.setEnabled(file.content_hash is not None)
         if file.content_hash is not None:
-            activated = context.events.attachment_activated
-            button.clicked.connect(partial(activated.emit, file.content_hash))
             _add_thumbnail(context, button, file.content_hash)
         row.add(button)
     return row
