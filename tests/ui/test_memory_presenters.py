@@ -275,6 +275,15 @@ def test_the_inspector_follows_the_selected_answer(inspecting: Inspecting) -> No
     assert inspecting.take() == []
 
 
+def test_the_newest_answer_is_followed_when_a_turn_is_added(inspecting: Inspecting) -> None:
+    for turn, expected in ((2, (4, 0)), (1, (2, 0))):
+        inspecting.parts.open.open_path(view_of(1, 2, 3))
+        inspecting.presenter.select(turn)
+        inspecting.parts.open.view = view_of(1, 2, 3, 4)
+        inspecting.parts.bridge.changed.emit(HERE)
+        assert inspecting.take()[-1] == expected
+
+
 def test_a_source_is_rated_and_opened(inspecting: Inspecting) -> None:
     shown = source(1)
     for verdict in (*Verdict, None):

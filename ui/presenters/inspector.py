@@ -58,10 +58,11 @@ class InspectorPresenter(QObject):
         view.recalled.judged.connect(self._on_judged)
 
     def select(self, turn: int) -> None:
-        """Show the answer of a turn."""
+        """Show the answer of a turn; the newest one is followed as turns are added."""
         view = self._conversation.view
         if view is not None and 0 <= turn < len(view.path):
-            self._selected, self._run = view.path[turn].id, 0
+            is_newest = turn == len(view.path) - 1
+            self._selected, self._run = None if is_newest else view.path[turn].id, 0
             self.refresh()
 
     def refresh(self) -> None:
