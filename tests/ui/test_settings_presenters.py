@@ -198,7 +198,7 @@ def test_a_value_is_saved_and_a_refused_one_is_shown_beside_it(settings: Any, de
     desk.bridge.changed.emit(ChangeSet(settings=frozenset(("text_size",))))
     assert settings.settings.values == {"text_size": 150}
     assert settings.chosen[-1] == 150
-    desk.refusal = StorageError("The disk is full")
+    desk.refusal = StorageError("The disk is full", log_text="for the log")
     dialog.edited.emit("text_size", 160)
     assert "The disk is full" in dialog.editors["text_size"].error.text()
     dialog.close()
@@ -256,7 +256,7 @@ def test_a_provider_is_added_tested_and_removed_and_refusals_shown_where_they_be
     assert (models.keys, woken) == ({"ollama": "secret"}, ["key"])
     page.key_removed.emit("ollama")
     assert models.keys == {}
-    desk.refusal = InvalidInput("No such thing")
+    desk.refusal = InvalidInput("No such thing", log_text="for the log")
     page.addition_requested.emit("x", "compatible", "nonsense", "")
     assert "No such thing" in page.form.error.text()
     page.key_entered.emit("ollama", "secret")
@@ -379,7 +379,7 @@ def test_a_model_that_needs_no_consent_is_used_at_once_and_an_unusable_one_refus
     background.page.chooser.requested.emit(MODEL)
     assert background.choice.chosen == [(MODEL, False)]
     assert MODEL in background.page.chooser.state.text()
-    desk.refusal = InvalidInput("No such provider")
+    desk.refusal = InvalidInput("No such provider", log_text="for the log")
     background.page.chooser.picked.emit("nobody:x")
     assert "No such provider" in background.page.chooser.error.text()
 

@@ -161,7 +161,7 @@ class BackgroundPagePresenter(QObject):
         self._bridge.start("regenerate summaries", offered, self._on_error)
 
     def _on_error(self, error: KnownError) -> None:
-        self._page.chooser.show_error(str(error))
+        self._page.chooser.show_error(error.display_text)
 
     # -- prices
 
@@ -173,7 +173,7 @@ class BackgroundPagePresenter(QObject):
             price = OwnPrice(_usd(given), _usd(made), _usd(cached) if cached else None)
             await self._bridge.write(lambda: self._own_prices.put(model, price))
         except KnownError as error:
-            self._page.prices.show_error(str(error))
+            self._page.prices.show_error(error.display_text)
         else:
             self._page.prices.show_error("")
             await self._show()

@@ -108,9 +108,9 @@ class SettingsPresenter(QObject):
             await self._bridge.write(lambda: self._settings.set(key, value))
         except KnownError as error:
             if self._dialog is not None and self._dialog.isVisible():
-                self._dialog.show_error(key, str(error))
+                self._dialog.show_error(key, error.display_text)
             else:
-                self._notify(str(error))
+                self._notify(error.display_text)
 
     def _on_reset_requested(self, key: str) -> None:
         self._bridge.submit(self._bridge.write(lambda: self._settings.reset(key)))

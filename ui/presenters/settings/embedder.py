@@ -171,7 +171,7 @@ class EmbedderPresenter(QObject):
         self._bridge.start(f"embedder {name}", work, self._on_error)
 
     def _on_error(self, error: KnownError) -> None:
-        self._page.chooser.show_error(str(error))
+        self._page.chooser.show_error(error.display_text)
 
 
 def _title(title: str, *, is_remote: bool) -> str:

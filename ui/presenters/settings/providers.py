@@ -86,7 +86,7 @@ class ProvidersPresenter(QObject):
         try:
             await self._bridge.write(lambda: self._models.save_key(name, key))
         except KnownError as error:
-            self._page.show_outcome(name, str(error), ok=False)
+            self._page.show_outcome(name, error.display_text, ok=False)
             return
         self._on_key_saved()
         await self._show()
@@ -98,7 +98,7 @@ class ProvidersPresenter(QObject):
             if key:
                 await self._bridge.write(lambda: self._models.save_key(config.name, key))
         except KnownError as error:
-            self._page.form.show_error(str(error))
+            self._page.form.show_error(error.display_text)
             return
         self._page.form.clear()
         await self._show()
@@ -108,7 +108,7 @@ class ProvidersPresenter(QObject):
         try:
             report = await self._bridge.wait(self._network.call(lambda: self._models.test(name)))
         except KnownError as error:
-            self._page.show_outcome(name, str(error), ok=False)
+            self._page.show_outcome(name, error.display_text, ok=False)
             return
         if report.problem is not None:
             text = f"{report.problem.title}. {report.problem.hint}"
