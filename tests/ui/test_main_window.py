@@ -114,6 +114,11 @@ def test_typing_and_scrolling_make_workers_yield(window: MainWindow, qtbot: QtBo
     qtbot.waitUntil(lambda: priority.calls[-1] == ("gui_ready",))
 
 
+def test_the_inspector_is_named_for_the_user(window: MainWindow) -> None:
+    names = window.inspector_dock.windowTitle(), window.inspector.accessibleName()
+    assert names == ("Inspector", "Inspector")
+
+
 def test_no_shortcut_is_used_twice(window: MainWindow) -> None:
     actions = window.actions_by_name
     keys = Counter(each.toString() for action in actions.values() for each in action.shortcuts())

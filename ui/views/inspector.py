@@ -36,7 +36,7 @@ class InspectorView(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setMinimumWidth(_LEAST_PX)
-        self.setAccessibleName("InspectorView")
+        self.setAccessibleName("Inspector")
         self._turn = plain_label(self, "heading", selectable=False)
         self._question = plain_label(self, "muted", selectable=False)
         self._before = self._button("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", -1)
@@ -57,7 +57,7 @@ class InspectorView(QWidget):
 
     def show_nothing(self) -> None:
         """Show that there is no answer."""
-        self._turn.setText("InspectorView")
+        self._turn.setText("Inspector")
         self._question.setText(_EMPTY)
         self._question.show()
         self.tabs.hide()

@@ -82,7 +82,7 @@ class MainWindow(QMainWindow):
         self.dock.setObjectName("workers")
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.dock)
         self.dock.hide()
-        self.inspector_dock = QDockWidget("InspectorView", self)
+        self.inspector_dock = QDockWidget("Inspector", self)
         self.inspector_dock.setObjectName("inspector")
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.inspector_dock)
         self.inspector_dock.hide()
