@@ -134,7 +134,7 @@ def features(question: ParsedQuestion, table: CandidateTable, cosines: Cosines |
     traits, before = Traits.table(table.traits), Traits.table(table.asked_traits)
     short = np.clip(1 - traits.words / _SHORT_WORDS, 0, 1)
     answers = before.asking > _ANSWERS_SHARE
-    own, around, asked = _cosine_features(table, cosines)
+    own, around, asked = _cosine_features(table, cosines or {})
     # A minimum spread: if few candidates contain any word, their scores would stand out too far.
     spread = _LEAST_SPREAD * table.weight
     near_in_meaning = _standardized(own)
@@ -160,40 +160,38 @@ def features(question: ParsedQuestion, table: CandidateTable, cosines: Cosines |
     return np.stack(columns, axis=1)
 
 
-def _cosine_features(
-    table: CandidateTable, cosines: Cosines | None
-) -> tuple[Numbers, Numbers, Numbers]:
+def _cosine_features(table: CandidateTable, cosines: Cosines) -> tuple[Numbers, Numbers, Numbers]:
     """Return the cosine of each message, the mean cosine of its context, and that of the previous message.
 
-    A message without a vector gets the lowest cosine.
+    NaN for those without a vector; without a context the own cosine stands for it.
     """
-    if not cosines:
-        nothing = np.zeros(len(table.parts))
-        return nothing, nothing, nothing
-    least = min(cosines.values())
-    near = np.concatenate([table.before, table.after], axis=1)
-    own = _cosines_of(cosines, table.parts, least)
-    exists = near != 0
-    total = np.where(exists, _cosines_of(cosines, near, least), 0.0).sum(axis=1)
-    around = np.where(exists.any(axis=1), total / np.maximum(1, exists.sum(axis=1)), own)
-    return own, around, _cosines_of(cosines, table.before[:, 0], least)
-
-
-def _cosines_of(cosines: Cosines, parts: Ids, otherwise: float) -> Numbers:
-    """Return the cosines of parts, in the same shape; `otherwise` for parts without one."""
-    found = [cosines.get(PartId(each), otherwise) for each in parts.ravel().tolist()]
-    return np.array(found).reshape(parts.shape)
+    own, before, after = (
+        np.array([cosines.get(PartId(each), np.nan) for each in parts.ravel().tolist()]).reshape(
+            parts.shape
+        )
+        for parts in (table.parts, table.before, table.after)
+    )
+    near = np.concatenate([before, after], axis=1)
+    is_known = ~np.isnan(near)
+    count = is_known.sum(axis=1)
+    mean = np.where(is_known, near, 0.0).sum(axis=1) / np.maximum(1, count)
+    is_alone = ~(table.before.any(axis=1) | table.after.any(axis=1))
+    around = np.where(is_alone, own, np.where(count > 0, mean, np.nan))
+    return own, around, before[:, 0]
 
 
 def _standardized(values: Numbers, least: float = 0.0, like: Numbers | None = None) -> Numbers:
-    """Return values standardized to mean 0 and deviation 1 by `like` (None: by themselves).
+    """Return values standardized to mean 0 and deviation 1 by the known ones of `like` (None: of themselves).
 
-    The deviation is at least `least`.
+    The deviation is at least `least`. Unknown values (NaN) become 0, which is neutral.
     """
     scale = values if like is None else like
-    deviation = float(scale.std())
-    is_flat = deviation <= _ROUNDING * float(np.abs(scale).max())
-    return np.zeros(len(values)) if is_flat else (values - scale.mean()) / max(deviation, least)
+    known = scale[~np.isnan(scale)]
+    deviation = float(known.std()) if len(known) else 0.0
+    if deviation <= _ROUNDING * float(np.abs(known).max(initial=0.0)):
+        return np.zeros(len(values))
+    standardized: Numbers = np.nan_to_num((values - known.mean()) / max(deviation, least))
+    return standardized
 
 
 def _speaker_named(question: ParsedQuestion, table: CandidateTable) -> Numbers:

@@ -109,6 +109,20 @@ def column(
     return values
 
 
+def test_a_missing_vector_is_neutral() -> None:
+    known, unknown = part_id(7, 0), part_id(8, 0)
+    table = made_table(
+        {"part": OLD, "before": (unknown, known), "asked": ASKS},
+        {"part": NEW, "before": (known, unknown), "asked": ASKS},
+        {"part": OTHER, "before": (unknown,), "asked": ASKS},
+    )
+    cosines = {OLD: 0.1, NEW: 0.9, known: 0.9}
+    assert column("cosine", table, QUESTION, cosines) == pytest.approx([-1.0, 1.0, 0.0])
+    assert column("context_cosine", table, QUESTION, cosines) == pytest.approx([0.0, 0.0, 0.0])
+    assert column("answers_cosine", table, QUESTION, cosines) == pytest.approx([0.0, 1.0, 0.0])
+    assert order(table, QUESTION, {OTHER: 0.1, NEW: 0.9}) == [NEW, OLD, OTHER]
+
+
 def test_a_time_counts_only_where_the_question_asks_for_one() -> None:
     table = made_table(
         {"part": OLD, "traits": Traits(6, tells_time=True)},
