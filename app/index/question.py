@@ -10,7 +10,8 @@ The patterns for time, advice and answer format are English; other languages los
 import re
 from dataclasses import dataclass
 
-from app.index.small_talk import ALL_STOP_WORDS, COURTESIES, word_set
+from app.index.small_talk import COURTESIES
+from app.language.word_lists import ALL_STOP_WORDS, word_sets
 
 _TIME = re.compile(
     r"\b(?:when|how long|how recently|how often|what (?:date|day|time|month|year|season)"
@@ -54,63 +55,12 @@ _CONVERSATION_WORDS = re.compile(
     re.IGNORECASE,
 )
 
-# -- words of requests, by language
-
-_OPENINGS = COURTESIES | word_set("""
-    can could would will may might you i i'd i'm me us we want need like love to wish let let's just
-    kindly hey now so and also trying
-    kannst könntest könnten können würdest würden du sie ihr ich möchte will hätte gern mal doch
-    peux peux-tu pouvez pouvez-vous pourrais pourrais-tu pourriez pourriez-vous tu vous je veux
-    voudrais aimerais s'il te vous plaît plait svp
-    puedes podrías puede podría quiero quisiera me por favor
-    puoi potresti può vorrei voglio favore pode podes poderia quero queria gostaria de
-    kun kunt je u wil graag alsjeblieft alstublieft kan du snälla vill jag vil jeg gerne
-    możesz mógłbyś chcę chciałbym můžeš mohl bys chci lütfen bana misin mısın
-    можешь можете мог могли бы ты вы я хочу хотел
-""")
-_VERBS = word_set("""
-    search find look lookup locate know retrieve fetch recall remember remind tell show give list get bring
-    pull dig check describe explain summarize summarise recap repeat quote
-    such suche suchen sucht finde finden find zeig zeige zeigen sag sage sagen erzähl erzähle erzählen
-    erinnere erinnern nenne nenn gib schau guck hol hole beschreibe erkläre wiederhole wissen
-    cherche cherchez chercher trouve trouvez trouver montre montrez montrer dis dites dire parle
-    parlez rappelle rappelez rappeler donne donnez raconte racontez retrouve retrouvez savoir
-    cherche-moi trouve-moi montre-moi montrez-moi dis-moi dites-moi parle-moi parlez-moi rappelle-moi
-    rappelez-moi donne-moi donnez-moi raconte-moi retrouve-moi
-    busca buscar búscame encuentra encontrar muestra muéstrame mostrar di dime decir cuenta cuéntame
-    recuerda recuérdame recordar háblame habla saber dame
-    cerca cercami cercare trova trovami trovare mostra mostrami mostrare dimmi dire racconta
-    raccontami ricorda ricordami ricordare parlami sapere dammi
-    procura procure procurar encontre encontrar mostre mostra-me mostrar diga diga-me diz-me conte
-    conta-me lembre lembra lembra-me fale fala-me saber
-    zoek zoeken vind vinden toon laat vertel vertellen herinner weten geef
-    sök söka hitta visa berätta påminn veta finn vis fortell minn søk find søg fortæl mind
-    szukaj znajdź poszukaj pokaż powiedz opowiedz przypomnij hledej najdi najděte ukaž řekni pověz
-    připomeň
-    найди найдите найти ищи поищи покажи покажите расскажи расскажите скажи скажите напомни напомните
-    узнать знать
-""")
-_SAYING = word_set("""
-    said told mentioned wrote asked discussed talked spoke
-    gesagt sagte erzählt erzählte geschrieben schrieb erwähnt besprochen gefragt
-    dit raconté écrit mentionné demandé parlé dijo dije dicho contó conté escribió mencionó preguntó
-    detto disse scritto raccontato chiesto menzionato disse dito falou contou escreveu perguntou
-    zei gezegd verteld schreef geschreven sa sagt sade skrev berättade fortalte
-    powiedział powiedziała mówił mówiła pisał pisała řekl řekla napsal napsala
-    сказал сказала сказали говорил говорила писал писала рассказал рассказала
-""")
-_PARTICLES = word_set("""
-    up for about again out over back through into at on in of everything anything something all all's
-    nach mir mich uns bitte über von vom an noch mal einmal alles was's heraus raus
-    moi nous à au de du des sur me nos de del sobre acerca di del dello della su mi ci
-    op naar over mij ons om för efter mig oss om mi nam o dla mne mi мне нам о об про
-""")
-_ENDINGS = word_set("""
-    please pls thanks thank you for me again bitte danke mir raus heraus nochmal s'il te vous plaît
-    merci por favor gracias per favore grazie obrigado obrigada tack dzięki proszę prosím пожалуйста
-    спасибо lütfen bul göster anlat söyle hatırlat 찾아줘 찾아주세요 알려줘 알려주세요 보여줘 검색해줘
-    말해줘 बताओ बताइए दिखाओ खोजो
-""")
+_WORDS = word_sets("requests")
+_OPENINGS = COURTESIES | _WORDS["openings"]
+_VERBS = _WORDS["verbs"]
+_SAYING = _WORDS["verbs of saying"]
+_PARTICLES = _WORDS["particles"]
+_ENDINGS = _WORDS["endings"]
 _FOLLOWING = _PARTICLES | _ENDINGS
 _WEIGHTLESS = ALL_STOP_WORDS | _ENDINGS | COURTESIES
 _UNSPACED_REQUEST = re.compile(

@@ -11,7 +11,7 @@ from functools import cache
 
 from app.index.message_traits import question_share
 from app.language.analyzer import surface_words_of
-from app.language.word_lists import STOP_WORDS
+from app.language.word_lists import ALL_STOP_WORDS, word_sets
 
 _SHORT_WORDS = 8
 _VERY_SHORT_WORDS = 3
@@ -19,39 +19,9 @@ _COMMON_SHARE = 0.02  # a word in more of the messages identifies nothing
 _MANY_MESSAGES = 500  # too few messages say nothing about common words
 
 
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of a list that is written as text."""
-    return frozenset(text.split())
-
-
-COURTESIES = word_set("""
-    ok okay okey k kk thanks thank thx ty cheers please pls yes yeah yep yup sure no nope nah hi hello hey
-    hiya bye goodbye cya great good nice cool perfect awesome wonderful excellent amazing fine right
-    exactly correct true indeed alright done continue go ahead proceed next more again sorry wow haha
-    lol hmm hm ah oh uh well welcome morning evening night day much lot got it's that's makes sense
-    sounds understood agreed absolutely definitely certainly maybe help helpful helped works worked
-    danke bitte ja jo nein guten gute guter hallo moin servus tschüss gut super prima klasse genau richtig weiter stimmt
-    alles klar verstanden gerne morgen abend tag schön vielen dank
-    merci oui ouais non bonjour bonsoir salut coucou d'accord accord parfait bien très beaucoup suite
-    continuer continue revoir voilà génial
-    gracias sí si hola vale adiós bueno buenos buenas días tardes noches perfecto claro muchas sigue
-    obrigado obrigada sim não olá oi tchau bom boa dia noite certo beleza valeu perfeito continua
-    grazie ciao va bene buongiorno buonasera certo perfetto prego avanti capito
-    dank je bedankt nee hoi dag goed prima graag ga door
-    tack hej nej bra tak takk nei hei kiitos kyllä ei moi hyvä jep
-    dzięki dziękuję tak nie cześć dobra dobrze proszę díky ano ahoj dobře děkuji prosím
-    köszönöm igen nem szia jó mulțumesc da nu bună teşekkürler teşekkür ederim evet hayır merhaba tamam
-    спасибо пожалуйста да нет привет здравствуйте хорошо ладно ок окей понятно ясно дальше отлично пока
-    дякую так ні привіт добре ευχαριστώ ναι όχι γεια καλά
-    شكرا نعم لا مرحبا حسنا تمام תודה כן לא שלום טוב धन्यवाद शुक्रिया हाँ नहीं नमस्ते ठीक है
-    terima kasih ya tidak halo baik cảm ơn vâng không xin chào
-    네 예 아니요 아니 감사합니다 고마워 고마워요 안녕 안녕하세요 알겠습니다 좋아요 계속
-""")
-_UNSPACED = word_set("""
-    谢谢 謝謝 多谢 多謝 好的 好吧 是的 不是 你好 您好 继续 繼續 明白 了解 可以 没问题 沒問題 再见 再見 好 是 不 对 對
-    嗯 行 ありがとう ありがとうございます はい いいえ うん こんにちは おはよう こんばんは わかりました 了解 了解です
-    お願いします よろしく 続けて さようなら ขอบคุณ ครับ ค่ะ ใช่ ไม่ สวัสดี โอเค
-""")
+_WORDS = word_sets("requests")
+COURTESIES = _WORDS["courtesies"]
+_UNSPACED = _WORDS["unspaced courtesies"]
 _HOW_ARE_YOU = re.compile(
     r"how(?: are|'re|’re) (?:you|things)(?: doing)?(?: today)?|how(?:'s|’s| is) it going|what(?:'s|’s) up"
     r"|wie geht(?:'s|’s|s| es) ?(?:dir|ihnen|euch)?(?: heute)?|comment (?:ça|ca) va|(?:ça|ca) va"
@@ -82,7 +52,6 @@ _NO_ANSWER = re.compile(
 )
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _SENTENCE_START = re.compile(r"(?:^|[.!?…\n])[\s\"“„«(*_>-]*$")
-ALL_STOP_WORDS: frozenset[str] = frozenset().union(*STOP_WORDS.values())
 _KNOWN_WORDS = ALL_STOP_WORDS | {"i'm", "i've", "i'd"}
 
 

@@ -9,26 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
 
-_NAMES = """
-    january januar janvier enero gennaio janeiro januari januar styczeń январь января ianuarie ocak
-    february februar février febrero febbraio fevereiro februari luty февраль февраля februarie şubat
-    march märz mars marzo março maart marts mars marzec март марта martie mart
-    april avril abril aprile апрель апреля kwiecień aprilie nisan
-    may mai mayo maggio maio mei maj май мая mayıs
-    june juni juin junio giugno junho czerwiec июнь июня iunie haziran
-    july juli juillet julio luglio julho lipiec июль июля iulie temmuz
-    august août agosto augustus augusti sierpień август августа ağustos
-    september septembre septiembre settembre setembro wrzesień сентябрь сентября septembrie eylül
-    october oktober octobre octubre ottobre outubro październik октябрь октября octombrie ekim
-    november novembre noviembre novembro listopad ноябрь ноября noiembrie kasım
-    december dezember décembre diciembre dicembre dezembro grudzień декабрь декабря decembrie aralık
-"""
+from app.language.word_lists import read_words
 
 _MONTHS = MappingProxyType(
     {
         name: number
-        for number, names in enumerate(_NAMES.strip().splitlines(), start=1)
-        for name in names.split()
+        for number, names in enumerate(read_words("months").values(), start=1)
+        for name in names
     }
 )
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from app.language.word_lists import FUNCTION_CHARACTERS, FUNCTION_WORDS
+from app.language.word_lists import FUNCTION_CHARACTERS, FUNCTION_WORDS, word_sets
 
 # A regular expression keeps the interpreter locked while it runs, so strings are short.
 _LINE_LIMIT_CHARS = 2_000
@@ -28,13 +28,7 @@ _EMPHASIS = re.compile(
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
 
 _BREAK = re.compile(r"[.!?…‽؟।]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[\"'”’」』）】]*|\n")
-_ABBREVIATIONS = frozenset(
-    """
-    e.g i.e etc vs mr mrs ms dr prof st no fig approx cf al inc ltd jr sr dept est vol pp
-    z.b d.h u.a bzw usw ca nr evtl ggf abb str bspw p.ex env m mme sra p.ej ej np т.е т.д
-    т.п г bijv o.a jan feb mar apr jun jul aug sep sept oct nov dec a.m p.m u.s u.k
-    """.split()  # noqa: SIM905
-)
+_ABBREVIATIONS = word_sets("abbreviations")["abbreviations"]
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _UNSPACED = re.compile(
     "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+"

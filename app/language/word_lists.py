@@ -14,19 +14,18 @@ def read_words(name: str) -> Mapping[str, tuple[str, ...]]:
     return {title: tuple(words.split()) for title, _, words in paragraphs}
 
 
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
-    return frozenset(text.split())
+def word_sets(name: str) -> Mapping[str, frozenset[str]]:
+    """Return `read_words` as sets."""
+    return MappingProxyType({title: frozenset(words) for title, words in read_words(name).items()})
 
 
 # By language: omitted from queries, and used to detect a text's language.
-STOP_WORDS = MappingProxyType(
-    {language: frozenset(words) for language, words in read_words("stop_words").items()}
-)
+STOP_WORDS = word_sets("stop_words")
+ALL_STOP_WORDS: frozenset[str] = frozenset().union(*STOP_WORDS.values())
 # Grammatical words of all languages, for finding a text's topic; matched case folded.
-FUNCTION_WORDS = frozenset().union(*read_words("function_words").values())
+FUNCTION_WORDS: frozenset[str] = frozenset().union(*word_sets("function_words").values())
 # Chinese characters and Japanese kana that join words; a bigram with one of them has no content.
 FUNCTION_CHARACTERS = frozenset(
     "的了是在我你他她它们這这那有和就不也都很吗嗎呢吧啊个個与與及或把被让讓对對从從到"
 )
-COMMON_WORDS = frozenset(read_words("common_words")["english"])
+COMMON_WORDS = word_sets("common_words")["english"]

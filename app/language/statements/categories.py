@@ -5,35 +5,17 @@ import re
 from app.domain.facts import FactCategory
 from app.language.statements.dates import mentions_date
 from app.language.statements.grammar import Clause
-from app.language.word_lists import word_set
+from app.language.statements.statement import WORDS
 
-PREFERENCES = word_set("love like enjoy prefer hate dislike adore crave cherish")
-_DECISIONS = frozenset(["decide", "choose", "settle", "opt", "agree", "pick", "commit", "select"])
-_PLANS = frozenset(["plan", "intend", "aim"])
-_POSSESSIONS = frozenset(["own", "adopt", "buy", "inherit"])
-_LIFE = word_set(
-    """
-    move marry graduate adopt buy sell quit join win lose celebrate visit travel attend enroll
-    register retire switch launch finish complete hire book schedule sign submit achieve start
-    earn receive publish divorce relocate renovate promote meet volunteer pass negotiate reach
-    raise inherit migrate deploy break
-    """
-)
+PREFERENCES = WORDS["preferences"]
+_DECISIONS = WORDS["decisions"]
+_PLANS = WORDS["plans"]
+_POSSESSIONS = WORDS["possessions"]
+_LIFE = WORDS["events"]
 # To a model these express a current request, to a friend how one listens.
-_MOMENTARY = word_set(
-    """
-    need want try ask wonder mean see say guess suppose hope wish think understand appreciate
-    know hear thank look get notice consider tell show give put bet feel remember forget run
-    call add
-    """
-)
-_ONGOING = word_set("have work struggle wait do")
-_POLITE = word_set(
-    """
-    agree hear understand mean appreciate guess bet wonder say thank suppose wish know see
-    admire hope
-    """
-)
+_MOMENTARY = WORDS["momentary"]
+_ONGOING = WORDS["ongoing"]
+_POLITE = WORDS["polite"]
 _WORK = re.compile(
     r"\b(?:error|bug|exception|(?-i:code)|script|function|query|problem|issue|trouble|question|confus\w+|stuck|not sure|unsure|"
     r"wondering|curious|worried|concerned|struggling|example|answer|explanation|suggestion|sure)\b",
@@ -200,12 +182,12 @@ _ILLNESS = re.compile(
 )
 
 
-_CALLINGS = word_set("live work study teach speak major specialise specialize")
+_CALLINGS = WORDS["callings"]
 _CALLED = re.compile(
     r"(?:as|at|for|in|near|with|from|on|out|remotely|full|part|english|german|spanish|french|\w+ and \w+$|both|\w+$)",
     re.IGNORECASE,
 )
-_HABITS = word_set("use run drive play practice practise follow eat drink read write watch")
+_HABITS = WORDS["habits"]
 _OFTEN = re.compile(
     r"\b(?:every|usually|always|daily|weekly|mostly|twice|often|on \w+days|times a|for|instead of)\b"
 )

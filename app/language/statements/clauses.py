@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from app.language.sentences import split_sentences
 from app.language.statements.grammar import LEADING
+from app.language.statements.statement import WORDS
 from app.language.statements.verbs import BASES
-from app.language.word_lists import word_set
 
 _MOST_CHARS = 20_000
 _MOST_OF_A_CLAUSE_CHARS = 300
@@ -92,21 +92,8 @@ _VOCATIVE = re.compile(
 )
 
 _PREFIX = re.compile(r"([A-Z][\w'.-]{0,30}(?: [A-Z][\w'.-]{0,30}){0,2}): (?=\S)")
-_NO_NAMES = word_set(
-    """
-    note question answer q a user assistant human ai bot system warning error todo example step
-    update edit summary context task goal title subject from to date ps input output hint tip
-    problem issue prompt instruction instructions background request important me you fact
-    reminder here there now then this that these those also first second third next finally last
-    what why how when where who which yes no ok okay well so but and or if once please thanks
-    sure today tomorrow yesterday option part chapter section result conclusion original
-    translation draft version text message code data list topic role scenario situation
-    translate rewrite rephrase paraphrase proofread summarise summarize correct fix act pretend
-    imagine suppose repeat say tell write read convert format classify analyse analyze generate
-    list define compare give ask respond reply print spell quote parse
-    """
-)
-_NAMES_TOO = word_set("hope")
+_NO_NAMES = WORDS["no names"]
+_NAMES_TOO = frozenset({"hope"})
 _LEAST_MESSAGES = 2
 _SHARE_OF_A_TALK = 0.75
 

@@ -29,13 +29,13 @@ from app.language.statements.instructions import confirmed_decisions, parse_inst
 from app.language.statements.statement import (
     MOST_WORDS,
     USER,
+    WORDS,
     SourceMessage,
     Statement,
     as_sentence,
     content_words,
 )
 from app.language.statements.subjects import subject_and_value
-from app.language.word_lists import word_set
 
 _MOST_FACTS = 12  # of one message
 
@@ -138,21 +138,8 @@ def _is_meaningful(text: str, who: str, other: str, parsed: Clause | None) -> bo
     return len(set(content)) >= (3 if vague else 2)
 
 
-_NO_ENDS = word_set(
-    """
-    when where the a an to of for with and or but in at by from that which who because is am are
-    my their like as than
-    """
-)
-_EMPTY = word_set(
-    """
-    posted updated younger news hooked thing things stuff way bit lot lots one ones something anything everything nothing kind sort
-    much many really pretty super actually also just feel feeling felt going got get went came
-    done doing did do been being day week month year recently lately ago today yesterday hope
-    glad sure happy excited agree true right yeah amazing awesome great cool nice good fun best
-    love loves enjoy
-    """
-)
+_NO_ENDS = WORDS["no ends"]
+_EMPTY = WORDS["empty"]
 _VAGUE = re.compile(
     r"\b(?:it|there|so|such|he|she|him|her|one|someone|somebody|everyone)\b|\b(?:them|they)$|"
     r"\b(?:this|that|these|those)\b(?=$|,| (?:is|was|will|can|to|and|for|in|with|at|on|so|up|out)\b)",

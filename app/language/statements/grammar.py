@@ -6,8 +6,14 @@ A clause is parsed up to its verb; one that is no plain statement of the first p
 import re
 from dataclasses import dataclass
 
-from app.language.statements.verbs import BASES, gerund_base, participle_base, past_base, third_form
-from app.language.word_lists import word_set
+from app.language.statements.statement import WORDS
+from app.language.statements.verbs import (
+    BASES,
+    gerund_base,
+    participle_base,
+    past_base,
+    third_form,
+)
 
 _CONTRACTIONS = (
     (re.compile(r"^[Ll]et'?s (?=(?:go with|use|stick with|pick|choose|switch to) )"), "I decided to "),
@@ -47,20 +53,8 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 
-_ADVERBS = word_set(
-    """
-    just really also still always often usually sometimes actually definitely totally finally
-    already recently currently now even so truly only mostly mainly simply ever once absolutely
-    both all lately kind never then generally normally typically rarely seldom probably
-    basically quite especially strongly deeply officially personally first originally previously
-    soon literally honestly
-    """
-)
-_AUXILIARIES = word_set(
-    """
-    am are was were have had will would can could should might may must do did
-    """
-)
+_ADVERBS = WORDS["adverbs"]
+_AUXILIARIES = WORDS["auxiliaries"]
 _FINITE = {"am": "is", "are": "is", "was": "was", "were": "was", "have": "has", "do": "does"}
 _THIRD_PERSON = {
     "i": "they", "me": "them", "my": "their", "mine": "theirs", "myself": "themselves", "we": "they",
@@ -69,7 +63,7 @@ _THIRD_PERSON = {
 }  # fmt: skip
 _YOU = re.compile(r"\b(?:you|your|yours|yourself|u|ya|ur|you're|you've|you'll)\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z']+")
-_DROPPED_PAST = word_set("got went bought saw met had made took started finished did")
+_DROPPED_PAST = WORDS["dropped past"]
 _DROPPED_SUBJECT = re.compile(
     r"(?:just |recently |finally |also |still |already |been |busy )*([A-Za-z]+)", re.IGNORECASE
 )
@@ -156,11 +150,7 @@ def first_person_part(clause: str) -> str:
 
 
 _SUBORDINATE = re.compile(r"\b(?:since|when|after|because|while|about how|how) ((?:I|we) .+)$")
-_NO_STATEMENTS = word_set(
-    """
-    loving hoping wishing sounding looking sending seeing hearing speaking being
-    """
-)
+_NO_STATEMENTS = WORDS["no statements"]
 
 
 def parse_clause(clause: str) -> Clause | None:
@@ -283,8 +273,4 @@ def _with_agreement(clause: Clause, sentence: str) -> str:
     )
 
 
-_NOUNS = word_set(
-    """
-    work help love dance study care support play plan research exercise camp travel fish
-    """
-)
+_NOUNS = WORDS["nouns"]

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from app.domain.facts import FactCategory
 from app.language.sentences import split_words
-from app.language.word_lists import FUNCTION_WORDS
+from app.language.word_lists import FUNCTION_WORDS, word_sets
 
+WORDS = word_sets("english_statements")
 USER = "The user"
 MOST_WORDS = 40  # of a statement
 

@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from app.language.word_lists import read_words, word_set
+from app.language.word_lists import read_words
 
 _VERBS = read_words("english_verbs")
 _FORMS = [forms.split("/") for forms in _VERBS["irregular"]]
@@ -10,15 +10,13 @@ _PAST = {past: base for base, past, *_ in _FORMS}
 _PARTICIPLES = {forms[-1]: forms[0] for forms in _FORMS}
 _PARTICIPLES["got"] = "get"
 BASES = frozenset(_VERBS["regular"]) | frozenset(_PAST.values())
-_BOTH = word_set("put set hit cut cost quit read hurt split spread knit bet shut")
-_NOT_PAST = word_set("need feed heed speed bleed breed succeed proceed exceed embed shed seed")
 _THIRD = MappingProxyType({"be": "is", "have": "has", "do": "does", "go": "goes"})
 _VOWELS = frozenset("aeiou")
 
 
 def past_base(word: str) -> str | None:
     """Return the base of a past form in lower case, None for any other word."""
-    if word in _BOTH:
+    if word in _VERBS["unchanged past"]:
         return word
     return _PAST.get(word) or _regular_base(word)
 
@@ -49,7 +47,7 @@ def third_form(base: str) -> str:
 
 
 def _regular_base(word: str) -> str | None:
-    if not word.endswith("ed") or word in _NOT_PAST or len(word) < 4:
+    if not word.endswith("ed") or word in _VERBS["not past"] or len(word) < 4:
         return None
     stem = word[:-2]
     if word.endswith("ied"):
