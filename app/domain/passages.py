@@ -142,25 +142,11 @@ class SearchQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class TextHit:
-    """One line of the text index's ranking.
-
-    `coverage` is the idf-weighted share (0-1) of the query's words that the part holds.
-    """
-
-    part_id: PartId
-    score: float
-    coverage: float
-
-
-@dataclass(frozen=True, slots=True)
 class VectorHit:
-    """One line of the vector index's ranking: a part by its best chunk, which is text[start:end]."""
+    """One line of the vector index's ranking: a part by its best chunk."""
 
     part_id: PartId
     cosine: float
-    start: int
-    end: int
 
 
 class SpaceUse(StrEnum):

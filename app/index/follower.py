@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from app.domain.changes import ChangeSet
@@ -11,40 +12,24 @@ from app.storage.engine.store import Store
 _log = logging.getLogger(__name__)
 _RETRY_S = 10.0
 
+IsCancelled = Callable[[], bool]
 
-class Follower:
-    """Calls `catch_up` on its own thread: at the start, after each relevant change, and when woken.
 
-    Known errors and bugs are retried after a delay. All methods but `stop` return at once, are thread-safe and
-    work whether or not the thread runs.
+class Follower(ABC):
+    """Catches up on its own thread: at the start, after each relevant change, and when woken.
+
+    Known errors and bugs are retried after a delay. Thread-safe; `start` and `wake` return at once.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        name: str,
-        catch_up: Callable[[], None],
-        is_relevant: Callable[[ChangeSet], bool],
-    ) -> None:
+    def __init__(self, store: Store, name: str) -> None:
         """Follow `store`; `name` names the thread and appears in the log, such as "text index"."""
         self._store = store
         self._name = name
-        self._catch_up = catch_up
-        self._is_relevant = is_relevant
+        self._busy = threading.Lock()
         self._wake_event = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it was started and not stopped."""
-        return self._thread is not None
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether `catch_up` should end after the current batch."""
-        return self._stopping.is_set()
 
     def start(self) -> None:
         """Catch up in the background, now and after every change; may be called twice."""
@@ -71,6 +56,22 @@ class Follower:
         """Catch up soon, if the thread runs."""
         self._wake_event.set()
 
+    def catch_up(self, is_cancelled: IsCancelled = lambda: False) -> None:
+        """Bring the index up to date now. Blocking; raises StorageError, IndexUnavailable.
+
+        `is_cancelled` is called between batches; finished batches are kept.
+        """
+        with self._busy:
+            self._catch_up(is_cancelled)
+
+    @abstractmethod
+    def _catch_up(self, is_cancelled: IsCancelled) -> None:
+        """Catch up, holding the lock; end after the current batch if cancelled or stopping."""
+
+    @abstractmethod
+    def _is_relevant(self, changed: ChangeSet) -> bool:
+        """Whether a change makes the index fall behind."""
+
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake_event.wait()
@@ -78,17 +79,14 @@ class Follower:
             if self._stopping.is_set():
                 return
             try:
-                self._catch_up()
+                self.catch_up()
+                continue
             except KnownError as error:
                 _log.warning("the %s waits: %s", self._name, error)
-                self._wait_to_retry()
             except Exception:  # noqa: BLE001 - the thread must live: search answers without it
                 _log.exception("the %s failed", self._name)
-                self._wait_to_retry()
-
-    def _wait_to_retry(self) -> None:
-        self._stopping.wait(_RETRY_S)
-        self._wake_event.set()
+            self._stopping.wait(_RETRY_S)
+            self._wake_event.set()
 
     def _on_changed(self, changed: ChangeSet) -> None:
         if self._is_relevant(changed):

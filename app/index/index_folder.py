@@ -35,14 +35,14 @@ class InvalidIndex(Exception):
 class IndexManifest:
     """The state of the files beside it.
 
-    `position` is the journal position the index goes up to, None during a rebuild. `opstamp` is tantivy's
+    `position` is the journal position the index goes up to. `opstamp` is tantivy's
     operation count at that commit. `languages` counts the passages by the language of their words.
     """
 
     format: str
     generation: str
     files: str
-    position: int | None = None
+    position: int = 0
     opstamp: int = 0
     languages: tuple[tuple[str, int], ...] = ()
 

@@ -9,7 +9,7 @@ import threading
 import unicodedata
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -20,7 +20,7 @@ import tantivy
 
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, passage_id_of
-from app.domain.passages import PassageKind, PassageText, SearchQuery, TextHit
+from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.index.index_folder import (
     IndexManifest,
     InvalidIndex,
@@ -45,14 +45,13 @@ class RebuildReason(StrEnum):
     DAMAGED = "damaged"
     OLD_FORMAT = "old_format"
     OTHER_GENERATION = "other_generation"
-    UNFINISHED = "unfinished"
 
 
 class TantivyTextIndex:
     """The text index in a folder of its own.
 
     Opening never raises: `needs_rebuild` says what is wrong. Until `start_over`, an index that needs it
-    cannot be used, except UNFINISHED, which searches what it has. Searches are thread-safe, take no lock and
+    cannot be used. Searches are thread-safe, take no lock and
     see the last commit; writes are serialized. Everything blocks: call it off the GUI thread.
     """
 
@@ -76,7 +75,7 @@ class TantivyTextIndex:
     @property
     def position(self) -> int:
         """The journal position of the last commit; 0 when it must be rebuilt."""
-        return self._manifest.position or 0
+        return self._manifest.position
 
     @property
     def passage_count(self) -> int:
@@ -86,7 +85,7 @@ class TantivyTextIndex:
     def start_over(self) -> None:
         """Delete everything and start empty. Raises IndexUnavailable when the disk refuses.
 
-        Then `put` all passages, with `commit(None)` in between and `commit(position)` at the end.
+        Then `put` all passages, with commits in between.
         """
         with self._lock, self._as_unavailable("could not be started over"):
             self.close()
@@ -123,11 +122,10 @@ class TantivyTextIndex:
             for each in passage_ids:
                 self._open_writer().delete_documents_by_term(PASSAGE, each)
 
-    def commit(self, position: int | None) -> None:
+    def commit(self, position: int) -> None:
         """Make all changes durable and visible, with the journal `position` they go up to.
 
-        None during a rebuild: at the next start the index is UNFINISHED. Takes 20-100 ms after a few
-        changes. Raises as `put`.
+        Takes 20-100 ms after a few changes. Raises as `put`.
         """
         with self._lock:
             opstamp = self._manifest.opstamp
@@ -145,26 +143,6 @@ class TantivyTextIndex:
                 write_manifest(self._folder, manifest)
                 self._manifest = manifest
                 self._refresh()
-            if position is not None and self.needs_rebuild is RebuildReason.UNFINISHED:
-                self.needs_rebuild = None
-
-    def search(
-        self,
-        query: SearchQuery | str,
-        limit: int,
-        allowed: Collection[PassageId] | None = None,
-        excluded: Collection[PassageId] = (),
-    ) -> Sequence[TextHit]:
-        """Return the best parts by their own words, best first; a `str` has words only.
-
-        `allowed` restricts the passages (None: all), `excluded` removes some; pass sets. Any word may match
-        (stop words only if there are no others), every phrase must. Raises IndexUnavailable.
-        """
-        with self._resolved(query) as (snapshot, resolved):
-            removed = _either(snapshot.excluded_passages(resolved), excluded)
-            found = snapshot.ranked(resolved, limit, allowed, removed)
-            held = snapshot.held_weight(resolved, [each for each, _ in found])
-        return [TextHit(each, score, resolved.share(held[each])) for each, score in found]
 
     def candidates(
         self,
@@ -176,11 +154,13 @@ class TantivyTextIndex:
     ) -> frozenset[PartId]:
         """Return the best parts by their own words and the best by the words of their context.
 
-        At most `limit` of each, filtered as in `search`. `kind` may be given if all of `allowed` are of it:
-        that is faster. Raises IndexUnavailable.
+        At most `limit` of each. Any word may match (stop words only if there are no others), every phrase
+        must. `allowed` restricts the passages (None: all), `excluded` removes some; pass sets. `kind` may be
+        given if all of `allowed` are of it: that is faster. Raises IndexUnavailable.
         """
         with self._resolved(query) as (snapshot, resolved):
-            removed = _either(snapshot.excluded_passages(resolved), excluded)
+            unwanted = snapshot.excluded_passages(resolved)
+            removed = unwanted.union(excluded) if unwanted else excluded  # which may be large
             return frozenset(
                 part
                 for by_context in (False, True)
@@ -205,15 +185,10 @@ class TantivyTextIndex:
         with self._resolved(query) as (snapshot, resolved):
             return snapshot.excluded_passages(resolved)
 
-    def document_frequencies(self, query: SearchQuery | str) -> Mapping[str, int]:
+    def document_frequencies(self, query: SearchQuery) -> Mapping[str, int]:
         """Return for each word of the query the number of parts that contain it, in the query's order."""
         with self._resolved(query) as (_, resolved):
             return {each.word: each.documents for each in resolved.terms}
-
-    def passage_ids(self) -> frozenset[PassageId]:
-        """Return the ids of all passages in the last commit; 30 ms for 100,000."""
-        with self._as_unavailable("cannot be read"):
-            return self._usable().passage_ids()
 
     def close(self) -> None:
         """Close the writer, dropping uncommitted changes; searches still work."""
@@ -237,8 +212,6 @@ class TantivyTextIndex:
                 self._manifest, self._languages = manifest, Counter(dict(manifest.languages))
                 with self._as_unavailable("cannot be opened"):
                     self._use(tantivy.Index.open(str(files)))
-                is_whole = manifest.position is not None
-                self.needs_rebuild = None if is_whole else RebuildReason.UNFINISHED
         except (InvalidIndex, IndexUnavailable) as error:
             _log.warning("text index in %s is damaged: %s", self._folder, error)
             self._index = self._reader = None
@@ -269,7 +242,7 @@ class TantivyTextIndex:
         return self._reader
 
     @contextmanager
-    def _resolved(self, query: SearchQuery | str) -> Iterator[tuple[TextSnapshot, ResolvedQuery]]:
+    def _resolved(self, query: SearchQuery) -> Iterator[tuple[TextSnapshot, ResolvedQuery]]:
         """Resolve a query against the last commit; raise IndexUnavailable if that or its use fails."""
         with self._as_unavailable("cannot answer"):
             snapshot = self._usable()
@@ -311,8 +284,3 @@ class TantivyTextIndex:
                 f"The text index {what}: {error}",
                 "Check that the disk has room, or rebuild it with 'commonplace rebuild index'.",
             ) from error
-
-
-def _either(some: frozenset[PassageId], others: Collection[PassageId]) -> Collection[PassageId]:
-    """Return the union; `others` may be large and is copied only if needed."""
-    return some.union(others) if some else others

@@ -40,15 +40,6 @@ class ResolvedQuery:
     weight: float
     dates: Mapping[str, float]
 
-    @property
-    def is_list(self) -> bool:
-        """Whether nothing ranks, because the query only excludes words."""
-        return not self.terms and not self.phrases
-
-    def share(self, held_weight: float) -> float:
-        """Return `held_weight` as a share (0-1) of the weight of all words; 1 without words."""
-        return min(1.0, held_weight / self.weight) if self.weight else 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class CandidateTable:
@@ -105,17 +96,11 @@ class TextSnapshot:
         newest = self._searcher.search(Query.all_query(), 1, count=False, order_by_field=PASSAGE)
         return int(newest.hits[0][0]) if newest.hits else 0
 
-    def passage_ids(self) -> frozenset[PassageId]:
-        """Return the ids of all passages."""
-        hits = self._searcher.search(Query.all_query(), self._documents, count=False).hits
-        return frozenset(self._values(PASSAGE, hits))  # type: ignore[arg-type]
-
-    def resolved(self, query: SearchQuery | str) -> ResolvedQuery:
-        """Return `query` resolved against this commit; a `str` has words only.
+    def resolved(self, asked: SearchQuery) -> ResolvedQuery:
+        """Return a query resolved against this commit.
 
         The last one is cached: a search resolves its query three times, 1 ms each.
         """
-        asked = query if isinstance(query, SearchQuery) else SearchQuery(words=query)
         if (last := self._last) is not None and last[0] == asked:
             return last[1]
         words = query_words(asked.words, query_languages(asked.words, self._likely))
@@ -148,7 +133,11 @@ class TextSnapshot:
 
         `kind` may be given if all of `allowed` are of it: that is faster.
         """
-        if limit < 1 or resolved.is_list or (allowed is not None and not len(allowed)):
+        if (
+            limit < 1
+            or not (resolved.terms or resolved.phrases)
+            or (allowed is not None and not len(allowed))
+        ):
             return []
         ranking = self._queries.ranking(resolved.terms, resolved.phrases, by_context=by_context)
         kept = (
@@ -196,7 +185,8 @@ class TextSnapshot:
         asked = _column(fields[BEFORE[0]], rows)
         both = {*rows, *(each for each in asked.tolist() if each)}
         own, asked_fields = self._rows(both, self._queries.ranking(resolved.terms, ()), (TRAITS,))
-        held = self.held_weight(resolved, rows)
+        terms, weight = resolved.terms, resolved.weight
+        held = self._scores(rows if terms else (), lambda few: self._queries.coverage(terms, few))
         dates = resolved.dates
         dated = self._scores(
             rows if dates else (), lambda few: self._queries.near_dates(dates, few)
@@ -205,7 +195,9 @@ class TextSnapshot:
             parts=np.array(rows, np.int64),
             words=_numbers(own, rows),
             context=_numbers(near, rows),
-            coverage=np.array([resolved.share(held[each]) for each in rows]),
+            coverage=np.minimum(1.0, _numbers(held, rows) / weight)
+            if weight
+            else np.ones(len(rows)),
             traits=_column(fields[TRAITS], rows),
             speakers=_column(fields[SPEAKER], rows),
             before=np.stack([_column(fields[name], rows) for name in BEFORE], axis=1),
@@ -213,16 +205,8 @@ class TextSnapshot:
             asked_words=_numbers(own, asked.tolist()),
             asked_traits=_column(asked_fields[TRAITS], asked.tolist()),
             dated=_numbers(dated, rows),
-            weight=resolved.weight,
+            weight=weight,
         )
-
-    def held_weight(
-        self, resolved: ResolvedQuery, parts: Collection[PartId]
-    ) -> dict[PartId, float]:
-        """Return the weight of the words that each part contains."""
-        terms = resolved.terms
-        found = self._scores(parts if terms else (), lambda few: self._queries.coverage(terms, few))
-        return dict.fromkeys(parts, 0.0) | found
 
     @property
     def _documents(self) -> int:

@@ -5,13 +5,13 @@ its position; a missing or damaged index starts at 0.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 
+from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.passages import PassageText
-from app.index.follower import Follower
+from app.index.follower import Follower, IsCancelled
 from app.index.text_index import TantivyTextIndex
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
@@ -21,11 +21,9 @@ _BATCH = 500
 _COMMIT_EVERY_S = 1.0
 _MAX_WAIT_S = 1.0
 
-IsCancelled = Callable[[], bool]
 
-
-class TextIndexSync:
-    """One text index and the thread that feeds it.
+class TextIndexSync(Follower):
+    """Feeds one text index.
 
     Attributes:
         covered_share: The share (0-1) of passages that search can find, without manual pages; 1.0 when
@@ -34,34 +32,19 @@ class TextIndexSync:
     """
 
     def __init__(self, store: Store, index: TantivyTextIndex) -> None:
+        super().__init__(store, "text index")
         self._passages = Passages(store)
         self._index = index
-        self._busy = threading.Lock()
-        self._follower = Follower(
-            store, "text index", self.catch_up, lambda changed: changed.passages
-        )
         self._is_counted = False
         self._clean_position = 0  # deletions up to this journal position are not in the index
         self.covered_share = self._share()
         self.throttle: Callable[[], None] = lambda: None
 
-    def start(self) -> None:
-        """Catch up in the background, now and after every change; may be called twice."""
-        self._follower.start()
-
     def stop(self) -> None:
-        """End the thread after the current batch; may be called twice. Blocking."""
-        self._follower.stop()
+        """End the thread after the current batch and close the index; may be called twice. Blocking."""
+        super().stop()
         with self._busy:
             self._index.close()
-
-    def catch_up(self, is_cancelled: IsCancelled = lambda: False) -> None:
-        """Bring the index up to date now. Blocking; raises StorageError, IndexUnavailable.
-
-        `is_cancelled` is called between batches; finished batches are kept.
-        """
-        with self._busy:
-            self._catch_up(is_cancelled)
 
     def catch_up_a_little(self, is_cancelled: IsCancelled = lambda: False) -> None:
         """Catch up before a search; if another thread is at it, wait at most a second.
@@ -77,28 +60,21 @@ class TextIndexSync:
         finally:
             self._busy.release()
 
-    def wake(self) -> None:
-        """Check soon whether the index is up to date, if the thread runs."""
-        self._follower.wake()
-
-    def catch_up_soon(self) -> None:
-        """Catch up in the background if the thread runs, else now; raises as `catch_up`."""
-        if self._follower.is_running:
-            self.wake()
-        else:
-            self.catch_up()
-
-    def rebuild(self, is_cancelled: IsCancelled = lambda: False) -> None:
-        """Delete the index and build it again, in the background if the thread runs.
-
-        Otherwise it blocks. Search is partial meanwhile. Raises StorageError, IndexUnavailable.
-        """
-        with self._busy:
-            self._start_over("requested")
-        if self._follower.is_running:
+    def catch_up_soon(self, is_cancelled: IsCancelled = lambda: False) -> None:
+        """Catch up in the background if the thread runs, else now, as `catch_up`."""
+        if self._thread is not None:
             self.wake()
         else:
             self.catch_up(is_cancelled)
+
+    def rebuild(self, is_cancelled: IsCancelled = lambda: False) -> None:
+        """Delete the index and build it again, as `catch_up_soon`; search is partial meanwhile."""
+        with self._busy:
+            self._start_over("requested")
+        self.catch_up_soon(is_cancelled)
+
+    def _is_relevant(self, changed: ChangeSet) -> bool:
+        return changed.passages
 
     def _share(self) -> float:
         held, total = self._passages.history_at(self._index.position)
@@ -134,7 +110,7 @@ class TextIndexSync:
         done, written = self._index.position, 0
         self._clean_position = max(self._clean_position, done)
         while True:
-            is_last = self._follower.is_stopping or is_cancelled()
+            is_last = self._stopping.is_set() or is_cancelled()
             if not is_last:
                 work = self._passages.work_since(done, _BATCH)
                 # Read after the work, so that later deletions have a later position.

@@ -21,7 +21,6 @@ Float = npt.NDArray[np.float32]
 Int8 = npt.NDArray[np.int8]
 Bits = npt.NDArray[np.uint8]
 Int16 = npt.NDArray[np.int16]
-Int32 = npt.NDArray[np.int32]
 
 BLOCK_BYTES = 8 << 20  # of codes; pages without rows take no memory
 _FINE = 128  # the fine half of a query counts 1/128 of the coarse one
@@ -32,28 +31,20 @@ _GATHERED_SHARE = 8  # below 1 in 8 rows, copying the rows is faster than comput
 class Rows:
     """Rows of chunks, inside or outside a block.
 
-    `codes` is (n, dim); `scales` turn a product of codes into a cosine; `parts` and `passages` are ids; `spans`
-    (n, 2) are the chunk's start and end in its part.
+    `codes` is (n, dim); `scales` turn a product of codes into a cosine; `parts` and `passages` are ids.
     """
 
     codes: Int8
     scales: Float
     parts: Int64
     passages: Int64
-    spans: Int32
 
     def __len__(self) -> int:
         return len(self.parts)
 
     def at(self, chosen: "slice | Mask | Int64") -> "Rows":
         """Return some of the rows: views for a slice, otherwise copies."""
-        return Rows(
-            self.codes[chosen],
-            self.scales[chosen],
-            self.parts[chosen],
-            self.passages[chosen],
-            self.spans[chosen],
-        )
+        return Rows(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
 class _Signs:
@@ -181,17 +172,16 @@ def new_block(dimension: int) -> Block:
         np.empty(room, np.float32),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
-        np.empty((room, 2), np.int32),
     )
     return Block(rows, np.zeros(room, np.bool_), _Signs(room, dimension))
 
 
-def quantize(parts: Int64, spans: Int32, vectors: Float) -> Rows:
+def quantize(parts: Int64, vectors: Float) -> Rows:
     """Return the quantized rows of chunks, in order; the vectors must be finite and not zero."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     codes = np.rint(vectors * (127 / largest)).astype(np.int8)
     lengths = np.sqrt(np.einsum("ij,ij->i", codes, codes, dtype=np.float32))
-    return Rows(codes, 1 / lengths, parts, parts // PARTS_PER_PASSAGE, spans)
+    return Rows(codes, 1 / lengths, parts, parts // PARTS_PER_PASSAGE)
 
 
 def _signs_of(codes: Int8) -> Bits:

@@ -16,7 +16,7 @@ from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import VectorHit
 from app.index.id_set import IdSet, Int64, Mask
-from app.index.vector_block import Block, Float, Int16, Int32, QuantizedQuery, append_rows, quantize
+from app.index.vector_block import Block, Float, Int16, QuantizedQuery, append_rows, quantize
 
 _ROWS_PER_THREAD = 150_000  # about 7 ms of work; with less, a second thread gains nothing
 _COARSE_FROM = 300_000  # rows; below, selecting by signs would save less than 5 ms
@@ -48,7 +48,7 @@ class ExactVectorIndex:
 
     Searches are thread-safe and take no lock: each sees the state between two changes. Changes are serialized.
     A search takes 2 ms for 100,000 chunks of 384 dimensions on one core, 16 ms for 1,000,000 on two; memory is
-    29 bytes a chunk and 8 bits a dimension, 9 in a large index.
+    21 bytes a chunk and 8 bits a dimension, 9 in a large index.
     """
 
     def __init__(self, dimension: int, threads: int = 2) -> None:
@@ -63,28 +63,20 @@ class ExactVectorIndex:
         """The number of passages."""
         return self._snapshot.passage_count
 
-    @property
-    def memory_bytes(self) -> int:
-        """How much memory the vectors and what belongs to them take."""
-        signs = self._dimension // 8 if self._is_coarse(self._snapshot) else 0
-        return self._snapshot.row_count * (self._dimension + signs + 29)
-
-    def put(self, part_ids: Int64, spans: Int32, vectors: Float) -> None:
+    def put(self, part_ids: Int64, vectors: Float) -> None:
         """Add chunks, replacing those of the same passages.
 
-        `part_ids` is (n,), with all chunks of a passage in one call; `spans` (n, 2); `vectors` float32, (n, dim).
+        `part_ids` is (n,), with all chunks of a passage in one call; `vectors` float32, (n, dim).
         Visible at once, all or nothing. Raises IndexUnavailable for another dimension and for vectors that are
         not finite or zero; then nothing is added.
         """
         vectors = np.asarray(vectors, np.float32)
         self._check(vectors, 2)
-        if not len(part_ids) == len(spans) == len(vectors):
-            raise IndexUnavailable(
-                f"{len(part_ids)} parts cannot have {len(spans)} places and {len(vectors)} vectors"
-            )
+        if len(part_ids) != len(vectors):
+            raise IndexUnavailable(f"{len(part_ids)} parts cannot have {len(vectors)} vectors")
         if not len(vectors):
             return
-        more = quantize(part_ids, spans, vectors)
+        more = quantize(part_ids, vectors)
         passages = np.unique(more.passages)
         with self._changing:
             blocks, removed = _without(self._snapshot.blocks, passages)
@@ -228,7 +220,7 @@ class _Best:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._floor = np.float32(-2)  # lower cosines cannot be among the nearest any more
-        self._found: list[_Found] = []
+        self._found = [_Found(np.empty(0, np.float32), np.empty(0, np.int64))]
         self._count = 0
 
     def take(self, block: Block, chosen: Int64 | None, cosines: Float) -> None:
@@ -236,7 +228,7 @@ class _Best:
         near = np.flatnonzero(cosines >= self._floor)
         if len(near):
             at = near if chosen is None else chosen[near]
-            self.add(_Found(cosines[near], block.rows.parts[at], block.rows.spans[at]))
+            self.add(_Found(cosines[near], block.rows.parts[at]))
 
     def add(self, found: "_Found") -> None:
         """Add rows."""
@@ -247,7 +239,11 @@ class _Best:
 
     def merged(self) -> "_Found":
         """Return the best so far, best first."""
-        best = _nearest(_joined(self._found), self._limit)
+        found = _Found(
+            np.concatenate([each.cosines for each in self._found]),
+            np.concatenate([each.parts for each in self._found]),
+        )
+        best = _nearest(found, self._limit)
         self._found, self._count = [best], len(best.parts)
         if self._count == self._limit:
             self._floor = best.cosines[-1]
@@ -256,33 +252,19 @@ class _Best:
     def hits(self) -> list[VectorHit]:
         """Return the best as hits, best first."""
         best = self.merged()
-        rows = zip(best.parts.tolist(), best.cosines.tolist(), best.spans.tolist(), strict=True)
-        return [VectorHit(PartId(part), cosine, *span) for part, cosine, span in rows]
+        rows = zip(best.parts.tolist(), best.cosines.tolist(), strict=True)
+        return [VectorHit(PartId(part), cosine) for part, cosine in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Rows with their cosines: (n,), (n,), (n, 2)."""
+    """Rows with their cosines, both (n,)."""
 
     cosines: Float
     parts: Int64
-    spans: Int32
 
     def at(self, chosen: "Mask | Int64") -> "_Found":
-        return _Found(self.cosines[chosen], self.parts[chosen], self.spans[chosen])
-
-
-_NOTHING = _Found(np.empty(0, np.float32), np.empty(0, np.int64), np.empty((0, 2), np.int32))
-
-
-def _joined(found: Sequence[_Found]) -> _Found:
-    if len(found) < 2:
-        return found[0] if found else _NOTHING
-    return _Found(
-        np.concatenate([each.cosines for each in found]),
-        np.concatenate([each.parts for each in found]),
-        np.concatenate([each.spans for each in found]),
-    )
+        return _Found(self.cosines[chosen], self.parts[chosen])
 
 
 def _nearest(found: _Found, limit: int) -> _Found:
@@ -294,7 +276,7 @@ def _nearest(found: _Found, limit: int) -> _Found:
         near = found.at(found.cosines >= floor)
         if len(np.unique(near.parts)) >= limit:
             found = near
-    order = np.lexsort((found.spans[:, 0], -found.parts, -found.cosines))
+    order = np.lexsort((-found.parts, -found.cosines))
     _, first = np.unique(found.parts[order], return_index=True)
     return found.at(order[np.sort(first)[:limit]])
 

@@ -6,7 +6,7 @@ written and removed; no file is kept. Until it is loaded, search uses words only
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +16,7 @@ from app.domain.changes import ChangeSet
 from app.domain.errors import IndexUnavailable, StorageError
 from app.domain.ids import PARTS_PER_PASSAGE
 from app.domain.passages import Space
-from app.index.follower import Follower
+from app.index.follower import Follower, IsCancelled
 from app.index.vector_index import ExactVectorIndex
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
@@ -25,8 +25,6 @@ from app.storage.tables.vectors import Vectors
 
 _log = logging.getLogger(__name__)
 _BATCH = 5_000
-
-IsCancelled = Callable[[], bool]
 
 
 @dataclass(slots=True)
@@ -45,17 +43,16 @@ class _SpaceState:
     is_loaded: bool = False
 
 
-class VectorIndexSync:
-    """The vector indexes of the spaces in use, and the thread that feeds them. Thread-safe."""
+class VectorIndexSync(Follower):
+    """Feeds the vector indexes of the spaces in use. Thread-safe."""
 
     def __init__(self, store: Store, vectors: Vectors) -> None:
+        super().__init__(store, "vector index")
         self._passages = Passages(store)
         self._vectors = vectors
         self._in_use: dict[str, Space] = {}
         self._held: dict[str, _SpaceState] = {}
         self._naming = threading.Lock()
-        self._busy = threading.Lock()
-        self._follower = Follower(store, "vector index", self.catch_up, self._is_relevant)
 
     def index_for(self, space: Space) -> ExactVectorIndex | None:
         """Return the index of a space; None while it is not loaded, which it then will be."""
@@ -64,7 +61,7 @@ class VectorIndexSync:
             return held.index if held.is_loaded else None
         with self._naming:
             self._in_use = self._in_use | {space.name: space}  # others iterate without a lock
-        self._follower.wake()
+        self.wake()
         return None
 
     def use(self, spaces: Iterable[Space]) -> None:
@@ -72,32 +69,22 @@ class VectorIndexSync:
         with self._naming:
             self._in_use = {space.name: space for space in spaces}
             self._held = {name: held for name, held in self._held.items() if name in self._in_use}
-        self._follower.wake()
+        self.wake()
 
-    def start(self) -> None:
-        """Load and follow in the background; may be called twice."""
-        self._follower.start()
+    def _catch_up(self, is_cancelled: IsCancelled) -> None:
+        """Bring the indexes up to date; one that cannot take its rows is dropped and loaded again.
 
-    def stop(self) -> None:
-        """End the thread after the current batch; may be called twice. Blocking."""
-        self._follower.stop()
-
-    def catch_up(self, is_cancelled: IsCancelled = lambda: False) -> None:
-        """Bring the indexes in use up to date now. Blocking; raises StorageError, IndexUnavailable.
-
-        `is_cancelled` is called between batches. An index that cannot take its rows is dropped and loaded
-        again; while the database cannot be read, the loaded rows stay.
+        While the database cannot be read, the loaded rows stay.
         """
-        with self._busy:
-            for space in tuple(self._in_use.values()):
-                try:
-                    self._follow(space, is_cancelled)
-                except StorageError:
-                    raise  # the loaded rows are correct and are loaded again later
-                except Exception:
-                    with self._naming:
-                        self._held.pop(space.name, None)
-                    raise
+        for space in tuple(self._in_use.values()):
+            try:
+                self._follow(space, is_cancelled)
+            except StorageError:
+                raise  # the loaded rows are correct and are loaded again later
+            except Exception:
+                with self._naming:
+                    self._held.pop(space.name, None)
+                raise
 
     def _follow(self, space: Space, is_cancelled: IsCancelled) -> None:
         held = self._state_of(space)
@@ -105,7 +92,7 @@ class VectorIndexSync:
         for rows in self._vectors.load(space, held.until):
             _put(held.index, rows)
             until = rows.until
-            if self._follower.is_stopping or is_cancelled():
+            if self._stopping.is_set() or is_cancelled():
                 return  # `until` is of all batches: next time they are loaded again
         held.until = until
         is_last = False
@@ -138,7 +125,7 @@ class VectorIndexSync:
 def _put(index: ExactVectorIndex, rows: LoadedRows) -> None:
     """Add rows, without passages whose vectors are damaged."""
     try:
-        index.put(rows.part_ids, rows.spans, rows.vectors)
+        index.put(rows.part_ids, rows.vectors)
     except IndexUnavailable as error:
         lengths = np.linalg.norm(rows.vectors, axis=1)
         is_bad = ~((lengths > 0.5) & (lengths < 2))  # about unit length; also NaN
@@ -147,4 +134,4 @@ def _put(index: ExactVectorIndex, rows: LoadedRows) -> None:
         if good.all():
             raise
         _log.warning("%d vectors are damaged and were left out: %s", (~good).sum(), error)
-        index.put(rows.part_ids[good], rows.spans[good], rows.vectors[good])
+        index.put(rows.part_ids[good], rows.vectors[good])

@@ -101,7 +101,7 @@ class Explainer:
             coverage=best.coverage if best and seen.ranking_input else None,
             floor=self._settings.share("rag_min_similarity"),
             points=_points(seen, best),
-            words=self._words(seen.query, passage, best),
+            words=self._words(seen.query, best),
             obstacles=tuple(self._obstacles(case)),
             by_meaning=seen.ranking_input is not None and seen.ranking_input.cosines is not None,
             notice=seen.problem,
@@ -147,20 +147,17 @@ class Explainer:
                 rank, twin_rank = count, None
         return rank, twin_rank, count
 
-    def _words(
-        self, query: SearchQuery, passage: PassageId | None, best: Ranked | None
-    ) -> tuple[QueryWord, ...]:
+    def _words(self, query: SearchQuery, best: Ranked | None) -> tuple[QueryWord, ...]:
         """Return the content words of the query as typed, and whether the message contains them."""
         if not query.words:
             return ()
         weighty = self._index.document_frequencies(query).keys()
         words = []
         for word in dict.fromkeys(query.words.split()):
-            if not weighty & self._index.document_frequencies(word).keys():
-                continue
-            hits = [] if passage is None else self._index.search(word, CANDIDATES, {passage})
-            held = best is not None and any(hit.part_id == best.part_id for hit in hits)
-            words.append(QueryWord(word, held))
+            alone = SearchQuery(words=word)
+            if weighty & self._index.document_frequencies(alone).keys():
+                found = self._index.candidate_table(alone, [best.part_id] if best else [])
+                words.append(QueryWord(word, bool(found.coverage.any())))
         return tuple(words)
 
     def _obstacles(self, case: "_Case") -> list[Obstacle]:

@@ -14,8 +14,8 @@ from app.index.snippets import SNIPPET_CHARS, Snippet, snippet, strip_markdown
 FILLER = "Nothing of note was said that day, only small talk. "
 
 
-def cut(text: str, query: str | SearchQuery, start: int = 0, limit: int = SNIPPET_CHARS) -> Snippet:
-    return snippet(text, parse_query(query) if isinstance(query, str) else query, start, limit)
+def cut(text: str, query: str | SearchQuery, limit: int = SNIPPET_CHARS) -> Snippet:
+    return snippet(text, parse_query(query) if isinstance(query, str) else query, limit)
 
 
 def marked(made: Snippet) -> list[str]:
@@ -67,10 +67,6 @@ def test_without_a_match_the_excerpt_begins_at_the_start() -> None:
     assert made.text.startswith("Answer It depends. Nothing of note")
     assert made.marks == ()
     assert cut("", SearchQuery(tags=("work",))).text == ""
-    text = FILLER * 20 + "We planted quinces. " + FILLER * 20
-    made = cut(text, "absent", text.index("We planted"))
-    assert made.text.startswith("We planted quinces. Nothing of note")
-    assert cut("short", "absent", start=99).text == "short"
 
 
 def test_markdown_is_removed() -> None:
@@ -106,17 +102,14 @@ def test_the_end_of_ten_megabytes_is_read_in_linear_time() -> None:
         max_size=900,
     ),
     st.text(alphabet=st.characters() | st.sampled_from(list('"-ab 猫東')), min_size=2, max_size=30),
-    st.integers(min_value=0, max_value=1000),
     st.integers(min_value=20, max_value=250),
 )
-def test_marks_are_inside_the_snippet_in_order_and_apart(
-    text: str, typed: str, start: int, limit: int
-) -> None:
+def test_marks_are_inside_the_snippet_in_order_and_apart(text: str, typed: str, limit: int) -> None:
     try:
         query = parse_query(typed)
     except InvalidInput:
         query = SearchQuery(words="ab 猫 東")
-    made = cut(text, query, start, limit)
+    made = cut(text, query, limit)
     assert len(made.text) <= limit
     assert "\n" not in made.text
     last = -1

@@ -10,7 +10,7 @@ import pytest
 
 from app.domain.changes import ExchangePut, PassagesPut
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import PassageId, part_id, passage_id_of
+from app.domain.ids import PassageId, part_id
 from app.domain.manual import ManualPage, ManualPageText
 from app.domain.passages import PassageText
 from app.index import follower, text_sync
@@ -20,6 +20,7 @@ from app.index.text_sync import TextIndexSync
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.man_pages import ManPages
+from tests.fakes.passages import found_passages
 from tests.fakes.stored import AT, add_conversation, new_conversation, opened
 
 WAIT_S = 20.0
@@ -45,17 +46,17 @@ class Spied(TantivyTextIndex):
         self.started_over += 1
         super().start_over()
 
-    def commit(self, position: int | None) -> None:
+    def commit(self, position: int) -> None:
         super().commit(position)
         self.committed.release()
 
     def finds(self, query: str) -> int:
         """Return the number of turns with any of the words."""
-        return len({passage_id_of(hit.part_id) for hit in self.search(query, 50)})
+        return len(found_passages(self, query))
 
     def contains(self, word: str) -> bool:
         """Return whether the files contain a word, also one of removed passages."""
-        return any(self.document_frequencies(word).values())
+        return any(self.document_frequencies(parse_query(word)).values())
 
 
 class Gate:

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from app.domain.conversations import Role
-from app.domain.ids import ConversationId, PassageId, part_id
+from app.domain.ids import ConversationId, PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind, PassagePart, PassageText, SearchQuery
 from app.index.query import parse_query
 from app.index.snippets import snippet
@@ -178,7 +178,9 @@ def _searched(
     index: TantivyTextIndex, queries: Sequence[SearchQuery], sample: Sequence[PassageText]
 ) -> Figures:
     """Return latencies: plain, restricted in several ways, and of snippets."""
-    everything = sorted(index.passage_ids())
+    everything = sorted(
+        {passage_id_of(hit) for query in queries for hit in index.candidates(query, 10_000)}
+    )
     most = frozenset(everything[: len(everything) * 19 // 20])
     some = frozenset(everything[:: max(1, len(everything) // 3000)])
     few = frozenset(everything[:100])
@@ -192,23 +194,22 @@ def _searched(
         return [snippet(each, query) for each in found]
 
     ways: dict[str, Callable[[SearchQuery], object]] = {
-        "search": lambda query: index.search(query, _LIMIT),
-        "search_200": lambda query: index.search(query, 200),
-        "most_allowed": lambda query: index.search(query, _LIMIT, most),
-        "3000_allowed": lambda query: index.search(query, _LIMIT, some),
-        "100_allowed": lambda query: index.search(query, _LIMIT, few),
-        "2_percent_excluded": lambda query: index.search(query, _LIMIT, None, hidden),
+        "candidates_20": lambda query: index.candidates(query, _LIMIT),
+        "most_allowed": lambda query: index.candidates(query, _LIMIT, most),
+        "3000_allowed": lambda query: index.candidates(query, _LIMIT, some),
+        "100_allowed": lambda query: index.candidates(query, _LIMIT, few),
+        "2_percent_excluded": lambda query: index.candidates(query, _LIMIT, None, hidden),
         "candidates": lambda query: index.candidates(query, 200),
         "survey": lambda query: index.candidate_table(query, candidates[query]),
         "20_snippets": snippets,
     }
     for query in queries[:20]:
-        index.search(query, _LIMIT)
+        index.candidates(query, _LIMIT)
     figures = Figures()
     for name, ask in ways.items():
         taken = [timed(partial(ask, query)).ms for query in queries]
         figures[f"{name}_ms"] = {**latency(taken), "max": round(max(taken), 2)}
-    found = [bool(index.search(query, _LIMIT)) for query in queries]
+    found = [bool(index.candidates(query, _LIMIT)) for query in queries]
     return {**figures, "queries_answered_share": round(sum(found) / len(found), 3)}
 
 

@@ -82,7 +82,6 @@ def of_size(size: int, searches: int) -> Figures:
     )
     return {
         "fill_s": round(fill_s, 2),
-        "memory_mb": round(index.memory_bytes / 1e6, 1),
         "resident_mb": round(grown / 1e6, 1),
         "ms": latencies,
         "beside_writes_ms": beside_writes(index, exact, questions),
@@ -193,7 +192,7 @@ def filled(exact: Float) -> tuple[ExactVectorIndex, float]:
 
 def put(index: ExactVectorIndex, passages: Sequence[int] | npt.NDArray[np.int64], v: Float) -> None:
     ids = np.asarray(passages, np.int64) * PARTS_PER_PASSAGE
-    index.put(ids, np.zeros((len(ids), 2), np.int32), v)
+    index.put(ids, v)
 
 
 def resident_bytes() -> int:

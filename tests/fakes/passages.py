@@ -1,10 +1,43 @@
-"""Words of passages as the indexes take them, without a database behind them."""
+"""Words of passages as the indexes take them, without a database behind them, and what is found of them."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from app.domain.conversations import Role
-from app.domain.ids import ConversationId, PassageId, part_id
+from app.domain.ids import ConversationId, PartId, PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind, PassagePart, PassageText
+from app.index.query import parse_query
+from app.index.text_index import TantivyTextIndex
+
+
+class Hit(NamedTuple):
+    """A part found by its own words."""
+
+    part_id: PartId
+    score: float
+    coverage: float
+
+
+def hits(
+    index: TantivyTextIndex,
+    text: str,
+    limit: int = 50,
+    allowed: Collection[PassageId] | None = None,
+    excluded: Collection[PassageId] = (),
+) -> list[Hit]:
+    """Return the parts that hold words of a query, best first, the newer of equals first."""
+    query = parse_query(text)
+    parts = index.candidates(query, limit, allowed, excluded)
+    table = index.candidate_table(query, parts)
+    rows = zip(table.parts.tolist(), table.words.tolist(), table.coverage.tolist(), strict=True)
+    found = [Hit(PartId(part), score, share) for part, score, share in rows if score]
+    return sorted(found, key=lambda hit: (-hit.score, -hit.part_id))[:limit]
+
+
+def found_passages(index: TantivyTextIndex, text: str, limit: int = 50) -> list[int]:
+    """Return the passages of `hits`, each once, best first."""
+    return list(dict.fromkeys(passage_id_of(hit.part_id) for hit in hits(index, text, limit)))
 
 
 def said(

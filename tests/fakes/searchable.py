@@ -86,7 +86,7 @@ class SynonymSearch:
             for text in Passages(self._store).texts(set(range(1, 200)) - self.lacks):
                 texts = [_meaning(part.embedded) for part in text.parts]
                 ids = np.array([part.id for part in text.parts], np.int64)
-                index.put(ids, np.zeros((len(ids), 2), np.int32), self._embedder.embed(texts))
+                index.put(ids, self._embedder.embed(texts))
             self._cached = (state, index)
         return self._cached[1]
 
