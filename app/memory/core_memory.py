@@ -4,12 +4,13 @@ import threading
 from datetime import datetime
 
 from app.domain.changes import ChangeSet, CoreMemoryPut, MemoryForgotten, MemoryPut, PassagesPut
-from app.domain.errors import InvalidInput, NotFound
+from app.domain.errors import InvalidInput
 from app.domain.facts import BY_USER, Memory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.text import clean
 from app.domain.turn_text import content_hash, estimate_tokens
+from app.memory.user_texts import checked_text, version_at
 from app.storage.deletion.forget import finish_forgetting, remains_of_files
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -57,10 +58,7 @@ class CoreMemoryService:
 
     def restore(self, made_at: datetime) -> str:
         """Restore the text of an earlier version; raises NotFound."""
-        for version in self._reads.versions():
-            if version.made_at == made_at:
-                return self.set(version.text)
-        raise NotFound("This version of core memory no longer exists")
+        return self.set(version_at(self._reads.versions(), made_at, "core memory").text)
 
     def set(self, text: str, author: str = BY_USER) -> str:
         """Replace the whole text; "" empties it."""
@@ -134,14 +132,7 @@ class ArchivalMemoryService:
 
         A text that is saved already is returned as it is. Raises InvalidInput when empty or too long.
         """
-        words = clean(text).strip()
-        if not words:
-            raise InvalidInput("There is no text to save", "Enter some text.")
-        if len(words) > LIMIT_CHARS:
-            raise InvalidInput(
-                f"A memory of {len(words):,} characters is too long",
-                f"Save at most {LIMIT_CHARS:,} characters at once.",
-            )
+        words = checked_text(text, LIMIT_CHARS, "memory")
         for known in self._memories.listed():
             if known.text == words:
                 return known

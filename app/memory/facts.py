@@ -6,17 +6,18 @@ durable.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from app.domain.changes import Change, FactForgotten, FactPut, PassagesPut
-from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
+from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.facts import BY_USER, Fact, FactCategory, FactVersion
 from app.domain.ids import PassageId, new_uid
 from app.domain.passages import PassageKind
-from app.domain.text import clean, parse_whole_number
+from app.domain.text import parse_whole_number
 from app.domain.turn_text import content_hash
 from app.memory.fact_matching import blocked_message_hash
 from app.memory.search import SearchService
+from app.memory.user_texts import checked_text, later_than, version_at
 from app.storage.deletion.forget import finish_forgetting, remains_of_files
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -72,7 +73,7 @@ class FactService:
         fact = Fact(
             id=self._store.ids.passage(),
             uid=new_uid(),
-            text=_checked_text(text),
+            text=_checked(text),
             category=category,
             subject="",
             conversation_id=None,
@@ -90,7 +91,7 @@ class FactService:
     ) -> Fact:
         """Change text or category as a new version; None keeps one. Raises NotFound, InvalidInput."""
         fact = self._facts.get(fact_id).fact
-        new_text = fact.text if text is None else _checked_text(text)
+        new_text = fact.text if text is None else _checked(text)
         changed = replace(fact, text=new_text, category=category or fact.category)
         return fact if changed == fact else self._put(_as_user_version(changed))
 
@@ -130,7 +131,7 @@ class FactService:
     def restore(self, fact_id: int, made_at: datetime) -> Fact:
         """Restore text, category and source of an earlier version; raises NotFound."""
         fact = self._facts.get(fact_id).fact
-        version = _find_version(self._facts.versions(fact_id), made_at)
+        version = version_at(self._facts.versions(fact_id), made_at, "the fact")
         restored = replace(
             fact,
             text=version.text,
@@ -175,15 +176,8 @@ _OTHER_PHRASINGS_REMAIN = (
 )
 
 
-def _checked_text(text: str) -> str:
-    """Return a text as it is stored; raises InvalidInput."""
-    words = " ".join(clean(text).split())
-    if not 0 < len(words) <= FACT_LIMIT_CHARS:
-        raise InvalidInput(
-            f"A fact cannot have {len(words):,} characters" if words else "A fact cannot be empty",
-            f"Allowed: 1 to {FACT_LIMIT_CHARS:,} characters.",
-        )
-    return words
+def _checked(text: str) -> str:
+    return checked_text(" ".join(text.split()), FACT_LIMIT_CHARS, "fact")
 
 
 def _as_user_version(fact: Fact) -> Fact:
@@ -191,15 +185,7 @@ def _as_user_version(fact: Fact) -> Fact:
 
 
 def _new_version(fact: Fact) -> Fact:
-    """Return a fact as a new version, later than the last one even if the clock was set back."""
-    return replace(fact, made_at=max(now(), fact.made_at + timedelta(microseconds=1)))
-
-
-def _find_version(versions: Sequence[FactVersion], made_at: datetime) -> FactVersion:
-    for version in versions:
-        if version.made_at == made_at:
-            return version
-    raise NotFound("This version of the fact no longer exists")
+    return replace(fact, made_at=later_than(fact.made_at))
 
 
 def parse_fact_id(text: str) -> PassageId:

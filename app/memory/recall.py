@@ -63,9 +63,7 @@ SPARE = 2  # results of each kind beyond the limit
 _FACTS_CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
 _FACT_LOG_ODDS = -1.0  # log odds: a short fact matches the words of a question too easily
 _FACT_KINDS = (PassageKind.FACT, PassageKind.MEMORY)
-_SUMMARY_CHARS = (
-    400  # two or three sentences; imported summaries may be longer than the whole budget
-)
+_SUMMARY_CHARS = 400  # two or three sentences; imported ones may exceed the whole budget
 _TOO_LONG = "Recall was stopped because it took too long."
 _FAILED = "A part of recall failed. See the log for details."
 _MEMORY_OFF = "Memory is off in this conversation, so nothing is recalled"
@@ -178,10 +176,8 @@ class RecallService:
         }
         taken = settings.rag_conversation_limit * exchanges
         history = turns[: _with_spare(settings.rag_history_limit, taken)]
-        wanted = {
-            head.id: (each, head) for group in (*of_each.values(), history) for each, head in group
-        }
-        made = retrieved_exchanges(self._passages, prepared.query, list(wanted.values()), verdicts)
+        wanted = {head.id: each for group in (*of_each.values(), history) for each, head in group}
+        made = retrieved_exchanges(self._passages, prepared.query, wanted, verdicts)
         conversations = self._reads.talks(
             {*best_finds, *(each.conversation_id for each in made.values())}
         )

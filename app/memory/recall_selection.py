@@ -163,11 +163,8 @@ class _Selector:
                 or self._over(taken, "rag_fact_limit")
                 or self._placed(PlanPartKind.FACTS, recalled_text.FACTS, piece)
             )
-            if not why_not:
-                taken += 1
-                self._texts.add(_normalized(fact.text))
             source = (fact.conversation_id, fact.exchange_id, fact.message_id)
-            self._note(RecallLayer.FACT, fact.match, source, piece, why_not)
+            taken += self._note(RecallLayer.FACT, fact.match, source, piece, why_not, fact.text)
 
     def select_conversations(self, conversations: Sequence[RetrievedConversation]) -> None:
         taken: set[ConversationId] = set()
@@ -181,8 +178,7 @@ class _Selector:
                 or self._placed(PlanPartKind.RELATED, recalled_text.RELATED, piece)
             )
             source = (each.conversation_id, None, None)
-            self._note(RecallLayer.CONVERSATION, each.match, source, piece, why_not)
-            if not why_not:
+            if self._note(RecallLayer.CONVERSATION, each.match, source, piece, why_not):
                 taken.add(each.conversation_id)
             self.select_turns(
                 RecallLayer.EXCHANGE,
@@ -216,12 +212,10 @@ class _Selector:
                 or self._over(taken, limit_key)
                 or self._placed(PlanPartKind.RELATED, heading, piece)
             )
-            if not why_not:
+            source = (turn.conversation_id, turn.exchange_id, turn.message_id)
+            if self._note(layer, turn.match, source, piece, why_not, text):
                 taken += 1
                 self._exchanges.add(turn.exchange_id)
-                self._texts.add(_normalized(text))
-            source = (turn.conversation_id, turn.exchange_id, turn.message_id)
-            self._note(layer, turn.match, source, piece, why_not)
 
     def select_earlier(self, messages: Sequence[RetrievedMessage]) -> None:
         """Select messages of this segment, cut at a sentence; each may use what others left."""
@@ -240,11 +234,9 @@ class _Selector:
             if not why_not:
                 still_wanted = min(settings.auto_rag_top_k - taken, len(messages) - place)
                 piece, why_not = self._place_excerpt(message, still_wanted)
-            if not why_not:
-                taken += 1
-                self._texts.add(_normalized(message.text))
             source = (self._context.conversation_id, message.exchange_id, message.message_id)
-            self._note(RecallLayer.EARLIER, message.match, source, piece, why_not)
+            layer, text = RecallLayer.EARLIER, message.text
+            taken += self._note(layer, message.match, source, piece, why_not, text)
 
     def _place_excerpt(
         self, message: RetrievedMessage, still_wanted: int
@@ -301,7 +293,11 @@ class _Selector:
         source: tuple[ConversationId | None, ExchangeId | None, MessageId | None],
         piece: PromptPiece,
         why_not: str,
-    ) -> None:
+        text: str | None = None,
+    ) -> bool:
+        """Add an item; return whether it was selected, and remember its `text` then."""
+        if not why_not and text is not None:
+            self._texts.add(_normalized(text))
         tokens = tokens_of(_size(piece.text))
         self.items.append(
             RecalledItem(
@@ -309,6 +305,7 @@ class _Selector:
                 match.coverage, tokens, injected=not why_not, dropped_by=why_not,
             )
         )  # fmt: skip
+        return not why_not
 
 
 def _normalized(text: str) -> str:

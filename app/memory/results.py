@@ -201,15 +201,15 @@ _WORTH_A_CUT = 0.3  # relevance; below it an excerpt is cut at the beginning, wi
 def retrieved_exchanges(
     passages: Passages,
     query: SearchQuery,
-    found: Sequence[tuple[Ranked, PassageHeader]],
+    ranked: Mapping[PassageId, Ranked],
     verdicts: Mapping[PassageId, Verdict],
 ) -> dict[PassageId, RetrievedExchange]:
     """Return turns by passage; deleted ones are absent. Blocking."""
-    shown = passages.shown(head.id for _, head in found)
+    shown = passages.shown(ranked)
     made = {
-        head.id: _exchange(query, ranked, head, *shown[head.id], verdicts)
-        for ranked, head in found
-        if head.id in shown
+        each: _exchange(query, ranked[each], *shown[each], verdicts)
+        for each in ranked
+        if each in shown
     }
     return {passage: exchange for passage, exchange in made.items() if exchange is not None}
 
@@ -258,7 +258,6 @@ def match_score(
 def _exchange(
     query: SearchQuery,
     ranked: Ranked,
-    head: PassageHeader,
     place: PassagePlace,
     text: PassageText,
     verdicts: Mapping[PassageId, Verdict],
@@ -281,7 +280,7 @@ def _exchange(
         return snippet(words, query, limit_chars=CUT_CHARS).text
 
     return RetrievedExchange(
-        match=match_score(ranked, head, verdicts),
+        match=match_score(ranked, place, verdicts),
         conversation_id=place.conversation_id,
         exchange_id=place.exchange_id,
         message_id=(best.message_id if best else None) or place.first_message_id,

@@ -5,16 +5,16 @@ newest, and the user's remains an earlier version. Blocking.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from app.domain.changes import PassagesPut, SummaryPut
-from app.domain.errors import InvalidInput, NotFound
+from app.domain.errors import InvalidInput
 from app.domain.facts import BY_USER
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import Passage, PassageKind
-from app.domain.text import clean
 from app.domain.turn_text import content_hash, estimate_tokens
+from app.memory.user_texts import checked_text, later_than, version_at
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
@@ -61,29 +61,18 @@ class SummaryService:
 
     def write(self, of: SummaryTarget, source_id: int, text: str) -> Summary:
         """Store the user's summary as the newest; raises NotFound, InvalidInput."""
-        words = clean(text).strip()
-        if not 0 < len(words) <= SUMMARY_LIMIT_CHARS:
-            raise InvalidInput(
-                f"A summary cannot have {len(words):,} characters"
-                if words
-                else "A summary cannot be empty",
-                f"Allowed: 1 to {SUMMARY_LIMIT_CHARS:,} characters.",
-            )
+        words = checked_text(text, SUMMARY_LIMIT_CHARS, "summary")
         return self._put(of, source_id, words, BY_USER)
 
     def restore(self, of: SummaryTarget, source_id: int, made_at: datetime) -> Summary:
         """Make an earlier summary the newest, with its own author; raises NotFound."""
-        for version in self._summaries.versions(of, source_id):
-            if version.made_at == made_at:
-                return self._put(of, source_id, version.text, version.model)
-        raise NotFound("This version of the summary no longer exists")
+        version = version_at(self._summaries.versions(of, source_id), made_at, "the summary")
+        return self._put(of, source_id, version.text, version.model)
 
     def _put(self, of: SummaryTarget, source_id: int, text: str, model: str) -> Summary:
         source = self._source(of, source_id)
         latest = self._summaries.latest(of, [source_id]).get(source_id)
-        at = now()
-        if latest is not None:  # later than the last one, even if the clock was set back
-            at = max(at, latest.made_at + timedelta(microseconds=1))
+        at = now() if latest is None else later_than(latest.made_at)
         summary = Summary(source_id, text, model, at)
         put = SummaryPut(
             kind=of.value,
