@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from app.index.small_talk import COURTESIES
-from app.language.word_lists import ALL_STOP_WORDS, word_sets
+from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
 
 _TIME = re.compile(
     r"\b(?:when|how long|how recently|how often|what (?:date|day|time|month|year|season)"
@@ -37,23 +37,7 @@ _ANSWER_FORMAT = re.compile(
     r"|limit (?:your|the)|give (?:a|me a) (?:short|brief)|explain your|mention only)\b",
     re.IGNORECASE,
 )
-_CONVERSATION_WORDS = re.compile(
-    r"\b(?:can|could|would) you\b|\bplease\b|\b(?:tell|remind|give|show|help) me\b"
-    r"|\b(?:our|my|your|the|previous|earlier|past|prior) (?:conversation|chat|discussion|message)s?\b"
-    r"|\b(?:across|in|throughout) (?:all )?(?:our|my) (?:session|request|question)s\b"
-    r"|\bwalk me through\b|\b(?:the )?(?:order|sequence) in which\b|\bin (?:what|which) order\b"
-    r"|\bin order\b(?! (?:to|for|that)\b)|\b(?:different|various) (?:aspects|parts) of\b"
-    r"|\b(?:has|have) (?:developed|progressed|evolved)(?=,| (?:over|so|through\w*|across|including)\b)"
-    r"|\b(?:over time|so far|along the way)\b"
-    r"|\bincluding (?:the |any )?(?:key|main|most important)\b"
-    r"|\b(?:did|have|had) (?:i|we|you) (?:ever |previously |already )?(?:say|said|mention|mentioned|"
-    r"discuss|discussed|talk|talked|tell|told|ask|asked)(?: about| you)?\b"
-    r"|\b(?:mentioned|discussed|talked about|told you|asked you|brought up)\b"
-    r"|\b(?:said|say|says|told|wrote|spoke)(?: (?:me|us|him|her|them))?(?= (?:about|regarding|concerning)\b)"
-    r"|\b(?:provide|write|give|create)?\s?(?:a |an )?(?:comprehensive |brief |detailed |short |clear )*"
-    r"(?:summary|overview|recap) of\b|\bsummari[sz]e\b|\baccording to\b|\bthroughout\b|\bacross\b",
-    re.IGNORECASE,
-)
+_CONVERSATION_WORDS = read_phrases("phrases")["about the conversation"]
 
 _WORDS = word_sets("requests")
 _OPENINGS = COURTESIES | _WORDS["openings"]

@@ -11,7 +11,7 @@ from functools import cache
 
 from app.index.message_traits import question_share
 from app.language.analyzer import surface_words_of
-from app.language.word_lists import ALL_STOP_WORDS, word_sets
+from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
 
 _SHORT_WORDS = 8
 _VERY_SHORT_WORDS = 3
@@ -20,36 +20,15 @@ _MANY_MESSAGES = 500  # too few messages say nothing about common words
 
 
 _WORDS = word_sets("requests")
+_PHRASES = read_phrases("phrases")
 COURTESIES = _WORDS["courtesies"]
 _UNSPACED = _WORDS["unspaced courtesies"]
-_HOW_ARE_YOU = re.compile(
-    r"how(?: are|'re|’re) (?:you|things)(?: doing)?(?: today)?|how(?:'s|’s| is) it going|what(?:'s|’s) up"
-    r"|wie geht(?:'s|’s|s| es) ?(?:dir|ihnen|euch)?(?: heute)?|comment (?:ça|ca) va|(?:ça|ca) va"
-    r"|(?:qué|que) tal|como (?:estás|vai|está)|come (?:stai|va)|как (?:дела|ты)|jak się masz"
-)
+_HOW_ARE_YOU = _PHRASES["how are you"]
 _SIGNS = " \t\r\n.,!?…~。、！？，．’'\"-–—:;)("
 _QUESTION_SHARE = 0.75  # of the words, for a text that only asks
 _MAX_ANSWER_WORDS = 60  # in an answer that only says there is none
 _SAMPLE_CHARS = 1_200
-_NO_ANSWER = re.compile(
-    r"\b(?:do|does|did|have|has|had|is|are|was|were|ca|could|can)(?: ?not|n['’]?t)\b[^.!?\n]{0,60}?"
-    r"\b(?:know|information|records?|recall|remember|access|mention(?:ed)?|told|tell|said|shared?"
-    r"|provided|details?|context|find|found|sure|certain|aware|answer)\b"
-    r"|\b(?:no|any|without|unable to) (?:\w+ ){0,2}(?:information|records?|memory|recall|details?"
-    r"|context|mention|access|idea|answer|find|know)\b|\bfound nothing\b"
-    r"|\b(?:weiß|weiss|kenne|finde|erinnere|habe|liegen)\b[^.!?\n]{0,40}?\b(?:nicht|nichts|kein\w*)\b"
-    r"|\bkeine (?:ahnung|informationen|angaben)\b"
-    r"|\b(?:sais|connais|trouve|souviens|ai|dispose)\b[^.!?\n]{0,20}?\b(?:pas|aucune?|rien)\b"
-    r"|\bno (?:lo |la |me )?(?:sé|tengo|conozco|recuerdo|encuentro|acuerdo|dispongo)\b"
-    r"|\bnon (?:lo |la |mi )?(?:so|ho|conosco|ricordo|trovo|dispongo)\b"
-    r"|\bnão (?:o |a |me )?(?:sei|tenho|conheço|lembro|encontro|encontrei)\b"
-    r"|\bweet\b[^.!?\n]{0,20}?\bniet\b|\bgeen (?:idee|informatie)\b|\b(?:vet|ved) (?:inte|ikke)\b"
-    r"|\bnie (?:wiem|znam|pamiętam|mam)\b"
-    r"|\bне (?:знаю|помню|наш[её]л|могу)\b|\bнет (?:информации|данных)\b"
-    r"|(?:わかり|分かり|知り)ません|情報が?あり?ません|不知道|不清楚|[没沒]有.{0,8}(?:信息|[資资]料|[记記][录錄])"
-    r"|모르|알 수 없",
-    re.IGNORECASE,
-)
+_NO_ANSWER = _PHRASES["non-answers"]
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _SENTENCE_START = re.compile(r"(?:^|[.!?…\n])[\s\"“„«(*_>-]*$")
 _KNOWN_WORDS = ALL_STOP_WORDS | {"i'm", "i've", "i'd"}

@@ -1,6 +1,7 @@
 """Word lists of resources/language: stop words, function words, and words common in chats."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -9,9 +10,22 @@ _FOLDER = Path(__file__).resolve().parents[2] / "resources/language"
 
 def read_words(name: str) -> Mapping[str, tuple[str, ...]]:
     """Return the words of each paragraph of a file, by its title; comments are left out."""
-    text = (_FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    paragraphs = [each.partition(":\n") for each in text.split("\n\n") if not each.startswith("#")]
-    return {title: tuple(words.split()) for title, _, words in paragraphs}
+    return {title: tuple(words.split()) for title, words in _paragraphs(name)}
+
+
+def read_phrases(name: str) -> Mapping[str, re.Pattern[str]]:
+    """Return a pattern for any line of each paragraph of a file, by its title."""
+    return {
+        title: re.compile("|".join(lines.strip().splitlines()), re.IGNORECASE)
+        for title, lines in _paragraphs(name)
+    }
+
+
+def _paragraphs(name: str) -> Iterator[tuple[str, str]]:
+    for each in (_FOLDER / f"{name}.txt").read_text(encoding="utf-8").split("\n\n"):
+        if not each.startswith("#"):
+            title, _, text = each.partition(":\n")
+            yield title, text
 
 
 def word_sets(name: str) -> Mapping[str, frozenset[str]]:
