@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.passages import Passages
 from tests.fakes.searchable import Library
-from tests.fakes.stored import ConversationRecord, add_conversation, add_running, opened
+from tests.fakes.stored import ConversationRecord, add_conversation, add_running
 
 BREAD = "How does the sourdough bread of my grandmother rise overnight in a cold kitchen"
 CAUSE = ObstacleCause
@@ -44,11 +43,10 @@ class ExplainedLibrary(Library):
 
 
 @pytest.fixture
-def library(data_dir: Path) -> Iterator[ExplainedLibrary]:
-    with opened(data_dir) as store:
-        made = ExplainedLibrary(store)
-        yield made
-        made.sync.stop()
+def library(store: Store) -> Iterator[ExplainedLibrary]:
+    made = ExplainedLibrary(store)
+    yield made
+    made.sync.stop()
 
 
 # -- a turn that is found

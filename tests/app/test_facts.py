@@ -54,11 +54,10 @@ class FactLibrary(Library):
 
 
 @pytest.fixture
-def library(data_dir: Path) -> Iterator[FactLibrary]:
-    with opened(data_dir) as store:
-        made = FactLibrary(store)
-        yield made
-        made.sync.stop()
+def library(store: Store) -> Iterator[FactLibrary]:
+    made = FactLibrary(store)
+    yield made
+    made.sync.stop()
 
 
 @pytest.fixture
@@ -291,10 +290,9 @@ class Extraction:
 
 
 @pytest.fixture
-def extraction(data_dir: Path) -> Iterator[Extraction]:
-    with opened(data_dir) as store:
-        yield Extraction(store)
-        assert check(store).problems == ()
+def extraction(store: Store) -> Iterator[Extraction]:
+    yield Extraction(store)
+    assert check(store).problems == ()
 
 
 def test_facts_that_are_not_extracted_again_end_and_keep_their_versions(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,6 +16,7 @@ from app.domain.passages import PassageKind
 from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext, Verdict
 from app.memory.core_memory import ArchivalMemoryService
 from app.memory.recall import RecallService, narrowed
+from app.storage.engine.store import Store
 from app.storage.tables.recall_reads import RecallReads
 from tests.fakes.searchable import CAT, FLOOR, OTHERS, VET, RecallLibrary
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened
@@ -27,11 +27,10 @@ NOWHERE = ConversationId(0)
 
 
 @pytest.fixture
-def library(data_dir: Path) -> Iterator[RecallLibrary]:
-    with opened(data_dir) as store:
-        made = RecallLibrary(store)
-        yield made
-        made.sync.stop()
+def library(store: Store) -> Iterator[RecallLibrary]:
+    made = RecallLibrary(store)
+    yield made
+    made.sync.stop()
 
 
 def segment_of(whole: ConversationRecord, *held: int) -> SegmentContext:

@@ -4,7 +4,6 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +20,7 @@ from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.man_pages import ManPages
 from tests.fakes.passages import found_passages
-from tests.fakes.stored import AT, add_conversation, new_conversation, opened
+from tests.fakes.stored import AT, add_conversation, new_conversation
 
 WAIT_S = 20.0
 
@@ -68,12 +67,6 @@ class Gate:
     def __call__(self) -> None:
         self.reached.set()
         assert self.opened.wait(WAIT_S)
-
-
-@pytest.fixture
-def store(data_dir: Path) -> Iterator[Store]:
-    with opened(data_dir) as open_store:
-        yield open_store
 
 
 SyncOf = Callable[[Store], tuple[TextIndexSync, Spied]]
@@ -258,8 +251,20 @@ def test_an_interrupted_rebuild_continues_and_is_partial_meanwhile(
 # -- in the background
 
 
-def test_the_thread_follows_every_change(store: Store, sync_of: SyncOf) -> None:
+@pytest.mark.parametrize("failure", [IndexUnavailable("no room"), ZeroDivisionError()])
+def test_the_thread_follows_every_change_also_after_failures(
+    store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture, failure: Exception,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(follower, "_RETRY_S", 0.01)
     sync, index = sync_of(store)
+    failures = iter([failure, failure])
+
+    def fail_twice() -> None:
+        if (each := next(failures, None)) is not None:
+            raise each
+
+    index.before_put = fail_twice
     sync.start()
     sync.start()
     for word in ("one", "two"):
@@ -267,29 +272,6 @@ def test_the_thread_follows_every_change(store: Store, sync_of: SyncOf) -> None:
         assert index.committed.acquire(timeout=WAIT_S)
         sync.catch_up()
         assert index.finds(word) == 1
-
-
-@pytest.mark.parametrize("failure", [IndexUnavailable("no room"), ZeroDivisionError()])
-def test_the_thread_retries_after_a_failure(
-    store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture, failure: Exception,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(follower, "_RETRY_S", 0.01)
-    sync, index = sync_of(store)
-    recovered = threading.Event()
-    failures = iter([failure, failure])
-
-    def fail_twice() -> None:
-        if (each := next(failures, None)) is not None:
-            raise each
-        recovered.set()
-
-    index.before_put = fail_twice
-    add_conversation(store, "one")
-    sync.start()
-    assert recovered.wait(WAIT_S)
-    sync.catch_up()
-    assert index.finds("one") == 1
     levels = {"WARNING" if isinstance(failure, IndexUnavailable) else "ERROR"}
     assert {each.levelname for each in caplog.records if each.name == follower.__name__} == levels
 

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,10 @@ from app.storage.tables.vectors import Vectors
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
 from tests.fakes.embedders import BagOfWords
+from tests.fakes.jobs import until
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import error, hang_up, json_reply, stall, vectors
-from tests.fakes.stored import add_conversation, opened
+from tests.fakes.stored import add_conversation
 
 SHIPPED = Path(__file__).resolve().parents[2] / "resources/models/all-MiniLM-L6-v2"
 LOCAL = "local:nomic-embed-text"
@@ -70,16 +71,9 @@ class Desk:
         board.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
         board.stop()
 
-    def until(self, condition: Callable[[], object]) -> None:
-        """Wait for a condition."""
-        deadline = time.monotonic() + WAIT_S
-        while not condition():
-            assert time.monotonic() < deadline, (self.meaning.problem, self.sync.uses)
-            time.sleep(0.005)
-
     def until_answering(self, name: str) -> None:
         """Wait until the space whose name begins with `name` answers."""
-        self.until(lambda: self.answers(name))
+        until(lambda: self.answers(name))
 
     def answers(self, name: str) -> bool:
         space = self.meaning.answering_space
@@ -88,27 +82,20 @@ class Desk:
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with Loopback() as running:
-        running.models = ["nomic-embed-text"]
-        yield running
-
-
-@pytest.fixture
-def desk(data_dir: Path, server: Loopback) -> Iterator[Desk]:
-    with opened(data_dir) as store:
-        settings = Settings(store)
-        settings.put_provider(ProviderRow("local", "compatible", server.v1, None))
-        registry = provider_registry(settings, KeyStore())
-        embedders = EmbedderDirectory(settings, registry, query_limit_s=0.5, decision_s=0.0)
-        stored = Vectors(store)
-        sync = Held(store, stored)
-        meaning = VectorSearch(store, settings, embedders, stored, sync, retry_s=0.05)
-        add_conversation(store, *TEXTS)
-        yield Desk(store, settings, embedders, stored, sync, meaning)
-        sync.may_load.set()
-        embedders.close()
-        meaning.stop()
+def desk(store: Store, server: Loopback) -> Iterator[Desk]:
+    server.models = ["nomic-embed-text"]
+    settings = Settings(store)
+    settings.put_provider(ProviderRow("local", "compatible", server.v1, None))
+    registry = provider_registry(settings, KeyStore())
+    embedders = EmbedderDirectory(settings, registry, query_limit_s=0.5, decision_s=0.0)
+    stored = Vectors(store)
+    sync = Held(store, stored)
+    meaning = VectorSearch(store, settings, embedders, stored, sync, retry_s=0.05)
+    add_conversation(store, *TEXTS)
+    yield Desk(store, settings, embedders, stored, sync, meaning)
+    sync.may_load.set()
+    embedders.close()
+    meaning.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -154,7 +141,7 @@ def test_without_the_thread_a_question_loads_what_it_needs(desk: Desk, server: L
 
 def test_the_thread_answers_once_there_are_vectors(desk: Desk) -> None:
     desk.meaning.start()
-    desk.until(lambda: desk.meaning.answering_space is not None)
+    until(lambda: desk.meaning.answering_space is not None)
     assert desk.meaning.query_vector("a plant") is None
     desk.embed()
     desk.until_answering("all_minilm")
@@ -167,7 +154,7 @@ def test_the_thread_answers_once_there_are_vectors(desk: Desk) -> None:
 def test_the_old_space_answers_until_the_new_one_is_filled_and_loaded(desk: Desk) -> None:
     start(desk)
     desk.settings.set("embedder", LOCAL)
-    desk.until(lambda: ["all", "nomic"] in desk.sync.uses)
+    until(lambda: ["all", "nomic"] in desk.sync.uses)
     assert desk.answers("all_minilm")
     assert "all-MiniLM-L6-v2, built in" in desk.meaning.problem
     assert "nomic-embed-text at local" in desk.meaning.problem
@@ -178,7 +165,7 @@ def test_the_old_space_answers_until_the_new_one_is_filled_and_loaded(desk: Desk
         assert desk.answers("all_minilm")
     desk.sync.may_load.set()
     desk.until_answering("nomic")
-    desk.until(lambda: desk.sync.uses[-1] == ["nomic"])
+    until(lambda: desk.sync.uses[-1] == ["nomic"])
     assert desk.settings.text("embedder_before") == LOCAL
     assert desk.meaning.problem == ""
     assert len(desk.stored.spaces()) == 2
@@ -200,7 +187,7 @@ def test_a_switch_can_be_undone_while_the_new_server_hangs(desk: Desk, server: L
     desk.settings.set("embedder", LOCAL)
     server.wait_for(lambda: server.posts)
     desk.settings.set("embedder", BUILT_IN)
-    desk.until(lambda: desk.meaning.problem == "")
+    until(lambda: desk.meaning.problem == "")
     assert desk.answers("all_minilm")
 
 
@@ -211,14 +198,14 @@ def test_a_new_server_that_cannot_be_measured_is_retried_later(
     desk.meaning._measure_limit_s = 0.3
     start(desk)
     desk.settings.set("embedder", LOCAL)
-    desk.until(lambda: getattr(desk.embedders.active(), "knows_space", False))
+    until(lambda: getattr(desk.embedders.active(), "knows_space", False))
     server.always(stall(before_headers=True))
     desk.stored.ensure(desk.embedders.active().space, LOCAL)  # as with the first batch
-    desk.until(lambda: desk.meaning.new_space_problem)
+    until(lambda: desk.meaning.new_space_problem)
     assert desk.meaning.problem.endswith(desk.meaning.new_space_problem)
     assert desk.answers("all_minilm")
     server.always(vectors())
-    desk.until(lambda: not desk.meaning.new_space_problem)
+    until(lambda: not desk.meaning.new_space_problem)
 
 
 # -- faults
@@ -263,7 +250,7 @@ def test_a_missing_model_leaves_words_or_the_previous_embedder(desk: Desk, tmp_p
     choose(desk, f"onnx:{tmp_path / 'gone'}")
     desk.meaning.start(settled.set)
     assert settled.wait(WAIT_S)
-    desk.until(lambda: desk.meaning.problem)
+    until(lambda: desk.meaning.problem)
     assert desk.meaning.query_vector("a plant") is None
     assert str(tmp_path / "gone") in desk.meaning.problem
     assert desk.meaning.embedded() is None
@@ -277,7 +264,7 @@ def test_a_missing_model_leaves_words_or_the_previous_embedder(desk: Desk, tmp_p
 def test_vectors_of_another_dimension_are_not_searched(desk: Desk) -> None:
     desk.stored.ensure(Space("all_minilm_l6_v2", 8, 256), "builtin")
     desk.meaning.start()
-    desk.until(lambda: desk.meaning.problem)
+    until(lambda: desk.meaning.problem)
     assert "384 dimensions" in desk.meaning.problem
     assert desk.meaning.query_vector("a plant") is None
 
@@ -286,9 +273,9 @@ def test_the_first_answer_is_reported_once(desk: Desk) -> None:
     desk.embed()
     calls: list[bool] = []
     desk.meaning.start(lambda: calls.append(desk.meaning.query_vector("a plant") is not None))
-    desk.until(lambda: calls)
+    until(lambda: calls)
     desk.settings.set("embedder_consent", "anew")
-    desk.until(lambda: desk.answers("all_minilm"))
+    until(lambda: desk.answers("all_minilm"))
     assert calls == [True]
 
 

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,8 @@ from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.vector_rows import EmbeddedPassage, LoadedRows
 from app.storage.tables.vectors import Vectors
-from tests.fakes.stored import add_conversation, opened
+from tests.fakes.jobs import until
+from tests.fakes.stored import add_conversation
 
 WAIT_S = 20.0
 SPACE = Space("tiny", 8, 256)
@@ -42,12 +42,6 @@ class Spied(Vectors):
                 if passage_id_of(part) in self.damaged:
                     rows.vectors[row] = np.nan
             yield rows
-
-
-@pytest.fixture
-def store(data_dir: Path) -> Iterator[Store]:
-    with opened(data_dir) as open_store:
-        yield open_store
 
 
 @pytest.fixture
@@ -98,12 +92,6 @@ def held(sync: VectorIndexSync, space: Space = SPACE) -> list[int] | None:
     if index is None:
         return None
     return sorted(passage_id_of(hit.part_id) for hit in index.search(vector_of(0, space), 1000))
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for another thread."""
-    pause = threading.Event()
-    assert any(condition() or pause.wait(0.01) for _ in range(int(WAIT_S / 0.01)))
 
 
 def test_new_vectors_are_found_after_catching_up_and_read_once(
@@ -169,15 +157,15 @@ def test_only_the_spaces_in_use_are_kept(
     store: Store, vectors: Spied, sync: VectorIndexSync
 ) -> None:
     add_conversation(store, "one", "two")
+    first, second = passages(store)
     vectors.ensure(OTHER, "another model")
-    embed(store, vectors, passages(store))
-    embed(store, vectors, passages(store)[:1], OTHER)
+    embed(store, vectors, [first, second])
+    embed(store, vectors, [first], OTHER)
     sync.use([SPACE, OTHER])
     sync.catch_up()
-    assert (held(sync), held(sync, OTHER)) == (passages(store), passages(store)[:1])
+    assert (held(sync), held(sync, OTHER)) == ([first, second], [first])
     sync.use([OTHER])
-    assert held(sync, OTHER) == passages(store)[:1]
-    assert held(sync) is None
+    assert (held(sync), held(sync, OTHER)) == (None, [first])
 
 
 def test_passages_with_damaged_vectors_are_left_out(
@@ -221,15 +209,12 @@ def test_the_thread_follows_new_and_removed_vectors(
     store: Store, vectors: Spied, sync: VectorIndexSync
 ) -> None:
     sync.start()
-    sync.start()
     add_conversation(store, "one", "two")
     embed(store, vectors, passages(store))
-    wait_until(lambda: held(sync) == passages(store))
+    until(lambda: held(sync) == passages(store))
     gone, stays = passages(store)
     store.save(PassagesPut(replaced=(gone,)))
-    wait_until(lambda: held(sync) == [stays])
-    sync.stop()
-    sync.stop()
+    until(lambda: held(sync) == [stays])
 
 
 def test_a_load_that_is_stopped_or_cancelled_is_not_used(

@@ -18,7 +18,7 @@ from app.workers.job import IsCancelled, Job, Pace, Saved
 _WAITS_AT_A_TIME = 20
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+def until(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
     """Return once `condition` holds; fail after `timeout_s`."""
     glance = threading.Event()
     deadline = time.monotonic() + timeout_s
