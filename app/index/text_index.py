@@ -164,7 +164,7 @@ class TantivyTextIndex:
             return frozenset(
                 part
                 for by_context in (False, True)
-                for part, _ in snapshot.ranked(
+                for part in snapshot.ranked(
                     resolved, limit, allowed, removed, by_context=by_context, kind=kind
                 )
             )

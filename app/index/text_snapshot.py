@@ -11,7 +11,6 @@ from tantivy import Query
 
 from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
-from app.index.id_set import IdSet
 from app.index.text_query import QueryBuilder, QueryTerm
 from app.index.text_schema import AFTER, BEFORE, KIND, LEADS, PART, PASSAGE, SPEAKER, TRAITS
 from app.language.analyzer import query_languages, query_words, surface_words_of
@@ -128,8 +127,8 @@ class TextSnapshot:
         *,
         by_context: bool = False,
         kind: PassageKind | None = None,
-    ) -> list[tuple[PartId, float]]:
-        """Return (part, score), best first, filtered by passage; the newer of equals first.
+    ) -> list[PartId]:
+        """Return the best parts, filtered by passage; the newer of equals first.
 
         `kind` may be given if all of `allowed` are of it: that is faster.
         """
@@ -140,38 +139,34 @@ class TextSnapshot:
         ):
             return []
         ranking = self._queries.ranking(resolved.terms, resolved.phrases, by_context=by_context)
-        kept = (
-            allowed if isinstance(allowed, set | frozenset | IdSet | None) else frozenset(allowed)
-        )
         everything = self._documents
         if kind is not None:
             ranking = self._queries.of_kind(kind.value, ranking)
         wanted = least = limit + min(len(excluded), limit + _SPARE)
-        by_id = kept is None
-        if kept is not None:
+        by_id = allowed is None
+        if allowed is not None:
             searcher = self._searcher
             count = searcher.doc_freq(KIND, kind.value) if kind else self.passage_count
-            share = min(1.0, len(kept) / max(1, count))
+            share = min(1.0, len(allowed) / max(1, count))
             spread = min(int(wanted / share * 1.5) + _SPARE, everything)
-            if len(kept) * _COST_BY_ID <= spread:
-                ranking, by_id = self._queries.among(PASSAGE, kept, ranking), True
+            if len(allowed) * _COST_BY_ID <= spread:
+                ranking, by_id = self._queries.among(PASSAGE, allowed, ranking), True
             else:
                 wanted = spread
         while True:
             fetched = self._fetch(ranking, min(wanted, everything))
             found = [
-                (part, score)
-                for part, score in fetched
-                if (kept is None or passage_id_of(part) in kept)
-                and passage_id_of(part) not in excluded
+                hit
+                for hit in fetched
+                if (allowed is None or passage_id_of(hit[0]) in allowed)
+                and passage_id_of(hit[0]) not in excluded
             ]
             if len(found) >= limit or len(fetched) < wanted or wanted >= everything:
-                return sorted(found, key=lambda each: (-each[1], -each[0]))[:limit]
+                found.sort(key=lambda hit: (-hit[1], -hit[0]))
+                return [part for part, _ in found[:limit]]
             wanted *= 8
-            if (
-                kept is not None and not by_id and len(kept) <= wanted
-            ):  # restricting by ids is cheaper
-                ranking, by_id = self._queries.among(PASSAGE, kept, ranking), True
+            if allowed is not None and not by_id and len(allowed) <= wanted:  # by ids is cheaper
+                ranking, by_id = self._queries.among(PASSAGE, allowed, ranking), True
                 wanted = least
 
     def candidate_table(self, resolved: ResolvedQuery, parts: Collection[PartId]) -> CandidateTable:

@@ -25,6 +25,7 @@ _SELECTED_SHARE = (
 )
 _MERGE_AT = 2048
 _SPARE = 8  # rows per part to keep, enough for the nearest parts
+_NOTHING = IdSet()
 _SMALLEST, _LARGEST = 1e-12, 1e12  # bounds of the largest component of a unit vector
 
 
@@ -100,23 +101,21 @@ class ExactVectorIndex:
         self,
         vector: Float,
         limit: int,
-        allowed: Collection[PassageId] | None = None,
-        excluded: Collection[PassageId] = (),
+        allowed: IdSet | None = None,
+        excluded: IdSet = _NOTHING,
     ) -> Sequence[VectorHit]:
         """Return the parts nearest to `vector`, (dim,), by their best chunk, best first.
 
         The newer (higher id) of equals comes first. `allowed` restricts the passages (None: all), `excluded`
-        removes some; `IdSet`s are fastest. Raises IndexUnavailable for another dimension or a zero vector.
+        removes some. Raises IndexUnavailable for another dimension or a zero vector.
         """
         question = self._question(vector)
         snapshot = self._snapshot
         if limit < 1 or (allowed is not None and not len(allowed)):
             return []
-        allowed_set = None if allowed is None else _id_set(allowed)
-        excluded_set = _id_set(excluded) if len(excluded) else None
-
+        left_out = excluded if len(excluded) else None
         near = None
-        if allowed_set is None and self._is_coarse(snapshot):
+        if allowed is None and self._is_coarse(snapshot):
             near = self._near(question, snapshot)
 
         def best_of(numbers: range) -> _Found:
@@ -124,9 +123,9 @@ class ExactVectorIndex:
             for number in numbers:
                 block = snapshot.blocks[number]
                 if near is None:
-                    chosen = block.chosen(allowed_set, excluded_set)
+                    chosen = block.chosen(allowed, left_out)
                 else:
-                    chosen = block.answering(near(number), excluded_set)
+                    chosen = block.answering(near(number), left_out)
                 if chosen is None or len(chosen):
                     best.take(block, chosen, block.cosines(question, chosen))
             return best.merged()
@@ -279,10 +278,6 @@ def _nearest(found: _Found, limit: int) -> _Found:
     order = np.lexsort((-found.parts, -found.cosines))
     _, first = np.unique(found.parts[order], return_index=True)
     return found.at(order[np.sort(first)[:limit]])
-
-
-def _id_set(ids: Collection[PassageId]) -> IdSet:
-    return ids if isinstance(ids, IdSet) else IdSet(ids)
 
 
 def _without(blocks: Sequence[Block], passages: Int64) -> tuple[list[Block], int]:

@@ -7,7 +7,7 @@ text, which the text itself cannot contain. Quotations are dated and attributed,
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from app.domain.ids import ConversationId, ExchangeId
@@ -206,45 +206,31 @@ def cited_items(
     paths contain them.
     """
     injected = [item for item in items if item.injected]
-    turns, conversations = _linked(answer)
+    links = list(find_links(answer))
     named = {(kind.casefold(), int(number)) for kind, number in _NAMED.findall(answer)}
     chosen = [
         item
         for item in injected
-        if _is_linked(item, turns, turn_numbers)
-        or item.conversation_id in conversations
-        or _is_named(item, named)
+        if any(_is_linked(item, link, turn_numbers) for link in links) or _is_named(item, named)
     ]
+    linked = {link.conversation_id for link in links} - {item.conversation_id for item in chosen}
     return tuple(
-        item for item in injected if item in chosen or _is_only_target(item, turns, chosen)
+        item
+        for item in injected
+        if item in chosen
+        or (item.layer is RecallLayer.CONVERSATION and item.conversation_id in linked)
     )
 
 
-def _linked(answer: str) -> tuple[set[Link], set[int]]:
-    """Return the linked turns and the linked conversations."""
-    turns: set[Link] = set()
-    conversations: set[int] = set()
-    for link in find_links(answer):
-        if link.turn_number is None:
-            conversations.add(link.conversation_id)
-        else:
-            turns.add(link)
-    return turns, conversations
-
-
-def _is_linked(
-    item: RecalledItem, turns: set[Link], turn_numbers: Mapping[ExchangeId, int]
-) -> bool:
+def _is_linked(item: RecalledItem, link: Link, turn_numbers: Mapping[ExchangeId, int]) -> bool:
     """Return whether a link refers to an item: by exchange if it has one, else by turn number."""
+    if link.conversation_id != item.conversation_id or link.turn_number is None:
+        return link.conversation_id == item.conversation_id
     if item.exchange_id is None:
         return False
-    number = turn_numbers.get(item.exchange_id)
-    return any(
-        link.exchange_id == item.exchange_id
-        or (link.exchange_id is None and link.turn_number == number)
-        for link in turns
-        if link.conversation_id == item.conversation_id
-    )
+    if link.exchange_id is not None:
+        return link.exchange_id == item.exchange_id
+    return link.turn_number == turn_numbers.get(item.exchange_id)
 
 
 def _is_named(item: RecalledItem, named: set[tuple[str, int]]) -> bool:
@@ -258,11 +244,3 @@ def _is_named(item: RecalledItem, named: set[tuple[str, int]]) -> bool:
     elif item.layer is RecallLayer.FACT:
         names = {(item.kind.value, item.passage_id)}
     return any(number is not None and (kind, number) in named for kind, number in names)
-
-
-def _is_only_target(item: RecalledItem, turns: set[Link], chosen: Sequence[RecalledItem]) -> bool:
-    """Return whether a link into a conversation can only refer to the quoted conversation as a whole."""
-    if item.layer is not RecallLayer.CONVERSATION or item.conversation_id is None:
-        return False
-    links = [turn for turn in turns if turn.conversation_id == item.conversation_id]
-    return bool(links) and not any(each.conversation_id == item.conversation_id for each in chosen)

@@ -44,8 +44,8 @@ def passages(hits: Collection[VectorHit]) -> list[int]:
     return [passage_id_of(hit.part_id) for hit in hits]
 
 
-def ids(*numbers: int) -> frozenset[PassageId]:
-    return frozenset(PassageId(number) for number in numbers)
+def ids(*numbers: int) -> IdSet:
+    return IdSet(numbers)
 
 
 def whole(*numbers: int) -> list[PartId]:
@@ -158,7 +158,7 @@ def test_a_large_index_selects_rows_by_signs(monkeypatch: pytest.MonkeyPatch) ->
     index.remove(passages(exact[1])[:5])  # type: ignore[arg-type]
     put(index, whole(20_000), -topics[:1])
     by_signs = [index.search(question, 20, excluded=excluded) for question in questions]
-    assert not excluded.intersection(passages(by_signs[0]))
+    assert not set(excluded).intersection(passages(by_signs[0]))
     assert not set(passages(exact[1])[:5]).intersection(passages(by_signs[1]))
     found = [len(set(exact[at]) & set(by_signs[at])) / 20 for at in range(2, len(questions))]
     assert np.mean(found) >= 0.99
@@ -235,7 +235,8 @@ class AsAPlainList(RuleBasedStateMachine):
     ) -> None:
         question = drawn(1, seed)[0]
         expected = self.plain.best(question, allowed, excluded)
-        hits = self.index.search(question, limit, allowed, excluded)
+        found = None if allowed is None else IdSet(allowed)
+        hits = self.index.search(question, limit, found, IdSet(excluded))
         assert len(hits) == min(limit, len(expected))
         for hit in hits:
             assert hit.cosine == pytest.approx(expected.pop(hit.part_id), abs=1e-3)
