@@ -1,9 +1,10 @@
 """Search coverage of turns, and the state of embedding spaces."""
 
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from app.storage.engine.times import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.settings import ProviderRow
 from tests.fakes.command_line import CommandLine
+from tests.fakes.jobs import until
 from tests.fakes.loopback import Loopback
 from tests.fakes.stored import ConversationRecord, add_conversation, add_running, made
 
@@ -39,7 +41,7 @@ def status(services: Services, whole: ConversationRecord) -> TurnSearchStatus:
     return services.coverage.of_turns([exchange.id])[exchange.id]
 
 
-def embed(services: Services) -> None:
+def embed(services: Services, _: object = None) -> None:
     services.workers.run_until_idle([PIPELINE])
 
 
@@ -65,56 +67,44 @@ def test_a_turn_is_found_by_words_when_indexed_and_by_meaning_when_embedded(
     assert found.why
 
 
-def _too_short(services: Services) -> ConversationRecord:
-    services.settings.set("min_message_tokens", 500)
-    return add_conversation(services.store, LONG)
-
-
-def _pipeline_off(services: Services) -> ConversationRecord:
-    services.settings.set("embedding_pipeline_enabled", False)
-    return add_conversation(services.store, LONG)
-
-
-def _in_trash(services: Services) -> ConversationRecord:
-    whole = add_conversation(services.store, LONG)
+def trash(services: Services, whole: ConversationRecord) -> None:
     services.library.delete(whole.conversation.id)
-    return whole
 
 
-def _without_consent(services: Services) -> ConversationRecord:
-    services.settings.set("embedder", OPENAI)
-    services.settings.set("embedder_before", OPENAI)
-    whole = add_conversation(services.store, LONG)
-    embed(services)
-    return whole
-
-
-def _failed(services: Services, *, again: bool) -> ConversationRecord:
-    whole = add_conversation(services.store, LONG)
+def fail(services: Services, whole: ConversationRecord, *, again: bool) -> None:
     (passage,) = services.passages.of_source(PassageKind.TURN, whole.exchanges[0].id)
     at = now() + timedelta(minutes=5) if again else None
     Attempts(services.store, PIPELINE).failed(passage, 7, at, "The model choked")
-    return whole
+
+
+def leave(_: Services, __: ConversationRecord) -> None:
+    """Do nothing."""
+
+
+WITHOUT_VECTOR: dict[str, tuple[dict[str, Any], Callable[..., object], bool, str]] = {
+    "short": ({"min_message_tokens": 500}, leave, True, "fewer than 500"),
+    "off": ({"embedding_pipeline_enabled": False}, leave, True, "the embedding pipeline is off"),
+    "private": ({"private": True}, leave, False, "Private"),
+    "trash": ({}, trash, False, "in the trash"),
+    "running": ({"running": True}, leave, False, "still being written"),
+    "consent": ({"embedder": OPENAI, "embedder_before": OPENAI}, embed, True, "embed"),
+    "retried": ({}, partial(fail, again=True), True, "The model choked."),
+    "skipped": ({}, partial(fail, again=False), True, "failed 7 times: The model choked."),
+}
 
 
 @pytest.mark.parametrize(
-    ("make", "words", "why"),
-    [
-        (_too_short, True, "fewer than 500"),
-        (_pipeline_off, True, "the embedding pipeline is off"),
-        (lambda services: add_conversation(services.store, LONG, private=True), False, "Private"),
-        (_in_trash, False, "in the trash"),
-        (lambda services: add_running(services.store, LONG), False, "still being written"),
-        (_without_consent, True, "embed"),
-        (lambda services: _failed(services, again=True), True, "The model choked."),
-        (lambda services: _failed(services, again=False), True, "failed 7 times: The model choked."),
-    ],
-    ids=["short", "off", "private", "trash", "running", "consent", "retried", "skipped"],
-)  # fmt: skip
+    ("given", "then", "words", "why"), WITHOUT_VECTOR.values(), ids=WITHOUT_VECTOR
+)
 def test_a_turn_without_a_vector_has_a_reason(
-    services: Services, make: Callable[[Services], ConversationRecord], words: bool, why: str
+    services: Services, given: dict[str, Any], then: Callable[..., object], words: bool, why: str
 ) -> None:
-    whole = make(services)
+    """Given settings, or how the conversation is added."""
+    adding = {key: given[key] for key in given if key in ("private", "running")}
+    for key in given.keys() - adding.keys():
+        services.settings.set(key, given[key])
+    add = add_running if adding.pop("running", False) else add_conversation
+    then(services, whole := add(services.store, LONG, **adding))
     services.index_sync.catch_up()
     found = status(services, whole)
     assert (found.words, found.meaning) == (words, False)
@@ -163,10 +153,7 @@ def test_a_switch_fills_a_new_space_and_keeps_the_old_one(services: Services) ->
     with pytest.raises(InvalidInput):
         services.spaces.drop(BUILT_IN)
     embed(services)
-    deadline = time.monotonic() + 20
-    while (space := services.meaning.answering_space) is None or space.name == BUILT_IN:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: (space := services.meaning.answering_space) and space.name != BUILT_IN)
     rows = {row.use: row for row in services.spaces.read().rows}
     kept, new = rows[SpaceUse.KEPT], rows[SpaceUse.ANSWERS]
     assert (kept.name, kept.passages, kept.share) == (BUILT_IN, 2, 1.0)
@@ -178,8 +165,13 @@ def test_a_switch_fills_a_new_space_and_keeps_the_old_one(services: Services) ->
     assert [row.choice for row in services.spaces.read().rows] == ["local:nomic-embed-text"]
 
 
-def test_consent_is_needed_for_the_whole_history(services: Services) -> None:
+def test_consent_is_needed_for_the_whole_history_and_a_pipeline_to_embed_it(
+    services: Services,
+) -> None:
+    services.settings.set("embedding_pipeline_enabled", False)
+    assert services.spaces.read().problem == ""
     add_conversation(services.store, LONG)
+    assert "the embedding pipeline is off" in services.spaces.read().problem
     plan = services.spaces.plan(OPENAI)
     assert plan.needs_consent
     assert (plan.passages, plan.sent_to) == (1, "https://api.openai.com/v1")
@@ -190,12 +182,3 @@ def test_a_folder_is_tried_before_it_can_be_chosen(services: Services, tmp_path:
     with pytest.raises(EmbedderUnavailable):
         services.spaces.folder_choice(tmp_path)
     assert services.spaces.folder_choice(SHIPPED) == f"onnx:{SHIPPED}"
-
-
-def test_a_disabled_pipeline_is_a_problem_while_there_is_something_to_embed(
-    services: Services,
-) -> None:
-    services.settings.set("embedding_pipeline_enabled", False)
-    assert services.spaces.read().problem == ""
-    add_conversation(services.store, LONG)
-    assert "the embedding pipeline is off" in services.spaces.read().problem

@@ -8,42 +8,16 @@ from hypothesis import strategies as st
 
 from app.index.question import parse_question, strip_request
 from app.index.small_talk import is_non_answer, is_small_talk
+from tests.fakes.language import CASES
 from tests.fakes.values import TEXTS
 
 
-@pytest.mark.parametrize(
-    ("text", "core"),
-    [
-        ("What did Ana paint? Answer in one word.", "What did Ana paint?"),
-        ("Which car? Please respond briefly. Use bullet points.", "Which car?"),
-        ("What about the roof? Keep it short!", "What about the roof?"),
-        ("In one sentence, what is it", "In one sentence, what is it"),
-        ("Where is the hose", "Where is the hose"),
-        ("Wie heißt die Katze? Antworte kurz.", "Wie heißt die Katze? Antworte kurz."),
-        ("what is needed in order to sell", "what is needed in order to sell"),
-        ("which film did she have developed", "which film did she have developed"),
-        ("Answer briefly.", "Answer briefly."), ("Summarize", "Summarize"),
-        ("Can you please?", "Can you please?"), ("mentioned", "mentioned"),
-        ("please help me", "please help me"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "core"), CASES["answer_format"])
 def test_sentences_about_the_format_of_the_answer_are_removed(text: str, core: str) -> None:
     assert parse_question(text).core == core
 
 
-@pytest.mark.parametrize(
-    ("text", "gone", "kept"),
-    [
-        ("Can you remind me of the rye recipe", "remind", "rye recipe"),
-        ("What did we discuss about the leaking roof", "discuss", "leaking roof"),
-        ("Give me a summary of the budget plans", "summary", "budget plans"),
-        ("In our previous conversation, which lens was it?", "conversation", "which lens"),
-        ("Walk me through the order in which I planted trees", "order", "I planted trees"),
-        ("Which stairs did we measure across my sessions", "sessions", "Which stairs"),
-        ("how my plans have developed over time", "developed", "plans"),
-        ("List different aspects of roofing in order", "aspects", "roofing"),
-    ],
-)
+@pytest.mark.parametrize(("text", "gone", "kept"), CASES["about_the_conversation"])
 def test_words_about_the_conversation_are_removed(text: str, gone: str, kept: str) -> None:
     core = parse_question(text).core
     assert gone not in core
@@ -81,33 +55,7 @@ def test_names_are_known_in_parts_and_whole() -> None:
     assert not {"cat", "maria's"} & names
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("search for the sourdough please", "the sourdough"),
-        ("Please look up the sourdough for me", "the sourdough"),
-        ("could you find the sourdough again", "the sourdough"),
-        ("I'd like to know about the e-bike.", "the e-bike."),
-        ("remind me what Anna said about the boiler", "what Anna about the boiler"),
-        ("such mir bitte die Fähre raus", "die Fähre"),
-        ("Erzähl mir, was Anna über den Kessel gesagt hat", "was Anna über den Kessel hat"),
-        ("cherche-moi la recette du levain, s'il te plaît", "la recette du levain"),
-        ("Búscame lo de la caldera por favor", "lo de la caldera"),
-        ("erinnere mich an den Kessel", "den Kessel"),
-        ("montre-moi ce qu'on a dit sur la chaudière", "la chaudière"),
-        ("dimmi della caldaia, per favore", "caldaia"),
-        ("Найди, пожалуйста, рецепт закваски", "рецепт закваски"),
-        ("请帮我找一下酸面团", "酸面团"),
-        ("サワードウについて教えてください", "サワードウ"),
-        ("보일러 찾아줘", "보일러"),
-        *((text, text) for text in (
-            "search engines compared", "find command in bash", "show business",
-            "List comprehension", "How do I search in vim?", "What did the search for the cat cost?",
-            "please", "search for me please", "tell me", "remind me again", "show it to me",
-            "zeig mir", "教えてください", "", "   ",
-        )),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "wanted"), CASES["requests"])
 def test_a_request_is_removed_and_its_subject_stays(text: str, wanted: str) -> None:
     assert strip_request(text) == wanted
 

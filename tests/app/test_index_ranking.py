@@ -57,47 +57,35 @@ def order(
     return [each.part_id for each in rank(question, table, cosines)]
 
 
+FAR = {OLD: 0.2, NEW: 0.2, OTHER: 0.1, part_id(7, 0): 0.9, part_id(8, 0): 0.0}
+BESIDE_NEAR, BESIDE_FAR = {"before": (part_id(7, 0),)}, {"before": (part_id(8, 0),)}
+
+
 @pytest.mark.parametrize(
-    ("better", "worse"),
+    ("better", "worse", "cosines"),
     [
-        ({"words": 2.0}, {}),
-        ({"context": 2.0}, {}),
-        ({"coverage": 1.0}, {}),
-        ({"asked": ASKS, "asked_words": 3.0}, {"asked_words": 3.0}),
-        ({"traits": Traits(20)}, {"traits": Traits(20, asking=1.0)}),
-        ({"traits": Traits(39)}, {"traits": Traits(3)}),
-        ({"traits": Traits(20, own_side=True)}, {}),
-        ({"traits": Traits(20, prefers=True)}, {}),
-        ({"dated": 1.0}, {"dated": 0.3}),
+        ({"words": 2.0}, {}, None),
+        ({"context": 2.0}, {}, None),
+        ({"coverage": 1.0}, {}, None),
+        ({"asked": ASKS, "asked_words": 3.0}, {"asked_words": 3.0}, None),
+        ({"traits": Traits(20)}, {"traits": Traits(20, asking=1.0)}, None),
+        ({"traits": Traits(39)}, {"traits": Traits(3)}, None),
+        ({"traits": Traits(20, own_side=True)}, {}, None),
+        ({"traits": Traits(20, prefers=True)}, {}, None),
+        ({"dated": 1.0}, {"dated": 0.3}, None),
+        ({}, {}, {OLD: 0.8, NEW: 0.2, OTHER: 0.1}),
+        (BESIDE_NEAR, BESIDE_FAR, FAR),
+        (BESIDE_NEAR | {"asked": ASKS}, BESIDE_FAR | {"asked": ASKS}, FAR),
     ],
     ids=["words", "context", "coverage", "answers", "asking", "length", "own side", "preference",
-         "date"],
+         "date", "cosine", "context cosine", "answers cosine"],
 )  # fmt: skip
-def test_each_feature_raises_a_message(better: Mapping[str, Any], worse: Mapping[str, Any]) -> None:
+def test_each_feature_raises_a_message(
+    better: Mapping[str, Any], worse: Mapping[str, Any], cosines: Mapping[PartId, float] | None
+) -> None:
     """The better one is the older, so that a tie would lose."""
     rest = {"part": OTHER, "words": 0.5, "context": 0.5, "coverage": 0.0}
     table = made_table({"part": OLD, **better}, {"part": NEW, **worse}, rest)
-    ranked = order(table)
-    assert ranked.index(OLD) < ranked.index(NEW)
-
-
-@pytest.mark.parametrize(
-    ("cosines", "asked"),
-    [
-        ({OLD: 0.8, NEW: 0.2, OTHER: 0.1}, {}),
-        ({OLD: 0.2, NEW: 0.2, OTHER: 0.1, part_id(7, 0): 0.9, part_id(8, 0): 0.0}, {}),
-        ({OLD: 0.2, NEW: 0.2, OTHER: 0.1, part_id(7, 0): 0.9, part_id(8, 0): 0.0}, {"asked": ASKS}),
-    ],
-    ids=["cosine", "context cosine", "answers cosine"],
-)
-def test_each_cosine_feature_raises_a_message(
-    cosines: Mapping[PartId, float], asked: Mapping[str, Any]
-) -> None:
-    table = made_table(
-        {"part": OLD, "before": (part_id(7, 0),), **asked},
-        {"part": NEW, "before": (part_id(8, 0),), **asked},
-        {"part": OTHER},
-    )
     ranked = order(table, QUESTION, cosines)
     assert ranked.index(OLD) < ranked.index(NEW)
 
@@ -188,12 +176,16 @@ def test_equal_scores_that_differ_by_rounding_are_equal(score: float) -> None:
     assert np.abs(table).max() < 10
 
 
-def test_one_candidate_is_ranked_without_relevance() -> None:
-    table = made_table({"part": OLD, "coverage": 1.0})
-    assert features(QUESTION, table, None).shape == (1, len(FEATURES)) == (1, len(WEIGHTS))
-    (found,) = rank(QUESTION, table)
+def test_a_row_has_its_own_cosine_and_no_relevance_yet() -> None:
+    alone = made_table({"part": OLD, "coverage": 1.0})
+    assert features(QUESTION, alone, None).shape == (1, len(FEATURES)) == (1, len(WEIGHTS))
+    (found,) = rank(QUESTION, alone)
     assert found == Ranked(OLD, found.score, 0.0, None, 1.0)
-    assert found.score == pytest.approx((features(QUESTION, table, None) @ WEIGHTS).item())
+    assert found.score == pytest.approx((features(QUESTION, alone, None) @ WEIGHTS).item())
+    beside = part_id(7, 0)
+    table = made_table({"part": OLD, "after": (beside,)}, {"part": NEW})
+    rows = {each.part_id: each.cosine for each in rank(QUESTION, table, {OLD: 0.2, beside: 0.7})}
+    assert rows == {OLD: 0.2, NEW: None}
 
 
 def test_a_turn_with_two_matching_sides_ranks_before_one_with_one() -> None:
@@ -236,14 +228,6 @@ def test_a_passage_with_one_side_is_not_penalized() -> None:
         return scores[NEW] - scores[OLD]
 
     assert behind(500) == pytest.approx(behind(50)) == pytest.approx(0.0)
-
-
-def test_the_cosine_is_the_own_one_and_none_without_vectors() -> None:
-    beside = part_id(7, 0)
-    table = made_table({"part": OLD, "after": (beside,)}, {"part": NEW})
-    found = {each.part_id: each for each in rank(QUESTION, table, {OLD: 0.2, beside: 0.7})}
-    assert (found[OLD].cosine, found[NEW].cosine) == (0.2, None)
-    assert {each.cosine for each in rank(QUESTION, table)} == {None}
 
 
 def test_context_parts_are_candidates_and_their_neighbors() -> None:

@@ -25,6 +25,7 @@ from app.language.analyzer import (
 from app.language.date_terms import date_terms, month_term, near_dates
 from app.language.languages import is_stop_word, language_of
 from app.language.word_forms import MAX_TERM_CHARS
+from tests.fakes.language import CASES
 
 
 def terms(text: str, language: str = "english") -> set[str]:
@@ -42,59 +43,12 @@ def meet(text: str, query: str, language: str = "english") -> bool:
     return bool(words) and all(known & set(word.terms) for word in words)
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "query"),
-    [
-        ("english", "She was running home", "runs"),
-        ("english", "Caroline's paintings", "caroline painted"),
-        ("german", "Die Häuser am See", "Haus"),
-        ("german", "die alte Straße", "STRASSE"),
-        ("german", "Herr Müller", "Mueller"),
-        ("german", "Herr Müller", "Muller"),
-        ("french", "Ils parlent de l'amour", "amour"),
-        ("french", "les chevaux", "cheval"),
-        ("spanish", "la canción más bonita", "cancion"),
-        ("russian", "Кошки спали на диване", "кошка диван"),
-        ("russian", "Ёлка", "елка"),
-        ("greek", "τα σπίτια", "σπίτι"),
-        ("arabic", "المكتبات الكبيرة", "مكتبة"),
-        ("hindi", "लड़कियों को", "लड़की"),
-        ("turkish", "IŞIK yandı", "ışık"),
-        ("turkish", "ışık yandı", "isik"),
-        ("turkish", "İstanbul'da", "istanbul"),
-        ("english", "日本語の東京大学", "東京"),
-        ("english", "我喜欢学习中文", "学习"),
-        ("english", "แมวอยู่บนเตียง", "แมว"),
-        ("english", "학교에서 공부했다", "학교"),
-        ("english", "ﬁne Ｆｕｌｌ width", "fine full"),
-        ("english", "cafe\u0301", "café"),
-    ],
-)
+@pytest.mark.parametrize(("language", "text", "query"), CASES["word_forms"])
 def test_a_word_is_found_in_its_other_forms(language: str, text: str, query: str) -> None:
     assert meet(text, query, language)
 
 
-@pytest.mark.parametrize(
-    ("identifier", "queries"),
-    [
-        ("getUserName", ["getUserName", "getusername", "user", "username", "USER NAME"]),
-        ("snake_case_name", ["snake_case_name", "snake", "case name"]),
-        ("HTTPServer2", ["HTTPServer2", "http", "server"]),
-        ("E1234", ["E1234", "e1234", "1234"]),
-        ("3.11.7", ["3.11.7", "3.11"]),
-        ("/usr/local/bin/python3.11", ["python3.11", "usr", "/usr/local/bin/python3.11", "python"]),
-        ("https://example.com/a/index.html?x=1", ["example.com", "index.html", "example"]),
-        ("john.doe@example.com", ["john.doe@example.com", "john.doe", "doe", "example.com"]),
-        ("std::vector", ["std::vector", "vector"]),
-        ("C++", ["C++", "c++"]),
-        ("e-mail", ["email", "e-mail", "mail"]),
-        ("U.S.A.", ["usa", "U.S.A."]),
-        ("10,000", ["10000", "10,000"]),
-        ("2023-05-08", ["2023-05-08", "2023-05", "2023"]),
-        ("👩‍💻", ["💻"]),
-        ("🇩🇪", ["🇩🇪"]),
-    ],
-)
+@pytest.mark.parametrize(("identifier", "queries"), CASES["identifiers"])
 def test_an_identifier_is_found_whole_and_in_parts(identifier: str, queries: list[str]) -> None:
     for query in queries:
         assert meet(f"then {identifier} came", query), query
@@ -126,25 +80,7 @@ def test_surface_words_are_unstemmed_in_order_and_single_characters_without_spac
     assert word.is_character
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("I would like to know what the best way is", "english"),
-        ("Ich möchte wissen, was der beste Weg ist", "german"),
-        ("Je voudrais savoir quelle est la meilleure façon", "french"),
-        ("Quiero saber cuál es la mejor manera", "spanish"),
-        ("Vorrei sapere qual è il modo migliore", "italian"),
-        ("Eu gostaria de saber qual é a melhor maneira", "portuguese"),
-        ("Ik wil graag weten wat de beste manier is", "dutch"),
-        ("Jag vill veta vad som är bäst för mig", "swedish"),
-        ("Haluan tietää, mikä on paras tapa ja miksi", "finnish"),
-        ("Chcę wiedzieć, jaki jest najlepszy sposób", "polish"),
-        ("En iyi yolun ne olduğunu bilmek istiyorum", "turkish"),
-        ("Szeretném tudni, mi a legjobb módja ennek", "hungarian"),
-        ("qwertz asdf", "english"),
-        ("", "english"),
-    ],
-)
+@pytest.mark.parametrize(("text", "language"), CASES["languages"])
 def test_the_language_is_recognized_by_its_stop_words(text: str, language: str) -> None:
     assert language_of(text) == language
 
@@ -227,21 +163,7 @@ def whole(text: str) -> set[str]:
     return {term for term, near in near_dates(text).items() if near == 1.0}
 
 
-@pytest.mark.parametrize(
-    ("text", "term"),
-    [
-        ("What did Ana plant in July?", "month=7"),
-        ("What did Ana plant in July 2023?", "2023-07"),
-        ("the flood of 7 July, 2023", "2023-07-07"),
-        ("on October 13, 2023", "2023-10-13"),
-        ("on the 1st of March 2024", "2024-03-01"),
-        ("am 7. Juli 2023", "2023-07-07"),
-        ("el 8 de mayo de 2023", "2023-05-08"),
-        ("early May", "month=5"),
-        ("on 31 June 2023", "2023-07-01"),
-        ("between August 11 and August 15 2023", "2023-08-11 2023-08-15"),
-    ],
-)
+@pytest.mark.parametrize(("text", "term"), CASES["dates"])
 def test_a_date_is_recognized_by_its_month(text: str, term: str) -> None:
     assert whole(text) == set(term.split())
 

@@ -107,6 +107,10 @@ def result(relevance: float, kind: PassageKind, *, is_weak: bool = False) -> Sea
     )  # fmt: skip
 
 
+def relevances(results: list[SearchResult]) -> list[float]:
+    return [each.relevance for each in results]
+
+
 def test_pages_are_merged_best_first_and_weak_ones_replace_weak_results_alone() -> None:
     turns = [result(each, PassageKind.TURN) for each in (0.9, 0.4, 0.3, 0.2)]
     weak = [result(each, PassageKind.TURN, is_weak=True) for each in (0.4, 0.3, 0.2)]
@@ -116,6 +120,8 @@ def test_pages_are_merged_best_first_and_weak_ones_replace_weak_results_alone() 
     assert relevances(merge_side_results([turns[0], *weak], [pages], 4)) == [0.9, 0.5, 0.4, 0.35]
     assert merge_side_results([], [pages[1:]], 4) == pages[1:]
     assert merge_side_results(turns, [], 4) == turns
+    assert [side_limit(each, each) for each in (1, 10, 20, 50)] == [1, 2, 5, 12]
+    assert [side_limit(20, said) for said in (0, 10, 12, 17)] == [10, 10, 8, 5]
 
 
 def test_a_page_near_in_meaning_comes_before_one_that_has_some_of_the_words() -> None:
@@ -128,25 +134,13 @@ def test_a_page_near_in_meaning_comes_before_one_that_has_some_of_the_words() ->
     assert fused_with_cosine(words) == words
 
 
-def relevances(results: list[SearchResult]) -> list[float]:
-    return [each.relevance for each in results]
-
-
-def test_how_many_pages_there_may_be() -> None:
-    full = [side_limit(each, each) for each in (1, 10, 20, 50)]
-    assert full == [1, 2, 5, 12]
-    assert [side_limit(20, said) for said in (0, 10, 12, 17)] == [10, 10, 8, 5]
-
-
 # -- the command line
 
 
-@pytest.fixture
-def cli(manual: FakeManual, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(data_dir, capsys)
-
-
-def test_the_command_line_indexes_finds_and_shows_pages(cli: CommandLine) -> None:
+def test_the_command_line_indexes_finds_and_shows_pages(
+    manual: FakeManual, data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = CommandLine(data_dir, capsys)
     document = cli.json("work", "--until-idle", "--only", "man_indexer")
     worker = document["workers"]["man_indexer"]
     assert (worker["done"], worker["total"], worker["enabled"]) == (3, 3, False)
