@@ -18,6 +18,7 @@ from app.index.message_traits import (
     count_words,
     message_traits,
 )
+from tests.fakes.language import CASES
 from tests.fakes.values import TEXTS
 
 
@@ -25,26 +26,7 @@ def of(text: str, role: Role = Role.USER) -> Traits:
     return message_traits(PassagePart(part_id(1, 0), role, text))
 
 
-TIMES = (
-    "We met yesterday.", "It was last Tuesday", "in 2019 she moved", "on the 3rd", "at 5 pm",
-    "It took three weeks.", "2024-05-06", "06.05.2024", "A couple of days ago", "In March we",
-    "recently", "next weekend", "since 1999", "the other day",
-)  # fmt: skip
-NO_TIMES = ("We met there.", "room 2019b", "It is 5", "weekly", "agony", "")
-INSTRUCTIONS = (
-    "Always use metric units.", "Fine. Never mention my boss.", "From now on be brief",
-    "please always cite", "Whenever I ask for code, add tests.", "remember that I am vegan",
-    "I'd like you to always answer in French", "When I ask about food, think of my allergy.",
-    "I’d like you to never guess",
-)  # fmt: skip
-NO_INSTRUCTIONS = ("I always use metric units.", "She never called.", "Add tests.")
-PREFERENCES = (
-    "I prefer tea.", "I really love jazz", "my favourite colour", "My favorite book",
-    "I've decided on blue", "I don't like crowds", "I don’t like crowds", "I'd rather walk",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("texts", "tells"), [(TIMES, True), (NO_TIMES, False)])
+@pytest.mark.parametrize(("texts", "tells"), [(CASES["times"], True), (CASES["no_times"], False)])
 def test_times_are_recognized_from_either_side(texts: tuple[str, ...], tells: bool) -> None:
     for text in texts:
         assert of(text).tells_time is of(text, Role.ASSISTANT).tells_time is tells, text
@@ -55,8 +37,8 @@ def test_times_are_recognized_from_either_side(texts: tuple[str, ...], tells: bo
 @pytest.mark.parametrize(
     ("trait", "texts", "expected"),
     [
-        ("instructs", INSTRUCTIONS, True), ("instructs", NO_INSTRUCTIONS, False),
-        ("prefers", PREFERENCES, True), ("prefers", NO_INSTRUCTIONS, False),
+        ("instructs", CASES["instructions"], True), ("instructs", CASES["no_instructions"], False),
+        ("prefers", CASES["preferences"], True), ("prefers", CASES["no_instructions"], False),
     ],
 )  # fmt: skip
 def test_instructions_and_preferences_count_only_from_the_user(

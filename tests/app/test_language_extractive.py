@@ -17,6 +17,7 @@ from app.language.extractive.summaries import (
     summarize_exchange,
 )
 from app.language.sentences import content_terms, split_sentences
+from tests.fakes.language import CASES
 
 TANKS = TurnMarkdown(
     "Hi! My fish tank turned green last week. Which algae-eating fish keep a 60 litre tank clean?",
@@ -36,61 +37,40 @@ MARKUP = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "Dr. Meyer paid 3.50 euros, e.g. for tea. It was on 4 May 2024. Really?! Yes.",
-            ["Dr. Meyer paid 3.50 euros, e.g. for tea.", "It was on 4 May 2024.", "Really?!", "Yes."],
-        ),
-        ("我喜欢茶。你呢？我们走吧！", ["我喜欢茶。", "你呢？", "我们走吧！"]),
-        ("東京に行きました。「楽しかった。」また行きたい", ["東京に行きました。", "「楽しかった。」", "また行きたい"]),
-        ("Привет. Как дела? Хорошо…", ["Привет.", "Как дела?", "Хорошо…"]),
-        ("هل هذا جيد؟ نعم.", ["هل هذا جيد؟", "نعم."]),
-        (MARKUP, ["Use bold and ls -l here.", "a quoted task"]),
-        (
-            "It is so【4:0†source】.[^1] See ![a cat](cat.png) \ue200cite\ue201 $$x^2$$ done\\*",
-            ["It is so.", "See a cat cite done*"],
-        ),
-        (
-            "Call snake_case_name and 2*3*4, *please*.",
-            ["Call snake_case_name and 2*3*4, please."],
-        ),
-    ],
-    ids=["English", "Chinese", "Japanese", "Russian", "Arabic", "markup", "services' marks", "names"],
-)  # fmt: skip
-def test_sentences_end_in_every_script_and_have_no_markup(text: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(("text", "expected"), CASES["sentences"])
+def test_sentences_end_in_every_script(text: str, expected: list[str]) -> None:
     assert [sentence for sentence, _ in split_sentences(text)] == expected
-    assert [quoted for _, quoted in split_sentences(MARKUP)] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("turn", "summary"),
-    [
-        (
-            TANKS,
-            (
-                "Which algae-eating fish keep a 60 litre tank clean? "
-                "For a 60 litre tank, otocinclus catfish are the best algae-eating fish."
-            ),
-        ),
-        (
-            TurnMarkdown("compare tea and coffee", "Tea has less caffeine than coffee"),
-            "compare tea and coffee. Tea has less caffeine than coffee.",
-        ),
-        (TurnMarkdown("比较茶和咖啡", "茶的咖啡因比咖啡少"), "比较茶和咖啡。 茶的咖啡因比咖啡少。"),
-        (TurnMarkdown("```\nSELECT 1\n```", "```sql\nSELECT 2\n```"), "SELECT 1. sql."),
-        (TurnMarkdown("", ""), ""),
-    ],
-    ids=["question and answer", "no marks", "no marks in Chinese", "code alone", "nothing"],
-)
+def test_sentences_have_no_markup() -> None:
+    expected = [("Use bold and ls -l here.", False), ("a quoted task", True)]
+    assert split_sentences(MARKUP) == expected
+
+
+EXCHANGES = {
+    "question and answer": (
+        TANKS, ("Which algae-eating fish keep a 60 litre tank clean? "
+                "For a 60 litre tank, otocinclus catfish are the best algae-eating fish."),
+    ),
+    "no marks": (
+        TurnMarkdown("compare tea and coffee", "Tea has less caffeine than coffee"),
+        "compare tea and coffee. Tea has less caffeine than coffee.",
+    ),
+    "no marks in Chinese": (
+        TurnMarkdown("比较茶和咖啡", "茶的咖啡因比咖啡少"), "比较茶和咖啡。 茶的咖啡因比咖啡少。",
+    ),
+    "code alone": (TurnMarkdown("```\nSELECT 1\n```", "```sql\nSELECT 2\n```"), "SELECT 1. sql."),
+    "nothing": (TurnMarkdown("", ""), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("turn", "summary"), EXCHANGES.values(), ids=EXCHANGES)
 def test_an_exchange_becomes_question_and_core_of_answer(turn: TurnMarkdown, summary: str) -> None:
     assert summarize_exchange(turn) == summary
 
 
 def test_an_empty_conversation_has_an_empty_summary() -> None:
-    assert summarize_conversation([]) == ""
-    assert extract_title(conversation_sentences([])) == ""
+    assert summarize_conversation([]) == extract_title(conversation_sentences([])) == ""
     assert extract_tags(()) == ()
 
 
@@ -153,14 +133,7 @@ def test_what_is_said_already_adds_nothing_and_the_rest_comes_next() -> None:
     assert {term for each in chosen for term in said[each]} == {"tea", "cups", "rain", "roof"}
 
 
-@pytest.mark.parametrize(
-    "sentences",
-    [
-        ("Wir ziehen am 3.5.2025 nach Leipzig um.", "Schönes Wetter heute, oder?", "Ja, schön."),
-        ("Мы переезжаем в Казань 3.5.2025 года.", "Хорошая погода, правда?", "Да, хорошая."),
-        ("我们2025年5月3日搬到上海去住。", "今天天气不错吧？", "是的，不错。"),
-    ],
-)
+@pytest.mark.parametrize("sentences", CASES["dated"])
 def test_a_date_outlasts_small_talk_in_any_language(sentences: tuple[str, str, str]) -> None:
     dated, question, reply = sentences
     summary = summarize_conversation(
@@ -191,27 +164,7 @@ def test_terms_are_stems_without_grammar_and_pairs_where_words_are_not_spaced() 
     assert " ".join(content_terms("東京タワーへ行く")) == "東京 京タ タワ ワー ーへ へ行 行く"
 
 
-@pytest.mark.parametrize(
-    ("asked", "answered", "title"),
-    [
-        (
-            "How do I configure nginx as a reverse proxy?",
-            "Configure nginx with proxy_pass; a reverse proxy forwards requests.",
-            "Configure nginx as a reverse proxy",
-        ),
-        (
-            "I'm Ann, 34. Can you help me plan a hiking trip in Norway in June?",
-            "A hiking trip in Norway in June needs warm clothes.",
-            "Plan a hiking trip in Norway in June",
-        ),
-        (
-            "Was ist der Unterschied zwischen Miete und Pacht?",
-            "Der Unterschied zwischen Miete und Pacht liegt in der Nutzung.",
-            "Unterschied zwischen Miete und Pacht",
-        ),
-        ("如何学习机器学习？", "机器学习需要数学。", "如何学习机器学习"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "answered", "title"), CASES["titles"])
 def test_a_title_is_the_topic_of_the_question(asked: str, answered: str, title: str) -> None:
     assert title_of(asked, answered) == title
 
