@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,27 +18,7 @@ from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.memory import MemoryTools
 from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.check import check
-from app.domain.changes import (
-    Change,
-    ConversationEdited,
-    ConversationForgotten,
-    DraftPut,
-    ExchangePut,
-    FactForgotten,
-    FactPut,
-    MemoryForgotten,
-    MemoryPut,
-    MessagesAdded,
-    OriginsAdded,
-    PassagesPut,
-    PromptStored,
-    ReplyGrew,
-    SettingPut,
-    SpendAdded,
-    SummaryPut,
-    TagsChanged,
-    ToolSummaryPut,
-)
+from app.domain import changes as to
 from app.domain.chat import ChatRequest, TextDelta
 from app.domain.conversations import Block, Exchange, Message, Role, Text, ToolCall, ToolResult
 from app.domain.errors import StorageError
@@ -61,21 +42,10 @@ from app.storage.tables.facts import FactFilter, fact_changes
 from app.storage.tables.passages import Passages
 from app.storage.work.summary_work import PartNotes
 from app.system.paths import DataPaths
-from tests.app.test_learned import fact_of
+from tests.fakes import stored
 from tests.fakes.canary import CANARY, files_with, plain_databases
 from tests.fakes.libraries import zero
-from tests.fakes.stored import (
-    AT,
-    ConversationRecord,
-    add_conversation,
-    add_running,
-    journal_reply,
-    killed,
-    new_conversation,
-    opened,
-    tables,
-    titles,
-)
+from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened, tables, titles
 
 # -- rows, journal, database file, backups
 
@@ -86,34 +56,30 @@ def store(data_dir: Path) -> Iterator[Store]:
         yield made
 
 
-def add_secret(store: Store) -> ConversationRecord:
+def add_secret(store: Store) -> ConversationId:
     """Write a conversation with the canary everywhere a text can be."""
     whole = add_conversation(store, f"{CANARY} one", f"{CANARY} two", title=CANARY)
-    conversation, exchange = whole.conversation.id, whole.exchanges[0]
-    place = (conversation, exchange.id)
-    fact, passage = fact_of(store, whole, CANARY)
-    memory = Memory(store.ids.passage(), new_uid(), CANARY, AT, *place)
+    here, exchange = whole.conversation.id, whole.exchanges[0]
+    place, message = (here, exchange.id), exchange.message_ids[0]
+    fact = stored.learned(store, whole, CANARY)
     probe = {"question": CANARY, "exchange_id": exchange.id}
     store.save(
-        SummaryPut("conversation", conversation, conversation, CANARY, "m", "h", AT),
-        TagsChanged(conversation, (CANARY,)),
-        DraftPut(conversation, CANARY, AT),
-        FactPut(fact),
-        passage,
-        MemoryPut(memory),
-        ToolSummaryPut(store.ids.passage(), *place, exchange.message_ids[0], 0, CANARY, "m", AT),
-        SettingPut("probe_questions", json.dumps(json.dumps([probe]))),
+        to.SummaryPut("conversation", here, here, CANARY, "m", "h", AT),
+        to.TagsChanged(here, (CANARY,)),
+        to.DraftPut(here, CANARY, AT),
+        to.MemoryPut(Memory(store.ids.passage(), new_uid(), CANARY, AT, *place)),
+        to.ToolSummaryPut(store.ids.passage(), *place, message, 0, CANARY, "m", AT),
+        to.SettingPut("probe_questions", json.dumps(json.dumps([probe]))),
     )
-    spent = SpendAdded(AT, "conversation_summarizer", "m", 1, 1, 0, None)
-    PartNotes(store).keep(conversation, "h", CANARY, spent)
+    spent = to.SpendAdded(AT, "conversation_summarizer", "m", 1, 1, 0, None)
+    PartNotes(store).keep(here, "h", CANARY, spent)
     for worker, item in (
-        ("exchange_summarizer", exchange.id), ("conversation_summarizer", conversation),
+        ("exchange_summarizer", exchange.id), ("conversation_summarizer", here),
         ("knowledge_extractor", exchange.id), ("embedding_pipeline", fact.id),
-        ("tool_summarizer", exchange.message_ids[0] * CALLS_PER_MESSAGE),
-        ("worker_unknown_to_storage", 1),
+        ("tool_summarizer", message * CALLS_PER_MESSAGE), ("worker_unknown_to_storage", 1),
     ):  # fmt: skip
         Attempts(store, worker).failed(item, 1, None, f"refused: {CANARY}")
-    return whole
+    return here
 
 
 def test_forgotten_text_is_in_no_file_and_the_rest_is_unchanged(store: Store) -> None:
@@ -124,18 +90,16 @@ def test_forgotten_text_is_in_no_file_and_the_rest_is_unchanged(store: Store) ->
     add_conversation(store, "later", title="Later")
     assert len(files_with(store.paths.root)) == 4, "database, journal and backups"
     position = store.journal.last_position
-    left = forget(store, [gone.conversation.id])
+    assert len(forget(store, [gone])) == 2
     assert files_with(store.paths.root) == set()
     assert titles(store) == {"Stays", "Later"}
     assert tables(store)["message"][0][0] == stays.messages[0].id
     assert check(store).problems == ()
-    assert len(left) == 2
-    after = backups_of(store.paths.backups, store.uid)
-    assert len(after) == 2
-    assert not before & {each.path for each in after}
+    after = {each.path for each in backups_of(store.paths.backups, store.uid)}
+    assert len(after - before) == 2
+    assert set(store.paths.backups.iterdir()) == after
     for each in after:
-        image.verify(each.path)
-    assert {path.name for path in store.paths.backups.iterdir()} == {e.path.name for e in after}
+        image.verify(each)
     assert set(Passages(store).work_since(position, 10).removed) == {2, 3, 4}
     store.paths.damaged.mkdir()
     (store.paths.damaged / "old.duckdb").write_text(CANARY)
@@ -143,22 +107,23 @@ def test_forgotten_text_is_in_no_file_and_the_rest_is_unchanged(store: Store) ->
 
 
 def test_nothing_comes_back_after_a_kill_or_a_restore(store: Store, tmp_path: Path) -> None:
-    running = add_running(store, "Why?")
+    running = stored.add_running(store, "Why?").exchanges[0]
     reply = store.ids.message()
-    journal_reply(store, running.exchanges[0], reply, "Because ")
+    stored.journal_reply(store, running, reply, "Because ")
     gone = add_secret(store)
+    last_message = max(row[0] for row in tables(store)["message"])
     make_backup(store)
-    forget(store, [gone.conversation.id])
+    forget(store, [gone])
     assert len(segments(store.paths.journal)) == 1
-    journal_reply(store, running.exchanges[0], reply, "it is.")
+    stored.journal_reply(store, running, reply, "it is.")
     add_conversation(store, "later", title="Later")
-    after_kill = killed(store, tmp_path / "killed")
+    after_kill = stored.killed(store, tmp_path / "killed")
     zero(after_kill / "commonplace.duckdb", 12288)
     with opened(after_kill) as again:
         assert titles(again) == {"A talk", "Later"}
         assert "backup of" in again.notices[1]
-        assert again.ids.conversation() > gone.conversation.id
-        assert again.ids.message() > gone.messages[-1].id
+        assert again.ids.conversation() > gone
+        assert again.ids.message() > last_message
         texts = {row[5] for row in tables(again)["message"]}
         assert {"Why?", "Because it is."} <= texts, "a reply that runs elsewhere survives the cut"
     assert files_with(after_kill) == set()
@@ -169,61 +134,54 @@ def test_others_read_and_write_meanwhile(store: Store) -> None:
         add_conversation(store, "text " * 500, title=f"T{number}")
     gone = add_secret(store)
     stop = threading.Event()
-    written: list[str] = []
-    failures: list[Exception] = []
 
-    def work() -> None:
+    def work() -> set[str]:
+        written: set[str] = set()
         while not stop.is_set():
-            try:
-                add_conversation(store, "meanwhile", title=f"M{len(written)}")
-                written.append(f"M{len(written)}")
-                assert len(titles(store)) >= 10
-            except Exception as error:  # noqa: BLE001 - reported to the test
-                failures.append(error)
-                return
+            add_conversation(store, "meanwhile", title=f"M{len(written)}")
+            written.add(f"M{len(written)}")
+            assert len(titles(store)) >= 10
+        return written
 
-    working = threading.Thread(target=work)
-    working.start()
-    try:
-        forget(store, [gone.conversation.id])
-    finally:
-        stop.set()
-        working.join()
-    assert failures == []
-    assert titles(store) == {*(f"T{n}" for n in range(10)), *written}
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        try:
+            forget(store, [gone])
+        finally:
+            stop.set()
+    assert titles(store) == {*(f"T{n}" for n in range(10)), *working.result()}
     assert files_with(store.paths.root) == set()
     assert check(store).problems == ()
 
 
 @pytest.mark.parametrize(
-    ("when", "step"),
+    ("is_done", "step"),
     [
-        ("before", "_begin_clean_segment"), ("before", "_rewrite"), ("after", "_swap"),
-        ("after", "_renew_backups"), ("before", "_record_erased"),
+        (False, "_begin_clean_segment"), (False, "_rewrite"), (True, "_swap"),
+        (True, "_renew_backups"), (False, "_record_erased"),
     ],
 )  # fmt: skip
 def test_after_a_kill_at_any_step_forgetting_is_completed_later(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, step: str
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_done: bool, step: str
 ) -> None:
     add_conversation(store, "something else", title="Stays")
     gone = add_secret(store)
     make_backup(store)
-    done: Callable[..., object] = getattr(forget_module, step)
+    do: Callable[..., object] = getattr(forget_module, step)
 
     def killed_here(*given: object) -> object:
-        if when == "after":
-            done(*given)
+        if is_done:
+            do(*given)
         raise StorageError("killed here")
 
-    monkeypatch.setattr(forget_module, step, killed_here)
-    with pytest.raises(StorageError, match="killed here"):
-        forget(store, [gone.conversation.id])
+    with monkeypatch.context() as patch:
+        patch.setattr(forget_module, step, killed_here)
+        with pytest.raises(StorageError, match="killed here"):
+            forget(store, [gone])
     assert titles(store) == {"Stays"}
-    monkeypatch.undo()
-    after_kill = killed(store, tmp_path / "killed")
+    after_kill = stored.killed(store, tmp_path / "killed")
     with opened(after_kill) as again:
-        assert finish_forgetting(again) is True
-        assert finish_forgetting(again) is False
+        assert [finish_forgetting(again), finish_forgetting(again)] == [True, False]
         assert titles(again) == {"Stays"}
         assert check(again).problems == ()
         again.checkpoint().result()
@@ -231,22 +189,16 @@ def test_after_a_kill_at_any_step_forgetting_is_completed_later(
 
 
 def test_conversations_in_the_trash_for_too_long_are_forgotten(store: Store) -> None:
-    old, new, _ = (add_conversation(store, "x", title=title) for title in ("Old", "New", "Kept"))
-    position = store.journal.last_position
-    forget(store, [])
-    assert store.journal.last_position == position
-    for whole, days in ((old, 31), (new, 29)):
+    ids = {title: add_conversation(store, "x", title=title) for title in ("Old", "New", "Kept")}
+    for title, days in (("Old", 31), ("New", 29)):
         at = AT - timedelta(days=days)
-        store.save(ConversationEdited(whole.conversation.id, deleted_at=at))
+        store.save(to.ConversationEdited(ids[title].conversation.id, deleted_at=at))
     assert purge_trash(store, AT - timedelta(days=30)) == 1
     assert titles(store) == {"New", "Kept"}
     position = store.journal.last_position
     assert purge_trash(store, AT - timedelta(days=30)) == 0
-    assert store.journal.last_position == position
-    again = new_conversation(store, "x", title="Old")
-    store.save(*again.changes)
-    assert again.conversation.id != old.conversation.id
-    assert titles(store) == {"Old", "New", "Kept"}, "written again it is a new one"
+    forget(store, [])
+    assert store.journal.last_position == position, "nothing is written when nothing goes"
     forget(store, [ConversationId(77), ConversationId(77)])
     assert len(list_backups(store.paths.backups)) == 2
     assert finish_forgetting(store) is False
@@ -273,6 +225,7 @@ STAYS = "The price of coal from the mine at Zwickau rose in 1887"
 QUESTION = "What do we know about coal in the mine?"
 MULE = "The user keeps a mule beside the coal mine."
 PUMP = "Oil the pump\nbelow the shaft\nat noon."
+OIL = "Oil the pump below the shaft at noon."
 
 
 class Book:
@@ -280,59 +233,56 @@ class Book:
 
     def __init__(self, services: Services) -> None:
         self.services, self.store = services, services.store
-        self.gone = add_conversation(
-            self.store,
-            (f"{CANARY} sings of coal in the mine", f"So {CANARY} does"),
-            title=f"{CANARY} coal",
-        )
+        sung = (f"{CANARY} sings of coal in the mine", f"So {CANARY} does")
+        self.gone = add_conversation(self.store, sung, title=f"{CANARY} coal")
         self.stays = add_conversation(self.store, STAYS, title="Coal prices")
         self.asker = add_conversation(self.store, QUESTION, title="Asker")
         self.learn(f"The user keeps {CANARY} for the coal mine.", self.gone)
-        services.memories.save(
+        self.save_text(
             f"Feed {CANARY} in the coal mine at five.", self.gone.conversation.id,
             self.gone.exchanges[0].id,
         )  # fmt: skip
 
     def learn(self, text: str, source: ConversationRecord) -> Fact:
         """Learn a fact from a conversation's first turn."""
-        fact, passage = fact_of(self.store, source, text)
-        self.store.save(FactPut(fact), passage)
-        return fact
+        return stored.learned(self.store, source, text)
+
+    def save_text(self, text: str, *place: int) -> Memory:
+        """Save a memory."""
+        return self.services.memories.save(text, *place)  # type: ignore[arg-type]
 
     def append(
-        self, asker: ConversationRecord, *added: tuple[Role, tuple[Block, ...], str | None]
-    ) -> None:
-        """Append messages to a conversation's first exchange."""
-        exchange = self.exchange(asker)
-        parent = exchange.message_ids[-1]
-        messages = []
-        for role, blocks, model in added:
+        self, asker: ConversationRecord, *added: tuple[Role, Block, str | None]
+    ) -> list[Message]:
+        """Append messages to a conversation's first exchange; return all that it has."""
+        exchange = self.services.exchanges.get(asker.exchanges[0].id)
+        messages = [*self.services.exchanges.messages_of(exchange)]
+        for role, block, model in added:
             message = Message(
-                self.store.ids.message(), new_uid(), asker.conversation.id, parent, role, blocks,
-                AT, model,
+                self.store.ids.message(), new_uid(), asker.conversation.id, messages[-1].id, role,
+                (block,), AT, model,
             )  # fmt: skip
-            parent = message.id
             messages.append(message)
-        ids = (*exchange.message_ids, *(each.id for each in messages))
-        grown = replace(exchange, message_ids=ids)
-        changes: list[Change] = [MessagesAdded(tuple(messages)), ExchangePut(grown)]
+        grown = replace(exchange, message_ids=tuple(each.id for each in messages))
+        new = tuple(messages[-len(added) :])
+        changes: list[to.Change] = [to.MessagesAdded(new), to.ExchangePut(grown)]
         if not asker.conversation.private:
-            in_all = [*self.services.exchanges.messages_of(exchange), *messages]
-            passage = turn_passage(self.store.ids.passage(), grown, in_all)
+            passage = turn_passage(self.store.ids.passage(), grown, messages)
             assert passage is not None
             earlier = self.services.passages.of_source(PassageKind.TURN, grown.id)
-            changes.append(PassagesPut((passage,), replaced=tuple(earlier)))
+            changes.append(to.PassagesPut((passage,), replaced=tuple(earlier)))
         self.store.save(*changes)
+        return messages
 
-    def append_answer(self, text: str) -> None:
+    def append_answer(self, text: str) -> Message:
         """Append an answer of Recall to the asker's turn."""
-        self.append(self.asker, (Role.ASSISTANT, (Text(text),), RECALL_MODEL))
+        return self.append(self.asker, (Role.ASSISTANT, Text(text), RECALL_MODEL))[-1]
 
     def append_result(self, asker: ConversationRecord, result: ToolResult, call: ToolCall) -> None:
         """Append a tool's result with the call before and an answer after it."""
         self.append(
-            asker, (Role.ASSISTANT, (call,), "openai:m"), (Role.TOOL, (result,), None),
-            (Role.ASSISTANT, (Text("I see."),), "openai:m"),
+            asker, (Role.ASSISTANT, call, "openai:m"), (Role.TOOL, result, None),
+            (Role.ASSISTANT, Text("I see."), "openai:m"),
         )  # fmt: skip
 
     def called(
@@ -370,35 +320,31 @@ class Book:
 
         return asyncio.run(answer())
 
-    def exchange(self, asker: ConversationRecord) -> Exchange:
-        """Return a conversation's first exchange as it is now."""
-        return self.services.exchanges.get(asker.exchanges[0].id)
+    def texts(self, conversation: ConversationId | None = None) -> str:
+        """Return what is stored in messages, of all conversations or one, as one text."""
+        condition = "true" if conversation is None else f"conversation_id = {conversation}"
+        statement = f"SELECT text, blocks FROM message WHERE {condition} ORDER BY id"
+        return "\n".join(map(str, self.store.rows(statement)))
 
-    def messages_in(self, conversation: ConversationId) -> list[Message]:
-        """Return the messages of a conversation, in order."""
-        exchanges = self.services.exchanges
-        return [m for each in exchanges.of(conversation) for m in exchanges.messages_of(each)]
-
-    def texts(self) -> str:
-        """Return all that is stored in messages, as one text."""
-        return "\n".join(map(str, self.store.rows("SELECT text, blocks FROM message ORDER BY id")))
-
-    def forget(self, *changes: Change) -> str:
+    def forget(self, *known: Fact | Memory) -> str:
         """Forget facts and memories; return what is stored in messages then."""
-        gone = tuple(
-            each.fact_id if isinstance(each, FactForgotten) else each.memory_id
-            for each in changes
-            if isinstance(each, FactForgotten | MemoryForgotten)
-        )
-        self.store.save(*changes, PassagesPut((), gone))
+        for each in known:
+            is_fact = isinstance(each, Fact)
+            gone = to.FactForgotten(each.id, "h") if is_fact else to.MemoryForgotten(each.id)
+            self.store.save(gone, to.PassagesPut((), (each.id,)))
         finish_forgetting(self.store)
         return self.texts()
 
-    def finds_by_text(self, words: str) -> set[ConversationId | None]:
-        """Return the conversations whose turns the text index finds."""
+    def holds(self, *texts: str) -> set[str]:
+        """Return those of some texts that any message or file holds."""
+        stays, root = self.texts(), self.store.paths.root
+        return {text for text in texts if text in stays or files_with(root, text)}
+
+    def finds_asker(self) -> bool:
+        """Return whether the text index finds the asker's turn by the canary."""
         self.services.index_sync.catch_up(lambda: False)
-        found = self.services.search.by_sentence(words, 10, (PassageKind.TURN,))
-        return {each.conversation_id for each in found}
+        found = self.services.search.by_sentence("canary 7f3a9c", 10, (PassageKind.TURN,))
+        return self.asker.conversation.id in {each.conversation_id for each in found}
 
 
 @pytest.fixture
@@ -421,15 +367,13 @@ def look_up_everything(book: Book) -> list[str]:
         book.called(details, exchange_id=book.gone.exchanges[0].id),
         book.called(details, conversation_id=gone, include_full_transcript=True, offset=170),
     ]
-    assert all(CANARY in each for each in results)
     answer = book.recalled()
-    assert CANARY in answer
     book.append_answer(answer)
     # Others read the conversation that quotes, and so quote it at second hand.
     other = add_conversation(book.store, "What did the asker find?", title="At second hand")
     asker = book.asker.conversation.id
     second = book.called(details, other, conversation_id=asker, include_full_transcript=True)
-    assert CANARY in second
+    assert all(CANARY in each for each in (*results, answer, second))
     return results
 
 
@@ -437,20 +381,20 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
     before = look_up_everything(book)
     private = add_conversation(book.store, "hush", title="Private", private=True)
     book.called("memory_search", private, query="coal in the mine")
-    assert book.asker.conversation.id in book.finds_by_text("canary 7f3a9c")
+    assert book.finds_asker()
     book.services.probes.add(f"Where is {CANARY}?", book.gone.exchanges[0].id)
     book.services.probes.add("coal prices", book.stays.exchanges[0].id)
 
-    book.store.save(ConversationForgotten(book.gone.conversation.id))
-    after_kill = killed(book.store, tmp_path / "killed")
+    book.store.save(to.ConversationForgotten(book.gone.conversation.id))
+    after_kill = stored.killed(book.store, tmp_path / "killed")
     finish_forgetting(book.store)
-    assert CANARY not in book.texts()
-    assert book.asker.conversation.id not in book.finds_by_text("canary 7f3a9c")
+    assert not book.holds(CANARY)
+    assert not book.finds_asker()
     assert [each.probe.question for each in book.services.probes.listed()] == ["coal prices"]
-    assert files_with(book.store.paths.root) == set()
     assert check(book.store).problems == ()
 
-    messages = book.services.exchanges.messages_of(book.exchange(book.asker))
+    exchange: Exchange = book.services.exchanges.get(book.asker.exchanges[0].id)
+    messages = book.services.exchanges.messages_of(exchange)
     results = [b.text for m in messages for b in m.blocks if isinstance(b, ToolResult)]
     lines = set(before[0].split("\n")) - set(results[0].split("\n"))
     assert lines
@@ -476,14 +420,14 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
 def test_moving_to_the_trash_and_forgetting_what_is_not_quoted_redact_nothing(book: Book) -> None:
     look_up_everything(book)
     before = book.texts()
-    book.store.save(MemoryForgotten(PassageId(999_999)))
-    book.store.save(ConversationEdited(book.gone.conversation.id, deleted_at=AT))
+    book.store.save(to.MemoryForgotten(PassageId(999_999)))
+    book.store.save(to.ConversationEdited(book.gone.conversation.id, deleted_at=AT))
     assert book.texts() == before
     assert CANARY not in book.call("conversation_search", book.asker, query="coal mine")[0].text
     assert CANARY not in book.recalled()
-    book.store.save(ConversationEdited(book.gone.conversation.id, restored=True))
+    book.store.save(to.ConversationEdited(book.gone.conversation.id, restored=True))
     imported = (("x", book.asker.conversation.id),)
-    book.store.save(OriginsAdded("commonplace", "conversation", imported))
+    book.store.save(to.OriginsAdded("commonplace", "conversation", imported))
     unlike = add_conversation(book.store, "Something else entirely", title="Unlike")
     forget(book.store, [unlike.conversation.id])
     assert CANARY in book.texts()
@@ -495,19 +439,20 @@ def test_moving_to_the_trash_and_forgetting_what_is_not_quoted_redact_nothing(bo
 def test_a_forgotten_fact_and_memory_are_redacted_in_results_but_not_in_their_source(
     book: Book,
 ) -> None:
-    fact = book.learn(MULE, book.stays)
-    memory = book.services.memories.save("Oil the lamp of the coal mine on Monday.")
+    fact, memory = book.learn(MULE, book.stays), book.save_text(OIL)
     assert fact.text in book.called("memory_search", query="a mule beside the mine", limit=20)
-    assert memory.text in book.called("memory_search", query="the lamp of the mine", limit=20)
-    book.called("memory_search", query="the lamp of the coal mine", limit=20, offset=120)
+    assert memory.text in book.called("memory_search", query="the pump of the shaft", limit=20)
+    book.called("memory_search", query="the pump of the coal mine", limit=20, offset=120)
     book.append_answer(book.recalled("Which animal is beside the coal mine?"))
-    for change, text in (
-        (FactForgotten(fact.id, "h"), fact.text), (MemoryForgotten(memory.id), memory.text),
-    ):  # fmt: skip
-        assert text not in book.forget(change)
-        assert files_with(book.store.paths.root, text) == set()
+    for known in (fact, memory):
+        book.forget(known)
+        assert not book.holds(known.text)
     assert STAYS in book.texts()
     assert FORGOTTEN in book.texts()
+    again = book.save_text(OIL)
+    assert again.text in book.called("memory_search", query="oil the pump below the shaft")
+    book.append_answer(book.recalled("oil the pump below the shaft"))
+    assert book.texts().count(OIL) == 2, "what is saved again may be quoted"
 
 
 def test_a_question_that_looks_like_the_name_of_a_fact_shields_no_quote() -> None:
@@ -533,7 +478,7 @@ def known(book: Book) -> tuple[Fact, Fact, Memory]:
         conversation_id=None, exchange_id=None, message_id=None,
     )  # fmt: skip
     book.store.save(*fact_changes(written))
-    memory = book.services.memories.save(PUMP)
+    memory = book.save_text(PUMP)
     asked = ("Which mule does the user keep?", "Which lantern is kept?", "Which pump, oiled below?")
     answer = "\n\n".join(map(book.recalled, asked))
     for text in (learned.text, written.text, "Oil the pump", "at noon."):
@@ -546,19 +491,16 @@ def test_only_what_is_forgotten_is_redacted_in_recalls_answer(
     book: Book, known: tuple[Fact, Fact, Memory]
 ) -> None:
     learned, written, memory = known
-    texts = book.forget(FactForgotten(learned.id, "h"))
-    assert learned.text not in texts
-    assert files_with(book.store.paths.root, learned.text) == set()
+    texts = book.forget(learned)
+    assert not book.holds(learned.text)
     assert written.text in texts
     assert "Oil the pump" in texts
-    texts = book.forget(FactForgotten(written.id, "i"))
+    texts = book.forget(written)
     assert written.text not in texts
     assert f"Fact {written.id}" not in texts
     assert "Oil the pump" in texts
-    texts = book.forget(MemoryForgotten(memory.id))
-    for line in memory.text.split("\n"):
-        assert line not in texts
-        assert files_with(book.store.paths.root, line) == set()
+    book.forget(memory)
+    assert not book.holds(*memory.text.split("\n"))
     assert check(book.store).problems == ()
 
 
@@ -567,14 +509,11 @@ def test_facts_of_a_forgotten_conversation_and_forks_are_redacted_too(
 ) -> None:
     learned, written, memory = known
     fork = Library(book.store).fork(book.asker.exchanges[0].id)
-    assert any(learned.text in each.text for each in book.messages_in(fork))
-    book.forget(MemoryForgotten(memory.id))
+    assert learned.text in book.texts(fork)
+    book.forget(memory)
     assert forget(book.store, [book.stays.conversation.id])
-    texts = book.texts()
-    for text in (learned.text, STAYS, "Oil the pump"):
-        assert text not in texts
-    (answer,) = (each.text for each in book.messages_in(fork) if each.model == RECALL_MODEL)
-    assert written.text in answer
+    assert not [each for each in (learned.text, STAYS, "Oil the pump") if each in book.texts()]
+    assert written.text in book.texts(fork)
 
 
 @pytest.mark.parametrize("origin", ["conversation", "message"])
@@ -582,19 +521,18 @@ def test_quotes_in_imported_answers_are_found_by_text(
     book: Book, known: tuple[Fact, Fact, Memory], origin: str
 ) -> None:
     learned, written, memory = known
-    if origin == "conversation":
-        imported = int(book.asker.conversation.id)
-    else:
+    imported = int(book.asker.conversation.id)
+    if origin == "message":
         # Continued on another machine, where ids name other things, and merged from its export.
-        answer = book.messages_in(book.asker.conversation.id)[-1].text
-        book.append_answer(re.sub(r"(Fact |Memory |commonplace://)(\d+)", r"\g<1>99\2", answer))
-        imported = int(book.messages_in(book.asker.conversation.id)[-1].id)
-    book.store.save(OriginsAdded("commonplace", origin, (("x", imported),)))
-    other = book.learn("The user cannot abide violins.", book.stays)
-    assert written.text in book.forget(FactForgotten(other.id, "h"))
-    assert "Oil the pump" not in book.forget(MemoryForgotten(memory.id))
+        messages = book.services.exchanges.messages_in(imported)
+        (answer,) = (each.text for each in messages if each.model == RECALL_MODEL)
+        other = re.sub(r"(Fact |Memory |commonplace://)(\d+)", r"\g<1>99\2", answer)
+        imported = book.append_answer(other).id
+    book.store.save(to.OriginsAdded("commonplace", origin, (("x", imported),)))
+    assert written.text in book.forget(book.learn("The user cannot abide violins.", book.stays))
+    assert "Oil the pump" not in book.forget(memory)
     if origin == "conversation":
-        assert learned.text not in book.forget(FactForgotten(learned.id, "i"))
+        assert learned.text not in book.forget(learned)
         assert written.text in book.texts()
     else:
         forget(book.store, [book.stays.conversation.id])
@@ -607,8 +545,7 @@ def test_quotes_in_imported_answers_are_found_by_text(
 
 def test_quotes_in_a_running_reply_are_redacted_when_stored(book: Book) -> None:
     answers = [book.recalled("Who sings of coal in the mine?")]
-    memory = book.services.memories.save("Oil the pump below the shaft at noon.")
-    fact = book.learn(MULE, book.stays)
+    memory, fact = book.save_text(OIL), book.learn(MULE, book.stays)
     queries = ("coal in the mine", "the pump and the mule")
     found = [book.call("memory_search", book.asker, query=each) for each in queries]
     answers += map(book.recalled, ("oil the pump below the shaft", "which mule?"))
@@ -617,9 +554,9 @@ def test_quotes_in_a_running_reply_are_redacted_when_stored(book: Book) -> None:
     for text in gone:
         assert text in "".join(result.text for result, _ in found)
         assert text in answer
-    running = add_running(book.store, "And?").exchanges[0]
+    running = stored.add_running(book.store, "And?").exchanges[0]
     reply = book.store.ids.message()
-    grew = ReplyGrew(running.id, reply, "text", answer, AT, RECALL_MODEL)
+    grew = to.ReplyGrew(running.id, reply, "text", answer, AT, RECALL_MODEL)
     book.store.journal_only(grew).result()
     exchange = book.asker.exchanges[0]
     facts = (
@@ -630,42 +567,36 @@ def test_quotes_in_a_running_reply_are_redacted_when_stored(book: Book) -> None:
     prompt = StoredPrompt(
         exchange.id, exchange.conversation_id, AT, "openai:m", 99, 99, (part,), ()
     )
-    book.forget(MemoryForgotten(memory.id), FactForgotten(fact.id, "h"))
+    book.forget(memory, fact)
     forget(book.store, [book.gone.conversation.id])
     for result, call in found:
         book.append_result(book.asker, result, call)
     book.append_answer(answer)
     book.store.journal_only(grew).result()
-    journal_reply(book.store, running, reply, "more")
-    book.store.save(PromptStored(prompt))
-    stored = book.services.prompts.of(exchange.id)
-    assert stored is not None
-    assert [piece.text for piece in stored.parts[0].pieces] == [
+    stored.journal_reply(book.store, running, reply, "more")
+    book.store.save(to.PromptStored(prompt))
+    kept = book.services.prompts.of(exchange.id)
+    assert kept is not None
+    assert [piece.text for piece in kept.parts[0].pieces] == [
         "\nFacts:\n", f"- fact 99 · today\n  > {STAYS}\n",
     ]  # fmt: skip
-    for text in gone:
-        assert text not in book.texts()
-        assert files_with(book.store.paths.root, text) == set()
+    assert not book.holds(*gone)
 
 
 def test_a_late_edit_does_not_bring_a_forgotten_fact_or_memory_back(book: Book) -> None:
     fact, waiting = book.learn(MULE, book.gone), book.learn("The user keeps two.", book.gone)
-    memory = book.services.memories.save("Oil the pump below the shaft at noon.")
+    memory = book.save_text(OIL)
     edited = replace(fact, text="The user keeps a mule beside the old mine.", pinned=True)
-    go_on = threading.Event()
-    held = book.store.on_writer(lambda: go_on.wait(10))
-    futures = [
-        book.store.commit(FactForgotten(waiting.id, "h"), PassagesPut((), (waiting.id,))),
-        book.store.commit(*fact_changes(replace(waiting, pinned=True))),
-    ]
-    go_on.set()
-    held.result()
+    with stored.busy_writer(book.store):
+        futures = [
+            book.store.commit(to.FactForgotten(waiting.id, "h"), to.PassagesPut((), (waiting.id,))),
+            book.store.commit(*fact_changes(replace(waiting, pinned=True))),
+        ]
     for each in futures:
         each.result()
-    book.forget(FactForgotten(fact.id, "h"), MemoryForgotten(memory.id))
-    book.store.save(*fact_changes(edited), MemoryPut(memory), FactPut(fact))
-    for text in (fact.text, edited.text, memory.text, waiting.text):
-        assert files_with(book.store.paths.root, text) == set()
+    book.forget(fact, memory)
+    book.store.save(*fact_changes(edited), to.MemoryPut(memory), to.FactPut(fact))
+    assert not book.holds(fact.text, edited.text, memory.text, waiting.text)
     rows = book.store.rows(
         "SELECT id FROM fact UNION SELECT fact_id FROM fact_version UNION SELECT id FROM memory"
     )
@@ -685,15 +616,3 @@ def test_a_fact_that_stays_because_it_was_said_twice_can_still_be_edited(book: B
     edited = book.services.fact_book.edit(fact.id, "The user keeps two mules.")
     assert edited.conversation_id == fact.conversation_id
     assert book.services.facts.listed(FactFilter())[0].fact.text == edited.text
-
-
-def test_what_is_saved_again_after_it_was_forgotten_may_be_quoted(book: Book) -> None:
-    first = book.services.memories.save("Oil the pump below the shaft at noon.")
-    book.forget(MemoryForgotten(first.id))
-    again = book.services.memories.save(first.text)
-    assert again.text in book.called("memory_search", query="oil the pump below the shaft")
-    book.append_answer(book.recalled("oil the pump below the shaft"))
-    quoting = [
-        m for m in book.messages_in(book.asker.conversation.id) if again.text in str(m.blocks)
-    ]
-    assert len(quoting) == 2

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +44,7 @@ from tests.fakes.stored import (
     AT,
     add_conversation,
     add_running,
+    busy_writer,
     killed,
     new_conversation,
     opened,
@@ -65,18 +65,6 @@ def positions(store: Store) -> list[int]:
 
 def commit_titled(store: Store, title: str, *more: Change) -> Future[ChangeSet]:
     return store.commit(*new_conversation(store, "a", title=title).changes, *more)
-
-
-@contextmanager
-def busy_writer(store: Store) -> Iterator[threading.Event]:
-    """Hold the writer until the event is set, so that commits gather behind it."""
-    go_on = threading.Event()
-    holding = store.on_writer(lambda: go_on.wait(20))
-    try:
-        yield go_on
-    finally:
-        go_on.set()
-        holding.result()
 
 
 # -- commits

@@ -3,6 +3,7 @@
 import atexit
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -82,6 +83,18 @@ def killed(store: Store, target: Path) -> Path:
     """Return a copy of the data directory as a kill at this moment would leave it."""
     store.on_writer(lambda: shutil.copytree(store.paths.root, target)).result()
     return target
+
+
+@contextmanager
+def busy_writer(store: Store) -> Iterator[None]:
+    """Hold the writer for a block, so that commits gather behind it."""
+    go_on = threading.Event()
+    holding = store.on_writer(lambda: go_on.wait(20))
+    try:
+        yield
+    finally:
+        go_on.set()
+        holding.result()
 
 
 def new_conversation(
