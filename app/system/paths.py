@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -14,11 +13,38 @@ from app.domain.errors import InvalidInput, ReadOnlyStorage
 ENVIRONMENT_VARIABLE = "COMMONPLACE_DATA_DIR"
 
 
-@dataclass(frozen=True, slots=True)
 class DataPaths:
-    """The data directory and what it holds; folders 0700, files 0600."""
+    """The data directory and what it holds; folders 0700, files 0600.
 
-    root: Path
+    Attributes:
+        database: The DuckDB file; only DuckDB itself ever opens it.
+        wal: DuckDB's write-ahead log beside the database.
+        journal: Segments of the journal.
+        index: Caches that may be deleted at any time.
+        backups: Verified copies of the database.
+        damaged: Files that recovery put into quarantine; never deleted by the program.
+        logs: The program's log.
+        lock: Held with flock while a program has the database open.
+        socket: The socket on which a running window serves the command line.
+        window: Geometry of the window, readable before the database opens.
+        checked: An empty file; its modification time is when every table was last read in full.
+        unclean: Exists while the database is open; at startup it means an unclean end.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.database = root / "commonplace.duckdb"
+        self.wal = root / "commonplace.duckdb.wal"
+        self.journal = root / "journal"
+        self.index = root / "index"
+        self.backups = root / "backups"
+        self.damaged = root / "damaged"
+        self.logs = root / "logs"
+        self.lock = root / "lock"
+        self.socket = root / "socket"
+        self.window = root / "window.json"
+        self.checked = root / "checked"
+        self.unclean = root / "open"
 
     @classmethod
     def choose(cls, given: str | None) -> "DataPaths":
@@ -26,66 +52,6 @@ class DataPaths:
         chosen = given or os.environ.get(ENVIRONMENT_VARIABLE)
         root = Path(chosen).expanduser() if chosen else user_data_path("commonplace", False)
         return cls(root.absolute())
-
-    @property
-    def database(self) -> Path:
-        """The DuckDB file; only DuckDB itself ever opens it."""
-        return self.root / "commonplace.duckdb"
-
-    @property
-    def wal(self) -> Path:
-        """DuckDB's write-ahead log beside the database."""
-        return self.root / "commonplace.duckdb.wal"
-
-    @property
-    def journal(self) -> Path:
-        """Segments of the journal."""
-        return self.root / "journal"
-
-    @property
-    def index(self) -> Path:
-        """Caches that may be deleted at any time."""
-        return self.root / "index"
-
-    @property
-    def backups(self) -> Path:
-        """Verified copies of the database."""
-        return self.root / "backups"
-
-    @property
-    def damaged(self) -> Path:
-        """Files that recovery put into quarantine; never deleted by the program."""
-        return self.root / "damaged"
-
-    @property
-    def logs(self) -> Path:
-        """The program's log."""
-        return self.root / "logs"
-
-    @property
-    def lock(self) -> Path:
-        """Held with flock while a program has the database open."""
-        return self.root / "lock"
-
-    @property
-    def socket(self) -> Path:
-        """The socket on which a running window serves the command line."""
-        return self.root / "socket"
-
-    @property
-    def window(self) -> Path:
-        """Geometry of the window, readable before the database opens."""
-        return self.root / "window.json"
-
-    @property
-    def checked(self) -> Path:
-        """An empty file; its modification time is when every table was last read in full."""
-        return self.root / "checked"
-
-    @property
-    def unclean(self) -> Path:
-        """Exists while the database is open; at startup it means that the last run did not end cleanly."""
-        return self.root / "open"
 
     def make(self) -> None:
         """Create the folders and keep other users out of the root.

@@ -111,7 +111,7 @@ def test_nothing_comes_back_after_a_kill_or_a_restore(store: Store, tmp_path: Pa
     reply = store.ids.message()
     stored.journal_reply(store, running, reply, "Because ")
     gone = add_secret(store)
-    last_message = max(row[0] for row in tables(store)["message"])
+    ((last_message,),) = store.rows("SELECT max(id) FROM message")
     make_backup(store)
     forget(store, [gone])
     assert len(segments(store.paths.journal)) == 1

@@ -130,7 +130,6 @@ class JournalReader:
 
     Attributes:
         gaps: (first, last) positions missing between records; complete when iteration has ended.
-        damaged_frames: Places whose checksum is wrong, including a torn end; likewise.
     """
 
     def __init__(self, folder: Path, after: int, database_uid: str | None = None) -> None:
@@ -139,7 +138,6 @@ class JournalReader:
         self._after = after
         self._database_uid = database_uid
         self.gaps: list[tuple[int, int]] = []
-        self.damaged_frames = 0
 
     def __iter__(self) -> Iterator[Record]:
         last = self._after
@@ -173,13 +171,7 @@ class JournalReader:
         named = owner(content)
         if named is not None and self._database_uid not in (None, named):
             return {}
-        records: dict[int, Record] = {}
-        for found in frames(content, self._after):
-            if found is None:
-                self.damaged_frames += 1
-            else:
-                records[found.position] = found
-        return records
+        return {each.position: each for each in frames(content, self._after) if each is not None}
 
 
 def journal_owner(folder: Path) -> str | None:
