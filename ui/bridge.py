@@ -19,6 +19,7 @@ from app.domain.workers import WorkerName, WorkerStatus
 
 T = TypeVar("T")
 Work = Coroutine[Any, Any, Any]
+Listener = Callable[[ChangeSet], object]
 OnError = Callable[[KnownError], object]
 _log = logging.getLogger(__name__)
 _POOL_THREADS = 4
@@ -56,7 +57,7 @@ class Bridge(QObject):
     Signals, all emitted on the GUI thread:
         changed: A `ChangeSet`, the union of all changes since the last one.
         worker_changed: A `WorkerStatus`, the newest one of each worker that changed.
-        task_failed: The exception of a failed task.
+        task_failed: The exception of a failed task, unless its `on_error` took it.
     """
 
     changed = Signal(object)
@@ -120,8 +121,8 @@ class Bridge(QObject):
     def start(self, name: str, work: Work, on_error: OnError | None = None) -> "asyncio.Task[Any]":
         """Run a coroutine as the task `name`, after cancelling the one of that name.
 
-        A `KnownError` goes to `on_error`, if given; other exceptions become `task_failed`.
-        After `settle` the task is cancelled before it begins.
+        A `KnownError` goes to `on_error`, if given; others become `task_failed`, which the window
+        shows. After `settle` the task is cancelled before it begins.
         """
         if (earlier := self._tasks.pop(name, None)) is not None:
             earlier.cancel()
@@ -136,6 +137,54 @@ class Bridge(QObject):
         """Run a coroutine as a task that no later one replaces, such as a command of the user."""
         self._submitted += 1
         return self.start(f"command {self._submitted}", work, on_error)
+
+    def load(
+        self,
+        name: str,
+        read: Callable[[], T],
+        show: Callable[[T], object],
+        on_error: OnError | None = None,
+    ) -> None:
+        """Call `read` on the pool, then `show` with its result, as the task `name`."""
+
+        async def work() -> None:
+            show(await self.run(read))
+
+        self.start(name, work(), on_error)
+
+    def save(
+        self,
+        write: Callable[[], T],
+        then: Callable[[T], object] = lambda _: None,
+        on_error: OnError | None = None,
+    ) -> None:
+        """Submit a write; call `then` with its result once it has succeeded."""
+
+        async def work() -> None:
+            then(await self.write(write))
+
+        self.submit(work(), on_error)
+
+    async def run_alone(self, name: str, call: Callable[[], T]) -> T | KnownError | None:
+        """Like `run`, after an earlier call of that name has ended: at most one thread is busy.
+
+        A known error is returned; None means that the call was cancelled or failed.
+        """
+
+        async def outcome() -> T | KnownError:
+            try:
+                return await self.run(call)
+            except KnownError as error:
+                return error
+
+        while (earlier := self._tasks.get(name)) is not None:
+            await asyncio.wait([earlier])
+        task = self.start(name, outcome())
+        await asyncio.wait([task])
+        if task.cancelled() or task.exception() is not None:
+            return None
+        found: T | KnownError = task.result()
+        return found
 
     def is_running(self, name: str) -> bool:
         """Return whether the task `name` has not ended."""
@@ -165,6 +214,13 @@ class Bridge(QObject):
         return all(pool.waitForDone(timeout_ms) for pool in pools)
 
     # -- events of other threads
+
+    def subscribe(self, listener: Listener, *topics: str) -> None:
+        """Call `listener` after changes of a topic: a field of `ChangeSet`, or the key of a setting."""
+        wanted = frozenset(topics)
+        self.changed.connect(
+            lambda change: None if wanted.isdisjoint(change.topics) else listener(change)
+        )
 
     def post_change(self, changed: ChangeSet) -> None:
         """Emit `changed` soon; called on the writer thread."""
@@ -205,8 +261,37 @@ class Bridge(QObject):
         if on_error is not None and isinstance(error, KnownError):
             on_error(error)
             return
-        _log.error("the task %s failed", task.get_name(), exc_info=error)
+        if not isinstance(error, KnownError):
+            _log.error("the task %s failed", task.get_name(), exc_info=error)
         self.task_failed.emit(error)
+
+
+class Refresh(QTimer):
+    """A task that runs at most once per interval, and once at a time.
+
+    A slow query that is restarted again and again would never show anything. `parent` ends it.
+    """
+
+    def __init__(
+        self, parent: QObject, bridge: Bridge, name: str, interval_ms: int, work: Callable[[], Work]
+    ) -> None:
+        super().__init__(parent, singleShot=True, interval=interval_ms)
+        self._bridge = bridge
+        self._name = name
+        self._work = work
+        self.timeout.connect(self.run)
+
+    def request(self) -> None:
+        """Run the task after the interval."""
+        if not self.isActive():
+            self.start()
+
+    def run(self) -> None:
+        """Run the task now, or after the interval if it is running."""
+        if self._bridge.is_running(self._name):
+            self.start()
+        else:
+            self._bridge.start(self._name, self._work())
 
 
 async def _shielded(future: "Future[T]") -> T:

@@ -357,6 +357,12 @@ class ChangeSet:
     memory: bool = False
     spend: bool = False
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The names of the fields that are not empty, and the keys of the settings."""
+        touched = (each.name for each in fields(self) if getattr(self, each.name))
+        return self.settings.union(touched)
+
     def __or__(self, other: "ChangeSet") -> "ChangeSet":
         return ChangeSet(
             *(getattr(self, each.name) | getattr(other, each.name) for each in fields(self))

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QMenu, QMessageBox, QWidget
+from pytestqt.qtbot import QtBot
 
 from app.chat.library import ConversationView
 from app.domain.conversations import (
@@ -24,8 +26,12 @@ from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.workers import WorkerStatus
 from ui.bridge import Bridge, OnError, Work
+from ui.presenters.presenter import Navigation, Presenter
+from ui.widgets.transcript.heights import AtEnd
 
 T = TypeVar("T")
+D = TypeVar("D", bound=QDialog)
+P = TypeVar("P", bound=Presenter)
 AT = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
 TALK = ConversationId(7)
 
@@ -84,6 +90,9 @@ class Recorder:
             return found(*given) if callable(found) else found
 
         return call
+
+    def __call__(self, *given: Any) -> Any:
+        return self.__getattr__("__call__")(*given)
 
 
 class _Pause:
@@ -219,3 +228,62 @@ class FakeConversation(QObject):
     def turn_of(self, exchange_id: ExchangeId) -> int | None:
         path = self.view.path if self.view else ()
         return next((turn for turn, each in enumerate(path) if each.id == exchange_id), None)
+
+
+class FakeTranscript(QObject):
+    """Records what it is asked to show."""
+
+    content_requested = Signal(int, int)
+    source_clicked = Signal(int, int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Any, ...]] = []
+        self.events = SimpleNamespace(source_clicked=self.source_clicked)
+        self.visible_items: tuple[int, int] = (0, 2)
+        self.anchor: object = AtEnd()
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given, **more: self.calls.append((name, *given, *more.values()))
+
+    def take(self) -> list[tuple[Any, ...]]:
+        """Return the calls since the last time."""
+        calls, self.calls = self.calls, []
+        return calls
+
+
+class Parts:
+    """What presenters use of a window; `went` is where they navigated."""
+
+    def __init__(self, qtbot: QtBot) -> None:
+        self.bridge, self.banner, self.open = FakeBridge(), FakeBanner(), FakeConversation()
+        self.transcript, self.went = FakeTranscript(), list[tuple[Any, ...]]()
+        qtbot.addWidget(self.banner)
+        names = Navigation.__dataclass_fields__
+        self.navigation = Navigation(**{name: self.go(name) for name in names})
+
+    def make(self, kind: Callable[..., P], **given: Any) -> P:
+        """Return a presenter whose fields are `given`, else these parts, else a `Recorder`."""
+        own = {
+            "bridge": self.bridge, "messages": self.banner, "conversation": self.open,
+            "transcript": self.transcript, "navigation": self.navigation,
+        }  # fmt: skip
+        names = [each.name.removeprefix("_") for each in fields(cast("Any", kind))]
+        assert set(given) <= set(names), set(given) - set(names)
+        return kind(*((own | given).get(name) or Recorder() for name in names))
+
+    def go(self, name: str) -> Callable[..., Any]:
+        """Return a function that records where it was asked to go."""
+        return lambda *given: self.went.append((name, *given))
+
+    def dialog(self, kind: type[D]) -> D:
+        """Return the dialog of a kind that is open."""
+        (found,) = (each for each in self.banner.findChildren(kind) if each.isVisible())
+        return found
+
+    def choose(self, text: str) -> None:
+        """Choose an entry of the menu that is open."""
+        (menu,) = self.banner.findChildren(QMenu)
+        next(each for each in menu.actions() if each.text().startswith(text)).trigger()
+        menu.close()
+        menu.setParent(None)

@@ -133,11 +133,11 @@ class Compose:
         self.replies = RunningReplies(self.bridge)
         library: Any = self.library
         self.conversation = ConversationPresenter(
-            library, library, library, self.bridge, cast(Any, self.pane),
+            self.bridge, library, library, library, cast(Any, self.pane),
             cast(Any, self.transcript), self.replies,
         )  # fmt: skip
         self.presenter = ComposePresenter(
-            cast(Any, self.loop), library, self.bridge, cast(Any, self.pane),
+            self.bridge, cast(Any, self.loop), library, cast(Any, self.pane),
             self.conversation, lambda: None, self.replies,
         )  # fmt: skip
         self.conversation.open(TALK)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication, QFileDialog
@@ -17,7 +17,7 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.transfer import ImportProgress, ImportReport
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
-from tests.fakes.screens import FakeBanner, FakeBridge, FakeConversation, press
+from tests.fakes.screens import Parts, press
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.imports import ImportPresenter
 from ui.presenters.summaries import SummariesPresenter
@@ -63,16 +63,16 @@ class FactStore:
         fact = self.facts[fact_id]
         self.facts[fact_id] = replace(fact, fact=replace(fact.fact, text=text))
 
+    pin = restore = reinstate = edit
+
 
 class Facts:
     """The presenter with its dialog open at the first fact, whose text is edited."""
 
     def __init__(self, qtbot: QtBot, appearance: Appearance) -> None:
-        self.store, self.bridge, self.banner = FactStore(), FakeBridge(), FakeBanner()
-        qtbot.addWidget(self.banner)
-        store = cast(Any, self.store)
-        self.presenter = FactsPresenter(
-            store, store, self.bridge, self.banner, appearance, lambda *_: None, lambda: None
+        self.store, parts = FactStore(), Parts(qtbot)
+        self.presenter = parts.make(
+            FactsPresenter, facts=self.store, service=self.store, appearance=appearance
         )
         self.dialog: FactsDialog = self.presenter.open(1)
         assert self.pane.fact_id == 1
@@ -166,15 +166,16 @@ class Summaries:
     """The presenter with its dialog open; a summary of the conversation is typed."""
 
     def __init__(self, qtbot: QtBot, appearance: Appearance) -> None:
-        self.store, self.bridge, self.banner = SummaryStore(), FakeBridge(), FakeBanner()
-        qtbot.addWidget(self.banner)
-        store, conversation = cast(Any, self.store), FakeConversation()
-        conversation.open_path(
+        self.store = store = SummaryStore()
+        parts = Parts(qtbot)
+        self.bridge, self.banner = parts.bridge, parts.banner
+        parts.open.open_path(
             SimpleNamespace(conversation=SimpleNamespace(id=1, title="Talk"), path=[])
         )
-        self.presenter = SummariesPresenter(
-            store, store, store, store, self.bridge, self.banner, appearance, conversation
-        )
+        self.presenter = parts.make(
+            SummariesPresenter, library=store, questions=store, summaries=store, service=store,
+            appearance=appearance,
+        )  # fmt: skip
         dialog = self.presenter.open()
         assert dialog is not None
         self.dialog: SummariesDialog = dialog
@@ -240,12 +241,13 @@ class Imports:
     """The presenter, whose next import ends as `outcome` says."""
 
     def __init__(self, qtbot: QtBot) -> None:
-        self.bridge, self.banner, self.background = FakeBridge(), FakeBanner(), Background()
-        qtbot.addWidget(self.banner)
+        parts, self.background = Parts(qtbot), Background()
+        self.bridge, self.banner = parts.bridge, parts.banner
         self.outcome: ImportReport | Exception = ImportReport()
-        self.presenter = ImportPresenter(
-            self.run, cast(Any, self.background), self.bridge, self.banner, lambda: None
-        )
+        self.presenter = parts.make(
+            ImportPresenter, import_files=self.run, background=self.background,
+            ask_for_consent=lambda: None,
+        )  # fmt: skip
 
     def run(
         self,

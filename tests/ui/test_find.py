@@ -50,8 +50,9 @@ class Finding:
         path = [SimpleNamespace(id=at) for at in range(len(TEXTS))]
         self.conversation.view = cast("Any", SimpleNamespace(path=path))
         self.presenter = FindPresenter(
-            cast("Any", Library()), self.bridge, self.bar, self.transcript, self.conversation
-        )
+            self.bridge, cast("Any", Library()), self.bar, cast("Any", self.transcript),
+            cast("Any", self.conversation),
+        )  # fmt: skip
         self.presenter.open()
         self.bridge.hold()
         self.finish = self.bridge.release

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QObject, QPoint, QSignalBlocker, Signal
+from PySide6.QtCore import QPoint, QSignalBlocker
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu, QWidget
 from pytestqt.qtbot import QtBot
@@ -29,10 +29,8 @@ from app.storage.tables.memories import CoreMemoryText, KnownMemory
 from tests.fakes.screens import (
     AT,
     TALK,
-    FakeBanner,
-    FakeBridge,
-    FakeConversation,
     LoopBridge,
+    Parts,
     Recorder,
     press,
     view_of,
@@ -44,7 +42,6 @@ from ui.presenters.commands import CommandPresenter
 from ui.presenters.explain import ExplainPresenter
 from ui.presenters.inspector import InspectorPresenter
 from ui.presenters.memories import MemoriesPresenter
-from ui.presenters.protocols import Navigation
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.search import SearchPresenter
 from ui.theme import Appearance, Theme
@@ -56,52 +53,6 @@ from ui.widgets.composer import Composer
 from ui.widgets.transcript.heights import AtEnd, Centered
 
 HERE = ChangeSet(conversations=frozenset({TALK}))
-
-
-class Transcript(QObject):
-    """Records what it is asked to show."""
-
-    content_requested = Signal(int, int)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[tuple[Any, ...]] = []
-        self.events = SimpleNamespace(source_clicked=_Clicks(self).clicked)
-        self.visible_items: tuple[int, int] = (0, 2)
-        self.anchor: object = AtEnd()
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *given, **more: self.calls.append((name, *given, *more.values()))
-
-    def take(self) -> list[tuple[Any, ...]]:
-        """Return the calls since the last time."""
-        calls, self.calls = self.calls, []
-        return calls
-
-
-class _Clicks(QObject):
-    clicked = Signal(int, int)
-
-
-class Parts:
-    """What every presenter gets; `went` is where it navigated."""
-
-    def __init__(self, qtbot: QtBot) -> None:
-        self.bridge, self.banner, self.open = FakeBridge(), FakeBanner(), FakeConversation()
-        self.transcript, self.went = Transcript(), list[tuple[Any, ...]]()
-        qtbot.addWidget(self.banner)
-        names = Navigation.__dataclass_fields__
-        self.navigation = Navigation(**{name: self._go(name) for name in names})
-
-    def _go(self, name: str) -> Callable[..., object]:
-        return lambda *given: self.went.append((name, *given))
-
-    def choose(self, text: str) -> None:
-        """Choose an entry of the menu that is open."""
-        (menu,) = self.banner.findChildren(QMenu)
-        next(each for each in menu.actions() if each.text().startswith(text)).trigger()
-        menu.close()
-        menu.setParent(None)
 
 
 @pytest.fixture
@@ -120,11 +71,12 @@ class Recall:
             each: self.found[each] for each in wanted if each in self.found
         })  # fmt: skip
         self.library = Recorder()
-        self.presenter = RecallPresenter(
-            cast("Any", self.inspector), cast("Any", self.library), lambda: self.is_on,
-            parts.bridge, parts.banner, cast("Any", parts.transcript), cast("Any", parts.open),
-            parts.navigation,
-        )  # fmt: skip
+        self.presenter = parts.make(
+            RecallPresenter,
+            inspector=self.inspector,
+            library=self.library,
+            is_on=lambda: self.is_on,
+        )
         self.presenter.status_changed.connect(lambda *given: self.statuses.append(given))
         parts.open.open_path(view_of(1, 2))
 
@@ -223,10 +175,13 @@ class Inspecting:
         self.parts, self.view, self.opened = parts, InspectorView(Theme()), list[object]()
         qtbot.addWidget(self.view)
         self.service = Recorder(inspect=lambda *_: inspection(source(1)))
-        self.presenter = InspectorPresenter(
-            cast("Any", self.service), lambda: True, parts.bridge, self.view, parts.banner,
-            parts.open, cast("Any", parts.transcript), self.opened.append,
-        )  # fmt: skip
+        self.presenter = parts.make(
+            InspectorPresenter,
+            service=self.service,
+            view=self.view,
+            open_source=self.opened.append,
+            is_recall_on=lambda: True,
+        )
         self.view.show()
         parts.open.open_path(view_of(1, 2, 3))
 
@@ -293,7 +248,7 @@ def test_a_source_is_rated_and_opened(inspecting: Inspecting) -> None:
     assert len(set(inspecting.parts.banner.messages)) == len(judged)
     inspecting.service.error = StorageError("The disk is full")
     inspecting.view.recalled.judged.emit(shown, None)
-    assert len(inspecting.parts.banner.errors) == 1
+    assert len(inspecting.parts.bridge.failures) == 1
     inspecting.view.recalled.open_requested.emit(shown)
     assert inspecting.opened == [shown]
 
@@ -310,10 +265,9 @@ class Explain:
         self.coverage = Recorder(of_turns=lambda ids: {
             ids[0]: SimpleNamespace(sentence="Found.", words=True, meaning=True)
         })  # fmt: skip
-        self.presenter = ExplainPresenter(
-            cast("Any", self.explainer), cast("Any", self.probes), cast("Any", self.coverage),
-            parts.bridge, parts.banner, parts.open, cast("Any", parts.transcript),
-        )  # fmt: skip
+        self.presenter = parts.make(
+            ExplainPresenter, explainer=self.explainer, probes=self.probes, coverage=self.coverage
+        )
 
     def details(self, conversation_id: ConversationId | None) -> ProbeDetails:
         return ProbeDetails(self.probe, conversation_id, "Talk", 1)
@@ -408,9 +362,9 @@ class Slash:
         self.outcome = Outcome("**Recall** is on.")
         self.session = Recorder(run=lambda *_: self.outcome, accepts=True, complete=Completion())
         self.breaks = Recorder(is_after=lambda each: each == 2)
-        self.presenter = CommandPresenter(
-            cast("Any", self.session), cast("Any", self.breaks), parts.bridge, self.panel,
-            self.composer, cast("Any", parts.transcript), parts.open, parts.navigation,
+        self.presenter = parts.make(
+            CommandPresenter, session=self.session, segments=self.breaks, panel=self.panel,
+            composer=self.composer,
         )  # fmt: skip
 
     def run(self, text: str, outcome: Outcome) -> None:
@@ -494,13 +448,13 @@ class Search:
         qtbot.addWidget(self.sidebar)
         self.waiting: dict[bool, asyncio.Future[SearchResponse]] = {}
         self.coverage = EmbeddingCoverage("space", 1.0)
-        service: Any = SimpleNamespace(search=self.search, parts_ranked=lambda *_: [1, 2])
+        service = SimpleNamespace(search=self.search, parts_ranked=lambda *_: [1, 2])
         place = SimpleNamespace(kind=PassageKind.TURN, exchange_id=5)
-        passages: Any = Recorder(places=lambda ids: dict.fromkeys(ids, place), messages_of={})
-        vectors: Any = SimpleNamespace(embedded=lambda: self.coverage)
-        self.presenter = SearchPresenter(
-            service, passages, vectors, lambda: True, self.bridge, self.sidebar, parts.banner,
-            parts.navigation,
+        passages = Recorder(places=lambda ids: dict.fromkeys(ids, place), messages_of={})
+        self.presenter = parts.make(
+            SearchPresenter, bridge=self.bridge, search_service=service, passages=passages,
+            vectors=SimpleNamespace(embedded=lambda: self.coverage), sidebar=self.sidebar,
+            is_embedding=lambda: True,
         )  # fmt: skip
 
     def search(self, _query: str, *, limit: int, by_meaning: bool = True) -> Any:
@@ -695,10 +649,10 @@ class Memories:
             known=lambda: self.saved, forget=("A backup remains.",), save=self.saved[1].memory
         )
         self.search = Recorder(search=SearchResponse("", (replace(result(2), is_weak=False),), 1.0))
-        self.presenter = MemoriesPresenter(
-            cast("Any", self.core), cast("Any", self.memories), cast("Any", self.search),
-            parts.bridge, parts.banner, appearance, lambda *given: self.turns.append(given),
-            lambda: self.deleted.append(1),
+        self.presenter = parts.make(
+            MemoriesPresenter, core=self.core, memories=self.memories, search=self.search,
+            appearance=appearance, open_turn=lambda *given: self.turns.append(given),
+            on_deleted=lambda: self.deleted.append(1),
         )  # fmt: skip
         self.dialog: MemoriesDialog = self.presenter.open()
 

@@ -21,7 +21,7 @@ from app.storage.tables.spending import Spent
 from app.workers.model_choice import BackgroundPlan
 from app.workers.regeneration import RegenerationPlan
 from app.workers.status_text import ESTIMATED
-from tests.fakes.screens import FakeBridge
+from tests.fakes.screens import FakeBanner, FakeBridge
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter
 from ui.presenters.settings.dialog import SettingsPresenter
@@ -41,11 +41,11 @@ LONG_WORD = "one_word_without_any_place_to_break_it"
 
 
 class Desk:
-    """What fakes share: the bridge, notices, and `refusal`, which every write raises."""
+    """What fakes share: bridge, banner, and `refusal`, which every write raises."""
 
     def __init__(self, bridge: Any) -> None:
         self.bridge = bridge
-        self.notices: list[str] = []
+        self.banner: Any = FakeBanner()
         self.refusal: KnownError | None = None
 
     def check(self) -> None:
@@ -55,9 +55,10 @@ class Desk:
 
 @pytest.fixture
 def desk(qtbot: QtBot) -> Iterator[Desk]:
-    bridge = FakeBridge()
-    yield Desk(bridge)
-    assert bridge.failures == []
+    made = Desk(FakeBridge())
+    qtbot.addWidget(made.banner)
+    yield made
+    assert made.bridge.failures == []
 
 
 class FakeSettings:
@@ -170,21 +171,20 @@ def settings(qtbot: QtBot, desk: Desk) -> Any:
     fake_models: Any = models
     previews: Any = SimpleNamespace(recent=lambda: ["Which bolt?"])
 
-    def present(dialog: SettingsDialog) -> Sequence[Any]:
-        return (
-            ProvidersPresenter(
-                fake_models, FakeNetwork(), lambda: None, desk.bridge, dialog.providers
-            ),
-            RecallSettingsPresenter(
-                fake_settings, previews, desk.bridge, dialog.memory, lambda: (None, None),
-                lambda _item: None,
-            ),
+    def present(dialog: SettingsDialog) -> Sequence[Callable[[], object]]:
+        providers = ProvidersPresenter(
+            desk.bridge, fake_models, network, lambda: None, dialog.providers
+        )
+        recall = RecallSettingsPresenter(
+            desk.bridge, fake_settings, previews, dialog.memory, lambda: (None, None),
+            lambda _item: None,
         )  # fmt: skip
+        return providers.show, recall.show
 
+    network: Any = FakeNetwork()
     presenter = SettingsPresenter(
-        fake_settings, desk.bridge, window, add_actions(window), appearance, present,
-        desk.notices.append,
-    )  # fmt: skip
+        desk.bridge, fake_settings, desk.banner, add_actions(window), appearance, present
+    )
     return SimpleNamespace(presenter=presenter, settings=settings, models=models, chosen=chosen)
 
 
@@ -203,7 +203,7 @@ def test_a_value_is_saved_and_a_refused_one_is_shown_beside_it(settings: Any, de
     assert "The disk is full" in dialog.editors["text_size"].error.text()
     dialog.close()
     dialog.edited.emit("text_size", 170)
-    assert desk.notices == ["The disk is full"]
+    assert [type(each) for each in desk.banner.errors] == [StorageError]
 
 
 def test_the_text_size_stays_in_its_range(settings: Any) -> None:
@@ -245,8 +245,9 @@ def test_a_provider_is_added_tested_and_removed_and_refusals_shown_where_they_be
     page, models, woken = ProvidersPage(), FakeModels(desk), list[str]()
     qtbot.addWidget(page)
     fake_models: Any = models
+    network: Any = FakeNetwork()
     presenter = ProvidersPresenter(
-        fake_models, FakeNetwork(), lambda: woken.append("key"), desk.bridge, page
+        desk.bridge, fake_models, network, lambda: woken.append("key"), page
     )
     presenter.show()
     page.addition_requested.emit("ollama", "compatible", "http://localhost:1/v1", "")
@@ -316,14 +317,14 @@ def background(qtbot: QtBot, desk: Desk) -> Any:
     prices: Any = FakePrices()
     spending: Any = SimpleNamespace(by_day=lambda _since: ())
     qtbot.addWidget(page)
-    consent = BackgroundConsent(choice, desk.bridge, page)
+    consent = BackgroundConsent(desk.bridge, choice, page)
     consent.limits_requested.connect(lambda: limits.append("asked"))
 
     async def list_models(show: Callable[[Sequence[str]], None]) -> None:
         show([MODEL])
 
     BackgroundPagePresenter(
-        choice, prices, spending, list_models, summaries, consent, desk.bridge, page
+        desk.bridge, choice, prices, spending, list_models, summaries, consent, page
     ).show()
     return SimpleNamespace(
         page=page, choice=choice, prices=prices, summaries=summaries, limits=limits
@@ -438,7 +439,7 @@ def dashboard(qtbot: QtBot, desk: Desk) -> Any:
     board: Any = FakeBoard(desk)
     totals = Totals(Overview(0, {}, 0.5, 2048, Spent(), Spent()), needs_consent=True)
     presenter = DashboardPresenter(
-        board, lambda: totals, facts, desk.bridge, view, bar, desk.notices.append
+        desk.bridge, board, lambda: totals, facts, view, bar, desk.banner
     )
     return SimpleNamespace(
         presenter=presenter, board=board, view=view, bar=bar, facts=facts, holder=holder
@@ -491,7 +492,7 @@ def test_facts_are_extracted_again_after_a_yes(dashboard: Any, desk: Desk) -> No
     assert dashboard.facts.begun == 1
     dashboard.facts.count = 0
     dashboard.view.regeneration_requested.emit()
-    assert desk.notices == ["All of it."]
+    assert desk.banner.messages == ["All of it."]
 
 
 def test_cards_with_failures_fit_the_narrowest_dashboard(qtbot: QtBot) -> None:

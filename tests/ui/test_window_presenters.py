@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import QPoint, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMainWindow, QMenu, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMainWindow, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.check import CheckReport
@@ -22,8 +22,7 @@ from tests.fakes.screens import (
     AT,
     TALK,
     FakeBanner,
-    FakeBridge,
-    FakeConversation,
+    Parts,
     Recorder,
     conversation,
     press,
@@ -40,20 +39,7 @@ from ui.views.actions import add_actions
 from ui.views.dialogs.page_dialog import PageDialog
 from ui.views.sidebar import FOLDERS, Sidebar
 
-D = TypeVar("D", bound=QDialog)
 OTHER = ConversationId(8)
-
-
-class Parts:
-    """What every presenter gets."""
-
-    def __init__(self, qtbot: QtBot) -> None:
-        self.bridge, self.banner, self.open = FakeBridge(), FakeBanner(), FakeConversation()
-        qtbot.addWidget(self.banner)
-
-    def dialog(self, kind: type[D]) -> D:
-        (found,) = (each for each in self.banner.findChildren(kind) if each.isVisible())
-        return found
 
 
 @pytest.fixture
@@ -73,10 +59,10 @@ class Commands:
         self.stored = Recorder(tags_of=lambda ids: {ids[0]: ("old", "kept")})
         self.removal, self.exports = Recorder(forget=("Two backups remain.",)), Recorder(write=3)
         self.actions = add_actions(self.window)
-        self.presenter = ConversationCommands(
-            cast("Any", self.library), cast("Any", self.stored), cast("Any", self.removal),
-            self.exports.write,
-            parts.bridge, parts.banner, cast("Any", self.shown), self.actions,
+        self.presenter = parts.make(
+            ConversationCommands, library=self.library, conversations=self.stored,
+            removal=self.removal, export=self.exports.write, conversation=self.shown,
+            actions=self.actions,
         )  # fmt: skip
 
     def enabled(self) -> set[str]:
@@ -147,7 +133,7 @@ def test_a_command_of_the_menu_is_about_its_conversation_and_a_failure_is_shown(
     commands.library.error = StorageError("The disk is full")
     commands.presenter.rename("New")
     assert commands.library.calls == [("pin", OTHER, False)]
-    assert len(commands.parts.banner.errors) == 1
+    assert len(commands.parts.bridge.failures) == 1
 
 
 def test_tags_are_edited_as_a_list(commands: Commands) -> None:
@@ -209,9 +195,10 @@ def test_the_list_follows_its_folder_and_changes(
     qtbot.addWidget(sidebar)
     stored = Recorder(listed=[conversation(), conversation(OTHER)])
     opened: list[int] = []
-    presenter = ConversationListPresenter(
-        cast("Any", stored), lambda: False, commands.presenter, parts.bridge, parts.banner,
-        sidebar, cast("Any", welcome), opened.append,
+    presenter = parts.make(
+        ConversationListPresenter, conversations=stored, has_any=lambda: False,
+        commands=commands.presenter, sidebar=sidebar, welcome=welcome,
+        open_conversation=opened.append,
     )  # fmt: skip
     presenter.show_opened(conversation())
     presenter.refresh()
@@ -240,10 +227,11 @@ def test_the_list_follows_its_folder_and_changes(
     assert chosen == conversation(OTHER)
     stored.error = StorageError("The disk is full")
     presenter.refresh()
-    assert len(parts.banner.errors) == 1
+    assert len(parts.bridge.failures) == 1
+    parts.bridge.failures.clear()
 
     sidebar.menu_requested.emit(conversation(OTHER), QPoint())
-    (menu,) = parts.banner.findChildren(QMenu)
+    (menu,) = sidebar.findChildren(QMenu)
     menu.actions()[0].trigger()
     menu.close()
     assert commands.library.calls == [("pin", OTHER, True)]
@@ -255,8 +243,8 @@ def test_the_list_follows_its_folder_and_changes(
 class Privacy:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.forgotten, self.left = parts, list[list[int]](), list[int]()
-        self.presenter = PrivacyPresenter(
-            lambda ids: self.forgotten.append(list(ids)), parts.bridge, parts.banner, parts.open
+        self.presenter = parts.make(
+            PrivacyPresenter, forget=lambda ids: self.forgotten.append(list(ids))
         )
 
     def leave(self) -> None:
@@ -316,9 +304,9 @@ class Links:
         self.parts, self.turns = parts, list[tuple[Any, ...]]()
         self.library = Recorder(open=lambda _: view_of(1, 2))
         self.pages = Recorder(kept=SimpleNamespace(text="GREP(1)"))
-        self.presenter = LinkPresenter(
-            cast("Any", self.library), cast("Any", self.pages), parts.bridge, parts.banner,
-            lambda *given: self.turns.append(given),
+        self.presenter = parts.make(
+            LinkPresenter, library=self.library, man_pages=self.pages,
+            open_turn=lambda *given: self.turns.append(given),
         )  # fmt: skip
 
 
@@ -353,7 +341,8 @@ def test_a_wrong_link_and_a_deleted_conversation_are_errors(links: Links) -> Non
     links.parts.dialog(QInputDialog).reject()
     links.library.error = NotFound("It was deleted")
     links.presenter.follow("commonplace://7/1")
-    assert [type(each) for each in links.parts.banner.errors] == [InvalidInput, NotFound]
+    assert [type(each) for each in links.parts.banner.errors] == [InvalidInput]
+    assert [type(each) for each in links.parts.bridge.failures] == [NotFound]
 
 
 def test_an_external_link_is_opened_after_a_yes_and_a_hidden_one_refused(
@@ -397,9 +386,7 @@ def test_backup_check_and_repair_report_what_they_did(
         return CheckReport({"a": 3}, (), ("One was wrong.",)) if repair else report
 
     backup = Recorder(make=SimpleNamespace(path=Path("kept.zip")))
-    presenter = MaintenancePresenter(
-        cast("Any", backup.make), check, tmp_path, parts.bridge, parts.banner
-    )
+    presenter = parts.make(MaintenancePresenter, back_up=backup.make, check=check, folder=tmp_path)
     presenter.back_up()
     assert "kept.zip" in parts.banner.messages[0]
     presenter.check()
@@ -413,7 +400,8 @@ def test_backup_check_and_repair_report_what_they_did(
     assert repairs == [False, True]
     backup.error = StorageError("The disk is full")
     presenter.back_up()
-    assert len(parts.banner.errors) == 1
+    assert len(parts.bridge.failures) == 1
+    parts.bridge.failures.clear()
 
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
@@ -455,10 +443,9 @@ class Picker:
         )
         self.settings = Recorder(text="a:default")
         self.library = Recorder()
-        self.presenter = ModelPickerPresenter(
-            cast("Any", self.models), cast("Any", self.settings), cast("Any", self.library),
-            cast("Any", SimpleNamespace(call=self.listed)), parts.bridge, cast("Any", self.view),
-            parts.open,
+        self.presenter = parts.make(
+            ModelPickerPresenter, models=self.models, settings=self.settings, library=self.library,
+            exchanges=SimpleNamespace(call=self.listed), view=self.view,
         )  # fmt: skip
 
     def listed(self, call: Callable[[], object]) -> "Future[Any]":

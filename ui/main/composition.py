@@ -31,8 +31,8 @@ from ui.presenters.links import LinkPresenter
 from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.memories import MemoriesPresenter
 from ui.presenters.model_choice import ModelPickerPresenter
+from ui.presenters.presenter import Navigation
 from ui.presenters.privacy import PrivacyPresenter
-from ui.presenters.protocols import Navigation
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
 from ui.presenters.search import SearchPresenter
@@ -91,25 +91,25 @@ class Presenters(QObject):
     # -- creating
 
     def _create_conversation(self) -> None:
-        services, bridge, window = self._services, self._bridge, self._window
+        services, bridge, chat = self._services, self._bridge, self._window.chat
         self.replies = RunningReplies(self)
         self.conversation = ConversationPresenter(
-            services.library, services.exchanges, services.conversations,
-            bridge, window.chat, self._transcript, self.replies,
+            bridge, services.library, services.exchanges, services.conversations, chat,
+            self._transcript, self.replies,
         )  # fmt: skip
         self.models = ModelPickerPresenter(
-            services.models, services.settings, services.library, services.chat,
-            bridge, window.chat, self.conversation,
+            bridge, services.models, services.settings, services.library, services.chat, chat,
+            self.conversation,
         )  # fmt: skip
         self.compose = ComposePresenter(
-            services.chat, services.library, bridge, window.chat, self.conversation,
+            bridge, services.chat, services.library, chat, self.conversation,
             self.models.model_for_new, self.replies,
         )  # fmt: skip
         self.privacy = PrivacyPresenter(
-            self._removal.forget, bridge, self._banner, self.conversation
+            bridge, self._removal.forget, self._banner, self.conversation
         )
         self.find = FindPresenter(
-            services.library, bridge, window.chat.find_bar, self._transcript, self.conversation
+            bridge, services.library, chat.find_bar, self._transcript, self.conversation
         )
 
     def _create_dialogs(self) -> None:
@@ -117,31 +117,30 @@ class Presenters(QObject):
         appearance, conversation = self._appearance, self.conversation
         update_index = services.index_sync.catch_up_soon
         self.explain = ExplainPresenter(
-            services.explainer, services.probes, services.coverage,
-            bridge, banner, conversation, self._transcript,
+            bridge, services.explainer, services.probes, services.coverage, banner, conversation,
+            self._transcript,
         )  # fmt: skip
         self.facts = FactsPresenter(
-            services.facts, services.fact_book, bridge, banner, appearance,
-            conversation.open, update_index,
+            bridge, services.facts, services.fact_book, banner, appearance, conversation.open,
+            update_index,
         )  # fmt: skip
         self.memories = MemoriesPresenter(
-            services.core_memory, services.memories, services.search, bridge, banner, appearance,
+            bridge, services.core_memory, services.memories, services.search, banner, appearance,
             conversation.open, update_index,
         )  # fmt: skip
         self.summaries = SummariesPresenter(
-            services.library, services.passages, services.summaries, services.summary_book,
-            bridge, banner, appearance, conversation,
+            bridge, services.library, services.passages, services.summaries,
+            services.summary_book, banner, appearance, conversation,
         )  # fmt: skip
         self.links = LinkPresenter(
-            services.library, services.man_pages, bridge, banner, conversation.open
+            bridge, services.library, services.man_pages, banner, conversation.open
         )
         self.maintenance = MaintenancePresenter(
-            services.back_up, services.check, services.paths.root, bridge, banner
+            bridge, services.back_up, services.check, services.paths.root, banner
         )
         self.conversation_commands = ConversationCommands(
-            services.library, services.conversations, self._removal,
-            partial(export, services.store), bridge, banner, conversation,
-            self._window.actions_by_name,
+            bridge, services.library, services.conversations, self._removal,
+            partial(export, services.store), banner, conversation, self._window.actions_by_name,
         )  # fmt: skip
 
     def _create_settings(self) -> None:
@@ -150,33 +149,32 @@ class Presenters(QObject):
             services, bridge, self._window, self._appearance, self._open_title, self._open_recalled
         )
         self.imports = ImportPresenter(
-            partial(import_files, services.store),
-            services.background, bridge, self._banner, consent.ask_to_allow,
+            bridge, partial(import_files, services.store), services.background, self._banner,
+            consent.ask_to_allow,
         )  # fmt: skip
 
     def _create_recall(self, navigation: Navigation) -> None:
         services, bridge, banner = self._services, self._bridge, self._banner
         is_on = partial(services.settings.flag, "rag_enabled")
         self.recall = RecallPresenter(
-            services.inspector, services.library, is_on, bridge, banner, self._transcript,
+            bridge, services.inspector, services.library, is_on, banner, self._transcript,
             self.conversation, navigation,
         )  # fmt: skip
         self.inspector = InspectorPresenter(
-            services.inspector, is_on, bridge, self._window.inspector, banner,
-            self.conversation, self._transcript, self.recall.open,
+            bridge, services.inspector, is_on, self._window.inspector, banner, self.conversation,
+            self._transcript, self.recall.open,
         )  # fmt: skip
 
     def _create_sidebar(self, navigation: Navigation) -> None:
         services, bridge, window = self._services, self._bridge, self._window
         self.conversations = ConversationListPresenter(
-            services.conversations, lambda: bool(services.overview.read().conversations),
-            self.conversation_commands, bridge, self._banner, window.sidebar, window.chat.welcome,
-            self.conversation.open,
+            bridge, services.conversations, lambda: bool(services.overview.read().conversations),
+            self.conversation_commands, window.sidebar, window.chat.welcome, self.conversation.open,
         )  # fmt: skip
         self.search = SearchPresenter(
-            services.search, services.passages, services.meaning,
-            partial(services.settings.flag, "embedding_pipeline_enabled"),
-            bridge, window.sidebar, self._banner, navigation,
+            bridge, services.search, services.passages, services.meaning,
+            partial(services.settings.flag, "embedding_pipeline_enabled"), window.sidebar,
+            self._banner, navigation,
         )  # fmt: skip
 
     def _create_commands(self, navigation: Navigation) -> None:
@@ -188,7 +186,7 @@ class Presenters(QObject):
         panel.link_hovered.connect(self._window.statusBar().showMessage)
         self.command_panel = panel
         self.commands = CommandPresenter(
-            CommandSession(services.commands), services.segments, bridge, panel, chat.composer,
+            bridge, CommandSession(services.commands), services.segments, panel, chat.composer,
             self._transcript, self.conversation, navigation,
         )  # fmt: skip
 
@@ -301,7 +299,7 @@ class Presenters(QObject):
             ("begin conversation", begin),
             ("conversations", self.conversations.load),
         ):
-            await asyncio.wait([self._bridge.start(name, load(), self._banner.show_error)])
+            await asyncio.wait([self._bridge.start(name, load())])
         window.chat.composer.box.setFocus()
         self.dashboard.start()
         self.ready.set()

@@ -7,13 +7,10 @@ from app.bootstrap import Services
 from app.domain.ids import ConversationId
 from app.domain.recall import RecalledItemDetails
 from ui.bridge import Bridge
-from ui.presenters.settings.background import (
-    BackgroundConsent,
-    BackgroundPagePresenter,
-    list_models,
-)
+from ui.presenters.model_choice import list_models
+from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter, read_totals
-from ui.presenters.settings.dialog import PagePresenter, SettingsPresenter
+from ui.presenters.settings.dialog import SettingsPresenter
 from ui.presenters.settings.embedder import EmbedderPresenter
 from ui.presenters.settings.providers import ProvidersPresenter
 from ui.presenters.settings.recall_settings import RecallSettingsPresenter
@@ -34,49 +31,43 @@ def build_memory_panels(
     open_item: Callable[[RecalledItemDetails], None],
 ) -> tuple[SettingsPresenter, BackgroundConsent, DashboardPresenter]:
     """Return the presenters; the pages of the settings are built when the dialog first opens."""
+    chat, banner = services.chat, window.chat.banner
+    consent = BackgroundConsent(bridge, services.background, window)
 
-    def notify(text: str) -> None:
-        window.chat.banner.show_message(text, brief=False)
-
-    consent = BackgroundConsent(services.background, bridge, window)
-
-    def present_pages(dialog: SettingsDialog) -> Sequence[PagePresenter]:
+    def present_pages(dialog: SettingsDialog) -> Sequence[Callable[[], object]]:
         preview = dialog.memory.preview
         preview.set_theme(appearance.theme)
         appearance.theme_changed.connect(preview.set_theme)
-        return (
-            ProvidersPresenter(
-                services.models, services.chat, services.workers.wake, bridge, dialog.providers
-            ),
-            EmbedderPresenter(
-                services.spaces, services.embedders, services.embedding_regeneration, bridge,
-                dialog.embedder,
-            ),
-            BackgroundPagePresenter(
-                services.background, services.own_prices, services.spending,
-                partial(list_models, services.models, services.chat, bridge),
-                services.summary_regeneration, consent, bridge, dialog.background,
-            ),
-            RecallSettingsPresenter(
-                services.settings, services.previews, bridge, dialog.memory, open_conversation,
-                open_item,
-            ),
+        providers = ProvidersPresenter(
+            bridge, services.models, chat, services.workers.wake, dialog.providers
+        )
+        embedder = EmbedderPresenter(
+            bridge, services.spaces, services.embedders, services.embedding_regeneration,
+            dialog.embedder,
         )  # fmt: skip
+        background = BackgroundPagePresenter(
+            bridge, services.background, services.own_prices, services.spending,
+            partial(list_models, services.models, chat, bridge), services.summary_regeneration,
+            consent, dialog.background,
+        )  # fmt: skip
+        recall = RecallSettingsPresenter(
+            bridge, services.settings, services.previews, dialog.memory, open_conversation,
+            open_item,
+        )  # fmt: skip
+        return providers.show, embedder.show, background.show, recall.show
 
     settings = SettingsPresenter(
-        services.settings, bridge, window, window.actions_by_name, appearance, present_pages, notify
+        bridge, services.settings, banner, window.actions_by_name, appearance, present_pages
     )
     consent.limits_requested.connect(settings.open_spend_limits)
     window.dashboard.allow_requested.connect(consent.ask_to_allow)
-    dashboard = DashboardPresenter(
-        services.workers,
-        partial(read_totals, services.overview, services.spaces, services.background.needs_consent),
-        services.fact_regeneration,
-        bridge,
-        window.dashboard,
-        window,
-        notify,
+    totals = partial(
+        read_totals, services.overview, services.spaces, services.background.needs_consent
     )
+    dashboard = DashboardPresenter(
+        bridge, services.workers, totals, services.fact_regeneration, window.dashboard, window,
+        banner,
+    )  # fmt: skip
     _yield_to_user(services, bridge, window)
     return settings, consent, dashboard
 

@@ -2,8 +2,6 @@
 
 import asyncio
 
-from PySide6.QtCore import QObject
-
 from app.chat.segments import SEGMENT_BREAKS_KEY, SegmentBreaks
 from app.commands.command import (
     Action,
@@ -15,50 +13,42 @@ from app.commands.command import (
     Outcome,
 )
 from app.commands.table import CommandSession
-from app.domain.changes import ChangeSet
 from app.domain.conversations import Conversation
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId
-from ui.bridge import Bridge
-from ui.presenters.protocols import Navigation, ShownConversation
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import Navigation, Presenter
 from ui.views.command_panel import CommandPanel
 from ui.widgets.composer import Composer
 from ui.widgets.transcript.view import TranscriptView
 
 
-class CommandPresenter(QObject):
+class CommandPresenter(Presenter):
     """Runs what is typed as a command; marks where a clean slate begins."""
 
-    def __init__(
-        self,
-        session: CommandSession,
-        segments: SegmentBreaks,
-        bridge: Bridge,
-        panel: CommandPanel,
-        composer: Composer,
-        transcript: TranscriptView,
-        conversation: ShownConversation,
-        navigation: Navigation,
-    ) -> None:
-        super().__init__(bridge)
-        self._session = session
-        self._segments = segments
-        self._bridge = bridge
-        self._panel = panel
-        self._composer = composer
-        self._transcript = transcript
-        self._conversation = conversation
-        self._navigation = navigation
+    _session: CommandSession
+    _segments: SegmentBreaks
+    _panel: CommandPanel
+    _composer: Composer
+    _transcript: TranscriptView
+    _conversation: ConversationPresenter
+    _navigation: Navigation
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._one_at_a_time = asyncio.Lock()
         self._opened: ConversationId | None = None
-        panel.dismissed.connect(session.cancel)
+        panel, composer = self._panel, self._composer
+        panel.dismissed.connect(self._session.cancel)
         panel.dismissed.connect(composer.box.setFocus)
-        composer.set_commands(session.accepts, session.complete)
+        composer.set_commands(self._session.accepts, self._session.complete)
         composer.command_requested.connect(self.run)
         composer.dismiss_requested.connect(panel.dismiss)
         composer.send_requested.connect(panel.dismiss)
-        conversation.opened.connect(self._on_conversation_opened)
-        bridge.changed.connect(self._on_changed)
+        self._conversation.opened.connect(self._on_conversation_opened)
+        self._bridge.subscribe(
+            lambda _: self._show_segment_end(goes_there=True), SEGMENT_BREAKS_KEY
+        )
 
     def run(self, text: str) -> None:
         """Run a command in the open conversation."""
@@ -106,10 +96,6 @@ class CommandPresenter(QObject):
             self._panel.dismiss()
         self._opened = opened
         self._show_segment_end()
-
-    def _on_changed(self, changed: ChangeSet) -> None:
-        if SEGMENT_BREAKS_KEY in changed.settings:
-            self._show_segment_end(goes_there=True)
 
     def _show_segment_end(self, *, goes_there: bool = False) -> None:
         view = self._conversation.view

@@ -4,9 +4,6 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from PySide6.QtCore import QObject
-from PySide6.QtGui import QGuiApplication
-
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
@@ -14,40 +11,32 @@ from app.domain.conversations import Exchange, Text
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.links import link_to
-from ui.bridge import Bridge, Work
-from ui.presenters.conversation import ConversationPane, ConversationPresenter
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import Presenter, copy_link
 from ui.presenters.replies import RunningReplies
+from ui.views.chat_pane import ChatPane
 
 
-class ComposePresenter(QObject):
+class ComposePresenter(Presenter):
     """Sends what is typed, and runs the commands of a turn. No command cancels an earlier one.
 
     `model_for_new` returns the model of a conversation that begins, None for the default.
     """
 
-    def __init__(
-        self,
-        exchanges: ExchangeLoop,
-        library: Library,
-        bridge: Bridge,
-        view: ConversationPane,
-        conversation: ConversationPresenter,
-        model_for_new: Callable[[], str | None],
-        replies: RunningReplies,
-    ) -> None:
-        super().__init__(bridge)
-        self._exchanges = exchanges
-        self._library = library
-        self._bridge = bridge
-        self._view = view
-        self._composer = view.composer
-        self._conversation = conversation
-        self._model_for_new = model_for_new
-        self._replies = replies
+    _exchanges: ExchangeLoop
+    _library: Library
+    _view: ChatPane
+    _conversation: ConversationPresenter
+    _model_for_new: Callable[[], str | None]
+    _replies: RunningReplies
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._composer = self._view.composer
         self._edited: tuple[ExchangeId, MessageId] | None = None
         # Replies that were requested and have not begun; set once the user pressed Stop.
         self._starts: dict[ConversationId | None, asyncio.Event] = {}
-        conversation.opened.connect(self._on_conversation_opened)
+        self._conversation.opened.connect(self._on_conversation_opened)
         self._composer.send_requested.connect(self._on_send_requested)
         self._composer.stop_requested.connect(self.stop)
         self._composer.edit_cancelled.connect(self._on_edit_cancelled)
@@ -183,7 +172,7 @@ class ComposePresenter(QObject):
         """Show the sibling at `position`, counted from 1, in place of a turn."""
         view = self._conversation.view
         if view is not None and turn < len(view.path):
-            self._submit(self._switch(view.siblings[turn][position - 1]))
+            self._bridge.submit(self._switch(view.siblings[turn][position - 1]))
 
     async def _switch(self, exchange_id: ExchangeId) -> None:
         view = await self._bridge.write(lambda: self._library.switch_branch(exchange_id))
@@ -192,20 +181,14 @@ class ComposePresenter(QObject):
     def fork(self, turn: int) -> None:
         """Copy the conversation up to a turn into a new one, and open that."""
         if (exchange := self._exchange_at(turn)) is not None:
-            self._submit(self._fork(exchange.id))
-
-    async def _fork(self, exchange_id: ExchangeId) -> None:
-        await self._conversation.show(
-            await self._bridge.write(lambda: self._library.fork(exchange_id))
-        )
+            self._bridge.save(lambda: self._library.fork(exchange.id), self._conversation.open)
 
     def copy_link(self, turn: int) -> None:
         """Copy a link to a turn."""
         view = self._conversation.view
         if view is not None and turn < len(view.path):
             link = link_to(view.conversation.id, view.path[turn].turn_number)
-            QGuiApplication.clipboard().setText(link)
-            self._view.banner.show_message(f"{link} was copied.", brief=True)
+            copy_link(link, self._view.banner)
 
     def on_last_turn(self, command: Callable[[int], None]) -> Callable[[], None]:
         """Return a function that runs a command on the last turn, if there is one."""
@@ -216,9 +199,6 @@ class ComposePresenter(QObject):
                 command(len(view.path) - 1)
 
         return run
-
-    def _submit(self, work: Work) -> None:
-        self._bridge.submit(work, self._view.banner.show_error)
 
     def _exchange_at(self, turn: int) -> Exchange | None:
         view = self._conversation.view

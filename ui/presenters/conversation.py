@@ -7,9 +7,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
@@ -19,10 +18,9 @@ from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
-from ui.bridge import Bridge
+from ui.presenters.presenter import Presenter
 from ui.presenters.replies import RunningReplies
-from ui.widgets.banner import Banner
-from ui.widgets.composer import Composer
+from ui.views.chat_pane import ChatPane
 from ui.widgets.transcript.values import Branch, Footer, TurnContent, TurnHeader
 from ui.widgets.transcript.view import TranscriptView
 
@@ -31,20 +29,7 @@ _ANSWER_ROLES = (Role.ASSISTANT, Role.TOOL)
 _PAUSE_S = 0.005  # between two turns: for keys, the mouse and turns just outside the screen
 
 
-class ConversationPane(Protocol):
-    """The pane around the transcript."""
-
-    composer: Composer
-    banner: Banner
-
-    def show_title(self, title: str, *, private: bool, editable: bool) -> None: ...  # noqa: D102
-    def show_status(self, text: str, /) -> None: ...  # noqa: D102
-    def show_notice(self, title: str, text: str, /) -> None: ...  # noqa: D102
-    def show_transcript(self) -> None: ...  # noqa: D102
-    def show_welcome(self) -> None: ...  # noqa: D102
-
-
-class ConversationPresenter(QObject):
+class ConversationPresenter(Presenter):
     """Shows one conversation, stored or growing.
 
     Attributes:
@@ -66,24 +51,15 @@ class ConversationPresenter(QObject):
     scrolled_to = Signal(int)
     running_changed = Signal(bool, bool)
 
-    def __init__(
-        self,
-        library: Library,
-        exchanges: Exchanges,
-        conversations: Conversations,
-        bridge: Bridge,
-        pane: ConversationPane,
-        transcript: TranscriptView,
-        replies: RunningReplies,
-    ) -> None:
-        super().__init__(bridge)
-        self._library = library
-        self._exchanges = exchanges
-        self._conversations = conversations
-        self._bridge = bridge
-        self._pane = pane
-        self._transcript = transcript
-        self._replies = replies
+    _library: Library
+    _exchanges: Exchanges
+    _conversations: Conversations
+    _pane: ChatPane
+    _transcript: TranscriptView
+    _replies: RunningReplies
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.view: ConversationView | None = None
         self.is_private = False
         self.recalls = True
@@ -92,12 +68,12 @@ class ConversationPresenter(QObject):
         self._is_stale = False  # what is being loaded has changed since
         self._drafts: dict[ConversationId | None, str] = {}
         self._ending: ExchangeId | None = None
-        replies.grew.connect(self._on_reply_grew)
-        replies.status_changed.connect(self._on_reply_status_changed)
-        replies.ended.connect(self._on_reply_ended)
-        bridge.changed.connect(self._on_changed)
-        transcript.content_requested.connect(self._on_content_requested)
-        pane.composer.draft_changed.connect(self._on_draft_changed)
+        self._replies.grew.connect(self._on_reply_grew)
+        self._replies.status_changed.connect(self._on_reply_status_changed)
+        self._replies.ended.connect(self._on_reply_ended)
+        self._bridge.subscribe(self._on_changed, "messages_in", "conversations")
+        self._transcript.content_requested.connect(self._on_content_requested)
+        self._pane.composer.draft_changed.connect(self._on_draft_changed)
 
     @property
     def conversation_id(self) -> ConversationId | None:
@@ -148,12 +124,9 @@ class ConversationPresenter(QObject):
         exchange_id: ExchangeId | None = None,
         message_id: MessageId | None = None,
     ) -> None:
-        """Do what `open` does, and return when it is done."""
-        try:
-            if await self.load(conversation_id, exchange_id, message_id, scrolls=True):
-                await self.show_draft()
-        except KnownError as error:
-            self._pane.banner.show_error(error)
+        """Do what `open` does, and return when it is done; raises NotFound, StorageError."""
+        if await self.load(conversation_id, exchange_id, message_id, scrolls=True):
+            await self.show_draft()
 
     async def load(
         self,
@@ -281,8 +254,7 @@ class ConversationPresenter(QObject):
         if self.is_private and conversation_id is None:
             return
         self._drafts[conversation_id] = text
-        save = partial(self._library.save_draft, conversation_id, text)
-        self._bridge.submit(self._bridge.write(save), self._pane.banner.show_error)
+        self._bridge.save(partial(self._library.save_draft, conversation_id, text))
 
     def draft_sent(self) -> None:
         """Take note that the draft is being sent; it is deleted with the message's commit."""

@@ -1,12 +1,11 @@
 """Commands about a stored conversation: pin, archive, tag, delete, restore, forget, export."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QInputDialog
+from PySide6.QtWidgets import QFileDialog
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library
@@ -14,33 +13,27 @@ from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
 from app.storage.tables.conversations import Conversations
 from app.transfer.exporting import ExportFormat
-from ui.bridge import Bridge
 from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.protocols import MessageView
+from ui.presenters.presenter import Presenter, ask_for_text
 from ui.views.dialogs.confirm import confirm_deletion
+from ui.widgets.banner import Banner
 
 _FORMATS = {
     "Markdown (*.md)": ExportFormat.MARKDOWN,
     "JSON (*.json)": ExportFormat.JSON,
     "JSON Lines (*.jsonl)": ExportFormat.JSONL,
 }
-T = TypeVar("T")
 Command = Callable[[Conversation], object]
 Export = Callable[[Path, ExportFormat, ConversationId | None], int]
 
 
+@dataclass(frozen=True, slots=True)
 class Removal:
     """Removes conversations, after stopping their replies. Blocking."""
 
-    def __init__(
-        self,
-        exchanges: ExchangeLoop,
-        library: Library,
-        forget: Callable[[Sequence[ConversationId]], tuple[str, ...]],
-    ) -> None:
-        self._exchanges = exchanges
-        self._library = library
-        self._forget = forget
+    _exchanges: ExchangeLoop
+    _library: Library
+    _forget: Callable[[Sequence[ConversationId]], tuple[str, ...]]
 
     def delete(self, conversation_id: ConversationId) -> None:
         """Move a conversation to the trash."""
@@ -53,7 +46,7 @@ class Removal:
         return self._forget(conversation_ids)
 
 
-class ConversationCommands(QObject):
+class ConversationCommands(Presenter):
     """Runs commands on the open conversation, by `actions`, or on one of the list, by its menu.
 
     `export` writes a conversation, or (None) all, returns how many, and blocks.
@@ -62,26 +55,16 @@ class ConversationCommands(QObject):
         opened: The open conversation, or None.
     """
 
-    def __init__(
-        self,
-        library: Library,
-        conversations: Conversations,
-        removal: Removal,
-        export: Export,
-        bridge: Bridge,
-        messages: MessageView,
-        conversation: ConversationPresenter,
-        actions: Mapping[str, QAction],
-    ) -> None:
-        super().__init__(bridge)
-        self._library = library
-        self._conversations = conversations
-        self._removal = removal
-        self._export = export
-        self._bridge = bridge
-        self._messages = messages
-        self._conversation = conversation
-        self._actions = actions
+    _library: Library
+    _conversations: Conversations
+    _removal: Removal
+    _export: Export
+    _messages: Banner
+    _conversation: ConversationPresenter
+    _actions: Mapping[str, QAction]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.opened: Conversation | None = None
         commands: dict[str, Command] = {
             "pin": self._pin,
@@ -93,7 +76,7 @@ class ConversationCommands(QObject):
             "export": lambda each: self.ask_for_export(each.id),
         }
         for name, command in commands.items():
-            actions[name].triggered.connect(
+            self._actions[name].triggered.connect(
                 lambda _checked=False, command=command: self._run_on_opened(command)
             )
         self.show_opened(None)
@@ -125,7 +108,7 @@ class ConversationCommands(QObject):
     def rename(self, title: str) -> None:
         """Give the open conversation a title."""
         if (opened := self.opened) is not None:
-            self._submit(lambda: self._library.rename(opened.id, title))
+            self._bridge.save(lambda: self._library.rename(opened.id, title))
 
     def ask_for_export(self, conversation_id: ConversationId | None) -> None:
         """Ask where to write a conversation, or (None) all of them, then do so."""
@@ -139,28 +122,28 @@ class ConversationCommands(QObject):
             path = Path(name)
             if not path.suffix:
                 path = path.with_suffix(f".{form.value}")
-            work = self._run_export(path, form, conversation_id)
-            self._bridge.start("export", work, self._messages.show_error)
+            self._bridge.load(
+                "export",
+                lambda: self._export(path, form, conversation_id),
+                lambda count: self._report_export(count, path),
+            )
 
         dialog.fileSelected.connect(export)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
-    async def _run_export(
-        self, path: Path, form: ExportFormat, conversation_id: ConversationId | None
-    ) -> None:
-        count = await self._bridge.run(lambda: self._export(path, form, conversation_id))
+    def _report_export(self, count: int, path: Path) -> None:
         noun = "conversation was" if count == 1 else "conversations were"
         self._messages.show_message(f"{count:,} {noun} written to {path}.", brief=True)
 
     def _pin(self, conversation: Conversation) -> None:
-        self._submit(lambda: self._library.pin(conversation.id, not conversation.pinned))
+        self._bridge.save(lambda: self._library.pin(conversation.id, not conversation.pinned))
 
     def _archive(self, conversation: Conversation) -> None:
         archived = not conversation.archived
 
         def archive(on: bool) -> None:
-            self._submit(lambda: self._library.archive(conversation.id, on))
+            self._bridge.save(lambda: self._library.archive(conversation.id, on))
 
         archive(archived)
         done = "archived" if archived else "moved out of the archive"
@@ -169,7 +152,7 @@ class ConversationCommands(QObject):
         )
 
     def _delete(self, conversation: Conversation) -> None:
-        self._submit(lambda: self._removal.delete(conversation.id))
+        self._bridge.save(lambda: self._removal.delete(conversation.id))
         self._close_if_open(conversation)
         self._messages.show_message(
             f"'{conversation.title}' is in the trash for 30 days.",
@@ -179,32 +162,27 @@ class ConversationCommands(QObject):
         )
 
     def _restore(self, conversation: Conversation) -> None:
-        self._submit(
+        self._bridge.save(
             lambda: self._library.restore(conversation.id),
             lambda _: self._conversation.open(conversation.id),
         )
 
     def _ask_for_tags(self, conversation: Conversation) -> None:
-        work = self._edit_tags(conversation)
-        self._bridge.start("tags", work, self._messages.show_error)
+        self._bridge.load(
+            "tags",
+            lambda: self._conversations.tags_of([conversation.id]).get(conversation.id, ()),
+            lambda present: self._edit_tags(conversation, present),
+        )
 
-    async def _edit_tags(self, conversation: Conversation) -> None:
-        tags = await self._bridge.run(lambda: self._conversations.tags_of([conversation.id]))
-        present = tags.get(conversation.id, ())
-        dialog = QInputDialog(self._messages.window())
-        dialog.setWindowTitle("Tags")
-        dialog.setLabelText("Tags, separated by commas:")
-        dialog.setTextValue(", ".join(present))
-
+    def _edit_tags(self, conversation: Conversation, present: Sequence[str]) -> None:
         def save(text: str) -> None:
             wanted = [name.strip() for name in text.split(",") if name.strip()]
             added = [name for name in wanted if name not in present]
             removed = [name for name in present if name not in wanted]
-            self._submit(lambda: self._library.tag(conversation.id, added, removed))
+            self._bridge.save(lambda: self._library.tag(conversation.id, added, removed))
 
-        dialog.textValueSelected.connect(save)
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        label = "Tags, separated by commas:"
+        ask_for_text(self._messages.window(), "Tags", label, ", ".join(present), save)
 
     def _ask_to_forget(self, conversation: Conversation) -> None:
         confirm_deletion(
@@ -221,7 +199,7 @@ class ConversationCommands(QObject):
             self._messages.show_message(text, brief=not remains)
 
         self._close_if_open(conversation)
-        self._submit(lambda: self._removal.forget([conversation.id]), report)
+        self._bridge.save(lambda: self._removal.forget([conversation.id]), report)
 
     def _close_if_open(self, conversation: Conversation) -> None:
         if self.opened is not None and self.opened.id == conversation.id:
@@ -230,11 +208,3 @@ class ConversationCommands(QObject):
     def _run_on_opened(self, command: Command) -> None:
         if self.opened is not None:
             command(self.opened)
-
-    def _submit(
-        self, change: Callable[[], T], then: Callable[[T], object] = lambda _: None
-    ) -> None:
-        async def run() -> None:
-            then(await self._bridge.write(change))
-
-        self._bridge.submit(run(), self._messages.show_error)

@@ -1,60 +1,48 @@
 """The list of conversations in the sidebar, and the menu of each."""
 
 from collections.abc import Callable
+from functools import partial
 
-from PySide6.QtCore import QObject, QPoint, QTimer
-from PySide6.QtWidgets import QMenu
+from PySide6.QtCore import QPoint
 
-from app.domain.changes import ChangeSet
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
 from app.storage.tables.conversations import Conversations, ListFilter
-from ui.bridge import Bridge
+from ui.bridge import Refresh
 from ui.presenters.conversation_commands import ConversationCommands
-from ui.presenters.protocols import MessageView
+from ui.presenters.presenter import Presenter, show_menu
 from ui.views.sidebar import FOLDERS, Folder, Sidebar
 from ui.views.welcome import Welcome
 
 _REFRESH_MS = 250
 
 
-class ConversationListPresenter(QObject):
+class ConversationListPresenter(Presenter):
     """Lists the conversations of a folder of the sidebar.
 
     `has_any` returns whether there are conversations, archived and deleted ones included; it
     blocks. `open_conversation` shows one.
     """
 
-    def __init__(
-        self,
-        conversations: Conversations,
-        has_any: Callable[[], bool],
-        commands: ConversationCommands,
-        bridge: Bridge,
-        messages: MessageView,
-        sidebar: Sidebar,
-        welcome: Welcome,
-        open_conversation: Callable[[ConversationId], object],
-    ) -> None:
-        super().__init__(bridge)
-        self._conversations = conversations
-        self._has_any = has_any
-        self._commands = commands
-        self._bridge = bridge
-        self._messages = messages
-        self._sidebar = sidebar
-        self._welcome = welcome
+    _conversations: Conversations
+    _has_any: Callable[[], bool]
+    _commands: ConversationCommands
+    _sidebar: Sidebar
+    _welcome: Welcome
+    _open_conversation: Callable[[ConversationId], object]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._folder = FOLDERS[0]
-        self._due = QTimer(self, singleShot=True, interval=_REFRESH_MS)
-        self._due.timeout.connect(self.refresh)
-        sidebar.conversation_chosen.connect(lambda each: open_conversation(each.id))
-        sidebar.folder_chosen.connect(self._on_folder_chosen)
-        sidebar.menu_requested.connect(self._on_menu_requested)
-        bridge.changed.connect(self._on_changed)
+        due = Refresh(self, self._bridge, "conversations", _REFRESH_MS, self.load)
+        self._bridge.subscribe(lambda _: due.request(), "conversations")
+        self._sidebar.conversation_chosen.connect(lambda each: self._open_conversation(each.id))
+        self._sidebar.folder_chosen.connect(self._on_folder_chosen)
+        self._sidebar.menu_requested.connect(self._on_menu_requested)
 
     def refresh(self) -> None:
         """Read the list again."""
-        self._bridge.start("conversations", self.load(), self._messages.show_error)
+        self._bridge.start("conversations", self.load())
 
     async def load(self) -> None:
         """Read the list and show it; raises StorageError."""
@@ -73,19 +61,11 @@ class ConversationListPresenter(QObject):
         self._commands.show_opened(conversation)
         self._sidebar.select_conversation(conversation.id if conversation else None)
 
-    def _on_changed(self, changed: ChangeSet) -> None:
-        if changed.conversations and not self._due.isActive():
-            self._due.start()
-
     def _on_folder_chosen(self, folder: Folder) -> None:
         self._folder = folder
         self.refresh()
 
     def _on_menu_requested(self, conversation: Conversation, position: QPoint) -> None:
-        menu = QMenu(self._messages.window())
-        for text, command in self._commands.menu_of(conversation):
-            menu.addAction(text).triggered.connect(
-                lambda _checked=False, command=command: command(conversation)
-            )
-        menu.popup(position)
-        menu.aboutToHide.connect(menu.deleteLater)
+        entries = self._commands.menu_of(conversation)
+        runs = ((text, partial(command, conversation)) for text, command in entries)
+        show_menu(self._sidebar.window(), position, runs)

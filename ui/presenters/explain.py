@@ -1,17 +1,18 @@
 """Explanations: why a turn is not recalled, whether search finds it, and the probe questions."""
 
-from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QDialog
 
 from app.domain.diagnostics import Probe, ProbeDetails
 from app.domain.ids import ExchangeId
 from app.domain.text import one_line
-from app.memory.coverage import TurnCoverage
+from app.memory.coverage import TurnCoverage, TurnSearchStatus
 from app.memory.explain import Explainer
 from app.memory.probes import ProbeQuestions
-from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, OpenTurn, ShownConversation
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import OpenTurn, Presenter
 from ui.views.dialogs.probes_dialog import ProbesDialog
 from ui.views.dialogs.why_dialog import WhyDialog
+from ui.widgets.banner import Banner
 from ui.widgets.transcript.heights import AtOffset, Centered
 from ui.widgets.transcript.view import TranscriptView
 
@@ -19,30 +20,21 @@ _QUESTION_CHARS = 500  # a search takes no more
 _WHY, _KEEP, _PROBES = "why", "keep probe", "probes"
 
 
-class ExplainPresenter(QObject):
+class ExplainPresenter(Presenter):
     """Opens the two dialogs and answers their questions."""
 
-    def __init__(
-        self,
-        explainer: Explainer,
-        probes: ProbeQuestions,
-        coverage: TurnCoverage,
-        bridge: Bridge,
-        messages: MessageView,
-        conversation: ShownConversation,
-        transcript: TranscriptView,
-    ) -> None:
-        super().__init__(bridge)
-        self._explainer = explainer
-        self._probes = probes
-        self._coverage = coverage
-        self._bridge = bridge
-        self._messages = messages
-        self._conversation = conversation
-        self._transcript = transcript
+    _explainer: Explainer
+    _probes: ProbeQuestions
+    _coverage: TurnCoverage
+    _messages: Banner
+    _conversation: ConversationPresenter
+    _transcript: TranscriptView
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._current_turn: int | None = None
         self._last_message = ""
-        conversation.opened.connect(self._on_conversation_opened)
+        self._conversation.opened.connect(self._on_conversation_opened)
 
     # -- one turn
 
@@ -50,19 +42,20 @@ class ExplainPresenter(QObject):
         """Open the dialog about a turn, called `label`, with a question; return it."""
         dialog = WhyDialog(label, question, self._messages.window())
 
-        async def ask(question: str) -> None:
-            explanation = await self._bridge.run(
-                lambda: self._explainer.explain(question, exchange_id)
-            )
-            dialog.show_explanation(explanation)
-
         async def keep(question: str) -> None:
             await self._bridge.write(lambda: self._probes.add(question, exchange_id))
             dialog.show_message(
                 "The question was kept. Find \N{RIGHTWARDS ARROW} Probe questions asks it again."
             )
 
-        dialog.asked.connect(lambda text: self._bridge.start(_WHY, ask(text), dialog.show_error))
+        dialog.asked.connect(
+            lambda text: self._bridge.load(
+                _WHY,
+                lambda: self._explainer.explain(text, exchange_id),
+                dialog.show_explanation,
+                dialog.show_error,
+            )
+        )
         dialog.save_requested.connect(
             lambda text: self._bridge.start(_KEEP, keep(text), dialog.show_error)
         )
@@ -96,15 +89,18 @@ class ExplainPresenter(QObject):
     def show_coverage(self, turn: int) -> None:
         """Show whether search finds a turn, and if not, why."""
         view = self._conversation.view
-        if view is not None and turn < len(view.path):
-            exchange = view.path[turn]
-            self._bridge.start("coverage", self._cover(exchange.id, exchange.turn_number))
+        if view is None or turn >= len(view.path):
+            return
+        exchange = view.path[turn]
 
-    async def _cover(self, exchange_id: ExchangeId, number: int) -> None:
-        found = await self._bridge.run(lambda: self._coverage.of_turns([exchange_id]))
-        if (covered := found.get(exchange_id)) is not None:
-            text = f"Turn {number}: {covered.sentence}"
-            self._messages.show_message(text, brief=covered.words and covered.meaning)
+        def show(covered: TurnSearchStatus | None) -> None:
+            if covered is not None:
+                text = f"Turn {exchange.turn_number}: {covered.sentence}"
+                self._messages.show_message(text, brief=covered.words and covered.meaning)
+
+        self._bridge.load(
+            "coverage", lambda: self._coverage.of_turns([exchange.id]).get(exchange.id), show
+        )
 
     def _meant_turn(self) -> int:
         """Return the turn clicked or tabbed into, else the one scrolled to, else the middle one."""
@@ -165,7 +161,7 @@ class ExplainPresenter(QObject):
             is_over = True
         dialog.show_places(places)
 
-    def _close(self, dialog: QObject, *tasks: str) -> None:
+    def _close(self, dialog: QDialog, *tasks: str) -> None:
         """Delete a dialog and cancel the tasks whose results it was to show."""
         for name in tasks:
             self._bridge.cancel(name)

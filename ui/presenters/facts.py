@@ -1,50 +1,40 @@
 """The facts dialog: search, add, edit, pin, restore and delete facts."""
 
 from collections.abc import Callable, Sequence
-
-from PySide6.QtCore import QObject
+from functools import partial
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import InvalidInput, KnownError
-from app.domain.facts import FactCategory
+from app.domain.facts import Fact, FactCategory
 from app.memory.facts import FactService
 from app.storage.tables.facts import FactFilter, Facts, KnownFact
-from ui.bridge import Bridge, Work
-from ui.presenters.protocols import MessageView, OpenTurn
+from ui.presenters.presenter import OpenTurn, Presenter
 from ui.theme import Appearance
 from ui.views.dialogs.confirm import confirm_deletion, confirm_unsaved
 from ui.views.dialogs.facts_dialog import FactQuery, FactsDialog
+from ui.widgets.banner import Banner
 
 _LISTED_MAX = 5_000
 _RANKED_MAX = 50
 
 
-class FactsPresenter(QObject):
+class FactsPresenter(Presenter):
     """Opens the dialog, which keeps its state while it is closed.
 
     `open_turn` shows the turn of a fact; `on_deleted` is called after a fact was deleted.
     """
 
-    def __init__(
-        self,
-        facts: Facts,
-        service: FactService,
-        bridge: Bridge,
-        messages: MessageView,
-        appearance: Appearance,
-        open_turn: OpenTurn,
-        on_deleted: Callable[[], object],
-    ) -> None:
-        super().__init__(bridge)
-        self._facts = facts
-        self._service = service
-        self._bridge = bridge
-        self._messages = messages
-        self._appearance = appearance
-        self._open_turn = open_turn
-        self._on_deleted = on_deleted
+    _facts: Facts
+    _service: FactService
+    _messages: Banner
+    _appearance: Appearance
+    _open_turn: OpenTurn
+    _on_deleted: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.dialog: FactsDialog | None = None
-        bridge.changed.connect(self._on_changed)
+        self._bridge.subscribe(self._on_changed, "memory", "conversations")
 
     def open(self, fact_id: int | None = None) -> FactsDialog:
         """Show the dialog, at a fact if one is given; return it."""
@@ -70,7 +60,7 @@ class FactsPresenter(QObject):
         def save() -> None:
             assert pane.fact_id is not None
             edit = (pane.fact_id, pane.text.toPlainText(), pane.chosen_category)
-            self._change(pane.fact_id, lambda: self._service.edit(*edit), leave)
+            self._change(self._service.edit, *edit, then=leave)
 
         confirm_unsaved(dialog, "this fact", save, pane.undo, leave)
 
@@ -78,36 +68,29 @@ class FactsPresenter(QObject):
         self.dialog = dialog = FactsDialog(self._appearance.theme, self._messages.window())
         self._appearance.theme_changed.connect(dialog.set_theme)
         service, pane = self._service, dialog.pane
-        dialog.list_requested.connect(
-            lambda query: self._bridge.start("facts", self._list(query), self._show_error)
-        )
+        dialog.list_requested.connect(self._list)
         dialog.selected.connect(self._show)
-        dialog.add_requested.connect(lambda text: self._submit(self._add(text)))
+        dialog.add_requested.connect(self._add)
         dialog.leave_requested.connect(self.ask_before_leaving)
-        pane.save_requested.connect(
-            lambda each, text, category: self._change(
-                each, lambda: service.edit(each, text, category)
-            )
-        )
-        pane.pin_requested.connect(
-            lambda each, pinned: self._change(each, lambda: service.pin(each, pinned))
-        )
-        pane.restore_requested.connect(
-            lambda each, made_at: self._change(each, lambda: service.restore(each, made_at))
-        )
-        pane.reinstate_requested.connect(
-            lambda each: self._change(each, lambda: service.reinstate(each))
-        )
+        for requested, change in (
+            (pane.save_requested, service.edit),
+            (pane.pin_requested, service.pin),
+            (pane.restore_requested, service.restore),
+            (pane.reinstate_requested, service.reinstate),
+        ):
+            requested.connect(partial(self._change, change))
         pane.source_requested.connect(self._on_source_requested)
         pane.forget_requested.connect(self._on_forget_requested)
         return dialog
 
     # -- reading
 
-    async def _list(self, query: FactQuery) -> None:
-        facts, total = await self._bridge.run(lambda: self._find(query))
-        if self.dialog is not None:
-            self.dialog.show_facts(facts, total)
+    def _list(self, query: FactQuery) -> None:
+        def show(found: tuple[Sequence[KnownFact], int]) -> None:
+            if self.dialog is not None:
+                self.dialog.show_facts(*found)
+
+        self._bridge.load("facts", lambda: self._find(query), show, self._show_error)
 
     def _find(self, query: FactQuery) -> tuple[Sequence[KnownFact], int]:
         """Return the facts that match, and how many there are in all; blocking."""
@@ -121,10 +104,10 @@ class FactsPresenter(QObject):
                 pass  # not a valid search query: find its words
         return self._facts.listed(which), self._facts.count(which)
 
-    def _show(self, fact_id: int, *, replaces_edit: bool = False) -> None:
-        self._bridge.start("fact", self._read(fact_id, replaces_edit), self._show_error)
+    def _show(self, fact_id: int) -> None:
+        self._bridge.start("fact", self._read(fact_id), self._show_error)
 
-    async def _read(self, fact_id: int, replaces_edit: bool) -> None:
+    async def _read(self, fact_id: int, *, replaces_edit: bool = False) -> None:
         known, versions = await self._bridge.run(
             lambda: (self._facts.by_ids([fact_id]), self._facts.versions(fact_id))
         )
@@ -132,41 +115,45 @@ class FactsPresenter(QObject):
             for each in known.values():
                 self.dialog.pane.show_fact(each, versions, replaces_edit=replaces_edit)
 
-    def _on_changed(self, changed: ChangeSet) -> None:
+    def _on_changed(self, _changed: ChangeSet) -> None:
         dialog = self.dialog
         if dialog is None or not dialog.isVisible():
             return
-        if changed.memory or changed.conversations:
-            dialog.request_list()
-            if (fact_id := dialog.pane.fact_id) is not None:
-                self._show(fact_id)
+        dialog.request_list()
+        if (fact_id := dialog.pane.fact_id) is not None:
+            self._show(fact_id)
 
     # -- changing
 
-    async def _add(self, text: str) -> None:
+    def _add(self, text: str) -> None:
         assert self.dialog is not None
-        category = self.dialog.query.category or FactCategory.OTHER
-        fact = await self._bridge.write(lambda: self._service.add(text, category))
-        self.dialog.new.clear()
-        self.dialog.select_when_listed(fact.id)
-        self.dialog.request_list()
+        dialog, category = self.dialog, self.dialog.query.category or FactCategory.OTHER
+
+        def show(fact: Fact) -> None:
+            dialog.new.clear()
+            dialog.select_when_listed(fact.id)
+            dialog.request_list()
+
+        self._bridge.save(lambda: self._service.add(text, category), show, self._show_error)
 
     def _change(
         self,
+        change: Callable[..., object],
         fact_id: int,
-        change: Callable[[], object],
+        *given: object,
         then: Callable[[], object] = lambda: None,
     ) -> None:
+        """Change a fact by calling `change` with its id and what is `given`, and show it."""
+
         async def run() -> None:
-            await self._bridge.write(change)
+            await self._bridge.write(lambda: change(fact_id, *given))
             await self._read(fact_id, replaces_edit=True)
             then()
 
-        self._submit(run())
+        self._bridge.submit(run(), self._show_error)
 
     def _on_forget_requested(self, known: KnownFact) -> None:
-        async def forget() -> None:
-            remains = await self._bridge.write(lambda: self._service.forget(known.fact.id))
+        def report(remains: Sequence[str]) -> None:
             self._on_deleted()
             text = " ".join(("The fact was forgotten.", *remains))
             self._messages.show_message(text, brief=False)
@@ -177,7 +164,9 @@ class FactsPresenter(QObject):
             "All versions of the fact are deleted from the database, the journal and every "
             "backup, and it will not be extracted again. The conversation it comes from stays. "
             "This cannot be undone.",
-            lambda: self._submit(forget()),
+            lambda: self._bridge.save(
+                lambda: self._service.forget(known.fact.id), report, self._show_error
+            ),
         )
 
     def _on_source_requested(self, known: KnownFact) -> None:
@@ -185,9 +174,6 @@ class FactsPresenter(QObject):
         if fact.conversation_id is not None and self.dialog is not None:
             self.dialog.hide()
             self._open_turn(fact.conversation_id, fact.exchange_id, fact.message_id)
-
-    def _submit(self, work: Work) -> None:
-        self._bridge.submit(work, self._show_error)
 
     def _show_error(self, error: KnownError) -> None:
         if self.dialog is not None and self.dialog.isVisible():

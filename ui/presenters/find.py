@@ -1,53 +1,35 @@
 """Find in conversation: search the text of every turn of the open conversation, loaded or not."""
 
 import re
-from collections.abc import Sequence
-from typing import Protocol
-
-from PySide6.QtCore import QObject
 
 from app.chat.library import ConversationView, Library
-from ui.bridge import Bridge
-from ui.presenters.protocols import ShownConversation
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import Presenter
 from ui.widgets.find_bar import FindBar
 from ui.widgets.transcript.values import FindMark, searchable_text
+from ui.widgets.transcript.view import TranscriptView
 
 _TASK = "find"
 _MARKS_LIMIT = 10_000
 _BATCH_TURNS = 500
 
 
-class FindView(Protocol):
-    """The transcript, as far as it shows matches."""
-
-    def set_find_marks(self, marks: Sequence[FindMark], /) -> None: ...  # noqa: D102
-    def show_find_mark(self, number: int, /) -> None: ...  # noqa: D102
-    def setFocus(self) -> None: ...  # noqa: D102
-
-
-class FindPresenter(QObject):
+class FindPresenter(Presenter):
     """Keeps the find bar and the marks in the transcript in step."""
 
-    def __init__(
-        self,
-        library: Library,
-        bridge: Bridge,
-        bar: FindBar,
-        transcript: FindView,
-        conversation: ShownConversation,
-    ) -> None:
-        super().__init__(bar)
-        self._library = library
-        self._bridge = bridge
-        self._bar = bar
-        self._transcript = transcript
-        self._conversation = conversation
+    _library: Library
+    _bar: FindBar
+    _transcript: TranscriptView
+    _conversation: ConversationPresenter
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._marks: list[FindMark] = []
         self._current = 0
-        bar.words_changed.connect(self._on_words_changed)
-        bar.stepped.connect(self._on_stepped)
-        bar.closed.connect(self._on_closed)
-        conversation.opened.connect(self._on_conversation_opened)
+        self._bar.words_changed.connect(self._on_words_changed)
+        self._bar.stepped.connect(self._on_stepped)
+        self._bar.closed.connect(self._on_closed)
+        self._conversation.opened.connect(self._on_conversation_opened)
 
     def open(self) -> None:
         """Show the find bar, if a conversation with turns is open."""
@@ -56,12 +38,13 @@ class FindPresenter(QObject):
 
     def _on_words_changed(self, words: str) -> None:
         if (view := self._conversation.view) is not None and words.strip():
-            self._bridge.start(_TASK, self._find(view, words))
+            self._bridge.load(
+                _TASK, lambda: self._matches(view, words), lambda marks: self._show_in(view, marks)
+            )
         else:
             self._clear()
 
-    async def _find(self, view: ConversationView, words: str) -> None:
-        marks = await self._bridge.run(lambda: self._matches(view, words))
+    def _show_in(self, view: ConversationView, marks: list[FindMark]) -> None:
         now = self._conversation.view
         if now is not None and now.path is view.path:
             self._show(marks)

@@ -4,22 +4,22 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QFileDialog
 
 from app.domain.errors import KnownError
 from app.domain.transfer import ImportProgress, ImportReport
 from app.workers.model_choice import BackgroundModelChoice, plan_text
-from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView
+from ui.presenters.presenter import Presenter
 from ui.views.dialogs.import_dialog import ImportDialog
+from ui.widgets.banner import Banner
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.json"
 _TASK = "import"
 _REFRESH_MS = 100
 
 
-class ImportPresenter(QObject):
+class ImportPresenter(Presenter):
     """Runs imports, one at a time, on the bridge's pool.
 
     `import_files` is `app.transfer.importing.import_files` for the open store; it blocks.
@@ -29,20 +29,13 @@ class ImportPresenter(QObject):
         dialog: That of the import that is running or ended last.
     """
 
-    def __init__(
-        self,
-        import_files: Callable[..., ImportReport],
-        background: BackgroundModelChoice,
-        bridge: Bridge,
-        messages: MessageView,
-        ask_for_consent: Callable[[], object],
-    ) -> None:
-        super().__init__(bridge)
-        self._import_files = import_files
-        self._background = background
-        self._bridge = bridge
-        self._messages = messages
-        self._ask_for_consent = ask_for_consent
+    _import_files: Callable[..., ImportReport]
+    _background: BackgroundModelChoice
+    _messages: Banner
+    _ask_for_consent: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._cancelled = threading.Event()
         self._progress: ImportProgress | None = None
         self.dialog: ImportDialog | None = None
@@ -94,11 +87,10 @@ class ImportPresenter(QObject):
             plan = await self._bridge.run(background.plan) if report.turns else None
             if not report.turns:
                 await self._bridge.write(lambda: background.restore_consents(consents))
-        except KnownError as error:
-            dialog.show_error(error)
         except Exception as error:
             dialog.show_error(error)
-            raise
+            if not isinstance(error, KnownError):
+                raise
         else:
             # Nothing is awaited from here on: the user may close the dialog and import again.
             dialog.show_report(report, plan_text(plan) if plan is not None else "")

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject
-
 from app.chat.inspector import InspectionService, Source
 from app.domain.changes import ChangeSet
-from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId
 from app.domain.recall import Verdict
-from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, ShownConversation
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import Presenter
 from ui.views.inspector import InspectorView
+from ui.widgets.banner import Banner
 from ui.widgets.transcript.view import TranscriptView
 
 _TASK = "inspect"
+_ALWAYS = frozenset(("memory", "rag_enabled"))  # topics that concern every answer
 _JUDGED = {
     Verdict.UP: "It will rank higher from now on.",
     Verdict.DOWN: "It will rank lower from now on.",
@@ -23,39 +22,30 @@ _JUDGED = {
 }
 
 
-class InspectorPresenter(QObject):
+class InspectorPresenter(Presenter):
     """Shows the inspector while it is visible, and stores what the user thinks of a source.
 
     `is_recall_on` is the setting; `open_source` shows where a source comes from.
     """
 
-    def __init__(
-        self,
-        service: InspectionService,
-        is_recall_on: Callable[[], bool],
-        bridge: Bridge,
-        view: InspectorView,
-        messages: MessageView,
-        conversation: ShownConversation,
-        transcript: TranscriptView,
-        open_source: Callable[[Source], None],
-    ) -> None:
-        super().__init__(bridge)
-        self._service = service
-        self._is_recall_on = is_recall_on
-        self._bridge = bridge
-        self._view = view
-        self._messages = messages
-        self._conversation = conversation
-        self._transcript = transcript
+    _service: InspectionService
+    _is_recall_on: Callable[[], bool]
+    _view: InspectorView
+    _messages: Banner
+    _conversation: ConversationPresenter
+    _transcript: TranscriptView
+    _open_source: Callable[[Source], None]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._selected: ExchangeId | None = None
         self._run = 0
-        conversation.opened.connect(self._on_conversation_opened)
-        bridge.changed.connect(self._on_changed)
-        view.stepped.connect(self._on_stepped)
-        view.run_chosen.connect(self._on_run_chosen)
-        view.recalled.open_requested.connect(open_source)
-        view.recalled.judged.connect(self._on_judged)
+        self._conversation.opened.connect(self._on_conversation_opened)
+        self._bridge.subscribe(self._on_changed, "exchanges", "conversations", *_ALWAYS)
+        self._view.stepped.connect(self._on_stepped)
+        self._view.run_chosen.connect(self._on_run_chosen)
+        self._view.recalled.open_requested.connect(self._open_source)
+        self._view.recalled.judged.connect(self._on_judged)
 
     def select(self, turn: int) -> None:
         """Show the answer of a turn; the newest one is followed as turns are added."""
@@ -74,7 +64,8 @@ class InspectorPresenter(QObject):
             self._bridge.cancel(_TASK)
             self._view.show_nothing()
         else:
-            self._bridge.start(_TASK, self._show(view.path[turn].id, self._run))
+            shown = self._show(view.path[turn].id, self._run)
+            self._bridge.start(_TASK, shown, lambda _deleted: self._view.show_nothing())
 
     def _turn(self) -> int | None:
         """Return the position of the selected answer, else of the last one."""
@@ -86,11 +77,7 @@ class InspectorPresenter(QObject):
         return len(view.path) - 1 if view is not None and view.path else None
 
     async def _show(self, exchange_id: ExchangeId, run: int) -> None:
-        try:
-            inspection = await self._bridge.run(lambda: self._service.inspect(exchange_id, run))
-        except KnownError:
-            self._view.show_nothing()  # it was deleted
-            return
+        inspection = await self._bridge.run(lambda: self._service.inspect(exchange_id, run))
         turn, view = self._conversation.turn_of(exchange_id), self._conversation.view
         if turn is not None and view is not None:
             is_on = self._is_recall_on()
@@ -106,11 +93,10 @@ class InspectorPresenter(QObject):
         self.refresh()
 
     def _on_judged(self, source: Source, verdict: Verdict | None) -> None:
-        async def judge() -> None:
-            await self._bridge.write(lambda: self._service.judge(source.place, verdict))
-            self._messages.show_message(_JUDGED[verdict], brief=True)
-
-        self._bridge.submit(judge(), self._messages.show_error)
+        self._bridge.save(
+            lambda: self._service.judge(source.place, verdict),
+            lambda _: self._messages.show_message(_JUDGED[verdict], brief=True),
+        )
 
     def _on_conversation_opened(self, _conversation: object) -> None:
         self._selected, self._run = None, 0
@@ -123,7 +109,6 @@ class InspectorPresenter(QObject):
         if (
             view.path[turn].id in changed.exchanges
             or view.conversation.id in changed.conversations
-            or changed.memory
-            or "rag_enabled" in changed.settings
+            or changed.topics & _ALWAYS
         ):
             self.refresh()

@@ -3,52 +3,42 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, QUrl
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QMessageBox
 
 from app.check import CheckReport
 from app.storage.safety.backup import Backup
-from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView
+from ui.presenters.presenter import Presenter
+from ui.widgets.banner import Banner
 
 
-class MaintenancePresenter(QObject):
+class MaintenancePresenter(Presenter):
     """Runs the commands and shows their outcome; `back_up` and `check` block."""
 
-    def __init__(
-        self,
-        back_up: Callable[[], Backup],
-        check: Callable[..., CheckReport],
-        folder: Path,
-        bridge: Bridge,
-        messages: MessageView,
-    ) -> None:
-        super().__init__(bridge)
-        self._back_up = back_up
-        self._check = check
-        self._folder = folder
-        self._bridge = bridge
-        self._messages = messages
+    _back_up: Callable[[], Backup]
+    _check: Callable[..., CheckReport]
+    _folder: Path
+    _messages: Banner
 
     def back_up(self) -> None:
         """Make a verified backup."""
 
-        async def run() -> None:
-            backup = await self._bridge.run(self._back_up)
+        def show(backup: Backup) -> None:
             text = f"The backup {backup.path.name} was made and verified."
             self._messages.show_message(text, brief=True)
 
-        self._bridge.start("backup", run(), self._messages.show_error)
+        self._bridge.load("backup", self._back_up, show)
 
     def check(self, *, repair: bool = False) -> None:
         """Check the library and show the report, which offers to repair it."""
-
-        async def run() -> None:
-            report = await self._bridge.run(lambda: self._check(repair=repair))
-            self._show_report(report, offers_repair=bool(report.problems) and not repair)
-
-        self._bridge.start("check", run(), self._messages.show_error)
+        self._bridge.load(
+            "check",
+            lambda: self._check(repair=repair),
+            lambda report: self._show_report(
+                report, offers_repair=bool(report.problems) and not repair
+            ),
+        )
 
     def open_folder(self) -> None:
         """Show the data folder in the file manager."""

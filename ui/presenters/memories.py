@@ -1,56 +1,48 @@
 """The memory dialog: core memory, and the texts that were saved on purpose."""
 
 from collections.abc import Callable, Sequence
-
-from PySide6.QtCore import QObject
+from functools import partial
+from typing import Any
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import IndexUnavailable, InvalidInput
+from app.domain.facts import Memory
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind
 from app.domain.text import one_line
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.memory.search import SearchService
 from app.storage.tables.memories import KnownMemory
-from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, OpenTurn
+from ui.presenters.presenter import OpenTurn, Presenter
 from ui.theme import Appearance
 from ui.views.dialogs.confirm import confirm_deletion, confirm_unsaved
 from ui.views.dialogs.memories_dialog import MemoriesDialog
+from ui.widgets.banner import Banner
 
 _RANKED_MAX = 50
 _QUOTED_CHARS = 200
-_CORE, _SAVED = "core memory", "memories"
+_CORE = "core memory"
+_LIMIT = "core_memory_max_tokens"
 
 
-class MemoriesPresenter(QObject):
+class MemoriesPresenter(Presenter):
     """Opens the dialog, which keeps its state while it is closed.
 
     `open_turn` shows where a text was saved; `on_deleted` is called after a text was deleted.
     """
 
-    def __init__(
-        self,
-        core: CoreMemoryService,
-        memories: ArchivalMemoryService,
-        search: SearchService,
-        bridge: Bridge,
-        messages: MessageView,
-        appearance: Appearance,
-        open_turn: OpenTurn,
-        on_deleted: Callable[[], object],
-    ) -> None:
-        super().__init__(bridge)
-        self._core = core
-        self._memories = memories
-        self._search = search
-        self._bridge = bridge
-        self._messages = messages
-        self._appearance = appearance
-        self._open_turn = open_turn
-        self._on_deleted = on_deleted
+    _core: CoreMemoryService
+    _memories: ArchivalMemoryService
+    _search: SearchService
+    _messages: Banner
+    _appearance: Appearance
+    _open_turn: OpenTurn
+    _on_deleted: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._dialog: MemoriesDialog | None = None
-        bridge.changed.connect(self._on_changed)
+        self._bridge.subscribe(self._on_changed, "memory", "conversations", _LIMIT)
 
     def open(self, memory_id: int | None = None) -> MemoriesDialog:
         """Show the dialog, at a saved text if one is given; return it."""
@@ -74,33 +66,24 @@ class MemoriesPresenter(QObject):
         dialog.show()
         dialog.show_core()
 
-        confirm_unsaved(
-            dialog,
-            "core memory",
-            lambda: self._change_core(
-                dialog, lambda: self._core.set(dialog.core.text.toPlainText()), leave
-            ),
-            dialog.core.undo,
-            leave,
-        )
+        def save() -> None:
+            self._change_core(dialog, self._core.set, dialog.core.text.toPlainText(), leave)
+
+        confirm_unsaved(dialog, "core memory", save, dialog.core.undo, leave)
 
     def _make_dialog(self) -> MemoriesDialog:
         self._dialog = dialog = MemoriesDialog(self._appearance.theme, self._messages.window())
         self._appearance.theme_changed.connect(dialog.set_theme)
         core, saved = dialog.core, dialog.saved
         dialog.leave_requested.connect(self.ask_before_leaving)
-        core.save_requested.connect(
-            lambda text: self._change_core(dialog, lambda: self._core.set(text))
-        )
-        core.restore_requested.connect(
-            lambda made_at: self._change_core(dialog, lambda: self._core.restore(made_at))
-        )
+        core.save_requested.connect(partial(self._change_core, dialog, self._core.set))
+        core.restore_requested.connect(partial(self._change_core, dialog, self._core.restore))
         saved.list_requested.connect(
-            lambda text: self._bridge.start(_SAVED, self._list(dialog, text))
+            lambda text: self._bridge.load(
+                "memories", lambda: self._find(text), saved.show_memories
+            )
         )
-        saved.add_requested.connect(
-            lambda text: self._bridge.submit(self._save(dialog, text), saved.show_error)
-        )
+        saved.add_requested.connect(partial(self._save, dialog))
         saved.source_requested.connect(self._on_source_requested)
         saved.forget_requested.connect(lambda known: self._ask_to_forget(dialog, known))
         return dialog
@@ -111,7 +94,7 @@ class MemoriesPresenter(QObject):
             return
         if changed.memory or changed.conversations:
             dialog.saved.request_list()
-        if changed.memory or "core_memory_max_tokens" in changed.settings:
+        if changed.memory or _LIMIT in changed.settings:
             self._bridge.start(_CORE, self._show_core(dialog))
 
     # -- core memory
@@ -123,20 +106,18 @@ class MemoriesPresenter(QObject):
     def _change_core(
         self,
         dialog: MemoriesDialog,
-        change: Callable[[], object],
+        change: Callable[[Any], object],
+        value: object,
         then: Callable[[], object] = lambda: None,
     ) -> None:
         async def run() -> None:
-            await self._bridge.write(change)
+            await self._bridge.write(lambda: change(value))
             await self._show_core(dialog, replaces_edit=True)
             then()
 
         self._bridge.submit(run(), dialog.core.show_error)
 
     # -- saved texts
-
-    async def _list(self, dialog: MemoriesDialog, text: str) -> None:
-        dialog.saved.show_memories(await self._bridge.run(lambda: self._find(text)))
 
     def _find(self, text: str) -> Sequence[KnownMemory]:
         """Return all texts, or the most relevant ones, then those with all words; blocking."""
@@ -156,12 +137,16 @@ class MemoriesPresenter(QObject):
         ]  # fmt: skip
         return [known[each] for each in dict.fromkeys([*ranked, *matching]) if each in known]
 
-    async def _save(self, dialog: MemoriesDialog, text: str) -> None:
-        saved = await self._bridge.write(lambda: self._memories.save(text))
-        dialog.saved.new.clear()
-        dialog.saved.box.clear()
-        dialog.saved.select_when_listed(saved.id)
-        dialog.saved.request_list()
+    def _save(self, dialog: MemoriesDialog, text: str) -> None:
+        pane = dialog.saved
+
+        def show(saved: Memory) -> None:
+            pane.new.clear()
+            pane.box.clear()
+            pane.select_when_listed(saved.id)
+            pane.request_list()
+
+        self._bridge.save(lambda: self._memories.save(text), show, pane.show_error)
 
     def _on_source_requested(self, known: KnownMemory) -> None:
         memory = known.memory
@@ -170,8 +155,7 @@ class MemoriesPresenter(QObject):
             self._open_turn(memory.conversation_id, memory.exchange_id, None)
 
     def _ask_to_forget(self, dialog: MemoriesDialog, known: KnownMemory) -> None:
-        async def forget() -> None:
-            remains = await self._bridge.write(lambda: self._memories.forget(known.memory.id))
+        def report(remains: Sequence[str]) -> None:
             self._on_deleted()
             text = " ".join(("The text was forgotten.", *remains))
             self._messages.show_message(text, brief=False)
@@ -181,5 +165,7 @@ class MemoriesPresenter(QObject):
             f"\u201c{one_line(known.memory.text, _QUOTED_CHARS)}\u201d",
             "The text is deleted from the database, the journal and every backup. The "
             "conversation it was saved in stays. This cannot be undone.",
-            lambda: self._bridge.submit(forget(), dialog.saved.show_error),
+            lambda: self._bridge.save(
+                lambda: self._memories.forget(known.memory.id), report, dialog.saved.show_error
+            ),
         )

@@ -1,10 +1,7 @@
 """The model that answers: the picker above the conversation, and the default for new ones."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
-
-from PySide6.QtCore import QObject, SignalInstance
-from PySide6.QtWidgets import QInputDialog
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library
@@ -13,64 +10,34 @@ from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.storage.tables.settings import Settings
 from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, ShownConversation
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import Presenter, ask_for_text
+from ui.views.chat_pane import ChatPane
 
 _BUILT_IN = ("recall:", "Recall (built in)")
 
 
-class ModelPickerView(Protocol):
-    """The picker, its signals, and the line for what went wrong."""
-
-    @property
-    def banner(self) -> MessageView: ...  # noqa: D102
-    @property
-    def models_requested(self) -> SignalInstance: ...  # noqa: D102
-    @property
-    def model_chosen(self) -> SignalInstance: ...  # noqa: D102
-    @property
-    def other_model_requested(self) -> SignalInstance: ...  # noqa: D102
-    @property
-    def default_model_requested(self) -> SignalInstance: ...  # noqa: D102
-
-    def show_models(self, models: dict[str, str], chosen: str, default: str, /) -> None:
-        """Show models (PROVIDER:MODEL) by their label."""
-        ...
-
-    def show_status(self, text: str, /) -> None:
-        """Show a line above the composer; "" hides it."""
-        ...
-
-
-class ModelPickerPresenter(QObject):
+class ModelPickerPresenter(Presenter):
     """Keeps the picker up to date with the open conversation, the settings and the providers."""
 
-    def __init__(
-        self,
-        models: ModelDirectory,
-        settings: Settings,
-        library: Library,
-        exchanges: ExchangeLoop,
-        bridge: Bridge,
-        view: ModelPickerView,
-        conversation: ShownConversation,
-    ) -> None:
-        super().__init__(bridge)
-        self._models = models
-        self._settings = settings
-        self._library = library
-        self._exchanges = exchanges
-        self._bridge = bridge
-        self._view = view
-        self._open = conversation
+    _models: ModelDirectory
+    _settings: Settings
+    _library: Library
+    _exchanges: ExchangeLoop
+    _view: ChatPane
+    _conversation: ConversationPresenter
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._for_new: str | None = None
-        self._listed: list[tuple[str, str]] = []
-        conversation.opened.connect(self._on_conversation_opened)
-        conversation.updated.connect(self._show)
-        bridge.changed.connect(self._on_changed)
-        view.models_requested.connect(self._on_models_requested)
-        view.model_chosen.connect(self._on_model_chosen)
-        view.other_model_requested.connect(self._on_other_model_requested)
-        view.default_model_requested.connect(self._on_default_model_requested)
+        self._listed: Sequence[str] = ()
+        self._conversation.opened.connect(self._on_conversation_opened)
+        self._conversation.updated.connect(self._show)
+        self._bridge.subscribe(self._on_changed, "providers", "default_model")
+        self._view.models_requested.connect(self._on_models_requested)
+        self._view.model_chosen.connect(self._on_model_chosen)
+        self._view.other_model_requested.connect(self._on_other_model_requested)
+        self._view.default_model_requested.connect(self._on_default_model_requested)
 
     @property
     def chosen(self) -> str:
@@ -79,19 +46,17 @@ class ModelPickerPresenter(QObject):
 
     def model_for_new(self) -> str | None:
         """Return the model of a conversation that begins now, None for the default."""
-        return self._for_new if self._open.view is None else None
+        return self._for_new if self._conversation.view is None else None
 
     @property
     def _model(self) -> str | None:
-        view = self._open.view
+        view = self._conversation.view
         return self._for_new if view is None else view.conversation.model
 
     def _show(self, *_: object) -> None:
         default = self._settings.text("default_model")
         chosen = self._model or default
-        rows = dict((_BUILT_IN, *self._listed))
-        for model in (default, chosen):
-            rows.setdefault(model, model)
+        rows = dict((_BUILT_IN, *((each, each) for each in (*self._listed, default, chosen))))
         self._view.show_models(rows, chosen, default)
 
     def _on_conversation_opened(self, _conversation: object) -> None:
@@ -100,44 +65,25 @@ class ModelPickerPresenter(QObject):
 
     def _on_changed(self, changed: ChangeSet) -> None:
         if changed.providers:
-            self._listed = []
-        if changed.providers or "default_model" in changed.settings:
-            self._show()
+            self._listed = ()
+        self._show()
 
     # -- the list
 
     def _on_models_requested(self) -> None:
-        self._bridge.start("models", self._list_models(), self._view.banner.show_error)
+        self._bridge.start("models", self._list_models())
 
     async def _list_models(self) -> None:
-        """List the models of every provider with a key; name those that failed."""
-        names = await self._bridge.run(self._usable_providers)
-        rows: list[tuple[str, str]] = []
-        failures: list[str] = []
-        for name in names:
-            call = self._exchanges.call(partial(self._models.models, name))
-            try:
-                cards = await self._bridge.wait(call)
-            except KnownError as error:
-                failures.append(f"{name}: {error.title}.")
-                continue
-            rows += [(str(card.ref), str(card.ref)) for card in cards if not card.is_embedding]
+        found, failures = await list_models(self._models, self._exchanges, self._bridge)
         self._view.show_status(" ".join(failures))
-        if rows != self._listed:
-            self._listed = rows
+        if found != self._listed:
+            self._listed = found
             self._show()
-
-    def _usable_providers(self) -> list[str]:
-        names = [state.config.name for state in self._models.providers()]
-        return [name for name in names if self._models.has_key(name)]
 
     # -- choices
 
     def _on_model_chosen(self, model: str) -> None:
-        self._bridge.submit(self._choose(model))
-
-    async def _choose(self, model: str) -> None:
-        view = self._open.view
+        view = self._conversation.view
         opened = view.conversation.id if view else None
 
         def store() -> str:
@@ -146,31 +92,56 @@ class ModelPickerPresenter(QObject):
                 self._library.choose_model(opened, checked)
             return checked
 
-        try:
-            checked = await self._bridge.write(store)
-        except KnownError as error:
+        def show(checked: str) -> None:
+            if opened is None and self._conversation.view is None:
+                is_default = checked == self._settings.text("default_model")
+                self._for_new = None if is_default else checked
+                self._show()
+
+        def on_error(error: KnownError) -> None:
             self._view.banner.show_error(error)
             self._show()
-            return
-        if opened is None and self._open.view is None:
-            self._for_new = None if checked == self._settings.text("default_model") else checked
-            self._show()
+
+        self._bridge.save(store, show, on_error)
 
     def _on_default_model_requested(self) -> None:
-        chosen, banner = self.chosen, self._view.banner
-
-        async def store() -> None:
-            await self._bridge.write(lambda: self._settings.set("default_model", chosen))
-            banner.show_message(f"New conversations will use {chosen}.", brief=True)
-
-        self._bridge.submit(store(), banner.show_error)
+        chosen, text = self.chosen, f"New conversations will use {self.chosen}."
+        self._bridge.save(
+            lambda: self._settings.set("default_model", chosen),
+            lambda _: self._view.banner.show_message(text, brief=True),
+        )
 
     def _on_other_model_requested(self) -> None:
         self._show()
-        dialog = QInputDialog(self._view.banner.window())
-        dialog.setWindowTitle("Another model")
-        dialog.setLabelText("The model, as PROVIDER:MODEL:")
-        dialog.setTextValue(self.chosen)
-        dialog.textValueSelected.connect(self._on_model_chosen)
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        label = "The model, as PROVIDER:MODEL:"
+        ask_for_text(
+            self._view.window(), "Another model", label, self.chosen, self._on_model_chosen
+        )
+
+
+async def list_models(
+    models: ModelDirectory,
+    exchanges: ExchangeLoop,
+    bridge: Bridge,
+    show: Callable[[Sequence[str]], object] = lambda _: None,
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the chat models (PROVIDER:MODEL) of all providers with a key, and failures as text.
+
+    `show` is called with the models so far, after each provider that answers.
+    """
+
+    def usable() -> list[str]:
+        names = [state.config.name for state in models.providers()]
+        return [name for name in names if models.has_key(name)]
+
+    found: list[str] = []
+    failures: list[str] = []
+    for name in await bridge.run(usable):
+        try:
+            cards = await bridge.wait(exchanges.call(partial(models.models, name)))
+        except KnownError as error:
+            failures.append(f"{name}: {error.title}.")
+        else:
+            found += [str(card.ref) for card in cards if not card.is_embedding]
+            show(found)
+    return found, failures

@@ -3,37 +3,30 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from PySide6.QtCore import QObject
-
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
-from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, ShownConversation
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.widgets.banner import Banner
 
 
-class PrivacyPresenter(QObject):
+class PrivacyPresenter(Presenter):
     """Asks about a private conversation once it is left by opening another one or by quitting.
 
     It is kept until the user decides: a crash loses nothing. `forget` deletes conversations after
     stopping their replies, and blocks.
     """
 
-    def __init__(
-        self,
-        forget: Callable[[Sequence[ConversationId]], object],
-        bridge: Bridge,
-        messages: MessageView,
-        conversation: ShownConversation,
-    ) -> None:
-        super().__init__(bridge)
-        self._forget = forget
-        self._bridge = bridge
-        self._messages = messages
-        self._conversation = conversation
+    _forget: Callable[[Sequence[ConversationId]], object]
+    _messages: Banner
+    _conversation: ConversationPresenter
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._session_start = datetime.now(UTC)
         self._decided: set[ConversationId] = set()
-        conversation.left.connect(self._on_left)
+        self._conversation.left.connect(self._on_left)
 
     def ask_before_leaving(self, leave: Callable[[], object]) -> None:
         """Call `leave`, after asking if a private conversation of this session is open."""
@@ -75,9 +68,5 @@ class PrivacyPresenter(QObject):
     def _discard(
         self, conversation: Conversation, then: Callable[[], object] = lambda: None
     ) -> None:
-        async def run() -> None:
-            self._decided.add(conversation.id)
-            await self._bridge.write(lambda: self._forget([conversation.id]))
-            then()
-
-        self._bridge.submit(run(), self._messages.show_error)
+        self._decided.add(conversation.id)
+        self._bridge.save(lambda: self._forget([conversation.id]), lambda _: then())

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from app.chat.inspector import Contribution, InspectionService, SentSummary, Source
 from app.chat.library import Library
@@ -12,17 +12,17 @@ from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecallLayer
-from ui.bridge import Bridge
 from ui.models.source_labels import chip_text, kind_text, sign_of, tip_text
 from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.protocols import MessageView, Navigation
+from ui.presenters.presenter import Navigation, Presenter
+from ui.widgets.banner import Banner
 from ui.widgets.transcript.values import SourceChip, Sources
 from ui.widgets.transcript.view import TranscriptView
 
 _TURN_LAYERS = (RecallLayer.EXCHANGE, RecallLayer.HISTORY, RecallLayer.CONVERSATION)
 
 
-class RecallPresenter(QObject):
+class RecallPresenter(Presenter):
     """Shows what memory contributed to answers, opens sources, and switches recall off and on.
 
     `is_on` is the setting of recall.
@@ -33,32 +33,23 @@ class RecallPresenter(QObject):
 
     status_changed = Signal(str, bool, bool)
 
-    def __init__(
-        self,
-        inspector: InspectionService,
-        library: Library,
-        is_on: Callable[[], bool],
-        bridge: Bridge,
-        messages: MessageView,
-        transcript: TranscriptView,
-        conversation: ConversationPresenter,
-        navigation: Navigation,
-    ) -> None:
-        super().__init__(bridge)
-        self._inspector = inspector
-        self._library = library
-        self._is_on = is_on
-        self._bridge = bridge
-        self._messages = messages
-        self._transcript = transcript
-        self._open = conversation
-        self._navigation = navigation
+    _inspector: InspectionService
+    _library: Library
+    _is_on: Callable[[], bool]
+    _messages: Banner
+    _transcript: TranscriptView
+    _conversation: ConversationPresenter
+    _navigation: Navigation
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._known: dict[ExchangeId, Contribution] = {}
-        transcript.content_requested.connect(self._on_content_requested)
-        transcript.events.source_clicked.connect(self._on_source_clicked)
-        bridge.changed.connect(self._on_changed)
-        conversation.opened.connect(self._on_conversation_opened)
-        conversation.updated.connect(self.show_status)
+        self._transcript.content_requested.connect(self._on_content_requested)
+        self._transcript.events.source_clicked.connect(self._on_source_clicked)
+        self._bridge.subscribe(self.show_status, "rag_enabled")
+        self._bridge.subscribe(self._on_changed, "exchanges", "passages")
+        self._conversation.opened.connect(self._on_conversation_opened)
+        self._conversation.updated.connect(self.show_status)
 
     def open(self, source: Source) -> None:
         """Show where a source comes from."""
@@ -72,34 +63,34 @@ class RecallPresenter(QObject):
 
     def switch(self, on: bool) -> None:
         """Switch recall in the open conversation."""
-        if (view := self._open.view) is None:
-            self._open.recalls = on
+        if (view := self._conversation.view) is None:
+            self._conversation.recalls = on
             self.show_status()
             return
-
-        async def store() -> None:
-            await self._bridge.write(lambda: self._library.use_memory(view.conversation.id, on))
+        text = "Nothing will be recalled in this conversation from now on."
+        if on:
             text = "Memory is used in this conversation again."
-            if not on:
-                text = "Nothing will be recalled in this conversation from now on."
-            self._messages.show_message(text, brief=True)
 
         def on_error(error: KnownError) -> None:
             self._messages.show_error(error)
             self.show_status()
 
-        self._bridge.submit(store(), on_error)
+        self._bridge.save(
+            lambda: self._library.use_memory(view.conversation.id, on),
+            lambda _: self._messages.show_message(text, brief=True),
+            on_error,
+        )
 
     # -- sources of answers
 
     def _on_content_requested(self, first: int, last: int) -> None:
-        if (view := self._open.view) is not None:
+        if (view := self._conversation.view) is not None:
             wanted = [each.id for each in view.path[max(0, first) : last + 1]]
             self._bridge.start(f"sources {first}", self._show_sources(wanted))
 
     async def _show_sources(self, wanted: Sequence[ExchangeId]) -> None:
         """Show sources, and with those of the newest turn the summary that its prompt began with."""
-        view = self._open.view
+        view = self._conversation.view
         newest = view.path[-1].id if view is not None and view.path else None
 
         def read() -> tuple[Mapping[ExchangeId, Contribution], SentSummary | None]:
@@ -110,7 +101,7 @@ class RecallPresenter(QObject):
 
         found, summary = await self._bridge.run(read)
         for exchange_id, contribution in found.items():
-            if (turn := self._open.turn_of(exchange_id)) is not None:
+            if (turn := self._conversation.turn_of(exchange_id)) is not None:
                 self._known[exchange_id] = contribution
                 self._transcript.show_sources(turn, sources_of(contribution))
         self.show_status()
@@ -119,17 +110,17 @@ class RecallPresenter(QObject):
 
     def _show_summary_note(self, newest: ExchangeId, summary: SentSummary | None) -> None:
         """Mark where the newest prompt begins, if a summary replaces the turns before."""
-        if (last := self._open.turn_of(newest)) is None or self._open.view is None:
+        if (last := self._conversation.turn_of(newest)) is None or self._conversation.view is None:
             return
         turn, text = last, ""
         if summary is not None:
-            path = enumerate(self._open.view.path)
+            path = enumerate(self._conversation.view.path)
             turn = next((at for at, each in path if summary.first_sent in each.message_ids), 0)
             text = summary.text if turn else ""
         self._transcript.show_summary_note(turn, text)
 
     def _on_source_clicked(self, turn: int, number: int) -> None:
-        view = self._open.view
+        view = self._conversation.view
         known = self._known.get(view.path[turn].id) if view and turn < len(view.path) else None
         if known is not None and number < len(known.sources):
             self.open(known.sources[number])
@@ -138,8 +129,8 @@ class RecallPresenter(QObject):
 
     def show_status(self, *_: object) -> None:
         """Emit the status."""
-        view, is_on, notice = self._open.view, self._is_on(), ""
-        is_on_here, can_switch = self._open.recalls, True
+        view, is_on, notice = self._conversation.view, self._is_on(), ""
+        is_on_here, can_switch = self._conversation.recalls, True
         if view is not None:
             is_on_here = view.conversation.recalls
             can_switch = view.conversation.deleted_at is None
@@ -149,14 +140,14 @@ class RecallPresenter(QObject):
         self.status_changed.emit(text, is_on_here, can_switch)
 
     def _on_conversation_opened(self, _conversation: object) -> None:
-        shown = {each.id for each in self._open.view.path} if self._open.view else set()
+        shown = (
+            {each.id for each in self._conversation.view.path} if self._conversation.view else set()
+        )
         self._known = {each: known for each, known in self._known.items() if each in shown}
         self.show_status()
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        if "rag_enabled" in changed.settings:
-            self.show_status()
-        if (view := self._open.view) is None:
+        if (view := self._conversation.view) is None:
             return
         is_deletion = changed.passages and changed.memory
         wanted = [

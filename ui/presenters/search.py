@@ -6,9 +6,7 @@ Text search answers at once; the ranked answer by words and vectors replaces it 
 import asyncio
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QPoint, QTimer
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QMenu
+from PySide6.QtCore import QPoint, QTimer
 
 from app.domain.errors import IndexUnavailable, KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_id_of
@@ -20,9 +18,9 @@ from app.memory.overview import EmbeddingCoverage
 from app.memory.search import SearchService
 from app.memory.vector_search import VectorSearch
 from app.storage.tables.passages import Passages
-from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, Navigation
+from ui.presenters.presenter import Navigation, Presenter, copy_link, show_menu
 from ui.views.sidebar import Sidebar
+from ui.widgets.banner import Banner
 
 _LIMIT = 20
 _FAST_MS = 30.0  # a ranked answer this fast needs no text search before it
@@ -34,40 +32,28 @@ _REPEAT_MS = 1_500
 Outcome = SearchResponse | KnownError | None
 
 
-class SearchPresenter(QObject):
+class SearchPresenter(Presenter):
     """Searches as the user types; an answer that comes too late is not shown.
 
     `is_embedding` says whether the embedding pipeline is on.
     """
 
-    def __init__(
-        self,
-        search: SearchService,
-        passages: Passages,
-        vectors: VectorSearch,
-        is_embedding: Callable[[], bool],
-        bridge: Bridge,
-        sidebar: Sidebar,
-        messages: MessageView,
-        navigation: Navigation,
-    ) -> None:
-        super().__init__(bridge)
-        self._search_service = search
-        self._passages = passages
-        self._vectors = vectors
-        self._is_embedding = is_embedding
-        self._bridge = bridge
-        self._sidebar = sidebar
-        self._messages = messages
-        self._navigation = navigation
-        self._text_search = _Throttle(bridge, "text search")
-        self._ranked_search = _Throttle(bridge, "ranked search")
+    _search_service: SearchService
+    _passages: Passages
+    _vectors: VectorSearch
+    _is_embedding: Callable[[], bool]
+    _sidebar: Sidebar
+    _messages: Banner
+    _navigation: Navigation
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._ranked_ms = _UNKNOWN_MS
         self._repeat = QTimer(self, singleShot=True, interval=_REPEAT_MS)
         self._repeat.timeout.connect(self._on_repeat_timeout)
-        sidebar.query_changed.connect(self._on_query_changed)
-        sidebar.result_chosen.connect(self._on_result_chosen)
-        sidebar.result_menu_requested.connect(self._on_result_menu_requested)
+        self._sidebar.query_changed.connect(self._on_query_changed)
+        self._sidebar.result_chosen.connect(self._on_result_chosen)
+        self._sidebar.result_menu_requested.connect(self._on_result_menu_requested)
 
     # -- searching
 
@@ -87,14 +73,16 @@ class SearchPresenter(QObject):
         search = self._search_service.search
         first: SearchResponse | None = None
         if text_first and self._ranked_ms >= _FAST_MS:
-            outcome = await self._text_search.run(
-                lambda: search(query, limit=_LIMIT, by_meaning=False)
+            outcome = await self._bridge.run_alone(
+                "text search", lambda: search(query, limit=_LIMIT, by_meaning=False)
             )
             if not isinstance(outcome, SearchResponse):
                 self._show_failure(outcome)
                 return
             first = outcome
-        ranked = asyncio.ensure_future(self._ranked_search.run(lambda: search(query, limit=_LIMIT)))
+        ranked = asyncio.ensure_future(
+            self._bridge.run_alone("ranked search", lambda: search(query, limit=_LIMIT))
+        )
         try:
             if first is not None:
                 await self._show_first(first, ranked)
@@ -181,32 +169,27 @@ class SearchPresenter(QObject):
         return None
 
     def _on_result_menu_requested(self, result: SearchResult, position: QPoint) -> None:
-        menu = QMenu(self._messages.window())
-
-        def add(text: str, run: Callable[[], object]) -> None:
-            menu.addAction(text).triggered.connect(lambda _checked=False: run())
-
-        add("Open", lambda: self._on_result_chosen(result))
-        if result.kind is PassageKind.FACT:
-            add("Show in facts", lambda: self._navigation.fact(result.passage_id))
-        if result.kind is PassageKind.MEMORY:
-            add("Show in saved memories", lambda: self._navigation.memory(result.passage_id))
+        navigation = self._navigation
         conversation_id, exchange_id = result.conversation_id, result.exchange_id
+        entries: list[tuple[str, Callable[[], object]]] = [
+            ("Open", lambda: self._on_result_chosen(result))
+        ]
+        if result.kind is PassageKind.FACT:
+            entries.append(("Show in facts", lambda: navigation.fact(result.passage_id)))
+        if result.kind is PassageKind.MEMORY:
+            entries.append(("Show in saved memories", lambda: navigation.memory(result.passage_id)))
         if conversation_id is not None and exchange_id is not None:
             turn = result.turn_number or 0
             link = link_to(conversation_id, turn, exchange_id, is_shown=result.is_shown)
-            add("Copy link to turn", lambda: self._copy_link(link))
             label, query = f"{result.conversation_title}, turn {turn}", self._sidebar.query
-            add(
-                "Why is this ranked here?\u2026",
-                lambda: self._navigation.explain(exchange_id, label, query),
-            )
-        menu.popup(position)
-        menu.aboutToHide.connect(menu.deleteLater)
-
-    def _copy_link(self, link: str) -> None:
-        QGuiApplication.clipboard().setText(link)
-        self._messages.show_message(f"{link} was copied.", brief=True)
+            entries += [
+                ("Copy link to turn", lambda: copy_link(link, self._messages)),
+                (
+                    "Why is this ranked here?\u2026",
+                    lambda: navigation.explain(exchange_id, label, query),
+                ),
+            ]
+        show_menu(self._messages.window(), position, entries)
 
 
 def completeness_of(
@@ -238,29 +221,3 @@ def completeness_of(
 def _percent(share: float) -> str:
     """Return a share below 1, never rounded to 100 %."""
     return f"{min(0.99, share):.0%}"
-
-
-class _Throttle:
-    """Runs one call on the pool at a time: the next one waits, and its task may be cancelled.
-
-    However fast the user types, a slow embedder occupies one thread.
-    """
-
-    def __init__(self, bridge: Bridge, name: str) -> None:
-        self._bridge = bridge
-        self._name = name
-        self._task: asyncio.Task[Outcome] | None = None
-
-    async def run(self, call: Callable[[], SearchResponse]) -> Outcome:
-        """Return the answer or the known error; None when the call was cancelled."""
-        while self._task is not None and not self._task.done():
-            await asyncio.wait([self._task])
-        self._task = task = self._bridge.start(self._name, self._run(call))
-        await asyncio.wait([task])
-        return None if task.cancelled() or task.exception() is not None else task.result()
-
-    async def _run(self, call: Callable[[], SearchResponse]) -> Outcome:
-        try:
-            return await self._bridge.run(call)
-        except KnownError as error:
-            return error

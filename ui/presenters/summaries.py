@@ -1,8 +1,7 @@
 """The summaries dialog: summaries of the open conversation and of its turns."""
 
 from collections.abc import Callable, Sequence
-
-from PySide6.QtCore import QObject
+from functools import partial
 
 from app.chat.library import Library
 from app.domain.errors import KnownError
@@ -11,38 +10,26 @@ from app.domain.text import one_line
 from app.memory.summaries import SummaryService, SummaryTarget
 from app.storage.tables.passages import Passages
 from app.storage.tables.summaries import Summaries
-from ui.bridge import Bridge
-from ui.presenters.protocols import MessageView, ShownConversation
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import Presenter
 from ui.theme import Appearance
 from ui.views.dialogs.confirm import confirm_unsaved
 from ui.views.dialogs.summaries_dialog import SummariesDialog, SummarySource
+from ui.widgets.banner import Banner
 
 _QUESTION_CHARS = 80
 
 
-class SummariesPresenter(QObject):
+class SummariesPresenter(Presenter):
     """Opens the dialog for the open conversation."""
 
-    def __init__(
-        self,
-        library: Library,
-        questions: Passages,
-        summaries: Summaries,
-        service: SummaryService,
-        bridge: Bridge,
-        messages: MessageView,
-        appearance: Appearance,
-        conversation: ShownConversation,
-    ) -> None:
-        super().__init__(bridge)
-        self._library = library
-        self._questions = questions
-        self._summaries = summaries
-        self._service = service
-        self._bridge = bridge
-        self._messages = messages
-        self._appearance = appearance
-        self._conversation = conversation
+    _library: Library
+    _questions: Passages
+    _summaries: Summaries
+    _service: SummaryService
+    _messages: Banner
+    _appearance: Appearance
+    _conversation: ConversationPresenter
 
     def open(self) -> SummariesDialog | None:
         """Show the dialog, if a stored conversation is open; return it."""
@@ -57,26 +44,24 @@ class SummariesPresenter(QObject):
         )
         dialog.save_requested.connect(
             lambda source, text: self._change(
-                dialog, source, lambda: service.write(source.of, source.source_id, text)
+                dialog, source, partial(service.write, source.of, source.source_id, text)
             )
         )
         dialog.restore_requested.connect(
             lambda source, made_at: self._change(
-                dialog, source, lambda: service.restore(source.of, source.source_id, made_at)
+                dialog, source, partial(service.restore, source.of, source.source_id, made_at)
             )
         )
         dialog.leave_requested.connect(lambda then: self._ask_to_save(dialog, then))
         dialog.finished.connect(lambda: self._on_finished(dialog))
         dialog.open()
-        self._bridge.start(
+        self._bridge.load(
             "summaries",
-            self._list(dialog, conversation_id),
+            lambda: self._sources(conversation_id),
+            dialog.show_sources,
             dialog.show_error,
         )
         return dialog
-
-    async def _list(self, dialog: SummariesDialog, conversation_id: ConversationId) -> None:
-        dialog.show_sources(await self._bridge.run(lambda: self._sources(conversation_id)))
 
     def _sources(self, conversation_id: ConversationId) -> Sequence[SummarySource]:
         """Return the conversation and the turns of its path; blocking."""
@@ -103,15 +88,8 @@ class SummariesPresenter(QObject):
     def _ask_to_save(self, dialog: SummariesDialog, then: Callable[[], object]) -> None:
         source, text = dialog.source, dialog.text.toPlainText()
         assert source is not None
-
-        def save() -> None:
-            self._change(
-                dialog,
-                source,
-                lambda: self._service.write(source.of, source.source_id, text),
-                then,
-            )
-
+        write = partial(self._service.write, source.of, source.source_id, text)
+        save = partial(self._change, dialog, source, write, then)
         confirm_unsaved(dialog, "this summary", save, dialog.undo, then)
 
     def _change(

@@ -5,12 +5,10 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
-from functools import partial
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.models import ModelDirectory
 from app.domain.changes import ChangeSet
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.formatting import format_at_most, month_start
@@ -21,8 +19,8 @@ from app.storage.tables.spending import Spending, Spent, SpentOn
 from app.workers.background_model import MODEL_KEYS
 from app.workers.model_choice import BackgroundModelChoice, BackgroundPlan, plan_text, sending_text
 from app.workers.status_text import ESTIMATED, format_spent
-from ui.bridge import Bridge
-from ui.presenters.settings.providers import NetworkLoop
+from ui.bridge import Refresh
+from ui.presenters.presenter import Presenter
 from ui.presenters.settings.regeneration import Regeneration, offer
 from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.settings.background_page import BackgroundPage
@@ -30,7 +28,7 @@ from ui.views.settings.background_page import BackgroundPage
 _SHOW_EVERY_MS = 1000
 
 
-class BackgroundConsent(QObject):
+class BackgroundConsent(Presenter):
     """Puts a model in force, after a question if the history would leave this computer.
 
     Signals:
@@ -41,11 +39,8 @@ class BackgroundConsent(QObject):
     limits_requested = Signal()
     chosen = Signal()
 
-    def __init__(self, choice: BackgroundModelChoice, bridge: Bridge, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._choice = choice
-        self._bridge = bridge
-        self._parent = parent
+    _choice: BackgroundModelChoice
+    _parent: QWidget
 
     def ask_to_allow(self) -> None:
         """Ask whether the chosen model may read the history, if nobody has agreed yet."""
@@ -69,42 +64,33 @@ class BackgroundConsent(QObject):
         self.chosen.emit()
 
 
-class BackgroundPagePresenter(QObject):
+class BackgroundPagePresenter(Presenter):
     """Shows the page and saves what is entered there.
 
     `list_models` yields more and more of the models that providers list.
     """
 
-    def __init__(
-        self,
-        choice: BackgroundModelChoice,
-        own_prices: OwnPrices,
-        spending: Spending,
-        list_models: Callable[[Callable[[Sequence[str]], None]], Awaitable[None]],
-        summaries: Regeneration,
-        consent: BackgroundConsent,
-        bridge: Bridge,
-        page: BackgroundPage,
-    ) -> None:
-        super().__init__(page)
-        self._choice = choice
-        self._own_prices = own_prices
-        self._spending = spending
-        self._list_models = list_models
-        self._summaries = summaries
-        self._consent = consent
-        self._bridge = bridge
-        self._page = page
-        self._due = QTimer(self, singleShot=True, interval=_SHOW_EVERY_MS)
-        self._due.timeout.connect(self._on_due_timeout)
-        consent.chosen.connect(self._on_due_timeout)
+    _choice: BackgroundModelChoice
+    _own_prices: OwnPrices
+    _spending: Spending
+    _list_models: Callable[[Callable[[Sequence[str]], None]], Awaitable[object]]
+    _summaries: Regeneration
+    _consent: BackgroundConsent
+    _page: BackgroundPage
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.setParent(self._page)  # its timers end with the view
+        self._refresh = Refresh(self, self._bridge, "background page", _SHOW_EVERY_MS, self._show)
+        self._consent.chosen.connect(self._refresh.run)
+        page = self._page
         page.chooser.picked.connect(self._on_model_picked)
         page.chooser.requested.connect(self._on_model_requested)
         page.chooser.regenerate.clicked.connect(self._on_regeneration_requested)
         page.prices.entered.connect(self._on_price_entered)
         page.prices.removed.connect(self._on_price_removed)
-        page.shown.connect(self._on_due_timeout)
-        bridge.changed.connect(self._on_changed)
+        page.shown.connect(self._refresh.run)
+        self._bridge.subscribe(self._on_changed, *MODEL_KEYS, "passages", "spend")
 
     def show(self) -> None:
         """Show the current state, and ask the providers for their models."""
@@ -123,42 +109,35 @@ class BackgroundPagePresenter(QObject):
         self._page.chooser.show_models(())
         await self._list_models(self._page.chooser.show_models)
 
-    def _on_changed(self, changed: ChangeSet) -> None:
-        concerns = changed.settings & MODEL_KEYS or changed.passages or changed.spend
-        if concerns and self._page.isVisible() and not self._due.isActive():
-            self._due.start()
-
-    def _on_due_timeout(self) -> None:
-        if self._bridge.is_running("background page"):
-            self._due.start()  # restarting slow queries once a second would never show anything
-        else:
-            self._bridge.start("background page", self._show())
+    def _on_changed(self, _changed: ChangeSet) -> None:
+        if self._page.isVisible():
+            self._refresh.request()
 
     # -- the model
 
     def _on_model_picked(self, model: str) -> None:
-        if model:
-            self._bridge.start("background plan", self._plan(model), self._on_error)
+        def show(plan: BackgroundPlan | None) -> None:
+            if plan is not None:
+                self._page.chooser.show_plan(plan)
 
-    async def _plan(self, model: str) -> None:
-        plan = await self._bridge.run(lambda: self._choice.plan(model))
-        if plan is not None:
-            self._page.chooser.show_plan(plan)
+        if model:
+            self._bridge.load(
+                "background plan", lambda: self._choice.plan(model), show, self._on_error
+            )
 
     def _on_model_requested(self, model: str) -> None:
         self._bridge.start("background choice", self._consent.use(model), self._on_error)
 
     def _on_regeneration_requested(self) -> None:
-        offered = offer(
-            self._summaries,
+        question = "Regenerate summaries made by other models?"
+        offer(
             self._bridge,
+            self._summaries,
             self._page,
-            "Regenerate summaries",
-            "Regenerate summaries made by other models?",
-            "Regenerate",
+            ("Regenerate summaries", question, "Regenerate"),
             self._page.chooser.show_text,
+            self._on_error,
         )
-        self._bridge.start("regenerate summaries", offered, self._on_error)
 
     def _on_error(self, error: KnownError) -> None:
         self._page.chooser.show_error(error.display_text)
@@ -166,46 +145,23 @@ class BackgroundPagePresenter(QObject):
     # -- prices
 
     def _on_price_entered(self, model: str, given: str, made: str, cached: str) -> None:
-        self._bridge.submit(self._save_price(model, given, made, cached))
-
-    async def _save_price(self, model: str, given: str, made: str, cached: str) -> None:
-        try:
+        def save() -> None:
             price = OwnPrice(_usd(given), _usd(made), _usd(cached) if cached else None)
-            await self._bridge.write(lambda: self._own_prices.put(model, price))
-        except KnownError as error:
-            self._page.prices.show_error(error.display_text)
-        else:
-            self._page.prices.show_error("")
-            await self._show()
+            self._own_prices.put(model, price)
+
+        prices = self._page.prices
+        self._bridge.save(
+            save,
+            self._on_price_saved,
+            lambda error: prices.show_error(error.display_text),
+        )
+
+    def _on_price_saved(self, _: object) -> None:
+        self._page.prices.show_error("")
+        self._refresh.run()
 
     def _on_price_removed(self, model: str) -> None:
-        self._bridge.submit(self._remove_price(model))
-
-    async def _remove_price(self, model: str) -> None:
-        await self._bridge.write(lambda: self._own_prices.remove(model))
-        await self._show()
-
-
-async def list_models(
-    models: ModelDirectory,
-    network: NetworkLoop,
-    bridge: Bridge,
-    show: Callable[[Sequence[str]], None],
-) -> None:
-    """Show the chat models of all providers that can be used, after each one that answers."""
-
-    def usable() -> list[str]:
-        names = [state.config.name for state in models.providers()]
-        return [name for name in names if models.has_key(name)]
-
-    found: list[str] = []
-    for name in await bridge.run(usable):
-        try:
-            cards = await bridge.wait(network.call(partial(models.models, name)))
-        except KnownError:
-            continue
-        found += [str(card.ref) for card in cards if not card.is_embedding]
-        show(found)
+        self._bridge.save(lambda: self._own_prices.remove(model), lambda _: self._refresh.run())
 
 
 def _question(plan: BackgroundPlan, *, has_limit: bool) -> Confirmation:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QFileDialog
 
 from app.domain.changes import ChangeSet
@@ -12,35 +11,31 @@ from app.domain.errors import KnownError
 from app.domain.passages import EmbedderSwitchPlan
 from app.memory.embedders import EmbedderDirectory
 from app.memory.spaces import SpaceService
-from ui.bridge import Bridge
+from ui.bridge import Refresh
+from ui.presenters.presenter import Presenter
 from ui.presenters.settings.regeneration import Regeneration, offer
 from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.settings.embedder_page import EmbedderPage, consent_text
 
 _SHOW_EVERY_MS = 500
-_SHOWN_SETTINGS = frozenset(("embedder", "embedder_before", "min_message_tokens"))
+_SHOWN = frozenset(
+    ("vectors", "passages", "embedder", "embedder_before", "min_message_tokens")
+)  # topics
 
 
-class EmbedderPresenter(QObject):
+class EmbedderPresenter(Presenter):
     """Shows the state of search by meaning and changes it after a yes."""
 
-    def __init__(
-        self,
-        spaces: SpaceService,
-        embedders: EmbedderDirectory,
-        vectors: Regeneration,
-        bridge: Bridge,
-        page: EmbedderPage,
-    ) -> None:
-        super().__init__(page)
-        self._spaces = spaces
-        self._embedders = embedders
-        self._vectors = vectors
-        self._bridge = bridge
-        self._page = page
-        self._due = QTimer(self, singleShot=True, interval=_SHOW_EVERY_MS)
-        self._due.timeout.connect(self._on_due_timeout)
-        chooser = page.chooser
+    _spaces: SpaceService
+    _embedders: EmbedderDirectory
+    _vectors: Regeneration
+    _page: EmbedderPage
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.setParent(self._page)  # its timers end with the view
+        self._refresh = Refresh(self, self._bridge, "embedder page", _SHOW_EVERY_MS, self._show)
+        page, chooser = self._page, self._page.chooser
         chooser.picked.connect(lambda choice: self._start("plan", self._plan(choice)))
         chooser.folder.clicked.connect(self._on_folder_requested)
         chooser.switch_requested.connect(
@@ -48,7 +43,7 @@ class EmbedderPresenter(QObject):
         )
         page.state.regenerate.clicked.connect(self._on_regeneration_requested)
         page.spaces.deletion_requested.connect(self._on_deletion_requested)
-        bridge.changed.connect(self._on_changed)
+        self._bridge.subscribe(self._on_changed, *_SHOWN, "providers")
 
     def show(self) -> None:
         """Show the current state, and ask servers for their embedders."""
@@ -72,17 +67,12 @@ class EmbedderPresenter(QObject):
         self._page.chooser.show_choices(tuple((listed | unlisted).items()), state.chosen)
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        concerns = changed.vectors or changed.passages or changed.settings & _SHOWN_SETTINGS
-        if concerns and self._page.isVisible() and not self._due.isActive():
-            self._due.start()
-        if changed.providers and self._page.isVisible():
+        if not self._page.isVisible():
+            return
+        if changed.topics & _SHOWN:
+            self._refresh.request()
+        if changed.providers:
             self._bridge.start("embedder choices", self._show_choices())
-
-    def _on_due_timeout(self) -> None:
-        if self._bridge.is_running("embedder page"):
-            self._due.start()
-        else:
-            self._bridge.start("embedder page", self._show())
 
     # -- choosing
 
@@ -141,16 +131,15 @@ class EmbedderPresenter(QObject):
         await self._show()
 
     def _on_regeneration_requested(self) -> None:
-        offered = offer(
-            self._vectors,
+        question = "Delete all vectors of this embedder and embed everything again?"
+        offer(
             self._bridge,
+            self._vectors,
             self._page,
-            "Embed everything again",
-            "Delete all vectors of this embedder and embed everything again?",
-            "Delete and embed again",
+            ("Embed everything again", question, "Delete and embed again"),
             self._page.chooser.show_error,
+            self._on_error,
         )
-        self._start("regeneration", offered)
 
     # -- errors
 

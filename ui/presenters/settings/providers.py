@@ -1,60 +1,40 @@
 """The providers page of the settings: adding, removing and testing providers, and their keys."""
 
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
-from typing import Any, Protocol
+from collections.abc import Callable
+from functools import partial
 
-from PySide6.QtCore import QObject
-
+from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory, ProviderState
-from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.formatting import format_count
 from app.providers.configuration import ProviderConfig
 from app.providers.vendors import vendors
-from ui.bridge import Bridge
+from ui.bridge import Work
+from ui.presenters.presenter import Presenter
 from ui.views.settings.providers_page import ProviderCardContent, ProvidersPage
 
 
-class NetworkLoop(Protocol):
-    """The event loop that provider requests run on."""
-
-    def call(self, work: Callable[[], Awaitable[Any]]) -> "Future[Any]":
-        """Run a coroutine there."""
-        ...
-
-
-class ProvidersPresenter(QObject):
+class ProvidersPresenter(Presenter):
     """Shows the providers; `on_key_saved` wakes what waited for a key."""
 
-    def __init__(
-        self,
-        models: ModelDirectory,
-        network: NetworkLoop,
-        on_key_saved: Callable[[], None],
-        bridge: Bridge,
-        page: ProvidersPage,
-    ) -> None:
-        super().__init__(page)
-        self._models = models
-        self._network = network
-        self._on_key_saved = on_key_saved
-        self._bridge = bridge
-        self._page = page
-        bridge.changed.connect(self._on_changed)
-        page.key_entered.connect(lambda name, key: bridge.submit(self._save_key(name, key)))
+    _models: ModelDirectory
+    _network: ExchangeLoop
+    _on_key_saved: Callable[[], None]
+    _page: ProvidersPage
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        page, models = self._page, self._models
+        self._bridge.subscribe(self.show, "providers")
+        page.key_entered.connect(self._save_key)
         page.key_removed.connect(lambda name: self._write_and_show(lambda: models.forget_key(name)))
         page.removal_requested.connect(
             lambda name: self._write_and_show(lambda: models.remove_provider(name))
         )
-        page.test_requested.connect(lambda name: bridge.start(f"test {name}", self._test(name)))
-        page.addition_requested.connect(
-            lambda name, kind, base_url, key: bridge.submit(
-                self._add(ProviderConfig(name, kind, base_url or None), key)
-            )
-        )
+        page.test_requested.connect(lambda name: self._start_test(name, self._test(name)))
+        page.addition_requested.connect(self._add)
 
-    def show(self) -> None:
+    def show(self, _changed: object = None) -> None:
         """Show the providers, then look for model servers on this computer."""
         self._bridge.start("providers", self._show())
 
@@ -71,47 +51,45 @@ class ProvidersPresenter(QObject):
         if new and not self._page.form.name.text():
             self._page.form.prefill(new[0].name, new[0].base_url)
 
-    def _on_changed(self, changed: ChangeSet) -> None:
-        if changed.providers:
-            self.show()
-
     def _write_and_show(self, write: Callable[[], None]) -> None:
-        async def run() -> None:
-            await self._bridge.write(write)
-            await self._show()
+        self._bridge.save(write, lambda _: self.show())
 
-        self._bridge.submit(run())
+    def _save_key(self, name: str, key: str) -> None:
+        def test(_: object) -> None:
+            self._on_key_saved()
+            self._start_test(name, self._show_and_test(name))
 
-    async def _save_key(self, name: str, key: str) -> None:
-        try:
-            await self._bridge.write(lambda: self._models.save_key(name, key))
-        except KnownError as error:
-            self._page.show_outcome(name, error.display_text, ok=False)
-            return
-        self._on_key_saved()
+        self._bridge.save(
+            lambda: self._models.save_key(name, key), test, partial(self._show_failure, name)
+        )
+
+    def _add(self, name: str, kind: str, base_url: str, key: str) -> None:
+        def add() -> None:
+            self._models.add_provider(ProviderConfig(name, kind, base_url or None))
+            if key:
+                self._models.save_key(name, key)
+
+        def test(_: object) -> None:
+            form.clear()
+            self._start_test(name, self._show_and_test(name))
+
+        form = self._page.form
+        self._bridge.save(add, test, lambda error: form.show_error(error.display_text))
+
+    def _start_test(self, name: str, work: Work) -> None:
+        self._bridge.start(f"test {name}", work, partial(self._show_failure, name))
+
+    def _show_failure(self, name: str, error: KnownError) -> None:
+        self._page.show_outcome(name, error.display_text, ok=False)
+
+    async def _show_and_test(self, name: str) -> None:
         await self._show()
         await self._test(name)
 
-    async def _add(self, config: ProviderConfig, key: str) -> None:
-        try:
-            await self._bridge.write(lambda: self._models.add_provider(config))
-            if key:
-                await self._bridge.write(lambda: self._models.save_key(config.name, key))
-        except KnownError as error:
-            self._page.form.show_error(error.display_text)
-            return
-        self._page.form.clear()
-        await self._show()
-        await self._test(config.name)
-
     async def _test(self, name: str) -> None:
-        try:
-            report = await self._bridge.wait(self._network.call(lambda: self._models.test(name)))
-        except KnownError as error:
-            self._page.show_outcome(name, error.display_text, ok=False)
-            return
+        report = await self._bridge.wait(self._network.call(lambda: self._models.test(name)))
         if report.problem is not None:
-            text = f"{report.problem.title}. {report.problem.hint}"
+            text = report.problem.display_text
         else:
             text = (
                 f"Connected in {report.latency_ms} ms; {format_count(len(report.models), 'model')}. "

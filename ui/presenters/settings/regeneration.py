@@ -6,7 +6,7 @@ from typing import Protocol
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.workers.regeneration import RegenerationPlan
-from ui.bridge import Bridge
+from ui.bridge import Bridge, OnError
 from ui.views.dialogs.confirm import Confirmation, confirm
 
 
@@ -22,23 +22,28 @@ class Regeneration(Protocol):
         ...
 
 
-async def offer(
-    regeneration: Regeneration,
+def offer(
     bridge: Bridge,
+    regeneration: Regeneration,
     parent: QWidget,
-    title: str,
-    question: str,
-    button: str,
-    show_text: Callable[[str], None],
+    texts: tuple[str, str, str],
+    show_text: Callable[[str], object],
+    on_error: OnError | None = None,
 ) -> None:
-    """Ask whether to begin; call `show_text` instead if there is nothing to do."""
-    plan = await bridge.run(regeneration.plan)
-    if not plan.count:
-        show_text(plan.text)
-        return
-    asked = Confirmation(title, question, plan.text, button)
-    confirm(
-        QApplication.activeWindow() or parent,
-        asked,
-        lambda: bridge.submit(bridge.write(regeneration.begin)),
-    )
+    """Ask whether to begin, with the title, question and button of `texts`.
+
+    Calls `show_text` instead if there is nothing to do.
+    """
+
+    def ask(plan: RegenerationPlan) -> None:
+        if not plan.count:
+            show_text(plan.text)
+            return
+        title, question, button = texts
+        confirm(
+            QApplication.activeWindow() or parent,
+            Confirmation(title, question, plan.text, button),
+            lambda: bridge.save(regeneration.begin, on_error=on_error),
+        )
+
+    bridge.load(f"regenerate: {texts[0]}", regeneration.plan, ask, on_error)

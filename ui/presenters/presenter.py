@@ -1,0 +1,82 @@
+"""Parts that presenters share: their base class, navigation, menus and small questions."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import dataclass_transform
+
+from PySide6.QtCore import QObject, QPoint
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QInputDialog, QMenu, QWidget
+
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from ui.bridge import Bridge
+from ui.widgets.banner import Banner
+
+OpenTurn = Callable[[ConversationId, ExchangeId | None, MessageId | None], object]
+
+
+@dataclass_transform(eq_default=False)
+@dataclass(eq=False, repr=False)
+class Presenter(QObject):
+    """The base class of presenters, which makes each a dataclass.
+
+    The fields of a presenter are what it uses; `__post_init__` creates its state and connects it.
+    """
+
+    _bridge: Bridge
+
+    def __init_subclass__(cls) -> None:
+        dataclass(eq=False, repr=False)(cls)
+
+    def __post_init__(self) -> None:
+        super().__init__(self._bridge)
+
+
+@dataclass(frozen=True, slots=True)
+class Navigation:
+    """What shows something elsewhere in the window.
+
+    `turn` shows a conversation, at an exchange and one of its messages where given; `fact` and
+    `memory` show the dialog at an id; `page` shows a manual page by its name and title; `explain`
+    shows why an exchange with a label is ranked as it is for a question; `import_files` and
+    `export` open their dialogs.
+    """
+
+    turn: OpenTurn
+    fact: Callable[[int], object]
+    memory: Callable[[int], object]
+    page: Callable[[str, str], object]
+    explain: Callable[[ExchangeId, str, str], object]
+    import_files: Callable[[list[Path]], object]
+    export: Callable[[ConversationId], object]
+
+
+def show_menu(
+    parent: QWidget, position: QPoint, entries: Iterable[tuple[str, Callable[[], object]]]
+) -> None:
+    """Show a menu of texts and what they run."""
+    menu = QMenu(parent)
+    for text, run in entries:
+        menu.addAction(text).triggered.connect(lambda _checked=False, run=run: run())
+    menu.popup(position)
+    menu.aboutToHide.connect(menu.deleteLater)
+
+
+def ask_for_text(
+    parent: QWidget, title: str, label: str, value: str, take: Callable[[str], object]
+) -> None:
+    """Ask for a line of text, and call `take` with it."""
+    dialog = QInputDialog(parent)
+    dialog.setWindowTitle(title)
+    dialog.setLabelText(label)
+    dialog.setTextValue(value)
+    dialog.textValueSelected.connect(take)
+    dialog.finished.connect(dialog.deleteLater)
+    dialog.open()
+
+
+def copy_link(link: str, banner: Banner) -> None:
+    """Copy a link to the clipboard, and say so."""
+    QGuiApplication.clipboard().setText(link)
+    banner.show_message(f"{link} was copied.", brief=True)
