@@ -1,9 +1,10 @@
 """Theme: colors by role, fonts and the application's style sheet, light and dark."""
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QDir, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication, QPalette
@@ -21,6 +22,11 @@ class ThemeChoice(StrEnum):
     SYSTEM = "system"
     LIGHT = "light"
     DARK = "dark"
+
+
+def _shades(light: str, dark: str) -> Any:
+    """Return a field whose default is the light color, with the dark one beside it."""
+    return field(default=light, metadata={"dark": dark})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,66 +49,36 @@ class Colors:
         syntax_*: Code, by kind of token.
     """
 
-    window: str
-    surface: str
-    raised: str
-    border: str
-    control_border: str
-    text: str
-    muted: str
-    accent: str
-    on_accent: str
-    accent_soft: str
-    code_background: str
-    error: str
-    error_soft: str
-    warning: str
-    warning_soft: str
-    success: str
-    highlight: str
-    mark: str
-    mark_current: str
-    syntax_keyword: str
-    syntax_string: str
-    syntax_comment: str
-    syntax_number: str
-    syntax_name: str
-    syntax_type: str
-    syntax_operator: str
+    window: str = _shades("#f6f4ef", "#1b1a18")
+    surface: str = _shades("#faf8f4", "#201f1c")
+    raised: str = _shades("#ffffff", "#2a2825")
+    border: str = _shades("#e2ddd2", "#393631")
+    control_border: str = _shades("#928b7d", "#7d776c")
+    text: str = _shades("#24221d", "#e8e4da")
+    muted: str = _shades("#676155", "#aaa496")
+    accent: str = _shades("#0b6963", "#67c7bc")
+    on_accent: str = _shades("#ffffff", "#0d2421")
+    accent_soft: str = _shades("#dfeeea", "#233a37")
+    code_background: str = _shades("#efece4", "#262421")
+    error: str = _shades("#a3231f", "#f19a8f")
+    error_soft: str = _shades("#fbe9e6", "#3f2522")
+    warning: str = _shades("#7d5200", "#e6bd6a")
+    warning_soft: str = _shades("#fbf0d9", "#3a2f1b")
+    success: str = _shades("#1f6b36", "#8fce9a")
+    highlight: str = _shades("#fbeec4", "#44391b")
+    mark: str = _shades("#ffe08a", "#6a5718")
+    mark_current: str = _shades("#ffb454", "#8a5a12")
+    syntax_keyword: str = _shades("#8a3c8f", "#d7a3e0")
+    syntax_string: str = _shades("#2f6b2a", "#a9cf8e")
+    syntax_comment: str = _shades("#6a6558", "#9d978a")
+    syntax_number: str = _shades("#9a4a10", "#eab287")
+    syntax_name: str = _shades("#1f5a96", "#92bdf0")
+    syntax_type: str = _shades("#0b6963", "#7fd0c5")
+    syntax_operator: str = _shades("#5c5649", "#c0b9ab")
 
 
-_COLORS = """
-window #f6f4ef #1b1a18
-surface #faf8f4 #201f1c
-raised #ffffff #2a2825
-border #e2ddd2 #393631
-control_border #928b7d #7d776c
-text #24221d #e8e4da
-muted #676155 #aaa496
-accent #0b6963 #67c7bc
-on_accent #ffffff #0d2421
-accent_soft #dfeeea #233a37
-code_background #efece4 #262421
-error #a3231f #f19a8f
-error_soft #fbe9e6 #3f2522
-warning #7d5200 #e6bd6a
-warning_soft #fbf0d9 #3a2f1b
-success #1f6b36 #8fce9a
-highlight #fbeec4 #44391b
-mark #ffe08a #6a5718
-mark_current #ffb454 #8a5a12
-syntax_keyword #8a3c8f #d7a3e0
-syntax_string #2f6b2a #a9cf8e
-syntax_comment #6a6558 #9d978a
-syntax_number #9a4a10 #eab287
-syntax_name #1f5a96 #92bdf0
-syntax_type #0b6963 #7fd0c5
-syntax_operator #5c5649 #c0b9ab
-"""
-LIGHT, DARK = (
-    Colors(**{row.split()[0]: row.split()[column] for row in _COLORS.split("\n")[1:-1]})
-    for column in (1, 2)
-)
+LIGHT = Colors()
+DARK = Colors(**{each.name: each.metadata["dark"] for each in fields(Colors)})
 
 
 @dataclass(frozen=True, slots=True)
