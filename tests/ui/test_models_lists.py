@@ -8,10 +8,12 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QListView
 from pytestqt.qtbot import QtBot
 
-from app.domain.conversations import Conversation, TitleOrigin
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.conversations import Conversation
+from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResult
+from tests.fakes.screens import conversation as stored
+from tests.ui.test_search_views import result as found
 from ui.models.conversations import ConversationListModel, GroupedListModel, ListRole, group_heading
 from ui.models.results import ResultListModel
 from ui.theme import Theme
@@ -22,22 +24,12 @@ NOW = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
 
 
 def conversation(number: int, changed: datetime = NOW, **more: object) -> Conversation:
-    return Conversation(
-        id=ConversationId(number), uid=str(number), title=f"Conversation {number}",
-        title_origin=TitleOrigin.USER, source="commonplace", created_at=changed,
-        updated_at=changed, **more,  # type: ignore[arg-type]
-    )  # fmt: skip
+    return stored(number, title=f"Conversation {number}", updated_at=changed, **more)
 
 
 def result(number: int, kind: PassageKind = PassageKind.TURN, **more: object) -> SearchResult:
-    found = SearchResult(
-        kind=kind, passage_id=PassageId(number), source="commonplace",
-        conversation_id=ConversationId(number), conversation_title=f"Conversation {number}",
-        archived=False, turn_number=0, exchange_id=ExchangeId(number), message_id=MessageId(number),
-        relevance=0.75, is_weak=False, cosine=None, user_question="What was it?",
-        snippet="It was this.", marks=((0, 2),), created_at=NOW, model=None,
-    )  # fmt: skip
-    return replace(found, **more)  # type: ignore[arg-type]
+    given = {"conversation_title": f"Conversation {number}", "relevance": 0.75, **more}
+    return replace(found(number), kind=kind, **given)  # type: ignore[arg-type]
 
 
 def listed(*numbers: int, **more: object) -> ConversationListModel:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QMessageBox, QWidget
+from PySide6.QtWidgets import QLabel, QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.models import ProviderState
@@ -21,7 +21,7 @@ from app.storage.tables.spending import Spent
 from app.workers.model_choice import BackgroundPlan
 from app.workers.regeneration import RegenerationPlan
 from app.workers.status_text import ESTIMATED
-from tests.fakes.screens import FakeBanner, FakeBridge
+from tests.fakes.screens import FakeBanner, FakeBridge, Recorder, press
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter
 from ui.presenters.settings.dialog import SettingsPresenter
@@ -30,7 +30,6 @@ from ui.presenters.settings.recall_settings import RecallSettingsPresenter
 from ui.views.actions import add_actions
 from ui.views.settings.background_page import BackgroundPage
 from ui.views.settings.dashboard import Dashboard, Totals
-from ui.views.settings.memory_page import MemoryPage
 from ui.views.settings.providers_page import ProvidersPage
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.plain_label import PlainLabel, breakable
@@ -149,13 +148,6 @@ class FakeRegeneration:
         self.begun += 1
 
 
-def answer(button: str) -> None:
-    """Click a button of the question that is open."""
-    shown = [each for each in QApplication.topLevelWidgets() if isinstance(each, QMessageBox)]
-    (box,) = (each for each in shown if each.isVisible())
-    next(each for each in box.buttons() if each.text() == button).click()
-
-
 # -- the dialog
 
 
@@ -188,10 +180,6 @@ def settings(qtbot: QtBot, desk: Desk) -> Any:
     return SimpleNamespace(presenter=presenter, settings=settings, models=models, chosen=chosen)
 
 
-def undo_button(page: MemoryPage) -> Any:
-    return page._undo
-
-
 def test_a_value_is_saved_and_a_refused_one_is_shown_beside_it(settings: Any, desk: Desk) -> None:
     dialog = settings.presenter.open("General")
     dialog.edited.emit("text_size", 150)
@@ -216,7 +204,7 @@ def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
     settings: Any, desk: Desk
 ) -> None:
     dialog = settings.presenter.open()
-    undo = undo_button(dialog.memory)
+    undo = dialog.memory._undo
     dialog.edited.emit("rag_max_tokens", 900)
     desk.bridge.changed.emit(ChangeSet(settings=frozenset(("rag_max_tokens",))))
     assert undo.isEnabled()
@@ -295,26 +283,15 @@ class FakeChoice:
         return self.needs and bool(self.model)
 
 
-class FakePrices:
-    def __init__(self) -> None:
-        self.table: dict[str, OwnPrice] = {}
-
-    def all(self) -> dict[str, OwnPrice]:
-        return self.table
-
-    def put(self, model: str, price: OwnPrice) -> None:
-        self.table[model] = price
-
-    def remove(self, model: str) -> None:
-        del self.table[model]
-
-
 @pytest.fixture
 def background(qtbot: QtBot, desk: Desk) -> Any:
     """Return the page on fakes: page, choice, prices, summaries, requests for limits."""
     page, summaries, limits = BackgroundPage(), FakeRegeneration(), list[str]()
     choice: Any = FakeChoice(desk)
-    prices: Any = FakePrices()
+    table: dict[str, OwnPrice] = {}
+    prices: Any = SimpleNamespace(
+        table=table, all=lambda: table, put=table.__setitem__, remove=table.__delitem__
+    )
     spending: Any = SimpleNamespace(by_day=lambda _since: ())
     qtbot.addWidget(page)
     consent = BackgroundConsent(desk.bridge, choice, page)
@@ -368,7 +345,7 @@ def test_a_remote_model_is_used_after_consent_only(
 ) -> None:
     background.page.chooser.requested.emit(MODEL)
     assert background.choice.chosen == []
-    answer(button)
+    press(button)
     assert background.choice.chosen == chosen
     assert len(background.limits) == limits
 
@@ -387,7 +364,7 @@ def test_a_model_that_needs_no_consent_is_used_at_once_and_an_unusable_one_refus
 
 def test_summaries_are_regenerated_after_a_yes(background: Any) -> None:
     background.page.chooser.regenerate.click()
-    answer("Regenerate")
+    press("Regenerate")
     assert background.summaries.begun == 1
     background.summaries.count = 0
     background.page.chooser.regenerate.click()
@@ -398,36 +375,6 @@ def test_summaries_are_regenerated_after_a_yes(background: Any) -> None:
 # -- the dashboard
 
 
-class FakeBoard:
-    """Workers; `refresh` may be refused. Other calls are recorded."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.calls: list[tuple[object, ...]] = []
-        self._desk = desk
-
-    def statuses(self) -> tuple[WorkerStatus, ...]:
-        return (WorkerStatus(EXCHANGES, True, WorkerState.IDLE),)
-
-    def refresh(self) -> tuple[WorkerStatus, ...]:
-        self._desk.check()
-        return self.statuses()
-
-    def start(self, host: Callable[[Callable[[], None]], None]) -> None:
-        host(lambda: None)
-
-    def subscribe(self, _listener: object) -> Callable[[], None]:
-        return lambda: None
-
-    def warnings(self) -> tuple[str, ...]:
-        return ("Something waits.",)
-
-    def failures(self, _name: WorkerName) -> tuple[()]:
-        return ()
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *given: self.calls.append((name, *given))
-
-
 @pytest.fixture
 def dashboard(qtbot: QtBot, desk: Desk) -> Any:
     """Return the dashboard on fakes: presenter, board, view, status bar, facts."""
@@ -436,7 +383,16 @@ def dashboard(qtbot: QtBot, desk: Desk) -> Any:
     qtbot.addWidget(holder)
     names = ("worker_status", "spend_status", "search_status")
     bar: Any = SimpleNamespace(**{name: PlainLabel(holder) for name in names})
-    board: Any = FakeBoard(desk)
+    statuses = (WorkerStatus(EXCHANGES, True, WorkerState.IDLE),)
+
+    def refresh() -> tuple[WorkerStatus, ...]:
+        desk.check()
+        return statuses
+
+    board: Any = Recorder(
+        statuses=statuses, refresh=refresh, start=lambda host: host(lambda: None),
+        warnings=("Something waits.",), failures=(),
+    )  # fmt: skip
     totals = Totals(Overview(0, {}, 0.5, 2048, Spent(), Spent()), needs_consent=True)
     presenter = DashboardPresenter(
         desk.bridge, board, lambda: totals, facts, view, bar, desk.banner
@@ -456,11 +412,11 @@ def test_the_dashboard_starts_and_steers_the_workers(dashboard: Any, desk: Desk)
     assert not view.allow.isHidden()
     view.switched.emit(EXCHANGES, False)
     view.run_requested.emit(EXCHANGES)
-    assert calls == [("set_enabled", EXCHANGES, False), ("run_now", EXCHANGES)]
+    assert calls[-2:] == [("set_enabled", EXCHANGES, False), ("run_now", EXCHANGES)]
     view.failures_requested.emit(EXCHANGES)
     dialog = dashboard.presenter._failures
     dialog.retry_requested.emit(EXCHANGES, None)
-    assert calls[-1] == ("retry_set_aside", EXCHANGES, None)
+    assert calls[-2:] == [("retry_set_aside", EXCHANGES, None), ("failures", EXCHANGES)]
     dialog.close()
 
 
@@ -488,7 +444,7 @@ def test_slow_queries_are_not_restarted_by_changes(
 
 def test_facts_are_extracted_again_after_a_yes(dashboard: Any, desk: Desk) -> None:
     dashboard.view.regeneration_requested.emit()
-    answer("Extract again")
+    press("Extract again")
     assert dashboard.facts.begun == 1
     dashboard.facts.count = 0
     dashboard.view.regeneration_requested.emit()
