@@ -17,7 +17,7 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.transfer import ImportProgress, ImportReport
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
-from tests.fakes.screens import Parts, press
+from tests.fakes.screens import Parts, Recorder, press
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.imports import ImportPresenter
 from ui.presenters.summaries import SummariesPresenter
@@ -36,34 +36,23 @@ def known(number: int, text: str) -> KnownFact:
     return KnownFact(fact, "Talk", archived=False, turn_number=None, successor="", versions=1)
 
 
-class FactStore:
-    """Two facts; every change goes into `edits`, or raises `error`."""
+class FactStore(Recorder):
+    """Two facts; every edit is recorded, or raises `error`."""
 
     def __init__(self) -> None:
         self.facts = {1: known(1, "first"), 2: known(2, "second")}
-        self.edits: list[tuple[int, str]] = []
-        self.error: Exception | None = None
+        super().__init__(
+            listed=lambda _: list(self.facts.values()), count=2, versions=[], edit=self.change,
+            by_ids=lambda ids: {each: self.facts[each] for each in ids},
+        )  # fmt: skip
 
-    def listed(self, _which: object) -> list[KnownFact]:
-        return list(self.facts.values())
+    @property
+    def edits(self) -> list[tuple[int, str]]:
+        return [each[1:3] for each in self.calls if each[0] == "edit"]
 
-    def count(self, _which: object) -> int:
-        return len(self.facts)
-
-    def by_ids(self, ids: list[int]) -> dict[int, KnownFact]:
-        return {each: self.facts[each] for each in ids}
-
-    def versions(self, _fact_id: int) -> list[object]:
-        return []
-
-    def edit(self, fact_id: int, text: str, _category: FactCategory) -> None:
-        if self.error is not None:
-            raise self.error
-        self.edits.append((fact_id, text))
+    def change(self, fact_id: int, text: str, _category: FactCategory) -> None:
         fact = self.facts[fact_id]
         self.facts[fact_id] = replace(fact, fact=replace(fact.fact, text=text))
-
-    pin = restore = reinstate = edit
 
 
 class Facts:
@@ -140,33 +129,14 @@ def test_an_edit_survives_a_filter_that_hides_its_fact(facts: Facts) -> None:
     assert facts.pane.text.toPlainText() == "edited"
 
 
-class SummaryStore:
-    """A conversation of one turn, without summaries; `write` can be made to fail."""
-
-    def __init__(self) -> None:
-        self.error: Exception | None = None
-        self.written: list[tuple[SummaryTarget, int, str]] = []
-
-    def open(self, _conversation_id: int) -> Any:
-        return SimpleNamespace(path=[SimpleNamespace(id=5, turn_number=0)])
-
-    def questions(self, ids: Any) -> dict[int, str]:
-        return dict.fromkeys(ids, "Why?")
-
-    def versions(self, _of: SummaryTarget, _source_id: int) -> list[object]:
-        return []
-
-    def write(self, of: SummaryTarget, source_id: int, text: str) -> None:
-        if self.error is not None:
-            raise self.error
-        self.written.append((of, source_id, text))
-
-
 class Summaries:
     """The presenter with its dialog open; a summary of the conversation is typed."""
 
     def __init__(self, qtbot: QtBot, appearance: Appearance) -> None:
-        self.store = store = SummaryStore()
+        path = [SimpleNamespace(id=5, turn_number=0)]
+        self.store = store = Recorder(
+            open=SimpleNamespace(path=path), questions={5: "Why?"}, versions=[]
+        )
         parts = Parts(qtbot)
         self.bridge, self.banner = parts.bridge, parts.banner
         parts.open.open_path(
@@ -199,7 +169,8 @@ def test_an_edited_summary_is_left_only_after_a_question(
     assert summaries.dialog.text.toPlainText() == "mine"
     assert summaries.dialog.isVisible()
     press(answer, summaries.dialog)
-    assert summaries.store.written == [(SummaryTarget.CONVERSATION, 1, "mine")] * count
+    written = [each[1:] for each in summaries.store.calls if each[0] == "write"]
+    assert written == [(SummaryTarget.CONVERSATION, 1, "mine")] * count
     if way == "choose":
         source = summaries.dialog.source
         assert source is not None
@@ -220,28 +191,11 @@ def test_a_refused_summary_is_reported_where_the_user_is(
     assert (in_dialog, len(summaries.banner.errors)) == (not is_elsewhere, int(is_elsewhere))
 
 
-class Background:
-    """The choice of the background model, as an import uses it."""
-
-    def __init__(self) -> None:
-        self.consents = "given"
-
-    def revoke_consents(self) -> str:
-        before, self.consents = self.consents, ""
-        return before
-
-    def restore_consents(self, consents: str) -> None:
-        self.consents = consents
-
-    def plan(self) -> None:
-        return None
-
-
 class Imports:
     """The presenter, whose next import ends as `outcome` says."""
 
     def __init__(self, qtbot: QtBot) -> None:
-        parts, self.background = Parts(qtbot), Background()
+        parts, self.background = Parts(qtbot), Recorder(revoke_consents="given")
         self.bridge, self.banner = parts.bridge, parts.banner
         self.outcome: ImportReport | Exception = ImportReport()
         self.presenter = parts.make(
@@ -303,11 +257,14 @@ def test_an_import_is_cancelled_and_a_second_one_waits_for_its_end(imports: Impo
 
 
 def test_consents_are_restored_if_nothing_was_imported(imports: Imports) -> None:
-    imports.presenter.start([Path("export.zip")])
-    assert imports.background.consents == "given"
-    imports.outcome = ImportReport(turns=2)
-    imports.presenter.start([Path("export.zip")])
-    assert imports.background.consents == ""
+    for report, calls in (
+        (ImportReport(), [("revoke_consents",), ("restore_consents", "given")]),
+        (ImportReport(turns=2), [("revoke_consents",), ("plan",)]),
+    ):
+        imports.outcome = report
+        imports.background.calls.clear()
+        imports.presenter.start([Path("export.zip")])
+        assert imports.background.calls == calls
 
 
 def test_a_file_dialog_is_deleted_when_it_is_closed(imports: Imports, qtbot: QtBot) -> None:
