@@ -6,15 +6,19 @@ Each module of `app.storage.tables` describes its records with an `Aggregate`; `
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import StorageError
 from app.storage.engine.database import Connection
+from app.storage.engine.times import from_db, to_db
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
 
 REPLACE = "INSERT OR REPLACE"
@@ -163,6 +167,44 @@ def read_state(connection: Connection) -> State:
     if row is None:
         raise StorageError("The database has lost its state", "Restore a backup.")
     return State(*row)
+
+
+def row_of(value: object, columns: str, **given: object) -> Row:
+    """Return the attributes of a value that columns name, as they are stored.
+
+    `given` are the values of columns with another name or another source.
+    """
+    return tuple(
+        _stored(given[name] if name in given else getattr(value, name))
+        for name in columns.split(", ")
+    )
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    return to_db(value) if isinstance(value, datetime) else value
+
+
+def reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
+    """Return what makes a value of a dataclass from a row with its fields in order."""
+    hints = get_type_hints(kind)
+    converters: dict[int, Callable[[Any], Any]] = {}
+    for place, each in enumerate(fields(kind)):  # type: ignore[arg-type]
+        for hint in get_args(hints[each.name]) or (hints[each.name],):
+            if hint is datetime:
+                converters[place] = from_db
+            elif isinstance(hint, type) and issubclass(hint, Enum):
+                converters[place] = hint
+
+    def read(row: Sequence[Any]) -> T:
+        values = list(row)
+        for place, convert in converters.items():
+            if values[place] is not None:
+                values[place] = convert(values[place])
+        return kind(*values)
+
+    return read
 
 
 def insert_rows(

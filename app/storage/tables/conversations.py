@@ -18,24 +18,24 @@ from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
     Batch,
-    Row,
     Rule,
     State,
     Table,
     existing_ids,
+    reader,
     reference,
+    row_of,
     select_in,
     unique_uid,
 )
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
-from app.storage.engine.times import from_db, to_db
+from app.storage.engine.times import to_db
 
 CONVERSATION_COLUMNS = (
     "id, uid, title, title_origin, source, created_at, updated_at, visible_leaf_id, pinned, "
     "archived, private, model, deleted_at, recalls"
 )
-_NAMES = CONVERSATION_COLUMNS.split(", ")
 _NO_CONVERSATION = 0  # the draft of a conversation that has not begun
 
 _CONVERSATION = Table(
@@ -97,15 +97,9 @@ _TITLE_RANKS = {origin: rank for rank, origin in enumerate(TitleOrigin)}
 
 def _put(batch: Batch, change: ConversationPut) -> None:
     row = change.conversation
-    batch.rows["conversation"][row.id] = tuple(_column(getattr(row, name)) for name in _NAMES)
+    batch.rows["conversation"][row.id] = row_of(row, CONVERSATION_COLUMNS)
     batch.rows["edits"].pop(row.id, None)
     batch.announce("conversations", row.id)
-
-
-def _column(value: Any) -> Any:
-    if isinstance(value, TitleOrigin):
-        return value.value
-    return to_db(value) if hasattr(value, "astimezone") else value
 
 
 def _edited(batch: Batch, change: ConversationEdited) -> None:
@@ -314,14 +308,8 @@ class Conversations:
         return dict(self._store.read(select_in, "conversation", "uid, id", uids, "uid"))
 
 
-def conversation_of(row: Row) -> Conversation:
-    """Return the conversation of a row of CONVERSATION_COLUMNS."""
-    return Conversation(
-        id=ConversationId(row[0]), uid=row[1], title=row[2], title_origin=TitleOrigin(row[3]),
-        source=row[4], created_at=from_db(row[5]), updated_at=from_db(row[6]),
-        visible_leaf_id=row[7], pinned=row[8], archived=row[9], private=row[10], model=row[11],
-        deleted_at=from_db(row[12]), recalls=row[13],
-    )  # fmt: skip
+conversation_of = reader(Conversation)
+"""Of a row of CONVERSATION_COLUMNS."""
 
 
 def conversation_with(cursor: Connection, conversation_id: int) -> Conversation:

@@ -17,10 +17,10 @@ from app.storage.engine.aggregate import (
     Table,
     delete_where_in,
     reference,
+    row_of,
     unique_uid,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.times import to_db
 from app.storage.tables.fact_visibility import VISIBLE_FACTS
 from app.storage.tables.passage_rows import passage_source
 
@@ -30,6 +30,12 @@ FACT_COLUMNS = (
 )
 FACT_VERSION_COLUMNS = (
     "fact_id, made_at, text, category, model, conversation_id, exchange_id, message_id, said_at"
+)
+_EXTRACTION = Table(
+    "extraction",
+    "exchange_id, conversation_id, source_hash, model, facts, made_at",
+    "exchange_id",
+    OF_CONVERSATIONS,
 )
 _GIVEN = "IN (SELECT unnest($1))"
 _CURRENT = (
@@ -47,16 +53,10 @@ _LATER = (
 
 
 def _put(batch: Batch, change: FactPut) -> None:
-    f = change.fact
-    said_at, made_at = to_db(f.said_at), to_db(f.made_at)
-    source = (f.conversation_id, f.exchange_id, f.message_id)
-    batch.rows["fact"][f.id] = (
-        f.id, f.uid, f.text, f.category.value, f.subject, *source, said_at, f.model, made_at,
-        to_db(f.valid_until), f.superseded_by, f.pinned,
-    )  # fmt: skip
-    batch.rows["fact_version"][f.id, made_at] = (
-        f.id, made_at, f.text, f.category.value, f.model, *source, said_at,
-    )  # fmt: skip
+    fact = change.fact
+    batch.rows["fact"][fact.id] = row_of(fact, FACT_COLUMNS)
+    version = row_of(fact, FACT_VERSION_COLUMNS, fact_id=fact.id)
+    batch.rows["fact_version"][version[:2]] = version
     batch.mark("memory")
 
 
@@ -71,10 +71,7 @@ def _forgotten(batch: Batch, change: FactForgotten) -> None:
 
 
 def _extraction(batch: Batch, change: ExtractionDone) -> None:
-    batch.rows["extraction"][change.exchange_id] = (
-        change.exchange_id, change.conversation_id, change.source_hash, change.model,
-        change.facts, to_db(change.made_at),
-    )  # fmt: skip
+    batch.rows["extraction"][change.exchange_id] = row_of(change, _EXTRACTION.columns)
 
 
 FACTS = Aggregate(
@@ -82,12 +79,7 @@ FACTS = Aggregate(
         Table("fact", FACT_COLUMNS),
         Table("fact_version", FACT_VERSION_COLUMNS, "fact_id, made_at"),
         Table("fact_refused", "text_hash", "text_hash", how=IGNORE),
-        Table(
-            "extraction",
-            "exchange_id, conversation_id, source_hash, model, facts, made_at",
-            "exchange_id",
-            OF_CONVERSATIONS,
-        ),
+        _EXTRACTION,
     ),
     {FactPut: _put, FactForgotten: _forgotten, ExtractionDone: _extraction},
     rules=(

@@ -14,10 +14,9 @@ from app.domain.facts import Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.storage.engine.aggregate import Row, select_in
+from app.storage.engine.aggregate import Row, reader, select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
-from app.storage.engine.times import from_db
 from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.tables.fact_visibility import VISIBLE_FACTS, visible_facts
 
@@ -170,20 +169,10 @@ class Facts:
         return [fact_of(row) for row in rows]
 
 
-def fact_of(row: Row) -> Fact:
-    """Return the fact of a row in the order of `FACT_COLUMNS`."""
-    return Fact(
-        row[0], row[1], row[2], FactCategory(row[3]), row[4], row[5], row[6], row[7],
-        from_db(row[8]), row[9], from_db(row[10]), from_db(row[11]), row[12], row[13],
-    )  # fmt: skip
-
-
-def version_of(row: Row) -> FactVersion:
-    """Return the version of a row in the order of `FACT_VERSION_COLUMNS`."""
-    return FactVersion(
-        row[0], from_db(row[1]), row[2], FactCategory(row[3]), row[4], row[5], row[6], row[7],
-        from_db(row[8]),
-    )  # fmt: skip
+fact_of = reader(Fact)
+"""Of a row of `FACT_COLUMNS`."""
+version_of = reader(FactVersion)
+"""Of a row of `FACT_VERSION_COLUMNS`."""
 
 
 def _condition(which: FactFilter) -> tuple[str, list[object]]:

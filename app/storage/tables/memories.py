@@ -6,8 +6,15 @@ from datetime import datetime
 from app.domain.changes import CoreMemoryPut, MemoryForgotten, MemoryPut
 from app.domain.errors import NotFound
 from app.domain.facts import Memory
-from app.domain.ids import PassageId
-from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, Batch, Row, Table, reference
+from app.storage.engine.aggregate import (
+    OF_CONVERSATIONS,
+    Aggregate,
+    Batch,
+    Table,
+    reader,
+    reference,
+    row_of,
+)
 from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.passage_rows import passage_source
@@ -16,10 +23,7 @@ MEMORY_COLUMNS = "id, uid, text, saved_at, conversation_id, exchange_id"
 
 
 def _put(batch: Batch, change: MemoryPut) -> None:
-    m = change.memory
-    batch.rows["memory"][m.id] = (
-        m.id, m.uid, m.text, to_db(m.saved_at), m.conversation_id, m.exchange_id,
-    )  # fmt: skip
+    batch.rows["memory"][change.memory.id] = row_of(change.memory, MEMORY_COLUMNS)
     batch.mark("memory")
 
 
@@ -95,8 +99,7 @@ class ArchivalMemories:
         return tuple(map(_memory, rows))
 
 
-def _memory(row: Row) -> Memory:
-    return Memory(PassageId(row[0]), row[1], row[2], from_db(row[3]), row[4], row[5])
+_memory = reader(Memory)
 
 
 @dataclass(frozen=True, slots=True)

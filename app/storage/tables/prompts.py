@@ -17,7 +17,6 @@ from app.domain.recall import (
     PromptPiece,
     RecalledItem,
     RecalledItemDetails,
-    RecallLayer,
     StoredPrompt,
     Verdict,
 )
@@ -27,10 +26,11 @@ from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
     Batch,
-    Row,
     Rule,
     Table,
+    reader,
     reference,
+    row_of,
     select_in,
 )
 from app.storage.engine.database import Connection
@@ -54,19 +54,15 @@ _NO_CONVERSATION = 0  # text that quotes no conversation
 
 def _put(batch: Batch, change: PromptStored) -> None:
     p = change.prompt
-    sent_at = to_db(p.sent_at)
     parts = tuple(_hashed(batch, part) for part in p.parts)
-    batch.rows["prompt"][p.exchange_id, sent_at] = (
-        p.exchange_id, sent_at, p.conversation_id, p.model, p.limit_tokens, p.result_chars,
-        p.notice, codec.dumps(parts),
-    )  # fmt: skip
+    row = row_of(p, PROMPT_COLUMNS, parts=codec.dumps(parts))
+    batch.rows["prompt"][row[:2]] = row
     for place, item in enumerate(p.items):
-        batch.rows["recalled"][p.exchange_id, sent_at, place] = (
-            p.exchange_id, sent_at, place, p.conversation_id, item.layer.value, item.kind.value,
-            item.passage_id, item.conversation_id, item.exchange_id, item.message_id,
-            item.relevance, item.cosine, item.coverage, item.tokens, item.injected,
-            item.dropped_by,
+        row = row_of(
+            item, RECALLED_COLUMNS, exchange_id=p.exchange_id, sent_at=p.sent_at, place=place,
+            asked_in=p.conversation_id, source_exchange_id=item.exchange_id,
         )  # fmt: skip
+        batch.rows["recalled"][row[:3]] = row
     batch.announce("exchanges", p.exchange_id)
 
 
@@ -253,7 +249,7 @@ def _items(cursor: Connection, exchange_id: int) -> dict[object, list[RecalledIt
     ).fetchall()
     grouped: dict[object, list[RecalledItem]] = {}
     for row in rows:
-        grouped.setdefault(row[1], []).append(_item(row))
+        grouped.setdefault(row[1], []).append(_item(row[4:]))
     return grouped
 
 
@@ -291,12 +287,7 @@ def _details(cursor: Connection, items: Sequence[RecalledItem]) -> tuple[Recalle
     return tuple(details)
 
 
-def _item(row: Row) -> RecalledItem:
-    return RecalledItem(
-        layer=RecallLayer(row[4]), kind=PassageKind(row[5]), passage_id=PassageId(row[6]),
-        conversation_id=row[7], exchange_id=row[8], message_id=row[9], relevance=row[10],
-        cosine=row[11], coverage=row[12], tokens=row[13], injected=row[14], dropped_by=row[15],
-    )  # fmt: skip
+_item = reader(RecalledItem)
 
 
 class Feedback:

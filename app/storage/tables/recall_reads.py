@@ -8,7 +8,7 @@ from app.domain.conversations import ExchangeStatus
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
-from app.storage.engine.aggregate import Row, select_in
+from app.storage.engine.aggregate import Row, reader, select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import from_db
@@ -25,6 +25,9 @@ class PassageHeader:
     exchange_id: ExchangeId | None
     content_hash: str
     created_at: datetime
+
+
+_header = reader(PassageHeader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +50,7 @@ class RecallReads:
         """Return the headers of the passages that exist among `ids`."""
         columns = "id, kind, conversation_id, exchange_id, content_hash, created_at"
         rows = self._store.read(select_in, "passage", columns, ids)
-        return {
-            row[0]: PassageHeader(
-                row[0], PassageKind(row[1]), row[2], row[3], row[4], from_db(row[5])
-            )
-            for row in rows
-        }
+        return {row[0]: _header(row) for row in rows}
 
     def talks(self, ids: Iterable[int]) -> Mapping[ConversationId, ConversationHeader]:
         """Return the headers of the conversations that exist among `ids`."""

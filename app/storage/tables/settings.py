@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.domain.changes import ChangeSet, ProviderPut, SettingPut
 from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import SETTINGS, SettingValue, setting_for
-from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, Batch, Table
+from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, Batch, Table, row_of
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 
@@ -27,10 +27,8 @@ def _put(batch: Batch, change: SettingPut) -> None:
 
 
 def _put_provider(batch: Batch, change: ProviderPut) -> None:
-    row = (
-        change.name, change.kind, change.base_url, change.key_env, change.allow_plain_http,
-    )  # fmt: skip
-    batch.rows["provider"][change.name] = None if change.removed else row
+    row = None if change.removed else row_of(change, _PROVIDER_COLUMNS)
+    batch.rows["provider"][change.name] = row
     batch.announce("providers", change.name)
 
 

@@ -20,6 +20,7 @@ from app.storage.engine.aggregate import (
     Table,
     existing_ids,
     reference,
+    row_of,
 )
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
@@ -46,10 +47,9 @@ _RESERVATION = Table(
 
 def _spent(batch: Batch, change: SpendAdded) -> None:
     key = (batch.position, batch.place)
-    batch.rows["spend"][key] = (
-        *key, to_db(change.at), change.purpose, change.model, change.input_tokens,
-        change.output_tokens, change.cached_tokens, change.cost_usd, change.is_estimated,
-        change.exchange_id,
+    batch.rows["spend"][key] = row_of(
+        change, _SPEND.columns, position=key[0], place=key[1], spent_at=change.at,
+        estimated=change.is_estimated,
     )  # fmt: skip
     if change.held:
         batch.rows["spend_held"][change.held] = None
@@ -57,10 +57,9 @@ def _spent(batch: Batch, change: SpendAdded) -> None:
 
 
 def _reserved(batch: Batch, change: SpendReserved) -> None:
-    batch.rows["spend_held"][change.uid] = (
-        change.uid, batch.position, to_db(change.at), change.purpose, change.model,
-        change.input_tokens, change.output_tokens, change.cost_usd,
-    )  # fmt: skip
+    batch.rows["spend_held"][change.uid] = row_of(
+        change, _RESERVATION.columns, position=batch.position, held_at=change.at
+    )
 
 
 def _released(batch: Batch, change: SpendReleased) -> None:

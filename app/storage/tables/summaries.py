@@ -15,11 +15,12 @@ from app.storage.engine.aggregate import (
     Rule,
     State,
     Table,
+    reader,
     reference,
+    row_of,
 )
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
-from app.storage.engine.times import from_db, to_db
 from app.storage.tables.passage_rows import passage_source
 
 _SUMMARY = Table(
@@ -36,19 +37,13 @@ _TOOL_SUMMARY = Table(
 
 
 def _put(batch: Batch, change: SummaryPut) -> None:
-    made_at = to_db(change.made_at)
-    source = (change.kind, change.source_id)
-    batch.rows["summary"][*source, made_at] = (
-        *source, made_at, change.conversation_id, change.text, change.model, change.source_hash,
-    )  # fmt: skip
-    batch.rows["latest_summary"][source] = made_at
+    row = row_of(change, _SUMMARY.columns.removesuffix(", latest"))
+    batch.rows["summary"][row[:3]] = row
+    batch.rows["latest_summary"][row[:2]] = row[2]
 
 
 def _tool_summary(batch: Batch, change: ToolSummaryPut) -> None:
-    batch.rows["tool_summary"][change.id] = (
-        change.id, change.conversation_id, change.exchange_id, change.message_id,
-        change.call_number, change.text, change.model, to_db(change.made_at),
-    )  # fmt: skip
+    batch.rows["tool_summary"][change.id] = row_of(change, _TOOL_SUMMARY.columns)
 
 
 def _write(connection: Connection, batch: Batch, _state: State) -> None:
@@ -109,6 +104,9 @@ class Summary:
     made_at: datetime
 
 
+_summary = reader(Summary)
+
+
 class Summaries:
     """Reads summaries. Blocking: for worker threads and the command line."""
 
@@ -135,5 +133,5 @@ class Summaries:
         )
         found: dict[int, list[Summary]] = {}
         for row in rows:
-            found.setdefault(row[0], []).append(Summary(row[0], row[1], row[2], from_db(row[3])))
+            found.setdefault(row[0], []).append(_summary(row))
         return found
