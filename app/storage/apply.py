@@ -118,11 +118,18 @@ def apply_records(
         else:
             for table in aggregate.tables:
                 table.write(connection, batch.rows[table.name], state)
-    for name in ("fact", "memory"):
+    positions: list[int] = []
+    for name in ("fact", "memory", "conversation"):
         if forgotten := batch.rows[f"forgotten_{name}"]:
-            _erase_known(connection, name, forgotten, list(batch.rows["unwritten_texts"]))
-    if forgotten := batch.rows["forgotten_conversation"]:
-        _erase_conversations(connection, list(forgotten), max(forgotten.values()))
+            positions.append(max(forgotten.values()))
+            if name == "conversation":
+                _erase_conversations(connection, list(forgotten), positions[-1])
+            else:
+                unwritten = list(batch.rows["unwritten_texts"])
+                _erase_known(connection, name, list(forgotten), unwritten, positions[-1])
+    if positions:  # the bytes are still there until the file has been rewritten
+        forgotten_at = [str(max(positions))]
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", forgotten_at)
     _update_facts(connection, batch)
     _advance(connection, batch)
     return batch
@@ -140,14 +147,12 @@ def _erase_conversations(connection: Connection, ids: list[int], position: int) 
             if table.erased:
                 connection.execute(f"DELETE FROM {table.name} WHERE {table.erased}", [ids])
     update_fact_passages(connection, changed_facts, position)
-    _note_forgotten(connection, position)
 
 
 def _erase_known(
-    connection: Connection, table: str, forgotten: Mapping[int, int], unwritten: list[str]
+    connection: Connection, table: str, ids: list[int], unwritten: list[str], position: int
 ) -> None:
     """Delete facts or memories by id; `unwritten` are texts they had that were never written."""
-    ids, position = list(forgotten), max(forgotten.values())
     redact_messages(connection, fact_deletion_set(connection, table, ids, unwritten), position)
     redact_prompts(connection, table, ids, unwritten)
     if table == "fact":
@@ -155,12 +160,6 @@ def _erase_known(
     else:
         delete_where_in(connection, table, "id", ids)
     delete_where_in(connection, "feedback", "passage_id", ids)
-    _note_forgotten(connection, position)
-
-
-def _note_forgotten(connection: Connection, position: int) -> None:
-    """Record that the bytes are still there until the file has been rewritten."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", [str(position)])
 
 
 def _update_facts(connection: Connection, batch: Batch) -> None:

@@ -7,24 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.check import Violation, check, violations
-from app.domain.changes import (
-    Change,
-    ConversationEdited,
-    ConversationForgotten,
-    DraftPut,
-    ExchangePut,
-    ExtractionDone,
-    FactPut,
-    MemoryPut,
-    MessagesAdded,
-    OriginsAdded,
-    PassagesPut,
-    PromptStored,
-    SpendAdded,
-    SummaryPut,
-    TagsChanged,
-    ToolSummaryPut,
-)
+from app.domain import changes
 from app.domain.conversations import Message, Role, Text
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory
 from app.domain.ids import new_uid
@@ -144,19 +127,19 @@ def fill(store: Store) -> None:
     add_conversation(store, "three")
     conversation, exchange = first.conversation.id, first.exchanges[0].id
     store.save(
-        TagsChanged(conversation, ("work",)),
-        DraftPut(conversation, "later", AT),
-        DraftPut(None, "a beginning", AT),
-        SummaryPut("exchange", exchange, conversation, "s", "extractive", "h", AT),
-        SummaryPut("conversation", conversation, conversation, "s", "extractive", "h", AT),
-        OriginsAdded("claude", "conversation", (("c", conversation),)),
-        OriginsAdded("claude", "message", (("m", first.messages[0].id),)),
-        SpendAdded(AT, "chat", "m", 1, 1, 0, 0.1, exchange),
+        changes.TagsChanged(conversation, ("work",)),
+        changes.DraftPut(conversation, "later", AT),
+        changes.DraftPut(None, "a beginning", AT),
+        changes.SummaryPut("exchange", exchange, conversation, "s", "extractive", "h", AT),
+        changes.SummaryPut("conversation", conversation, conversation, "s", "extractive", "h", AT),
+        changes.OriginsAdded("claude", "conversation", (("c", conversation),)),
+        changes.OriginsAdded("claude", "message", (("m", first.messages[0].id),)),
+        changes.SpendAdded(AT, "chat", "m", 1, 1, 0, 0.1, exchange),
         *learned(store, first),
     )
 
 
-def learned(store: Store, talk: ConversationRecord) -> list[Change]:
+def learned(store: Store, talk: ConversationRecord) -> list[changes.Change]:
     """Return a fact and the one it superseded, a memory, a tool summary, a prompt: passages 4 to 7."""
     exchange, message = talk.exchanges[0], talk.messages[0]
     place = (talk.conversation.id, exchange.id)
@@ -180,13 +163,15 @@ def learned(store: Store, talk: ConversationRecord) -> list[Change]:
         PlanPartKind.FACTS, 10, cacheable=False, pieces=(PromptPiece(fact.text, place[0]),)
     )
     return [
-        FactPut(fact),
-        FactPut(ended),
-        MemoryPut(Memory(memory, new_uid(), "Remember this.", AT, *place)),
-        ToolSummaryPut(tool, *place, message.id, 0, "read -> 1 line", "extractive", AT),
-        PassagesPut(passages),
-        ExtractionDone(exchange.id, talk.conversation.id, "h", BY_PATTERNS, 2, AT),
-        PromptStored(StoredPrompt(exchange.id, place[0], AT, "m", 1000, 2000, (part,), (item,))),
+        changes.FactPut(fact),
+        changes.FactPut(ended),
+        changes.MemoryPut(Memory(memory, new_uid(), "Remember this.", AT, *place)),
+        changes.ToolSummaryPut(tool, *place, message.id, 0, "read -> 1 line", "extractive", AT),
+        changes.PassagesPut(passages),
+        changes.ExtractionDone(exchange.id, talk.conversation.id, "h", BY_PATTERNS, 2, AT),
+        changes.PromptStored(
+            StoredPrompt(exchange.id, place[0], AT, "m", 1000, 2000, (part,), (item,))
+        ),
     ]
 
 
@@ -265,12 +250,14 @@ def test_normal_use_and_branches_leave_no_problem(store: Store, tmp_path: Path) 
     private = add_conversation(store, "secret", private=True)
     add_conversation(store, "three", title="The same words twice need one passage")
     running = add_running(store, "Why?")
-    store.save(ConversationEdited(private.conversation.id, deleted_at=AT))
+    store.save(changes.ConversationEdited(private.conversation.id, deleted_at=AT))
     journal_reply(store, running.exchanges[0], store.ids.message(), "Because")
-    store.save(ConversationForgotten(new_conversation(store, "never written").conversation.id))
+    store.save(
+        changes.ConversationForgotten(new_conversation(store, "never written").conversation.id)
+    )
     gone = add_conversation(store, "gone", "and away")
-    store.save(TagsChanged(gone.conversation.id, ("x",)))
-    store.save(ConversationForgotten(gone.conversation.id))
+    store.save(changes.TagsChanged(gone.conversation.id, ("x",)))
+    store.save(changes.ConversationForgotten(gone.conversation.id))
     assert check(store).problems == ()
     with opened(killed(store, tmp_path / "killed")) as again:
         assert check(again).problems == ()
@@ -287,7 +274,7 @@ def test_normal_use_and_branches_leave_no_problem(store: Store, tmp_path: Path) 
     edited = replace(add(root, Role.USER, "edited"), parent_id=None)
     fresh = (other_answer, edited, add(other_answer, Role.USER, "and then?"))
     exchanges = calculate_exchanges((*first.messages, *fresh), store.ids.exchange, first.exchanges)
-    store.save(MessagesAdded(fresh), *map(ExchangePut, exchanges))
+    store.save(changes.MessagesAdded(fresh), *map(changes.ExchangePut, exchanges))
     assert len(exchanges) == 5
     assert [each for each in check(store).problems if "no passage" not in each] == []
     assert check(store, repair=True).problems == ()

@@ -18,7 +18,7 @@ from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.memory import MemoryTools
 from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.check import check
-from app.domain import changes as to
+from app.domain import changes
 from app.domain.chat import ChatRequest, TextDelta
 from app.domain.conversations import Block, Exchange, Message, Role, Text, ToolCall, ToolResult
 from app.domain.errors import StorageError
@@ -64,14 +64,14 @@ def add_secret(store: Store) -> ConversationId:
     fact = stored.learned(store, whole, CANARY)
     probe = {"question": CANARY, "exchange_id": exchange.id}
     store.save(
-        to.SummaryPut("conversation", here, here, CANARY, "m", "h", AT),
-        to.TagsChanged(here, (CANARY,)),
-        to.DraftPut(here, CANARY, AT),
-        to.MemoryPut(Memory(store.ids.passage(), new_uid(), CANARY, AT, *place)),
-        to.ToolSummaryPut(store.ids.passage(), *place, message, 0, CANARY, "m", AT),
-        to.SettingPut("probe_questions", json.dumps(json.dumps([probe]))),
+        changes.SummaryPut("conversation", here, here, CANARY, "m", "h", AT),
+        changes.TagsChanged(here, (CANARY,)),
+        changes.DraftPut(here, CANARY, AT),
+        changes.MemoryPut(Memory(store.ids.passage(), new_uid(), CANARY, AT, *place)),
+        changes.ToolSummaryPut(store.ids.passage(), *place, message, 0, CANARY, "m", AT),
+        changes.SettingPut("probe_questions", json.dumps(json.dumps([probe]))),
     )
-    spent = to.SpendAdded(AT, "conversation_summarizer", "m", 1, 1, 0, None)
+    spent = changes.SpendAdded(AT, "conversation_summarizer", "m", 1, 1, 0, None)
     PartNotes(store).keep(here, "h", CANARY, spent)
     for worker, item in (
         ("exchange_summarizer", exchange.id), ("conversation_summarizer", here),
@@ -192,7 +192,7 @@ def test_conversations_in_the_trash_for_too_long_are_forgotten(store: Store) -> 
     ids = {title: add_conversation(store, "x", title=title) for title in ("Old", "New", "Kept")}
     for title, days in (("Old", 31), ("New", 29)):
         at = AT - timedelta(days=days)
-        store.save(to.ConversationEdited(ids[title].conversation.id, deleted_at=at))
+        store.save(changes.ConversationEdited(ids[title].conversation.id, deleted_at=at))
     assert purge_trash(store, AT - timedelta(days=30)) == 1
     assert titles(store) == {"New", "Kept"}
     position = store.journal.last_position
@@ -265,13 +265,13 @@ class Book:
             messages.append(message)
         grown = replace(exchange, message_ids=tuple(each.id for each in messages))
         new = tuple(messages[-len(added) :])
-        changes: list[to.Change] = [to.MessagesAdded(new), to.ExchangePut(grown)]
+        written: list[changes.Change] = [changes.MessagesAdded(new), changes.ExchangePut(grown)]
         if not asker.conversation.private:
             passage = turn_passage(self.store.ids.passage(), grown, messages)
             assert passage is not None
             earlier = self.services.passages.of_source(PassageKind.TURN, grown.id)
-            changes.append(to.PassagesPut((passage,), replaced=tuple(earlier)))
-        self.store.save(*changes)
+            written.append(changes.PassagesPut((passage,), replaced=tuple(earlier)))
+        self.store.save(*written)
         return messages
 
     def append_answer(self, text: str) -> Message:
@@ -330,8 +330,10 @@ class Book:
         """Forget facts and memories; return what is stored in messages then."""
         for each in known:
             is_fact = isinstance(each, Fact)
-            gone = to.FactForgotten(each.id, "h") if is_fact else to.MemoryForgotten(each.id)
-            self.store.save(gone, to.PassagesPut((), (each.id,)))
+            gone = (
+                changes.FactForgotten(each.id, "h") if is_fact else changes.MemoryForgotten(each.id)
+            )
+            self.store.save(gone, changes.PassagesPut((), (each.id,)))
         finish_forgetting(self.store)
         return self.texts()
 
@@ -385,7 +387,7 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
     book.services.probes.add(f"Where is {CANARY}?", book.gone.exchanges[0].id)
     book.services.probes.add("coal prices", book.stays.exchanges[0].id)
 
-    book.store.save(to.ConversationForgotten(book.gone.conversation.id))
+    book.store.save(changes.ConversationForgotten(book.gone.conversation.id))
     after_kill = stored.killed(book.store, tmp_path / "killed")
     finish_forgetting(book.store)
     assert not book.holds(CANARY)
@@ -420,14 +422,14 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
 def test_moving_to_the_trash_and_forgetting_what_is_not_quoted_redact_nothing(book: Book) -> None:
     look_up_everything(book)
     before = book.texts()
-    book.store.save(to.MemoryForgotten(PassageId(999_999)))
-    book.store.save(to.ConversationEdited(book.gone.conversation.id, deleted_at=AT))
+    book.store.save(changes.MemoryForgotten(PassageId(999_999)))
+    book.store.save(changes.ConversationEdited(book.gone.conversation.id, deleted_at=AT))
     assert book.texts() == before
     assert CANARY not in book.call("conversation_search", book.asker, query="coal mine")[0].text
     assert CANARY not in book.recalled()
-    book.store.save(to.ConversationEdited(book.gone.conversation.id, restored=True))
+    book.store.save(changes.ConversationEdited(book.gone.conversation.id, restored=True))
     imported = (("x", book.asker.conversation.id),)
-    book.store.save(to.OriginsAdded("commonplace", "conversation", imported))
+    book.store.save(changes.OriginsAdded("commonplace", "conversation", imported))
     unlike = add_conversation(book.store, "Something else entirely", title="Unlike")
     forget(book.store, [unlike.conversation.id])
     assert CANARY in book.texts()
@@ -528,7 +530,7 @@ def test_quotes_in_imported_answers_are_found_by_text(
         (answer,) = (each.text for each in messages if each.model == RECALL_MODEL)
         other = re.sub(r"(Fact |Memory |commonplace://)(\d+)", r"\g<1>99\2", answer)
         imported = book.append_answer(other).id
-    book.store.save(to.OriginsAdded("commonplace", origin, (("x", imported),)))
+    book.store.save(changes.OriginsAdded("commonplace", origin, (("x", imported),)))
     assert written.text in book.forget(book.learn("The user cannot abide violins.", book.stays))
     assert "Oil the pump" not in book.forget(memory)
     if origin == "conversation":
@@ -556,7 +558,7 @@ def test_quotes_in_a_running_reply_are_redacted_when_stored(book: Book) -> None:
         assert text in answer
     running = stored.add_running(book.store, "And?").exchanges[0]
     reply = book.store.ids.message()
-    grew = to.ReplyGrew(running.id, reply, "text", answer, AT, RECALL_MODEL)
+    grew = changes.ReplyGrew(running.id, reply, "text", answer, AT, RECALL_MODEL)
     book.store.journal_only(grew).result()
     exchange = book.asker.exchanges[0]
     facts = (
@@ -574,7 +576,7 @@ def test_quotes_in_a_running_reply_are_redacted_when_stored(book: Book) -> None:
     book.append_answer(answer)
     book.store.journal_only(grew).result()
     stored.journal_reply(book.store, running, reply, "more")
-    book.store.save(to.PromptStored(prompt))
+    book.store.save(changes.PromptStored(prompt))
     kept = book.services.prompts.of(exchange.id)
     assert kept is not None
     assert [piece.text for piece in kept.parts[0].pieces] == [
@@ -589,13 +591,15 @@ def test_a_late_edit_does_not_bring_a_forgotten_fact_or_memory_back(book: Book) 
     edited = replace(fact, text="The user keeps a mule beside the old mine.", pinned=True)
     with stored.busy_writer(book.store):
         futures = [
-            book.store.commit(to.FactForgotten(waiting.id, "h"), to.PassagesPut((), (waiting.id,))),
+            book.store.commit(
+                changes.FactForgotten(waiting.id, "h"), changes.PassagesPut((), (waiting.id,))
+            ),
             book.store.commit(*fact_changes(replace(waiting, pinned=True))),
         ]
     for each in futures:
         each.result()
     book.forget(fact, memory)
-    book.store.save(*fact_changes(edited), to.MemoryPut(memory), to.FactPut(fact))
+    book.store.save(*fact_changes(edited), changes.MemoryPut(memory), changes.FactPut(fact))
     assert not book.holds(fact.text, edited.text, memory.text, waiting.text)
     rows = book.store.rows(
         "SELECT id FROM fact UNION SELECT fact_id FROM fact_version UNION SELECT id FROM memory"

@@ -97,7 +97,7 @@ class Database:
     def checkpoint(self) -> bool:
         """Write the write-ahead log into the file; return False when it must be tried again later."""
         try:
-            self._with_reopening(1, self._write_log)
+            self._with_reopening(1, lambda: self._connection.execute("CHECKPOINT"))
         except StorageError:
             return False
         return True
@@ -169,9 +169,6 @@ class Database:
         with self._gate.shut():
             self._closed = True
             self._disconnect()
-
-    def _write_log(self) -> None:
-        self._connection.execute("CHECKPOINT")
 
     def _snapshot(
         self, query: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs

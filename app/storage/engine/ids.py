@@ -9,14 +9,11 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 class IdAllocator:
     """Allocates the next id of each kind; thread-safe. An unused id leaves a gap."""
 
-    def __init__(self, conversation: int, exchange: int, message: int, passage: int) -> None:
+    def __init__(self, *highest: int) -> None:
+        """`highest` are the last ids given to conversations, exchanges, messages, passages."""
         self._lock = threading.Lock()
-        self._last = {
-            "conversation": conversation,
-            "exchange": exchange,
-            "message": message,
-            "passage": passage,
-        }
+        kinds = ("conversation", "exchange", "message", "passage")
+        self._last = dict(zip(kinds, highest, strict=True))
 
     def conversation(self) -> ConversationId:
         """Return a new conversation's id."""

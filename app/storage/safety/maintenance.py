@@ -45,7 +45,7 @@ class MaintenanceClock:
 class _Task:
     """Work that runs when it is due and the store is quiet; `every_s` later it is due again."""
 
-    work: Callable[[], None]
+    work: Callable[[], object]
     every_s: float
     due_at: float
     problem: str = ""
@@ -73,9 +73,9 @@ class Maintenance:
         self._checkpoint = _Task(self._write_checkpoint, _NEVER, at)
         self._tasks = (
             self._checkpoint,
-            _Task(lambda: _finish(store), _LOOK_EVERY_S, at),
+            _Task(lambda: finish_forgetting(store), _LOOK_EVERY_S, at),
             _Task(self._back_up, BACKUP_EVERY_S, at + self._until_backup_s()),
-            _Task(self._purge, _LOOK_EVERY_S, at + 30),
+            _Task(lambda: purge_trash(store, clock.now() - TRASH_KEPT_FOR), _LOOK_EVERY_S, at + 30),
             _Task(self._read_all, _LOOK_EVERY_S, at + 60),
             _Task(store.database.release_memory, REST_EVERY_S, at + REST_EVERY_S),
         )
@@ -176,9 +176,6 @@ class Maintenance:
         age_s = (self._clock.now() - newest[0].made_at).total_seconds()
         return BACKUP_EVERY_S - age_s if 0 <= age_s < BACKUP_EVERY_S else QUIET_S
 
-    def _purge(self) -> None:
-        purge_trash(self._store, self._clock.now() - TRASH_KEPT_FOR)
-
     def _read_all(self) -> None:
         stamp = self._store.paths.checked
         read_at = stamp.stat().st_mtime if stamp.exists() else 0.0
@@ -191,7 +188,3 @@ class Maintenance:
             self._notify("The database is damaged. Start the program again to repair it.")
             return
         stamp.touch(0o600)
-
-
-def _finish(store: Store) -> None:
-    finish_forgetting(store)

@@ -59,33 +59,26 @@ def _up_to_date(opening: OpeningState, opened: OpenedDatabase) -> Store:
     paths = opening.paths
     database = Database(paths.database, paths.backups, opened.connection)
     try:
-        return _with_journal(opening, database, opened.uid, opened.generation)
+        if quarantine_foreign_segments(paths, opened.uid):
+            opening.notices.append(
+                "The journal of another database was found and moved to the folder 'damaged'."
+            )
+        replayed = replay(database, paths, opened.uid)
+        opening.notices += _notices(replayed, opening.restored)
+        _, *highest = database.read(read_state)
+        try:
+            paths.unclean.touch(0o600)
+            fsync_folder(paths.root)
+        except OSError as error:
+            raise from_os_error(error, f"The data directory '{paths.root}'") from error
     except BaseException:
         database.close()
         raise
-
-
-def _with_journal(opening: OpeningState, database: Database, uid: str, generation: str) -> Store:
-    paths = opening.paths
-    if quarantine_foreign_segments(paths, uid):
-        opening.notices.append(
-            "The journal of another database was found and moved to the folder 'damaged'."
-        )
-    replayed = replay(database, paths, uid)
-    opening.notices += _notices(replayed, opening.restored)
-    journal = Journal(paths.journal, uid, replayed.last)
-    _, *highest = database.read(read_state)
-    try:
-        paths.unclean.touch(0o600)
-        fsync_folder(paths.root)
-    except OSError as error:
-        raise from_os_error(error, f"The data directory '{paths.root}'") from error
-    store = Store(
-        paths, uid, generation, database, journal, IdAllocator(*highest),
-        apply_records, Tombstones(),
+    return Store(
+        paths, opened.uid, opened.generation, database,
+        Journal(paths.journal, opened.uid, replayed.last), IdAllocator(*highest), apply_records,
+        Tombstones(), is_dirty=bool(replayed.records),
     )  # fmt: skip
-    store.is_dirty = bool(replayed.records)
-    return store
 
 
 def _back_up_unprotected(store: Store) -> None:
