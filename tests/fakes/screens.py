@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
+import pytest
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QDialog, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -230,6 +231,16 @@ class FakeConversation(QObject):
         return next((turn for turn, each in enumerate(path) if each.id == exchange_id), None)
 
 
+def fixture_of(kind: Callable[["Parts"], Any]) -> Any:
+    """Return a fixture that makes a test's set-up from the fixture `parts`."""
+
+    @pytest.fixture
+    def made(parts: "Parts") -> Any:
+        return kind(parts)
+
+    return made
+
+
 class FakeTranscript(QObject):
     """Records what it is asked to show."""
 
@@ -258,6 +269,7 @@ class Parts:
     def __init__(self, qtbot: QtBot) -> None:
         self.bridge, self.banner, self.open = FakeBridge(), FakeBanner(), FakeConversation()
         self.transcript, self.went = FakeTranscript(), list[tuple[Any, ...]]()
+        self.qtbot = qtbot
         qtbot.addWidget(self.banner)
         names = Navigation.__dataclass_fields__
         self.navigation = Navigation(**{name: self.go(name) for name in names})

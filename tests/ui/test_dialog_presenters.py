@@ -17,7 +17,7 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.transfer import ImportProgress, ImportReport
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
-from tests.fakes.screens import Parts, Recorder, press
+from tests.fakes.screens import Parts, Recorder, fixture_of, press
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.imports import ImportPresenter
 from ui.presenters.summaries import SummariesPresenter
@@ -58,8 +58,8 @@ class FactStore(Recorder):
 class Facts:
     """The presenter with its dialog open at the first fact, whose text is edited."""
 
-    def __init__(self, qtbot: QtBot, appearance: Appearance) -> None:
-        self.store, parts = FactStore(), Parts(qtbot)
+    def __init__(self, parts: Parts, appearance: Appearance) -> None:
+        self.store = FactStore()
         self.presenter = parts.make(
             FactsPresenter, facts=self.store, service=self.store, appearance=appearance
         )
@@ -86,15 +86,8 @@ class Facts:
 
 
 @pytest.fixture
-def appearance(qapp: QApplication) -> Any:
-    made = Appearance(qapp)
-    yield made
-    made.deleteLater()
-
-
-@pytest.fixture
-def facts(qtbot: QtBot, appearance: Appearance) -> Facts:
-    return Facts(qtbot, appearance)
+def facts(parts: Parts, appearance: Appearance) -> Facts:
+    return Facts(parts, appearance)
 
 
 @pytest.mark.parametrize("way", ["select", "close", "quit"])
@@ -132,12 +125,11 @@ def test_an_edit_survives_a_filter_that_hides_its_fact(facts: Facts) -> None:
 class Summaries:
     """The presenter with its dialog open; a summary of the conversation is typed."""
 
-    def __init__(self, qtbot: QtBot, appearance: Appearance) -> None:
+    def __init__(self, parts: Parts, appearance: Appearance) -> None:
         path = [SimpleNamespace(id=5, turn_number=0)]
         self.store = store = Recorder(
             open=SimpleNamespace(path=path), questions={5: "Why?"}, versions=[]
         )
-        parts = Parts(qtbot)
         self.bridge, self.banner = parts.bridge, parts.banner
         parts.open.open_path(
             SimpleNamespace(conversation=SimpleNamespace(id=1, title="Talk"), path=[])
@@ -153,8 +145,8 @@ class Summaries:
 
 
 @pytest.fixture
-def summaries(qtbot: QtBot, appearance: Appearance) -> Summaries:
-    return Summaries(qtbot, appearance)
+def summaries(parts: Parts, appearance: Appearance) -> Summaries:
+    return Summaries(parts, appearance)
 
 
 @pytest.mark.parametrize("way", ["choose", "close"])
@@ -194,8 +186,8 @@ def test_a_refused_summary_is_reported_where_the_user_is(
 class Imports:
     """The presenter, whose next import ends as `outcome` says."""
 
-    def __init__(self, qtbot: QtBot) -> None:
-        parts, self.background = Parts(qtbot), Recorder(revoke_consents="given")
+    def __init__(self, parts: Parts) -> None:
+        self.background = Recorder(revoke_consents="given")
         self.bridge, self.banner = parts.bridge, parts.banner
         self.outcome: ImportReport | Exception = ImportReport()
         self.presenter = parts.make(
@@ -216,9 +208,7 @@ class Imports:
         return replace(self.outcome, cancelled=cancelled())
 
 
-@pytest.fixture
-def imports(qtbot: QtBot) -> Imports:
-    return Imports(qtbot)
+imports = fixture_of(Imports)
 
 
 @pytest.mark.parametrize(

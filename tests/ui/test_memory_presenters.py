@@ -10,7 +10,6 @@ import pytest
 from PySide6.QtCore import QPoint, QSignalBlocker
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu, QWidget
-from pytestqt.qtbot import QtBot
 
 from app.chat.inspector import Contribution, SentSummary
 from app.chat.segments import SEGMENT_BREAKS_KEY
@@ -32,6 +31,7 @@ from tests.fakes.screens import (
     LoopBridge,
     Parts,
     Recorder,
+    fixture_of,
     press,
     view_of,
 )
@@ -55,11 +55,6 @@ from ui.widgets.transcript.heights import AtEnd, Centered
 HERE = ChangeSet(conversations=frozenset({TALK}))
 
 
-@pytest.fixture
-def parts(qtbot: QtBot) -> Parts:
-    return Parts(qtbot)
-
-
 # -- recall
 
 
@@ -81,9 +76,7 @@ class Recall:
         parts.open.open_path(view_of(1, 2))
 
 
-@pytest.fixture
-def recall(parts: Parts) -> Recall:
-    return Recall(parts)
+recall = fixture_of(Recall)
 
 
 def test_sources_are_shown_under_answers_and_opened(recall: Recall) -> None:
@@ -169,11 +162,11 @@ def test_recall_is_switched_in_a_stored_and_in_a_new_conversation(recall: Recall
 
 
 class Inspecting:
-    def __init__(self, parts: Parts, qtbot: QtBot) -> None:
+    def __init__(self, parts: Parts) -> None:
         from tests.ui.test_inspector import inspection
 
         self.parts, self.view, self.opened = parts, InspectorView(Theme()), list[object]()
-        qtbot.addWidget(self.view)
+        parts.qtbot.addWidget(self.view)
         self.service = Recorder(inspect=lambda *_: inspection(source(1)))
         self.presenter = parts.make(
             InspectorPresenter,
@@ -192,9 +185,7 @@ class Inspecting:
         return calls
 
 
-@pytest.fixture
-def inspecting(parts: Parts, qtbot: QtBot) -> Inspecting:
-    return Inspecting(parts, qtbot)
+inspecting = fixture_of(Inspecting)
 
 
 def test_the_inspector_follows_the_selected_answer(inspecting: Inspecting) -> None:
@@ -278,9 +269,7 @@ class Explain:
         return [replace(self.details(TALK), probe=replace(self.probe, rank=4, before=1))]
 
 
-@pytest.fixture
-def explain(parts: Parts) -> Explain:
-    return Explain(parts)
+explain = fixture_of(Explain)
 
 
 def test_a_turn_is_explained_for_the_query_else_for_the_last_message(explain: Explain) -> None:
@@ -355,9 +344,9 @@ def test_probes_are_listed_run_opened_and_removed(explain: Explain) -> None:
 
 
 class Slash:
-    def __init__(self, parts: Parts, qtbot: QtBot) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.parts, self.window = parts, QWidget()
-        qtbot.addWidget(self.window)
+        parts.qtbot.addWidget(self.window)
         self.panel, self.composer = CommandPanel(Theme(), self.window), Composer(self.window)
         self.outcome = Outcome("**Recall** is on.")
         self.session = Recorder(run=lambda *_: self.outcome, accepts=True, complete=Completion())
@@ -373,9 +362,7 @@ class Slash:
         self.presenter.run(text)
 
 
-@pytest.fixture
-def slash(parts: Parts, qtbot: QtBot) -> Slash:
-    return Slash(parts, qtbot)
+slash = fixture_of(Slash)
 
 
 def test_output_is_shown_and_text_is_taken_unless_it_is_kept(slash: Slash) -> None:
@@ -443,9 +430,9 @@ def test_a_clean_slate_is_marked_after_the_last_turn(slash: Slash) -> None:
 class Search:
     """The presenter with a sidebar; searches wait until `answer` or `fail`."""
 
-    def __init__(self, parts: Parts, qtbot: QtBot) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.parts, self.sidebar, self.bridge = parts, Sidebar(Theme()), LoopBridge()
-        qtbot.addWidget(self.sidebar)
+        parts.qtbot.addWidget(self.sidebar)
         self.waiting: dict[bool, asyncio.Future[SearchResponse]] = {}
         self.coverage = EmbeddingCoverage("space", 1.0)
         service = SimpleNamespace(search=self.search, parts_ranked=lambda *_: [1, 2])
@@ -494,10 +481,10 @@ async def turns() -> None:
 
 
 @pytest.fixture
-def search(parts: Parts, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Search:
+def search(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> Search:
     monkeypatch.setattr(search_module, "_GRACE_S", 0)
     monkeypatch.setattr(search_module, "_FINAL_AFTER_S", 0)
-    return Search(parts, qtbot)
+    return Search(parts)
 
 
 def run(story: Awaitable[None]) -> None:
@@ -666,12 +653,10 @@ class Memories:
 
 
 @pytest.fixture
-def memories(parts: Parts, qapp: Any) -> Any:
-    appearance = Appearance(qapp)
+def memories(parts: Parts, appearance: Appearance) -> Any:
     made = Memories(parts, appearance)
     yield made
     made.dialog.hide()
-    appearance.deleteLater()
 
 
 @pytest.mark.parametrize("way", ["close", "quit"])

@@ -25,6 +25,7 @@ from tests.fakes.screens import (
     Parts,
     Recorder,
     conversation,
+    fixture_of,
     press,
     view_of,
 )
@@ -42,19 +43,15 @@ from ui.views.sidebar import FOLDERS, Sidebar
 OTHER = ConversationId(8)
 
 
-@pytest.fixture
-def parts(qtbot: QtBot) -> Parts:
-    return Parts(qtbot)
-
-
 # -- commands about a conversation
 
 
 class Commands:
     """The presenter with a conversation open, and the actions of a window."""
 
-    def __init__(self, parts: Parts, tmp_path: Path) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.parts, self.window = parts, QMainWindow()
+        parts.qtbot.addWidget(self.window)
         self.library, self.shown = Recorder(), Recorder()
         self.stored = Recorder(tags_of=lambda ids: {ids[0]: ("old", "kept")})
         self.removal, self.exports = Recorder(forget=("Two backups remain.",)), Recorder(write=3)
@@ -70,11 +67,7 @@ class Commands:
         return {name for name in names if self.actions[name].isEnabled()}
 
 
-@pytest.fixture
-def commands(parts: Parts, tmp_path: Path, qtbot: QtBot) -> Commands:
-    made = Commands(parts, tmp_path)
-    qtbot.addWidget(made.window)
-    return made
+commands = fixture_of(Commands)
 
 
 def test_actions_fit_the_open_conversation(commands: Commands) -> None:
@@ -251,9 +244,7 @@ class Privacy:
         self.presenter.ask_before_leaving(lambda: self.left.append(1))
 
 
-@pytest.fixture
-def privacy(parts: Parts) -> Privacy:
-    return Privacy(parts)
+privacy = fixture_of(Privacy)
 
 
 def private(**more: Any) -> Any:
@@ -310,9 +301,7 @@ class Links:
         )  # fmt: skip
 
 
-@pytest.fixture
-def links(parts: Parts) -> Links:
-    return Links(parts)
+links = fixture_of(Links)
 
 
 @pytest.mark.parametrize(
@@ -434,9 +423,9 @@ class PickerView(FakeBanner):
 class Picker:
     """The presenter with two providers with a key, the second of which cannot list its models."""
 
-    def __init__(self, parts: Parts, qtbot: QtBot) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.bridge, self.open, self.view = parts.bridge, parts.open, PickerView()
-        qtbot.addWidget(self.view)
+        parts.qtbot.addWidget(self.view)
         states = [SimpleNamespace(config=SimpleNamespace(name=each)) for each in "abc"]
         self.models = Recorder(
             providers=lambda: states, has_key=lambda name: name != "c", check_name=lambda name: name
@@ -461,9 +450,7 @@ class Picker:
         return future
 
 
-@pytest.fixture
-def picker(parts: Parts, qtbot: QtBot) -> Picker:
-    return Picker(parts, qtbot)
+picker = fixture_of(Picker)
 
 
 def test_the_picker_lists_chat_models_of_providers_with_a_key(picker: Picker) -> None:
