@@ -202,8 +202,10 @@ class ExchangeLoop:
     async def _begin(self, make_plan: Callable[[], ExchangePlan]) -> Reply:
         # One at a time: a plan made while another one is being stored would create a branch.
         async with self._planning:
+            # What runs before planning: a reply that ends meanwhile is not in the plan.
+            running = frozenset(self._running)
             plan = await asyncio.to_thread(make_plan)
-            if plan.conversation.id in self._running:
+            if plan.conversation.id in running:
                 raise InvalidInput(
                     "A reply is still running in this conversation",
                     "Stop it or wait until it ends.",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from app.chat.planner import ExchangePlan
 from app.chat.tools.toolbox import Tool
 from app.domain import codec
 from app.domain.changes import Change, ChangeSet, MessagesAdded, ReplyGrew
@@ -40,6 +41,7 @@ from app.domain.errors import (
     NotFound,
     StorageError,
 )
+from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
@@ -120,6 +122,32 @@ def test_the_question_is_durable_before_the_reply_begins(chat_with: MakeChat) ->
     chat.loop.stop([own])
     assert reply.done.result(0).status is INTERRUPTED
     assert chat.texts(own) == ["Are you there?"]
+
+
+def test_a_plan_is_refused_when_a_reply_ended_after_its_data_was_read(
+    chat_with: MakeChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, is_planned, go_on = asyncio.Event(), threading.Event(), threading.Event()
+    chat = chat_with([gate, *says("Kept.")])
+    reply = chat.send("Is it kept?")
+    make_plan = chat.loop._planner.retry
+
+    def slowly(exchange_id: ExchangeId) -> ExchangePlan:
+        plan = make_plan(exchange_id)
+        is_planned.set()
+        go_on.wait(10)
+        return plan
+
+    monkeypatch.setattr(chat.loop._planner, "retry", slowly)
+    retried = chat.loop.retry(reply.plan.exchange.id)
+    assert is_planned.wait(10)
+    chat.release(gate)
+    exchange = reply.done.result(10)
+    go_on.set()
+    with pytest.raises(InvalidInput, match="still running"):
+        retried.result(10)
+    assert Exchanges(chat.store).get(exchange.id) == exchange
+    assert chat.texts(exchange.conversation_id) == ["Is it kept?", "Kept."]
 
 
 def test_empty_messages_and_unknown_conversations_are_refused(chat_with: MakeChat) -> None:
