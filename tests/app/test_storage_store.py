@@ -299,6 +299,22 @@ def test_settings_are_kept_in_memory_and_written_through(data_dir: Path) -> None
         assert chosen.chosen() == {"rag_fact_limit": 7, "rag_enabled": False}
 
 
+def test_a_setting_is_in_force_once_the_database_has_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen, seen, save = Settings(store), list[str](), Store.save
+    store.subscribe(lambda _: seen.append(chosen.text("theme")))
+
+    def observed(store: Store, *changes: Change) -> ChangeSet:
+        seen.append(chosen.text("theme"))
+        return save(store, *changes)
+
+    monkeypatch.setattr(Store, "save", observed)
+    chosen.set("theme", "dark")
+    chosen.reset("theme")
+    assert seen == ["system", "dark", "dark", "system"]
+
+
 # -- applying a history, in a live write as in a replay
 
 Records = list[tuple[int, tuple[Change, ...]]]

@@ -155,14 +155,11 @@ class Settings(SettingValues):
         return self._values.get(key, setting.default)
 
     def set(self, key: str, value: SettingValue) -> None:
-        """Check, save and apply a value at once; raise InvalidSetting. Blocking.
+        """Check and save a value, which takes effect when it is durable. Blocking.
 
-        Listeners of the store already read the new value here.
+        Listeners of the store already read the new value here. Raises InvalidSetting, StorageError.
         """
-        checked = setting_for(key).check(value)
-        before = dict(self._values)
-        self._values[key] = checked
-        self._save_or_revert(SettingPut(key, json.dumps(checked)), before)
+        self._store.save(SettingPut(key, json.dumps(setting_for(key).check(value))))
 
     def set_text(self, key: str, text: str) -> SettingValue:
         """Like `set`, from text that a user typed; return the value."""
@@ -173,9 +170,7 @@ class Settings(SettingValues):
     def reset(self, key: str) -> None:
         """Return to the default. Blocking."""
         setting_for(key)
-        before = dict(self._values)
-        self._values.pop(key, None)
-        self._save_or_revert(SettingPut(key, None), before)
+        self._store.save(SettingPut(key, None))
 
     def chosen(self) -> Mapping[str, SettingValue]:
         """Return the values that were set by the user."""
@@ -212,23 +207,13 @@ class Settings(SettingValues):
         """Remove a provider. Blocking."""
         self._store.save(ProviderPut(name, "", removed=True))
 
-    def _save_or_revert(self, change: SettingPut, before: Mapping[str, SettingValue]) -> None:
-        try:
-            self._store.save(change)
-        except BaseException:
-            if change.key in before:
-                self._values[change.key] = before[change.key]
-            else:
-                self._values.pop(change.key, None)
-            raise
-
     def _on_changed(self, changed: ChangeSet) -> None:
-        """Reload the probe questions after a conversation was forgotten."""
-        if not (changed.conversations and PROBES in changed.settings):
-            return
-        row = self._store.row("SELECT value FROM appconfig WHERE key = ?", [PROBES])
-        if row is not None:
-            self._load(PROBES, row[0])
+        for key in changed.settings:
+            row = self._store.row("SELECT value FROM appconfig WHERE key = ?", [key])
+            if row is None:
+                self._values.pop(key, None)
+            else:
+                self._load(key, row[0])
 
     def _load(self, key: str, value_json: str) -> None:
         if (setting := SETTINGS.get(key)) is None:
