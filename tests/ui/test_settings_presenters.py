@@ -21,7 +21,7 @@ from app.storage.tables.spending import Spent
 from app.workers.model_choice import BackgroundPlan
 from app.workers.regeneration import RegenerationPlan
 from app.workers.status_text import ESTIMATED
-from tests.fakes.screens import FakeBanner, FakeBridge, Recorder, press
+from tests.fakes.screens import Parts, Recorder, press
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter
 from ui.presenters.settings.dialog import SettingsPresenter
@@ -39,13 +39,10 @@ EXCHANGES = WorkerName.EXCHANGE_SUMMARIZER
 LONG_WORD = "one_word_without_any_place_to_break_it"
 
 
-class Desk:
-    """What fakes share: bridge, banner, and `refusal`, which every write raises."""
+class Desk(Parts):
+    """What fakes share; `refusal` is what every write raises."""
 
-    def __init__(self, bridge: Any) -> None:
-        self.bridge = bridge
-        self.banner: Any = FakeBanner()
-        self.refusal: KnownError | None = None
+    refusal: KnownError | None = None
 
     def check(self) -> None:
         if self.refusal is not None:
@@ -54,8 +51,7 @@ class Desk:
 
 @pytest.fixture
 def desk(qtbot: QtBot) -> Iterator[Desk]:
-    made = Desk(FakeBridge())
-    qtbot.addWidget(made.banner)
+    made = Desk(qtbot)
     yield made
     assert made.bridge.failures == []
 
@@ -158,25 +154,23 @@ def settings(qtbot: QtBot, desk: Desk) -> Any:
     qtbot.addWidget(window)
     window.show()
     chosen: list[int] = []
-    appearance: Any = SimpleNamespace(choose=lambda _choice, percent: chosen.append(percent))
-    fake_settings: Any = settings
-    fake_models: Any = models
-    previews: Any = SimpleNamespace(recent=lambda: ["Which bolt?"])
+    appearance = SimpleNamespace(choose=lambda _choice, percent: chosen.append(percent))
+    previews = SimpleNamespace(recent=lambda: ["Which bolt?"])
 
     def present(dialog: SettingsDialog) -> Sequence[Callable[[], object]]:
-        providers = ProvidersPresenter(
-            desk.bridge, fake_models, network, lambda: None, dialog.providers
+        providers = desk.make(
+            ProvidersPresenter, models=models, network=FakeNetwork(), page=dialog.providers
         )
-        recall = RecallSettingsPresenter(
-            desk.bridge, fake_settings, previews, dialog.memory, lambda: (None, None),
-            lambda _item: None,
+        recall = desk.make(
+            RecallSettingsPresenter, settings=settings, previews=previews, page=dialog.memory,
+            open_conversation=lambda: (None, None),
         )  # fmt: skip
         return providers.show, recall.show
 
-    network: Any = FakeNetwork()
-    presenter = SettingsPresenter(
-        desk.bridge, fake_settings, desk.banner, add_actions(window), appearance, present
-    )
+    presenter = desk.make(
+        SettingsPresenter, settings=settings, actions=add_actions(window), appearance=appearance,
+        present_pages=present,
+    )  # fmt: skip
     return SimpleNamespace(presenter=presenter, settings=settings, models=models, chosen=chosen)
 
 
@@ -232,11 +226,10 @@ def test_a_provider_is_added_tested_and_removed_and_refusals_shown_where_they_be
 ) -> None:
     page, models, woken = ProvidersPage(), FakeModels(desk), list[str]()
     qtbot.addWidget(page)
-    fake_models: Any = models
-    network: Any = FakeNetwork()
-    presenter = ProvidersPresenter(
-        desk.bridge, fake_models, network, lambda: woken.append("key"), page
-    )
+    presenter = desk.make(
+        ProvidersPresenter, models=models, network=FakeNetwork(), page=page,
+        on_key_saved=lambda: woken.append("key"),
+    )  # fmt: skip
     presenter.show()
     page.addition_requested.emit("ollama", "compatible", "http://localhost:1/v1", "")
     assert models.configs == [ProviderConfig("ollama", "compatible", "http://localhost:1/v1")]
@@ -289,10 +282,10 @@ def background(qtbot: QtBot, desk: Desk) -> Any:
     page, summaries, limits = BackgroundPage(), FakeRegeneration(), list[str]()
     choice: Any = FakeChoice(desk)
     table: dict[str, OwnPrice] = {}
-    prices: Any = SimpleNamespace(
+    prices = SimpleNamespace(
         table=table, all=lambda: table, put=table.__setitem__, remove=table.__delitem__
     )
-    spending: Any = SimpleNamespace(by_day=lambda _since: ())
+    spending = SimpleNamespace(by_day=lambda _since: ())
     qtbot.addWidget(page)
     consent = BackgroundConsent(desk.bridge, choice, page)
     consent.limits_requested.connect(lambda: limits.append("asked"))
@@ -300,9 +293,10 @@ def background(qtbot: QtBot, desk: Desk) -> Any:
     async def list_models(show: Callable[[Sequence[str]], None]) -> None:
         show([MODEL])
 
-    BackgroundPagePresenter(
-        desk.bridge, choice, prices, spending, list_models, summaries, consent, page
-    ).show()
+    desk.make(
+        BackgroundPagePresenter, choice=choice, own_prices=prices, spending=spending,
+        list_models=list_models, summaries=summaries, consent=consent, page=page,
+    ).show()  # fmt: skip
     return SimpleNamespace(
         page=page, choice=choice, prices=prices, summaries=summaries, limits=limits
     )
@@ -382,21 +376,22 @@ def dashboard(qtbot: QtBot, desk: Desk) -> Any:
     qtbot.addWidget(view)
     qtbot.addWidget(holder)
     names = ("worker_status", "spend_status", "search_status")
-    bar: Any = SimpleNamespace(**{name: PlainLabel(holder) for name in names})
+    bar = SimpleNamespace(**{name: PlainLabel(holder) for name in names})
     statuses = (WorkerStatus(EXCHANGES, True, WorkerState.IDLE),)
 
     def refresh() -> tuple[WorkerStatus, ...]:
         desk.check()
         return statuses
 
-    board: Any = Recorder(
+    board = Recorder(
         statuses=statuses, refresh=refresh, start=lambda host: host(lambda: None),
         warnings=("Something waits.",), failures=(),
     )  # fmt: skip
     totals = Totals(Overview(0, {}, 0.5, 2048, Spent(), Spent()), needs_consent=True)
-    presenter = DashboardPresenter(
-        desk.bridge, board, lambda: totals, facts, view, bar, desk.banner
-    )
+    presenter = desk.make(
+        DashboardPresenter, workers=board, read_totals=lambda: totals, facts=facts, dashboard=view,
+        status_bar=bar,
+    )  # fmt: skip
     return SimpleNamespace(
         presenter=presenter, board=board, view=view, bar=bar, facts=facts, holder=holder
     )
