@@ -56,6 +56,10 @@ _.syntax_name
 _.syntax_type
 _.syntax_operator
 
+# Columns of tables: `app.storage.engine.aggregate.row_of` reads them by name.
+_.source_hash
+_.call_number
+
 # Tests and benchmarks read what was rendered.
 _.blocks_written
 _.items_laid_out

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -255,10 +257,7 @@ def test_rewound_records_are_removed(
 ) -> None:
     journal.append(["one"])
     journal.append(["two", "three"])
-
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
+    refuse = Mock(side_effect=OSError(errno.EIO, "Input/output error"))
     with monkeypatch.context() as broken:
         if failing:
             broken.setattr(os, "ftruncate", refuse)
@@ -276,13 +275,8 @@ def test_a_failed_fsync_leaves_the_file_as_before(
 ) -> None:
     journal.append(["one"])
     before = only_segment(folder).read_bytes()
-    fails = iter([True])
-
-    def fail_once(_: int) -> None:
-        if next(fails, False):
-            raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(journal_module, "fsync_file", fail_once)
+    failures = chain([OSError(errno.EIO, "Input/output error")], repeat(None))
+    monkeypatch.setattr(journal_module, "fsync_file", Mock(side_effect=failures))
     with pytest.raises(StorageError):
         journal.append(["two"])
     assert only_segment(folder).read_bytes() == before
@@ -300,11 +294,7 @@ def test_disk_errors_are_translated(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[Exception]
 ) -> None:
     journal.append(["one"])
-
-    def refuse(*_: object) -> int:
-        raise OSError(number, "no")
-
-    monkeypatch.setattr(os, "write", refuse)
+    monkeypatch.setattr(os, "write", Mock(side_effect=OSError(number, "no")))
     with pytest.raises(StorageError) as caught:
         journal.append(["two"])
     assert caught.type is kind

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import duckdb
 import pytest
@@ -27,7 +28,6 @@ from app.domain.errors import (
     StorageError,
 )
 from app.storage.engine import migrations
-from app.storage.engine.database import Connection
 from app.storage.engine.journal import Journal, segments
 from app.storage.engine.store import Store
 from app.storage.safety import image
@@ -174,14 +174,12 @@ def steps(*each: Damage) -> Damage:
     return damage
 
 
-def unlink_log(library: Library) -> None:
-    library.paths.wal.unlink()
-
-
 # What happens to the files of a killed library, and a part of the notice, "" for none.
 LOSSES: dict[str, tuple[Damage, str]] = {
-    "the log": (unlink_log, ""),
-    "the log and a sector": (steps(unlink_log, Library.tear_metadata), "backup of"),
+    "the log": (lambda lib: lib.paths.wal.unlink(), ""),
+    "the log and a sector": (
+        steps(lambda lib: lib.paths.wal.unlink(), Library.tear_metadata), "backup of",
+    ),
     "the backups and a sector": (
         steps(lose_backups, Library.tear_metadata), "the journal was read instead",
     ),
@@ -389,22 +387,15 @@ def test_a_read_only_directory_is_refused_and_unchanged(read_only: Library) -> N
 def test_tables_are_read_in_full_after_an_unclean_end_and_once_in_a_while(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reads: list[int] = []
-    read = image.read_all_tables
-
-    def counted(connection: Connection) -> dict[str, int]:
-        reads.append(1)
-        return read(connection)
-
-    monkeypatch.setattr(image, "read_all_tables", counted)
-    with opened(library.paths.root):
-        assert reads == [1]
-    with opened(library.paths.root):
-        assert reads == [1]
+    reads = Mock(wraps=image.read_all_tables)
+    monkeypatch.setattr(image, "read_all_tables", reads)
+    for _ in range(2):
+        with opened(library.paths.root):
+            assert reads.call_count == 1
     week_ago = library.paths.checked.stat().st_mtime - WEEK_S - 24 * 3600
     os.utime(library.paths.checked, (week_ago, week_ago))
     with opened(library.paths.root):
-        assert reads == [1, 1]
+        assert reads.call_count == 2
 
 
 @pytest.mark.parametrize(
@@ -419,11 +410,8 @@ def test_tables_are_read_in_full_after_an_unclean_end_and_once_in_a_while(
 def test_lack_of_resources_is_not_damage(
     library: Library, monkeypatch: pytest.MonkeyPatch, error: duckdb.Error
 ) -> None:
-    def refuse(*_: object) -> Connection:
-        raise error
-
     with monkeypatch.context() as poor:
-        poor.setattr(image, "identify", refuse)
+        poor.setattr(image, "identify", Mock(side_effect=error))
         with pytest.raises(StorageError):
             open_store(library.paths)
     assert library.damaged == set()
@@ -435,12 +423,8 @@ def test_damage_found_by_a_write_is_repaired_at_the_next_start(
 ) -> None:
     """A block of an index is read when something is inserted; reading the rows does not meet it."""
     error = duckdb.Error("Corrupt database file: computed checksum 1 does not match 2")
-
-    def refuse(*_: object) -> None:
-        raise error
-
     with opened(library.paths.root) as store, monkeypatch.context() as broken:
-        broken.setattr(store, "apply", refuse)
+        broken.setattr(store, "apply", Mock(side_effect=error))
         with pytest.raises(DatabaseDamaged, match="to repair it"):
             add_conversation(store, "not saved", title="Not saved")
     assert library.paths.unclean.exists(), "so the next start reads everything"
@@ -590,12 +574,8 @@ def test_a_full_disk_at_startup_does_not_prevent_opening(
     whole = add_running(store, "Why?")
     journal_reply(store, whole.exchanges[0], store.ids.message(), "Because")
     after_kill = killed(store, tmp_path / "killed")
-
-    def refuse(self: Store, *_: object) -> None:
-        raise ReadOnlyStorage("not now")
-
     with monkeypatch.context() as full:
-        full.setattr(Store, "save", refuse)
+        full.setattr(Store, "save", Mock(side_effect=ReadOnlyStorage("not now")))
         with opened(after_kill) as again:
             assert tables(again)["exchange"][0][5] == "running"
     with opened(after_kill) as again:

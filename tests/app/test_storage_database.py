@@ -196,9 +196,7 @@ def test_an_invalid_instance_is_reopened_and_the_work_repeated_once(database: Da
 def test_a_reopening_that_fails_is_tried_again_by_the_next(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> Connection:
-        raise duckdb.IOException("not now")
-
+    refuse = mock.Mock(side_effect=duckdb.IOException("not now"))
     with monkeypatch.context() as broken:
         broken.setattr(database_module, "connect", refuse)
         for query in (fail_times(1), fail_times(0)):

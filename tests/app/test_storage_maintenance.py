@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,7 +17,7 @@ from app.storage.engine.store import Store
 from app.storage.safety import backup as backup_module
 from app.storage.safety import image
 from app.storage.safety import maintenance as maintenance_module
-from app.storage.safety.backup import Backup, backups_of, list_backups, make_backup
+from app.storage.safety.backup import backups_of, list_backups, make_backup
 from app.storage.safety.maintenance import (
     BACKUP_EVERY_S,
     QUIET_S,
@@ -207,9 +208,7 @@ def test_every_table_is_read_once_a_day(
 def test_damage_is_reported_and_checked_at_the_next_start(
     store: Store, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: object) -> dict[str, int]:
-        raise StorageError("a checksum does not match")
-
+    fail = Mock(side_effect=StorageError("a checksum does not match"))
     reported: list[str] = []
     maintenance = Maintenance(store, time_.clock(), reported.append)
     with monkeypatch.context() as broken:
@@ -226,15 +225,7 @@ def test_a_failed_task_is_reported_and_retried_while_others_go_on(
     store: Store, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_conversation(store, "one")
-    tries: list[float] = []
-
-    def refuse(_: Store) -> Backup:
-        tries.append(time_.passed_s)
-        raise DiskFull("There is no room", "Free some space.")
-
-    def bug(*_: object) -> int:
-        raise ZeroDivisionError
-
+    refuse = Mock(side_effect=DiskFull("There is no room", "Free some space."))
     maintenance = Maintenance(store, time_.clock())
     with monkeypatch.context() as full:
         full.setattr(maintenance_module, "make_backup", refuse)
@@ -242,12 +233,12 @@ def test_a_failed_task_is_reported_and_retried_while_others_go_on(
         maintenance.run_due()
         assert list(maintenance.problems) == ["There is no room. Free some space."]
         maintenance.run_due()
-        assert len(tries) == 1
+        assert refuse.call_count == 1
         time_.pass_s(RETRY_S)
         maintenance.run_due()
-        assert len(tries) == 2
+        assert refuse.call_count == 2
     for name in ("purge_trash", "finish_forgetting"):
-        monkeypatch.setattr(maintenance_module, name, bug)
+        monkeypatch.setattr(maintenance_module, name, Mock(side_effect=ZeroDivisionError))
     settle(maintenance, time_)
     assert list(maintenance.problems) != ["There is no room. Free some space."]
     assert backup_count(store) == 1

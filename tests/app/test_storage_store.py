@@ -1,11 +1,11 @@
 """The store: commits are durable and whole, the writer survives errors, a replay changes nothing."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import pytest
@@ -83,19 +83,13 @@ def test_a_commit_is_journalled_first_and_read_unchanged(store: Store, tmp_path:
 def test_waiting_commits_share_a_transaction_and_a_failing_one_harms_no_other(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    transactions: list[int] = []
-    write = store.database.write
-
-    def counted(work: Callable[[Connection], Any]) -> Any:
-        transactions.append(1)
-        return write(work)
-
-    monkeypatch.setattr(store.database, "write", counted)
+    write = Mock(wraps=store.database.write)
+    monkeypatch.setattr(store.database, "write", write)
     with busy_writer(store):
         futures = [commit_titled(store, f"T{n}") for n in range(1, 31)]
         assert not futures[0].cancel()
     assert [future.result().messages_in for future in futures] == [{n} for n in range(1, 31)]
-    assert len(transactions) == 1
+    assert write.call_count == 1
     with busy_writer(store):
         good = [commit_titled(store, "before"), commit_titled(store, "before 2")]
         bad = [commit_titled(store, "bad", TOO_LARGE), store.commit(DraftPut(None, "\ud800", AT))]
@@ -120,11 +114,7 @@ def test_a_commit_is_applied_whole_or_not_at_all(store: Store) -> None:
 def test_listeners_can_read_the_change_and_a_failing_one_stops_nobody(store: Store) -> None:
     heard: list[ChangeSet] = []
     seen: list[int] = []
-
-    def fail(_: ChangeSet) -> None:
-        raise ValueError("a bug")
-
-    store.subscribe(fail)
+    store.subscribe(Mock(side_effect=ValueError("a bug")))
     leave = store.subscribe(heard.append)
     store.subscribe(lambda _: seen.append(len(titles(store))))
     whole = add_conversation(store, "one")
@@ -273,12 +263,8 @@ def test_forgetting_that_fails_forgets_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = add_conversation(store, "kept")
-
-    def refuse(*_: object) -> None:
-        raise StorageError("no")
-
     with monkeypatch.context() as broken:
-        broken.setattr(store.database, "write", refuse)
+        broken.setattr(store.database, "write", Mock(side_effect=StorageError("no")))
         with pytest.raises(StorageError):
             store.save(ConversationForgotten(whole.conversation.id))
     store.save(ConversationEdited(whole.conversation.id, title="Renamed"))
