@@ -74,11 +74,10 @@ class Chat:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+def server(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
     monkeypatch.setenv("FRIEND_API_KEY", "test")
-    with Loopback() as running:
-        running.always(text("Good to know."))
-        yield running
+    server.always(text("Good to know."))
+    return server
 
 
 @pytest.fixture

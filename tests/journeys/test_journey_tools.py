@@ -25,12 +25,6 @@ READ = {"exchange_id": 1, "include_full_transcript": True}
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with Loopback() as running:
-        yield running
-
-
-@pytest.fixture
 def cli(data_dir: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
     """Yield a command line on a library of two conversations, with a provider for each wire."""
     monkeypatch.setenv("LOOP_KEY", "sk-loop")

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from PySide6.QtCore import Qt
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.conversations import ExchangeStatus
-from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import slow, stall, text
@@ -23,23 +21,7 @@ from ui.presenters.imports import SAMPLE
 from ui.widgets.transcript.message_frame import UserFrame
 from ui.widgets.transcript.panels import InterruptionPanel
 
-MODEL = "loop:test-model"
 STORY = "Once upon a time there was a book that remembered everything it had ever been told."
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with Loopback() as running:
-        yield running
-
-
-async def with_model(user: User, server: Loopback) -> None:
-    """Start with the loopback server's model as the default one."""
-    await user.start()
-    config = ProviderConfig("loop", "compatible", server.v1)
-    await user.ask(lambda services: services.models.add_provider(config))
-    await user.ask(lambda services: services.settings.set("default_model", MODEL))
-    await user.until(lambda: user.window.chat.model.currentText() == MODEL)
 
 
 def program(*arguments: str) -> "subprocess.Popen[str]":
@@ -75,7 +57,7 @@ async def test_a_window_that_is_left_during_a_reply_comes_back_with_it(
     user: User, server: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.reply(text(STORY), stall())
-    await with_model(user, server)
+    await user.start_with_model(server.v1)
     await user.bring(SAMPLE)
     await user.say("Tell me a story.")
     await user.until(lambda: STORY in user.turn_text(0))
@@ -96,7 +78,7 @@ async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
     user: User, server: Loopback, data_dir: Path
 ) -> None:
     server.reply(text(STORY, chunks=16), slow(15), stall())
-    await with_model(user, server)
+    await user.start_with_model(server.v1)
     await user.leave()
     window = program("tests.fakes.driven_window", str(data_dir), "Tell me a story.")
     journal = DataPaths(data_dir).journal

@@ -1,10 +1,5 @@
 """Tools in the window: calls and results as they come, folded; Stop in the middle; Continue."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from app.providers.configuration import ProviderConfig
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Stall, text, tool_call, usage
 from tests.fakes.stored import add_conversation
@@ -12,26 +7,15 @@ from tests.fakes.user import User
 from ui.widgets.transcript.folds import Fold
 from ui.widgets.transcript.panels import InterruptionPanel
 
-MODEL = "loop:test-model"
 FIND = {"query": "What did we say about basil?", "limit": 1}
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with Loopback() as running:
-        yield running
 
 
 async def test_tools_in_the_window_are_shown_stopped_and_continued(
     user: User, server: Loopback
 ) -> None:
-    await user.start()
-    config = ProviderConfig("loop", "compatible", server.v1)
-    await user.ask(lambda services: services.models.add_provider(config))
-    await user.ask(lambda services: services.settings.set("default_model", MODEL))
+    await user.start_with_model(server.v1)
     earlier = ("How do I keep basil alive?", "Water it from below.")
     await user.ask(lambda services: add_conversation(services.store, earlier, title="Herbs"))
-    await user.until(lambda: user.window.chat.model.currentText() == MODEL)
     await user.until_so(lambda services: services.search.search("basil").results)
 
     server.reply(text("Let me look."), tool_call("conversation_search", FIND), usage(900, 40))
@@ -53,7 +37,7 @@ async def test_tools_in_the_window_are_shown_stopped_and_continued(
     await user.until(lambda: user.turn(1).findChildren(InterruptionPanel), "the interruption")
     assert len(user.turn(1).findChildren(Fold)) == 1
     user.click("Continue", user.turn(1).findChildren(InterruptionPanel)[0])
-    await user.until(lambda: "As before." in user.turn_text(1) and not user.transcript.is_streaming)
+    await user.answered(1, "As before.")
     roles = [each["role"] for each in server.posts[-1].body["messages"]]
     assert roles[-3:] == ["user", "assistant", "tool"]
 

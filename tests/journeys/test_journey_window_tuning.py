@@ -1,13 +1,10 @@
 """Recall settings and core memory in the whole window: what is previewed is what is then sent."""
 
-from collections.abc import Iterator
-
 import pytest
 from PySide6.QtWidgets import QSlider
 
 from app.bootstrap import Services
 from app.domain.recall import RecalledItemDetails
-from app.providers.configuration import ProviderConfig
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text
 from tests.fakes.stored import add_conversation
@@ -15,7 +12,6 @@ from tests.fakes.user import User
 from ui.models.preview import PreviewRow
 from ui.views.settings.settings_dialog import SettingsDialog
 
-MODEL = "loop:test-model"
 ASKED = "Which bolt does the saddle of my bicycle need?"
 _WORKERS = (
     "embedding_pipeline_enabled", "knowledge_extractor_enabled",
@@ -31,19 +27,15 @@ TALKS = (
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with Loopback() as running:
-        running.always(text("Good to know."))
-        yield running
+def server(server: Loopback) -> Loopback:
+    server.always(text("Good to know."))
+    return server
 
 
 async def started_with(user: User, server: Loopback) -> None:
-    await user.start()
+    await user.start_with_model(server.v1)
 
     def fill(services: Services) -> None:
-        config = ProviderConfig("loop", "compatible", server.v1)
-        services.models.add_provider(config)
-        services.settings.set("default_model", MODEL)
         for key in _WORKERS:  # what they find meanwhile would be found by the message alone
             services.settings.set(key, False)
         for turn in TALKS:
@@ -51,7 +43,6 @@ async def started_with(user: User, server: Loopback) -> None:
         services.index_sync.catch_up(lambda: False)
 
     await user.ask(fill)
-    await user.until(lambda: user.window.chat.model.currentText() == MODEL)
 
 
 async def opened(user: User) -> SettingsDialog:
