@@ -225,7 +225,7 @@ class Services:
         )
         preview_fetcher = ContextFetcher(store, core_memory, retrieve, PREVIEW_LIMIT_S)
         self.previews = RecallPreviews(store, settings, builder, preview_fetcher)
-        self._closers += [self.previews.close, self.context_fetcher.close]
+        self._closers += [preview_fetcher.close, self.context_fetcher.close]
         self.chat = ExchangeLoop(store, settings, self.models, builder, toolbox)
         self._closers.append(self.chat.close)
         self.library = Library(store)

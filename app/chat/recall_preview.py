@@ -195,10 +195,6 @@ class RecallPreviews:
         """Return recent questions, newest first, without duplicates."""
         return self._passages.recent_questions(limit)
 
-    def close(self) -> None:
-        """Wait for running fetches, at most a second each. Blocking."""
-        self._fetcher.close()
-
 
 def is_changed(preview: Preview, place: RecalledItemDetails) -> bool:
     """Return whether the settings compared with treat an item differently."""

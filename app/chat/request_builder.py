@@ -81,10 +81,13 @@ class RequestBuilder:
     def draft(self, plan: ExchangePlan) -> "PromptDraft":
         """Return the prompt of a plan with the current settings, before anything is fetched."""
         max_chars = self._settings.number("tool_output_max_chars")
+        known = self._context_tokens(ModelRef.parse(plan.exchange.model or ""))
+        size = _ASSUMED_CONTEXT_TOKENS if known is None else known
+        most = None if known is None else int(known * _MAX_SHARE)
         return PromptDraft(
             replace(plan, path=truncate_results(plan.path, max_chars)),
             self._toolbox.offered_in(plan.conversation),
-            _limits(self._context_tokens(ModelRef.parse(plan.exchange.model or ""))),
+            ModelLimits(int(size * (1 - _REPLY_SHARE)), most),
             self._settings,
         )
 
@@ -156,13 +159,6 @@ class PromptDraft:
             exchange.id, exchange.conversation_id, now(), exchange.model or "",
             self.limits.usable_tokens, self._result_chars, parts, context.items, notice,
         )  # fmt: skip
-
-
-def _limits(context_tokens: int | None) -> ModelLimits:
-    """Return how many tokens of a model's context a prompt may use; None is an unknown size."""
-    if context_tokens is None:
-        return ModelLimits(int(_ASSUMED_CONTEXT_TOKENS * (1 - _REPLY_SHARE)))
-    return ModelLimits(int(context_tokens * (1 - _REPLY_SHARE)), int(context_tokens * _MAX_SHARE))
 
 
 def _request_path(plan: ExchangePlan) -> tuple[Message, ...]:

@@ -46,7 +46,9 @@ async def talk(user: User) -> None:
     await user.until(lambda: user.titles() and not user.window.chat.title.isReadOnly())
 
 
-async def test_a_title_is_renamed_by_keyboard(user: User) -> None:
+async def test_a_title_is_renamed_by_keyboard_and_tab_follows_the_reading_order(
+    user: User,
+) -> None:
     await talk(user)
     chat, before = user.window.chat, user.window.chat.title.text()
     await user.until(lambda: user.window.windowTitle() == before)
@@ -65,6 +67,7 @@ async def test_a_title_is_renamed_by_keyboard(user: User) -> None:
     user.press("Backspace")
     user.press("Return")
     assert chat.title.text() == NEW  # an empty title is not stored
+    await check_tab_order(user)
 
 
 async def test_every_action_opens_its_dialog(user: User) -> None:
@@ -96,8 +99,8 @@ def shown(kind: type[QDialog]) -> list[QDialog]:
     return [each for each in found if isinstance(each, kind) and each.isVisible()]
 
 
-async def test_tab_goes_through_window_and_settings_in_reading_order(user: User) -> None:
-    await talk(user)
+async def check_tab_order(user: User) -> None:
+    """Tab goes through the window and the settings."""
     window = user.window
     user.press("Ctrl+K")
     seen = stops(user, window.sidebar.box, window.recall_status)
