@@ -4,6 +4,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -87,20 +88,10 @@ def test_a_backup_holds_what_the_database_holds_and_can_be_written_to(store: Sto
 
 def test_backups_are_made_one_after_the_other_while_others_read_and_write(store: Store) -> None:
     add_conversation(store, *"abcdef")
-    stop = threading.Event()
-
-    def write() -> None:
-        while not stop.is_set():
+    with ThreadPoolExecutor(3) as pool:
+        making = [pool.submit(make_backup, store) for _ in range(3)]
+        while not all(each.done() for each in making):
             add_conversation(store, "more", title="More")
-
-    threads = [threading.Thread(target=make_backup, args=(store,)) for _ in range(3)]
-    writing = threading.Thread(target=write)
-    for thread in (writing, *threads):
-        thread.start()
-    for thread in threads:
-        thread.join()
-    stop.set()
-    writing.join()
     assert len(list(store.paths.backups.iterdir())) == 3
     for each in own_backups(store):
         assert image.verify(each.path).position == each.position

@@ -30,6 +30,7 @@ from app.storage.engine.aggregate import (
     delete_where_in,
     insert_rows,
     reference,
+    row_of,
     select_in,
     unique_uid,
 )
@@ -202,13 +203,10 @@ def blocks_of(text: str, blocks_json: str | None) -> tuple[Block, ...]:
 
 
 def _exchange_row(exchange: Exchange, position: int) -> Row:
-    e = exchange
-    return (
-        e.id, e.conversation_id, e.parent_id, e.turn_number, e.segment_number, e.status.value,
-        to_db(e.started_at), to_db(e.completed_at), e.model,
-        None if e.usage is None else codec.dumps(e.usage),
-        None if e.problem is None else codec.dumps(e.problem), position,
-    )  # fmt: skip
+    usage, problem = (
+        None if each is None else codec.dumps(each) for each in (exchange.usage, exchange.problem)
+    )
+    return row_of(exchange, _EXCHANGE.columns, usage=usage, problem=problem, position=position)
 
 
 def _exchange_of(row: Row, message_ids: Sequence[MessageId]) -> Exchange:

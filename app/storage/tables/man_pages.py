@@ -16,7 +16,7 @@ from app.domain.manual import ManualPage, ManualPageText, page_search_text, page
 from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
 from app.domain.workers import WorkerName
-from app.storage.engine.aggregate import Aggregate, Rule, insert_rows, select_in
+from app.storage.engine.aggregate import Aggregate, Rule, insert_rows, row_of, select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, to_db
@@ -75,8 +75,10 @@ class ManPages:
         if gone := self._passages_of_others(wanted):
             self._store.save(PassagesPut(replaced=tuple(gone)))
         lost = [each for each in known if each not in wanted]
-        come = [_row(page) for each, page in wanted.items() if each not in known]
-        other = [_row(page) for each, page in wanted.items() if known.get(each, page) != page]
+        come = [row_of(page, _LISTED) for each, page in wanted.items() if each not in known]
+        other = [
+            row_of(page, _LISTED) for each, page in wanted.items() if known.get(each, page) != page
+        ]
 
         def write(connection: Connection) -> None:
             connection.execute("DELETE FROM man_page WHERE id IN (SELECT unnest(?))", [lost])
@@ -227,12 +229,6 @@ def _hash(read: ManualPageText) -> str | None:
     return (
         None if read.text is None else content_hash(page_search_text(read.page.summary, read.text))
     )
-
-
-def _row(page: ManualPage) -> tuple[object, ...]:
-    return (
-        page.id, page.name, page.section, page.summary, page.stamp, to_db(page.changed_at),
-    )  # fmt: skip
 
 
 def _page(row: Sequence[Any]) -> ManualPage:

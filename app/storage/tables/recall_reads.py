@@ -105,6 +105,9 @@ class CoveredTurn:
     error: str = ""
 
 
+_turn = reader(CoveredTurn)
+
+
 def covered_turns(
     store: Store, exchange_ids: Collection[int], space_name: str | None
 ) -> tuple[CoveredTurn, ...]:
@@ -125,7 +128,10 @@ def covered_turns(
             {"worker": WorkerName.EMBEDDING_PIPELINE.value, "ids": list(exchange_ids)},
         ).fetchall()
         has = _vectors(cursor, space_name, [row[4] for row in rows if row[4] is not None])
-        return tuple(_turn(row, has.get(row[4])) for row in rows)
+        return tuple(
+            _turn((*row[:7], has.get(row[4]) is False, has.get(row[4]) is True, *row[7:]))
+            for row in rows
+        )
 
     return store.read(query)
 
@@ -139,11 +145,3 @@ def _vectors(
     table, first = spaces.table_of(space_name), "AND chunk_number = 0"
     columns = "passage_id, vector IS NULL"
     return dict(select_in(cursor, table, columns, passages, "passage_id", first))
-
-
-def _turn(row: Row, is_empty: bool | None) -> CoveredTurn:
-    exchange_id, status, private, trash, passage_id, tokens, position, tries, next_at, error = row
-    return CoveredTurn(
-        exchange_id, ExchangeStatus(status), private, trash, passage_id, tokens, position,
-        is_empty is False, is_empty is True, tries, from_db(next_at), error,
-    )  # fmt: skip
