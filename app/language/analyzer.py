@@ -180,7 +180,7 @@ class _Table(dict[str, str]):
 
     def __missing__(self, chunk: str) -> str:
         if self._language is None:
-            made = " ".join(_surface(chunk))
+            made = " ".join(normalize(chunk) if is_unspaced(chunk) else surface_words(chunk))
         else:
             made = " ".join(_terms(chunk, self._language))
         if len(chunk) <= MAX_TERM_CHARS and not is_unspaced(chunk):
@@ -238,10 +238,6 @@ def _terms(chunk: str, language: str) -> list[str]:
         return _pairs(normalize(chunk))
     wholes, parts, between = split_chunk(chunk, language)
     return list(dict.fromkeys([*wholes, *between, *(form for part in parts for form in part)]))
-
-
-def _surface(chunk: str) -> list[str]:
-    return list(normalize(chunk)) if is_unspaced(chunk) else surface_words(chunk)
 
 
 def _wanted(chunk: str, languages: tuple[str, ...]) -> list[AnalyzedWord]:

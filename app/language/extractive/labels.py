@@ -53,7 +53,8 @@ def extract_tags(sentences: Sequence[Sentence]) -> tuple[str, ...]:
         count.update(words)
         if sentence.asks:
             count.update(words)
-    _merge_plurals(count)
+    for word in [each for each in count if each.endswith("s") and each[:-1] in count]:
+        count[word[:-1]] += count.pop(word)  # plurals
     frequent = [word for word, number in count.most_common(_TAG_CANDIDATES) if number >= 3]
     whole = "\n".join(sentence.text for sentence in sentences)
     worth = {
@@ -130,11 +131,6 @@ def _pieces(run: str) -> Iterator[str]:
                 "\u3040" <= sign <= "\u309f" for sign in piece
             ):
                 yield piece
-
-
-def _merge_plurals(count: Counter[str]) -> None:
-    for word in [each for each in count if each.endswith("s") and each[:-1] in count]:
-        count[word[:-1]] += count.pop(word)
 
 
 def _without_parts(ranked: Sequence[str]) -> list[str]:

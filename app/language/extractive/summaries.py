@@ -58,8 +58,14 @@ def summarize_exchange(turn: TurnMarkdown) -> str:
     At most `EXCHANGE_LIMIT_CHARS`, in the turn's own language; deterministic.
     """
     sentences = _understood(_sampled(_raw(turn, _EXCHANGE_READS_CHARS)))
-    weights = _weigh(sentences)
-    asked, answered = (_best(weights, sentences, asks=side) for side in (True, False))
+    central = TfIdfSpace(sentences).centrality()
+    weights = [weight * _worth(each) for weight, each in zip(central, sentences, strict=True)]
+
+    def best(*, asks: bool) -> int | None:
+        own = [place for place, each in enumerate(sentences) if each.asks is asks]
+        return max(own, key=lambda place: (weights[place], -place), default=None)
+
+    asked, answered = best(asks=True), best(asks=False)
     parts = [
         _first_line(turn.asked) if asked is None else sentences[asked].text,
         _first_line(turn.answered) if answered is None else sentences[answered].text,
@@ -157,18 +163,6 @@ def _understood(raw: Sequence[_Raw]) -> list[Sentence]:
     return [
         Sentence(text, tuple(content_terms(text)), asks, is_item, depth)
         for text, asks, is_item, depth in raw
-    ]
-
-
-def _best(weights: Sequence[float], sentences: Sequence[Sentence], *, asks: bool) -> int | None:
-    own = [place for place, each in enumerate(sentences) if each.asks is asks]
-    return max(own, key=lambda place: (weights[place], -place), default=None)
-
-
-def _weigh(sentences: Sequence[Sentence]) -> list[float]:
-    return [
-        central * _worth(each)
-        for central, each in zip(TfIdfSpace(sentences).centrality(), sentences, strict=True)
     ]
 
 

@@ -74,6 +74,7 @@ _AS_SAID = re.compile(
     r"|,\s+(?:by the way|btw)(?=[.!;]|$)",
     re.IGNORECASE,
 )
+_INSTRUCTION = re.compile(r"(?:please |always|never|do not|don't|from now)", re.IGNORECASE)
 _CONDITION = re.compile(r"(?:,|\s)\s*(?:if|unless|in case)\b", re.IGNORECASE)
 _LEAD = re.compile(
     r"^(?:yeah|yea|yes|yep|yup|nope|no|hey|hi|hiya|hello|oh|ooh|wow|whoa|woah|well|so|and|but|also|plus|"
@@ -152,7 +153,9 @@ def _clauses(sentence: str) -> Iterator[str]:
     sentence = _AS_SAID.sub("", sentence).strip()
     asks = sentence.rstrip("\"')* ").endswith("?")
     found = _ASKING.search(sentence)
-    if found is not None and (asks or found.start() > 0 or _begins_question(found[0])):
+    if found is not None and (
+        asks or found.start() > 0 or found[0].strip().lower().split()[-1:] != ["let"]
+    ):
         sentence = sentence[: found.start()]
     elif asks:
         return
@@ -168,7 +171,7 @@ def _clauses(sentence: str) -> Iterator[str]:
         ):
             return  # the following clauses depend on the supposition
         is_sized = len(clause.split()) > 1 and len(clause) <= _MOST_OF_A_CLAUSE_CHARS
-        if is_sized and (_is_instruction(clause) or not _CONDITION.search(clause)):
+        if is_sized and (_INSTRUCTION.match(clause) or not _CONDITION.search(clause)):
             yield clause
 
 
@@ -177,15 +180,6 @@ def _introduces_foreign_text(clause: str, mark: str) -> bool:
     if mark == ":":
         return bool(_REPORTED.search(clause) or _DICTATED.search(clause))
     return mark == "," and bool(_REPORTED.search(clause))
-
-
-def _begins_question(words: str) -> bool:
-    return words.strip().lower().split()[-1:] != ["let"]
-
-
-def _is_instruction(clause: str) -> bool:
-    """Return whether a conditional clause is an instruction."""
-    return bool(re.match(r"(?:please |always|never|do not|don't|from now)", clause, re.IGNORECASE))
 
 
 def _bare(clause: str) -> str:

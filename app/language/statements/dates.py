@@ -65,22 +65,9 @@ def _shifted(days: int) -> _Words:
     return lambda _, at: f"on {_day(at + timedelta(days=days))}"
 
 
-def _week(match: re.Match[str], at: datetime) -> str:
-    monday = at - timedelta(days=at.weekday()) + timedelta(weeks=_step(match[1]))
-    return f"in the week of {_day(monday)}"
-
-
-def _weekend(match: re.Match[str], at: datetime) -> str:
-    saturday = at + timedelta(days=5 - at.weekday(), weeks=_step(match[1]))
-    return f"on the weekend of {_day(saturday)}"
-
-
-def _month(match: re.Match[str], at: datetime) -> str:
-    return f"in {_month_of(at, _step(match[1]))}"
-
-
-def _year(match: re.Match[str], at: datetime) -> str:
-    return f"in {at.year + _step(match[1])}"
+def _weeks(match: re.Match[str], at: datetime, weekday: int) -> str:
+    """Return a weekday (0: Monday) of the week that a phrase means."""
+    return _day(at + timedelta(days=weekday - at.weekday(), weeks=_step(match[1])))
 
 
 def _step(word: str) -> int:
@@ -131,10 +118,10 @@ _PHRASES: Sequence[tuple[re.Pattern[str], _Words]] = (
     (_compiled(r"\b(?:yesterday|last night)\b"), _shifted(-1)),
     (_compiled(r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b"), _shifted(0)),
     (_compiled(r"\btomorrow\b"), _shifted(1)),
-    (_compiled(rf"\b{_LEAD}(last|next|this) week\b(?! before)"), _week),
-    (_compiled(rf"\b{_LEAD}(?:this )?(last|past|next|this|coming) weekend\b"), _weekend),
-    (_compiled(rf"\b{_LEAD}(last|next|this) month\b"), _month),
-    (_compiled(rf"\b{_LEAD}(last|next|this) year\b"), _year),
+    (_compiled(rf"\b{_LEAD}(last|next|this) week\b(?! before)"), lambda m, at: f"in the week of {_weeks(m, at, 0)}"),
+    (_compiled(rf"\b{_LEAD}(?:this )?(last|past|next|this|coming) weekend\b"), lambda m, at: f"on the weekend of {_weeks(m, at, 5)}"),
+    (_compiled(rf"\b{_LEAD}(last|next|this) month\b"), lambda m, at: f"in {_month_of(at, _step(m[1]))}"),
+    (_compiled(rf"\b{_LEAD}(last|next|this) year\b"), lambda m, at: f"in {at.year + _step(m[1])}"),
     (_compiled(rf"\b(?:like |about |around )?{_COUNT} (day|week|month|year)s? (?:ago|back)\b"), _ago),
 )  # fmt: skip
 _MONTH_ALONE = re.compile(
