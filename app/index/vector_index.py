@@ -20,9 +20,7 @@ from app.index.vector_block import Block, Float, Int16, QuantizedQuery, append_r
 
 _ROWS_PER_THREAD = 150_000  # about 7 ms of work; with less, a second thread gains nothing
 _COARSE_FROM = 300_000  # rows; below, selecting by signs would save less than 5 ms
-_SELECTED_SHARE = (
-    0.04  # of the rows; selected by signs, they contain .997 of the nearest thousandth
-)
+_SELECTED_SHARE = 0.04  # of the rows; they contain .997 of the nearest thousandth
 _MERGE_AT = 2048
 _SPARE = 8  # rows per part to keep, enough for the nearest parts
 _NOTHING = IdSet()
@@ -206,7 +204,8 @@ class ExactVectorIndex:
                 f"{self._dimension} dimensions",
                 "Select the embedder again in the settings, so that its own vectors are used.",
             )
-        if vectors.size and not _point_somewhere(vectors):
+        largest = np.abs(vectors).max(axis=-1, initial=0)
+        if vectors.size and not ((largest > _SMALLEST) & (largest < _LARGEST)).all():
             raise IndexUnavailable(
                 "The embedder returned a zero or invalid vector",
                 "Choose another embedder in the settings.",
@@ -293,9 +292,3 @@ def _without(blocks: Sequence[Block], passages: Int64) -> tuple[list[Block], int
                 block = block.dropped(dropped)  # noqa: PLW2901
         kept.append(block)
     return kept, len(removed)
-
-
-def _point_somewhere(vectors: Float) -> bool:
-    """Whether all vectors are finite and not zero."""
-    largest = np.abs(vectors).max(axis=-1)
-    return bool(((largest > _SMALLEST) & (largest < _LARGEST)).all())

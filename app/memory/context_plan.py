@@ -145,14 +145,6 @@ def recalled_block(parts: Iterable[PlanPart]) -> str:
     return wrap_in_tag(recalled_text.RECALLED, "".join(by_kind.get(kind, "") for kind in _QUOTED))
 
 
-def tools_text(tools: Iterable[ToolSchema]) -> str:
-    """Return the tools as a stored prompt keeps them: a line of JSON each."""
-    return "\n".join(
-        json.dumps([tool.name, tool.description, tool.parameters_json], ensure_ascii=False)
-        for tool in tools
-    )
-
-
 class _Planner:
     """One plan: the parts that do not change, and the choices that depend on where the window begins."""
 
@@ -232,7 +224,9 @@ def _fixed_parts(prompt: PromptInput, settings: RecallSettings) -> list[PlanPart
     if words := _within(sanitize(prompt.core_memory), intro, settings.core_memory_max_tokens):
         parts.append(_part(PlanPartKind.CORE_MEMORY, intro, PromptPiece(words)))
     if prompt.tools:
-        parts.append(_part(PlanPartKind.TOOLS, PromptPiece(tools_text(prompt.tools))))
+        rows = ([each.name, each.description, each.parameters_json] for each in prompt.tools)
+        text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        parts.append(_part(PlanPartKind.TOOLS, PromptPiece(text)))
     return parts
 
 

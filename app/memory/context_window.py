@@ -71,7 +71,9 @@ def _start_of_turn(messages: Sequence[Message], start: int, last_start: int) -> 
     for index in chain(range(start, last_start + 1), range(start - 1, -1, -1)):
         if index < len(messages) and messages[index].opens_turn:
             return index
-    return start if last_start < start else _before_results(messages, start)
+    while last_start >= start > 0 and start < len(messages) and _is_result(messages[start]):
+        start -= 1
+    return start
 
 
 def _first_whole(messages: Sequence[Message], places: Sequence[int], otherwise: int) -> int:
@@ -80,12 +82,6 @@ def _first_whole(messages: Sequence[Message], places: Sequence[int], otherwise: 
         if messages[index].opens_turn:
             return index
     return next((each for each in places if not _is_result(messages[each])), otherwise)
-
-
-def _before_results(messages: Sequence[Message], start: int) -> int:
-    while 0 < start < len(messages) and _is_result(messages[start]):
-        start -= 1
-    return start
 
 
 def _is_result(message: Message) -> bool:

@@ -74,17 +74,17 @@ class Explainer:
         invalid question, IndexUnavailable.
         """
         exchange = self._exchanges.get(exchange_id)
-        passage = next(iter(self._passages.of_source(PassageKind.TURN, exchange_id)), None)
-        parts = self._parts(passage)
+        passage = self._passage_of(exchange_id)
+        texts = self._passages.texts([passage]) if passage is not None else []
+        parts = tuple(part.id for text in texts for part in text.parts)
         seen = self._search.inspect(question, parts)
-        conversation = self._conversations.get(
-            exchange.conversation_id
-        )  # at least as new as `seen`
+        conversation = self._conversations.get(exchange.conversation_id)  # not older than `seen`
         best = _best_of(seen, parts)
         rank, twin_rank, count = self._place(seen.ranked, passage)
         case = _Case(exchange, conversation, passage, parts, seen, best, rank, twin_rank, limit)
         messages = self._passages.messages_of([best.part_id] if best else [])
         asked = self._passages.questions([exchange_id]).get(exchange_id, "")
+        scored = best if seen.ranking_input else None
         return Explanation(
             question=question,
             exchange_id=exchange_id,
@@ -95,15 +95,15 @@ class Explainer:
             rank=rank,
             ranked_count=count,
             message_id=messages.get(best.part_id) if best else None,
-            score=best.score if best and seen.ranking_input else None,
-            relevance=best.relevance if best and seen.ranking_input else None,
+            score=scored.score if scored else None,
+            relevance=scored.relevance if scored else None,
             cosine=best.cosine if best else None,
-            coverage=best.coverage if best and seen.ranking_input else None,
+            coverage=scored.coverage if scored else None,
             floor=self._settings.share("rag_min_similarity"),
             points=_points(seen, best),
             words=self._words(seen.query, best),
             obstacles=tuple(self._obstacles(case)),
-            by_meaning=seen.ranking_input is not None and seen.ranking_input.cosines is not None,
+            by_meaning=case.is_by_meaning,
             notice=seen.problem,
         )
 
@@ -113,12 +113,10 @@ class Explainer:
         Raises as `explain`.
         """
         self._exchanges.get(exchange_id)
-        passage = next(iter(self._passages.of_source(PassageKind.TURN, exchange_id)), None)
-        return self._place(self._search.inspect(question).ranked, passage)[0]
+        return self._place(self._search.inspect(question).ranked, self._passage_of(exchange_id))[0]
 
-    def _parts(self, passage: PassageId | None) -> tuple[PartId, ...]:
-        texts = self._passages.texts([passage]) if passage is not None else []
-        return tuple(part.id for text in texts for part in text.parts)
+    def _passage_of(self, exchange_id: ExchangeId) -> PassageId | None:
+        return next(iter(self._passages.of_source(PassageKind.TURN, exchange_id)), None)
 
     def _place(
         self, ranked: Sequence[Ranked], passage: PassageId | None
@@ -309,14 +307,8 @@ def _single_filters(query: SearchQuery) -> Iterator[tuple[str, SearchQuery]]:
 
 def _best_of(seen: SearchInspection, parts: Sequence[PartId]) -> Ranked | None:
     """Return the best message of a turn: as ranked, else as it would rank among the candidates."""
-    for ranked in (seen.ranked, _ranking(seen.ranking_input)):
-        if (best := next((each for each in ranked if each.part_id in parts), None)) is not None:
-            return best
-    return None
-
-
-def _ranking(found: RankingInput | None) -> list[Ranked]:
-    return [] if found is None else ranked_with_relevance(found)
+    candidates = ranked_with_relevance(seen.ranking_input) if seen.ranking_input else []
+    return next((each for each in (*seen.ranked, *candidates) if each.part_id in parts), None)
 
 
 def _points(seen: SearchInspection, best: Ranked | None) -> tuple[FeatureScore, ...]:
@@ -344,7 +336,7 @@ def _points_by_feature(found: RankingInput, part: PartId) -> dict[str, float]:
     if part not in rows:
         return {}
     row = features(found.question, found.table, found.cosines)[rows.index(part)] * WEIGHTS
-    whole = next(each.score for each in _ranking(found) if each.part_id == part)
+    whole = next(each.score for each in ranked_with_relevance(found) if each.part_id == part)
     return dict(zip(FEATURES, map(float, row), strict=True)) | {
         _TURN_BONUS: whole - float(row.sum())
     }

@@ -35,7 +35,10 @@ class TfIdfSpace:
     def centrality(self) -> Sequence[float]:
         """Return the cosine of each sentence to the sum of all."""
         center = self.center()
-        return [_dot(vector, center) for vector in self._vectors]
+        return [
+            sum([weight * center[term] for term, weight in vector.items() if term in center])
+            for vector in self._vectors
+        ]
 
     def center(self) -> Mapping[str, float]:
         """Return the sum of all sentences: a weight for each term, unit length."""
@@ -58,9 +61,3 @@ def _weights(terms: Sequence[str], rarity: Mapping[str, float]) -> dict[str, flo
 def _unit(vector: dict[str, float]) -> dict[str, float]:
     length = math.sqrt(sum([weight * weight for weight in vector.values()]))
     return {term: weight / length for term, weight in vector.items()} if length else vector
-
-
-def _dot(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    if len(second) < len(first):
-        first, second = second, first
-    return sum([weight * second[term] for term, weight in first.items() if term in second])

@@ -47,9 +47,7 @@ def extract_tags(sentences: Sequence[Sentence]) -> tuple[str, ...]:
     """
     count: Counter[str] = Counter()
     for sentence in sentences:
-        words = dict.fromkeys(
-            _candidates(sentence.text)
-        ).keys()  # a set's order differs between runs
+        words = dict.fromkeys(_candidates(sentence.text)).keys()  # in the same order in every run
         count.update(words)
         if sentence.asks:
             count.update(words)
