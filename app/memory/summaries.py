@@ -4,7 +4,6 @@ Such a summary has the stamp of its source, so summarizers keep it until the sou
 newest, and the user's remains an earlier version. Blocking.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -39,16 +38,6 @@ _PASSAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """An exchange or a conversation in its current state; `said_at` is the time of its passage."""
-
-    conversation_id: ConversationId
-    exchange_id: ExchangeId | None
-    stamp: str
-    said_at: datetime
-
-
 class SummaryService:
     """The summaries of one store."""
 
@@ -70,46 +59,48 @@ class SummaryService:
         return self._put(of, source_id, version.text, version.model)
 
     def _put(self, of: SummaryTarget, source_id: int, text: str, model: str) -> Summary:
-        source = self._source(of, source_id)
+        conversation_id, exchange_id, stamp, said_at = self._source(of, source_id)
         latest = self._summaries.latest(of, [source_id]).get(source_id)
         at = now() if latest is None else later_than(latest.made_at)
         summary = Summary(source_id, text, model, at)
         put = SummaryPut(
             kind=of.value,
             source_id=source_id,
-            conversation_id=source.conversation_id,
+            conversation_id=conversation_id,
             text=text,
             model=model,
-            source_hash=source.stamp,
+            source_hash=stamp,
             made_at=at,
         )
         passage = Passage(
             id=self._store.ids.passage(),
             kind=_PASSAGES[of],
             source_id=source_id,
-            conversation_id=source.conversation_id,
-            exchange_id=source.exchange_id,
+            conversation_id=conversation_id,
+            exchange_id=exchange_id,
             content_hash=content_hash(text),
-            created_at=source.said_at,
+            created_at=said_at,
             tokens=estimate_tokens(text),
         )
         replaced = self._passages.of_source(_PASSAGES[of], source_id)
         self._store.save(put, PassagesPut((passage,), replaced))
         return summary
 
-    def _source(self, of: SummaryTarget, source_id: int) -> _Source:
+    def _source(
+        self, of: SummaryTarget, source_id: int
+    ) -> tuple[ConversationId, ExchangeId | None, str, datetime]:
+        """Return conversation, exchange, stamp of the current state, and the time of the passage."""
         if of is SummaryTarget.EXCHANGE:
             exchange = self._exchanges.get(source_id)
             conversation = self._conversations.get(exchange.conversation_id)
-            source = _Source(
-                conversation.id, exchange.id, exchange_stamp(exchange), exchange.started_at
-            )
+            exchange_id: ExchangeId | None = exchange.id
+            stamp, said_at = exchange_stamp(exchange), exchange.started_at
         else:
             conversation = self._conversations.get(source_id)
+            exchange_id, said_at = None, conversation.updated_at
             stamp = conversation_stamp(self._exchanges.of(source_id))
-            source = _Source(conversation.id, None, stamp, conversation.updated_at)
         if conversation.private:
             raise InvalidInput(
                 "A private conversation has no summary", "It is never summarized or indexed."
             )
-        return source
+        return conversation.id, exchange_id, stamp, said_at
