@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from pytestqt.qtbot import QtBot
 
 from app.providers.embedders import local
 from app.providers.embedders.model_folder import EmbedderFolder
@@ -36,6 +37,11 @@ settings.load_profile("ci")
 settings.register_profile(
     "thorough", parent=settings.get_profile("ci"), derandomize=False, max_examples=2000
 )
+
+WAIT_MS = 60_000
+# pytest-qt waits five seconds for a condition, which a busy machine exceeds.
+for _wait in (QtBot.waitUntil, QtBot.waitSignal, QtBot.waitExposed):
+    _wait.__kwdefaults__["timeout"] = WAIT_MS
 
 # A shell starts what runs in its background deaf to SIGINT, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -28,7 +28,7 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Stall, text
 from tests.fakes.stored import add_conversation, made, opened
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @dataclass

@@ -20,7 +20,7 @@ from app.storage.safety.image import copy_into
 
 FOREVER = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 8"
 LONG_LIST = "SELECT len(list(range)) FROM range(8000000)"  # 64 MB that cannot be set aside
-WAIT_S = 10
+WAIT_S = 60.0
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from app.storage.safety.maintenance import (
 from tests.fakes.stored import add_conversation, opened, titles
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
-WAIT_S = 20
+WAIT_S = 60.0
 
 
 class FakeClock:

@@ -22,7 +22,7 @@ from app.storage.tables.man_pages import ManPages
 from tests.fakes.passages import found_passages
 from tests.fakes.stored import AT, add_conversation, new_conversation
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class Spied(TantivyTextIndex):

@@ -32,7 +32,7 @@ LOCAL = "local:nomic-embed-text"
 TEXTS = tuple(
     f"How do I keep plant number {number} alive through the winter?" for number in range(6)
 )
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class Held(VectorIndexSync):

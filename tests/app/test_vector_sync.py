@@ -20,7 +20,7 @@ from app.storage.tables.vectors import Vectors
 from tests.fakes.jobs import until
 from tests.fakes.stored import add_conversation
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 SPACE = Space("tiny", 8, 256)
 OTHER = Space("other", 4, 256)
 
