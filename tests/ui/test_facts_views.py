@@ -16,13 +16,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.summaries import Summary
-from ui.models.facts import (
-    FactListModel,
-    maker_text,
-    source_text,
-    subtitle_text,
-    validity_text,
-)
+from ui.models.facts import FactListModel, maker_text, source_text, subtitle_text, validity_text
 from ui.theme import DARK, Theme
 from ui.views.dialogs.facts_dialog import FactQuery, FactsDialog
 from ui.views.dialogs.summaries_dialog import SummariesDialog, SummarySource

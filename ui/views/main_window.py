@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
-from PySide6.QtWidgets import (
-    QDockWidget,
-    QMainWindow,
-    QSplitter,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QSplitter, QToolButton, QWidget
 
 from app.domain.text import one_line
 from ui.theme import Theme

@@ -4,13 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QTextBlockFormat, QTextCursor
-from PySide6.QtWidgets import (
-    QFrame,
-    QPlainTextEdit,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.sent_prompt import LineMark
 from ui.theme import Theme

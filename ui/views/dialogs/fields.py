@@ -1,13 +1,7 @@
 """Constructors of the fields and lists that several dialogs have."""
 
 from PySide6.QtCore import QAbstractItemModel, Qt
-from PySide6.QtWidgets import (
-    QAbstractItemDelegate,
-    QLineEdit,
-    QListView,
-    QPushButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemDelegate, QLineEdit, QListView, QPushButton, QWidget
 
 
 def line_edit(parent: QWidget, label: str, *, clearable: bool = False) -> QLineEdit:

@@ -3,15 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from app.domain.conversations import (
-    Block,
-    ExchangeStatus,
-    Message,
-    Problem,
-    Role,
-    Text,
-    Thinking,
-)
+from app.domain.conversations import Block, ExchangeStatus, Message, Problem, Role, Text, Thinking
 from app.domain.ids import ConversationId, MessageId
 from ui.widgets.transcript.answer import AnswerFrame
 from ui.widgets.transcript.values import Footer, TurnContent
