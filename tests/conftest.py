@@ -41,7 +41,7 @@ settings.register_profile(
 WAIT_MS = 60_000
 # pytest-qt waits five seconds for a condition, which a busy machine exceeds.
 for _wait in (QtBot.waitUntil, QtBot.waitSignal, QtBot.waitExposed):
-    _wait.__kwdefaults__["timeout"] = WAIT_MS
+    (_wait.__kwdefaults__ or {})["timeout"] = WAIT_MS
 
 # A shell starts what runs in its background deaf to SIGINT, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
