@@ -35,14 +35,14 @@ def test_scores(ranking: str, evidence: str, expected: dict[str, float]) -> None
 def test_a_report_counts_turns_exchanges_and_sessions() -> None:
     one, two, three = map(MessageId, (1, 2, 3))
     stored = StoredEvaluation(
-        {"t": StoredTalk({"s": ConversationId(7)}, {"a": one, "b": two, "c": three})},
+        {"t": StoredTalk(frozenset({ConversationId(7)}), {"a": one, "b": two, "c": three})},
         {one: ExchangeId(5), two: ExchangeId(5), three: ExchangeId(6)},
         {one: ConversationId(7), two: ConversationId(7), three: ConversationId(7)},
     )
     asked = [
-        Asked("t", Question("hard", "?", "", frozenset({"a"})), [two, one], 1.0),
-        Asked("t", Question("easy", "?", "", frozenset({"c"})), [three, one], 3.0),
-        Asked("t", Question("none", "?", "", frozenset()), [one], 2.0),
+        Asked("t", Question("hard", "?", frozenset({"a"})), [two, one], 1.0),
+        Asked("t", Question("easy", "?", frozenset({"c"})), [three, one], 3.0),
+        Asked("t", Question("none", "?", frozenset()), [one], 2.0),
     ]
     found = report(stored, asked)
     assert found["overall"]["questions"] == 2

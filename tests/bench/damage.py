@@ -10,13 +10,13 @@ kind runs in a process of its own, so that a crash of the engine is counted and 
 import logging
 import random
 import shutil
-import subprocess
 import tempfile
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from app.check import check
 from app.system.paths import DataPaths
-from tests.bench.shared.measuring import Figures, options, print_json, run_step, timed
+from tests.bench.shared.measuring import Figures, in_process, options, print_json, timed
 from tests.fakes.damage import KINDS
 from tests.fakes.libraries import Library, left_by_a_kill
 from tests.fakes.stored import opened
@@ -24,16 +24,14 @@ from tests.fakes.stored import opened
 
 def main() -> int:
     """Run and print; the exit code is 1 when anything was lost or did not open."""
-    given = options(__doc__, times=40, seed=1, kind=("", *KINDS))
-    if given.kind:
-        print_json(_of_kind(given.kind, given.times, given.seed))
-        return 0
-    took = timed(lambda: {kind: _in_a_process(kind, given.times, given.seed) for kind in KINDS})
+    given = options(__doc__, times=40, seed=1, kind=[str])
+    kinds = given.kind or list(KINDS)
+    took = timed(lambda: {kind: _in_a_process(kind, given.times, given.seed) for kind in kinds})
     bad = sum(len(figures["bad"]) for figures in took.result.values())
     print_json(
         {
-            "directories": given.times * len(KINDS),
-            "opened_with_everything": given.times * len(KINDS) - bad,
+            "directories": given.times * len(kinds),
+            "opened_with_everything": given.times * len(kinds) - bad,
             "bad": bad,
             "seconds": round(took.wall_s),
             "kinds": took.result,
@@ -45,9 +43,9 @@ def main() -> int:
 def _in_a_process(kind: str, times: int, seed: int) -> Figures:
     """Return the figures of a kind; a process that died is one that is bad."""
     try:
-        return run_step("damage", "--kind", kind, "--times", times, "--seed", seed)
-    except subprocess.CalledProcessError as error:
-        return {"bad": [f"the process ended with {error.returncode}"]}
+        return in_process(_of_kind, kind, times, seed)
+    except BrokenProcessPool as error:
+        return {"bad": [f"the process ended: {error}"]}
 
 
 def _of_kind(kind: str, times: int, seed: int) -> Figures:

@@ -1,28 +1,32 @@
-"""Evaluation conversations with questions: read, put into a store, and rankings scored.
+"""Evaluation conversations with questions: read, put into a library, and rankings scored.
 
 The format is one JSON file: conversations of dated sessions of turns, and questions with the ids of
 the turns that answer them. Each session becomes a conversation of its own, as a real chat would be,
-through the product's own import. Who asks, and how, is `retrieval.py` and `peers.py`.
+through the product's own import.
 """
 
-import json
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, TypeVar
 
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
+
+from app.bootstrap import Services
 from app.domain.conversations import Role, Text
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary
+from app.domain.workers import WorkerName
 from app.storage.engine.store import Store
-from app.storage.tables.conversations import Conversations
 from app.transfer.existing import message_key
 from app.transfer.importer import ConversationImporter
-from tests.bench.shared.measuring import Figures, latency
+from tests.bench.shared.measuring import Figures, latency, timed
 
 T = TypeVar("T", bound=Hashable)
+Words = Annotated[str, BeforeValidator(lambda found: "" if found is None else str(found))]
+Moment = Annotated[datetime, AfterValidator(lambda at: at.astimezone(UTC))] | None
 
 _SOURCE = "evaluation"
 _BATCH = 64
@@ -38,11 +42,11 @@ GAIN_DEPTH = 10
 class Turn:
     """One utterance; `speaker` is a name where people talk. `at` is UTC or None."""
 
-    id: str
+    id: Words
     role: Role
-    speaker: str
-    at: datetime | None
     text: str
+    speaker: Words = ""
+    at: Moment = None
 
     @property
     def said(self) -> str:
@@ -56,19 +60,18 @@ class Fact:
     """A ready-made statement about a speaker, and the ids of the turns it comes from."""
 
     text: str
-    speaker: str
-    turns: tuple[str, ...]
+    turns: tuple[Words, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """What was said at one sitting. `title` and `summary` may be empty. `started_at` is UTC or None."""
 
-    id: str
-    title: str
-    started_at: datetime | None
+    id: Words
     turns: tuple[Turn, ...]
-    summary: str = ""
+    title: Words = ""
+    started_at: Moment = None
+    summary: Words = ""
     facts: tuple[Fact, ...] = ()
 
 
@@ -76,93 +79,48 @@ class Session:
 class Question:
     """A question, and the ids of the turns that hold its answer (of its own conversation)."""
 
-    category: str
-    text: str
-    answer: str
-    evidence: frozenset[str]
+    category: Words
+    text: Annotated[str, Field(alias="question")]
+    evidence: frozenset[Words]
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
     """An evaluation conversation: all that two speakers said to each other, over many sessions."""
 
-    id: str
-    title: str
+    id: Words
     sessions: tuple[Session, ...]
     questions: tuple[Question, ...]
+    title: Words = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     name: str
-    talks: tuple[Talk, ...]
+    talks: Annotated[tuple[Talk, ...], Field(alias="conversations")]
+
+    @property
+    def asked(self) -> list[tuple[Talk, Question]]:
+        return [(talk, question) for talk in self.talks for question in talk.questions]
 
 
 def read_evaluation(path: Path) -> Evaluation:
-    """Return a file's data set; raise KeyError or ValueError where it has another form."""
-    found = json.loads(path.read_text(encoding="utf-8"))
-    return Evaluation(found["name"], tuple(map(_talk, found["conversations"])))
+    """Return a file's data set; raise ValueError where it has another form."""
+    return TypeAdapter(Evaluation).validate_json(path.read_bytes())
 
 
-def _talk(found: Mapping[str, Any]) -> Talk:
-    speakers = [turn.get("speaker") for each in found["sessions"] for turn in each["turns"]]
-    sessions = tuple(
-        Session(
-            str(each["id"]),
-            each.get("title") or "",
-            _moment(each.get("started_at")),
-            tuple(_turn(turn, speakers[0]) for turn in each["turns"]),
-            each.get("summary") or "",
-            tuple(
-                Fact(fact["text"], fact.get("speaker") or "", tuple(map(str, fact["turns"])))
-                for fact in each.get("facts") or ()
-            ),
-        )
-        for each in found["sessions"]
-    )
-    known = {turn.id for session in sessions for turn in session.turns}
-    questions = tuple(
-        Question(
-            each.get("category") or "",
-            each["question"],
-            str(each.get("answer") or ""),
-            frozenset(map(str, each["evidence"])) & known,
-        )
-        for each in found["questions"]
-    )
-    return Talk(str(found["id"]), found.get("title") or "", sessions, questions)
-
-
-def _turn(found: Mapping[str, Any], first_speaker: str | None) -> Turn:
-    speaker = found.get("speaker") or ""
-    role = found.get("role") or ("user" if speaker == first_speaker else "assistant")
-    return Turn(str(found["id"]), Role(role), speaker, _moment(found.get("at")), found["text"])
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
-
-
-# -- in a store
+# -- in a library
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTalk:
-    """Where an evaluation conversation went: ours by its own ids.
+    """Where an evaluation conversation went; `messages` are by the turn's id."""
 
-    `conversations` are by the session's id, `messages` by the turn's.
-    """
-
-    conversations: Mapping[str, ConversationId]
+    conversation_ids: frozenset[ConversationId]
     messages: Mapping[str, MessageId]
 
-    @property
-    def conversation_ids(self) -> frozenset[ConversationId]:
-        """The conversations to stay within when a question is asked of this talk alone."""
-        return frozenset(self.conversations.values())
-
     def evidence(self, question: Question) -> frozenset[MessageId]:
-        return frozenset(self.messages[each] for each in question.evidence)
+        return frozenset(self.messages[each] for each in question.evidence & self.messages.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +132,37 @@ class StoredEvaluation:
     conversation_of: Mapping[MessageId, ConversationId]
 
 
-def store_evaluation(
-    store: Store, evaluation: Evaluation, *, with_summaries: bool = False
-) -> StoredEvaluation:
-    """Import a data set, one conversation a session; return where everything went. Blocking.
+def fill(
+    services: Services,
+    sets: Iterable[Evaluation],
+    *,
+    with_summaries: bool = False,
+    words_only: bool = False,
+) -> tuple[list[StoredEvaluation], Figures]:
+    """Store, index and embed data sets; return where they went and the seconds that took.
 
-    Several data sets can go into one store. `with_summaries` stores the sessions' ready-made
-    summaries as the conversations' own.
+    `with_summaries` stores the sessions' ready-made summaries as the conversations' own.
     """
-    adoption = ConversationImporter(store)
+
+    def store_and_index() -> list[StoredEvaluation]:
+        stored = [_store(services.store, each, with_summaries) for each in sets]
+        services.index_sync.catch_up()
+        return stored
+
+    def embed() -> None:
+        if not words_only:
+            services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
+
+    stored, embedded = timed(store_and_index), timed(embed)
+    times = {
+        "stored_and_indexed_s": round(stored.wall_s, 2),
+        "embedded_s": round(embedded.wall_s, 2),
+    }
+    return stored.result, times
+
+
+def _store(store: Store, evaluation: Evaluation, with_summaries: bool) -> StoredEvaluation:
+    importer = ConversationImporter(store)
     imported = {
         (talk.id, session.id): _imported(evaluation, talk, session, with_summaries)
         for talk in evaluation.talks
@@ -191,10 +171,32 @@ def store_evaluation(
     }
     everything = list(imported.values())
     for at in range(0, len(everything), _BATCH):
-        for pending in adoption.store(everything[at : at + _BATCH]):
+        for pending in importer.store(everything[at : at + _BATCH]):
             assert pending.wait().conversations, "a data set is stored once"
     store.checkpoint().result()
-    return _found_again(store, evaluation, imported)
+    turns = {
+        message_key(found, message.source_id): (talk_id, message.source_id)
+        for (talk_id, _), found in imported.items()
+        for message in found.messages
+    }
+    rows = store.rows(
+        "SELECT o.source_id, message_id, exchange_id, conversation_id FROM origin o "
+        "JOIN exchange_message ON message_id = local_id JOIN exchange e ON e.id = exchange_id "
+        "WHERE o.source = ? AND kind = 'message' ORDER BY exchange_id, place",
+        [_SOURCE],
+    )
+    places = [(*turns[key], *ids) for key, *ids in rows if key in turns]
+    return StoredEvaluation(
+        {
+            talk.id: StoredTalk(
+                frozenset(row[4] for row in places if row[0] == talk.id),
+                {row[1]: row[2] for row in places if row[0] == talk.id},
+            )
+            for talk in evaluation.talks
+        },
+        {message: exchange for _, _, message, exchange, _ in places},
+        {message: conversation for _, _, message, _, conversation in places},
+    )
 
 
 def _imported(
@@ -210,71 +212,16 @@ def _imported(
     summaries: tuple[PortableSummary, ...] = ()
     if with_summaries and session.summary and ended is not None:
         summaries = (PortableSummary(session.summary, _SOURCE, ended),)
+    date = f"{begun.day} {begun:%B %Y}" if begun else ""
     return ImportedConversation(
         _SOURCE,
         f"{evaluation.name}/{talk.id}/{session.id}",
-        session.title or _dated(talk.title, begun),
+        session.title or ", ".join(part for part in (talk.title, date) if part),
         tuple(messages),
         visible_leaf=parent,
         created_at=begun,
         updated_at=ended,
         summaries=summaries,
-    )
-
-
-def _dated(title: str, begun: datetime | None) -> str:
-    date = f"{begun.day} {begun:%B %Y}" if begun else ""
-    return ", ".join(part for part in (title, date) if part)
-
-
-def _found_again(
-    store: Store,
-    evaluation: Evaluation,
-    imported: Mapping[tuple[str, str], ImportedConversation],
-) -> StoredEvaluation:
-    reader = Conversations(store)
-    wanted = {
-        (talk_id, message.source_id): message_key(found, message.source_id)
-        for (talk_id, _), found in imported.items()
-        for message in found.messages
-    }
-    names = [found.source_id for found in imported.values()]
-    conversations = reader.imported_ids(_SOURCE, "conversation", names)
-    messages = reader.imported_ids(_SOURCE, "message", wanted.values())
-    talks = {
-        talk.id: StoredTalk(
-            {
-                session_id: ConversationId(conversations[found.source_id])
-                for (talk_id, session_id), found in imported.items()
-                if talk_id == talk.id
-            },
-            {
-                turn_id: MessageId(messages[key])
-                for (talk_id, turn_id), key in wanted.items()
-                if talk_id == talk.id
-            },
-        )
-        for talk in evaluation.talks
-    }
-    places = _places(store, conversations.values())
-    return StoredEvaluation(
-        talks,
-        {message: exchange for message, exchange, _ in places},
-        {message: conversation for message, _, conversation in places},
-    )
-
-
-def _places(
-    store: Store, conversation_ids: Iterable[int]
-) -> list[tuple[MessageId, ExchangeId, ConversationId]]:
-    wanted = list(conversation_ids)
-    return store.read(
-        lambda cursor: cursor.execute(
-            "SELECT message_id, exchange_id, conversation_id FROM exchange_message "
-            "JOIN exchange ON exchange.id = exchange_id "
-            "WHERE conversation_id IN (SELECT unnest(?)) ORDER BY exchange_id, place",
-            [wanted],
-        ).fetchall()
     )
 
 
@@ -314,48 +261,44 @@ def scores(ranking: Sequence[Hashable], evidence: Collection[Hashable]) -> dict[
     return found | {"mrr": 1 / places[0] if places else 0.0, f"ndcg@{GAIN_DEPTH}": gain / ideal}
 
 
-def mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean of each figure, to four digits; of none, nothing."""
-    names = found[0] if found else ()
-    return {name: round(sum(each[name] for each in found) / len(found), 4) for name in names}
-
-
 def report(stored: StoredEvaluation, answers: Sequence[Asked]) -> Figures:
     """Return every figure: by turn, by exchange and by session, over all and by category.
 
     Questions without evidence are left out of all but the latency. Where the turns' ranking holds
     several messages of an exchange or session, the best counts.
     """
-    scored: list[tuple[str, dict[str, dict[str, float]]]] = [
-        (each.question.category, _by_unit(stored, each))
-        for each in answers
-        if each.question.evidence
-    ]
-    categories = sorted({category for category, _ in scored})
+    scored: dict[str, list[dict[str, dict[str, float]]]] = {}
+    for each in answers:
+        if evidence := stored.talks[each.talk_id].evidence(each.question):
+            units = _by_unit(stored, each.ranking, evidence)
+            scored.setdefault(each.question.category, []).append(units)
     return {
-        "overall": _means([units for _, units in scored]),
-        "by_category": {
-            name: _means([units for category, units in scored if category == name])
-            for name in categories
-        },
+        "overall": _means([units for found in scored.values() for units in found]),
+        "by_category": {name: _means(scored[name]) for name in sorted(scored)},
         "latency_ms": latency([each.took_ms for each in answers]),
     }
 
 
-def _by_unit(stored: StoredEvaluation, asked: Asked) -> dict[str, dict[str, float]]:
-    evidence = stored.talks[asked.talk_id].evidence(asked.question)
+def _by_unit(
+    stored: StoredEvaluation, ranking: Sequence[MessageId], evidence: frozenset[MessageId]
+) -> dict[str, dict[str, float]]:
     units: dict[str, Mapping[MessageId, Hashable]] = {
         "turn": {each: each for each in stored.exchange_of},
         "exchange": stored.exchange_of,
         "session": stored.conversation_of,
     }
     return {
-        name: scores(first_places(asked.ranking, unit), {unit[each] for each in evidence})
+        name: scores(first_places(ranking, unit), {unit[each] for each in evidence})
         for name, unit in units.items()
     }
 
 
 def _means(found: Sequence[Mapping[str, Mapping[str, float]]]) -> Figures:
-    units = found[0] if found else ()
-    means = {unit: mean([each[unit] for each in found]) for unit in units}
+    """Return the mean of each unit's figures, to four digits; of none, nothing."""
+    means = {
+        unit: {
+            name: round(sum(each[unit][name] for each in found) / len(found), 4) for name in figures
+        }
+        for unit, figures in (found[0] if found else {}).items()
+    }
     return {"questions": len(found), **means}

@@ -30,7 +30,6 @@ import numpy.typing as npt
 
 from app.bootstrap import RunMode, build
 from app.domain.ids import ConversationId, MessageId
-from app.domain.workers import WorkerName
 from app.providers.embedders.local import LocalEmbedder
 from app.system.paths import DataPaths
 from tests.bench.evaluation import (
@@ -38,9 +37,9 @@ from tests.bench.evaluation import (
     Evaluation,
     Question,
     StoredEvaluation,
+    fill,
     read_evaluation,
     report,
-    store_evaluation,
 )
 from tests.bench.retrieval import Ask, asker
 from tests.bench.shared.measuring import (
@@ -150,12 +149,9 @@ def answered_by_us(
 ) -> tuple[Library, dict[str, list[Answer]]]:
     paths = DataPaths(folder)
     with closing(build(paths, RunMode.COMMAND_LINE)) as services:
-        sets = {
-            each.name: (each, store_evaluation(services.store, each))
-            for each in map(read_evaluation, given.data)
-        }
-        services.index_sync.catch_up()
-        services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
+        read = [read_evaluation(file) for file in given.data]
+        stored, _ = fill(services, read)
+        sets = {each.name: (each, places) for each, places in zip(read, stored, strict=True)}
     library = Library(sets, list(questions(embedder, sets, given.questions)))
     with closing(build(paths, RunMode.WINDOW)) as services:
         wait_for(lambda: services.search.search("ready").by_meaning)

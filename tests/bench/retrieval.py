@@ -16,17 +16,9 @@ from pathlib import Path
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.ids import ConversationId, MessageId
-from app.domain.workers import WorkerName
 from app.system.paths import DataPaths
-from tests.bench.evaluation import (
-    Asked,
-    Evaluation,
-    StoredEvaluation,
-    read_evaluation,
-    report,
-    store_evaluation,
-)
-from tests.bench.shared.measuring import Figures, options, print_json, timed
+from tests.bench.evaluation import Asked, fill, read_evaluation, report
+from tests.bench.shared.measuring import options, print_json, timed
 
 Ask = Callable[[str, frozenset[ConversationId]], list[MessageId]]
 
@@ -38,32 +30,21 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         closing(build(DataPaths(Path(folder)), RunMode.COMMAND_LINE)) as services,
     ):
-        print_json(_measured(services, sets, words_only=given.words_only))
-
-
-def _measured(services: Services, sets: list[Evaluation], *, words_only: bool) -> Figures:
-    def store_and_index() -> list[StoredEvaluation]:
-        stored = [store_evaluation(services.store, each) for each in sets]
-        services.index_sync.catch_up()
-        return stored
-
-    def embed() -> None:
-        if not words_only:
-            services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
-
-    stored, embedded = timed(store_and_index), timed(embed)
-    ask = asker(services, words_only=words_only)
-    return {
-        "stored_and_indexed_s": round(stored.wall_s, 2),
-        "embedded_s": round(embedded.wall_s, 2),
-        "sets": {
-            each.name: {
-                scope: report(places, _answers(each, places, ask, pooled=scope == "pooled"))
-                for scope in ("own", "pooled")
+        stored, figures = fill(services, sets, words_only=given.words_only)
+        ask = asker(services, words_only=given.words_only)
+        figures["sets"] = {}
+        for each, places in zip(sets, stored, strict=True):
+            scopes: dict[str, list[Asked]] = {"own": [], "pooled": []}
+            for scope, answers in scopes.items():
+                for talk, question in each.asked:
+                    own = places.talks[talk.id].conversation_ids
+                    within = own if scope == "own" else frozenset()
+                    took = timed(partial(ask, question.text, within))
+                    answers.append(Asked(talk.id, question, took.result, took.ms))
+            figures["sets"][each.name] = {
+                scope: report(places, answers) for scope, answers in scopes.items()
             }
-            for each, places in zip(sets, stored.result, strict=True)
-        },
-    }
+    print_json(figures)
 
 
 def asker(services: Services, *, words_only: bool = False) -> Ask:
@@ -76,18 +57,6 @@ def asker(services: Services, *, words_only: bool = False) -> Ask:
 
     ask("ready", frozenset())  # loads the model and the vectors
     return ask
-
-
-def _answers(
-    evaluation: Evaluation, stored: StoredEvaluation, ask: Ask, *, pooled: bool
-) -> list[Asked]:
-    answers = []
-    for talk in evaluation.talks:
-        within = frozenset() if pooled else stored.talks[talk.id].conversation_ids
-        for question in talk.questions:
-            took = timed(partial(ask, question.text, within))
-            answers.append(Asked(talk.id, question, took.result, took.ms))
-    return answers
 
 
 if __name__ == "__main__":

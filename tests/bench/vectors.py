@@ -9,10 +9,9 @@ that the index finds. `--load` measures filling from a database. `--data` compar
 that the built-in embedder gives the messages and questions of such a file, in chunks of 128 tokens.
 """
 
-import json
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,20 +24,19 @@ from app.index.id_set import IdSet
 from app.index.vector_index import ExactVectorIndex
 from app.index.vector_sync import VectorIndexSync
 from app.providers.embedders.local import LocalEmbedder
-from app.storage.engine.database import Connection
-from app.storage.tables.spaces import table_of
-from app.storage.tables.vector_rows import to_blobs
 from app.storage.tables.vectors import Vectors
+from tests.bench.evaluation import read_evaluation
+from tests.bench.shared.made_up import Vectors as Float
+from tests.bench.shared.made_up import insert_vectors, one_chunk_each, unit_vectors
 from tests.bench.shared.measuring import (
     MODEL,
     Figures,
+    latency,
     options,
     print_json,
-    side_by_side,
+    resident_mb,
     timed,
-    unit_vectors,
 )
-from tests.bench.shared.measuring import Vectors as Float
 from tests.fakes.stored import opened
 
 DIMENSION = 384
@@ -62,26 +60,30 @@ def of_size(size: int, searches: int) -> Figures:
     for start in range(0, size, BATCH):
         exact[start : start + BATCH] = unit_vectors(source, min(BATCH, size - start), DIMENSION)
     questions = unit_vectors(source, searches, DIMENSION)
-    before = resident_bytes()
-    index, fill_s = filled(exact)
-    grown = resident_bytes() - before
+    before_mb = resident_mb()["all"]
+    fill = timed(lambda: filled(exact))
+    index = fill.result
+    grown_mb = resident_mb()["all"] - before_mb
     half, few = (IdSet(np.arange(0, size, step)) for step in (2, 1000))
     one_thread = ExactVectorIndex(DIMENSION, threads=1)
     one_thread._snapshot = index._snapshot
-    latencies = side_by_side(
-        {
-            "search": lambda q: index.search(q, LIMIT),
-            "one_thread": lambda q: one_thread.search(q, LIMIT),
-            "half_allowed": lambda q: index.search(q, LIMIT, half),
-            "one_in_1000_allowed": lambda q: index.search(q, LIMIT, few),
-            "cosines_of_300": lambda q: index.cosines(q, [part_id(n, 0) for n in range(300)]),
-            "numpy_fp32": lambda q: nearest(exact, q),
-        },
-        questions,
-    )
+    some = [part_id(number, 0) for number in range(300)]
+    ways: dict[str, Callable[[Float], object]] = {
+        "search": lambda q: index.search(q, LIMIT),
+        "one_thread": lambda q: one_thread.search(q, LIMIT),
+        "half_allowed": lambda q: index.search(q, LIMIT, half),
+        "one_in_1000_allowed": lambda q: index.search(q, LIMIT, few),
+        "cosines_of_300": lambda q: index.cosines(q, some),
+        "numpy_fp32": lambda q: nearest(exact, q),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for question in questions:  # in all ways in turn
+        for name, ask in ways.items():
+            taken[name].append(timed(partial(ask, question)).ms)
+    latencies = {name: latency(each) for name, each in taken.items()}
     return {
-        "fill_s": round(fill_s, 2),
-        "resident_mb": round(grown / 1e6, 1),
+        "fill_s": round(fill.wall_s, 2),
+        "resident_mb": grown_mb,
         "ms": latencies,
         "beside_writes_ms": beside_writes(index, exact, questions),
         "times_numpy_fp32": round(latencies["search"]["p50"] / latencies["numpy_fp32"]["p50"], 2),
@@ -90,52 +92,43 @@ def of_size(size: int, searches: int) -> Figures:
 
 
 def of_data(path: Path) -> Figures:
-    embedder = LocalEmbedder(MODEL, threads=2)
-    conversations = json.loads(path.read_text(encoding="utf-8"))["conversations"]
+    embedder, evaluation = LocalEmbedder(MODEL, threads=2), read_evaluation(path)
     chunks = [
-        turn["text"][start:end]
-        for conversation in conversations
-        for session in conversation["sessions"]
-        for turn in session["turns"]
-        for start, end in embedder.chunks(turn["text"], 128, 16)
+        turn.text[start:end]
+        for talk in evaluation.talks
+        for session in talk.sessions
+        for turn in session.turns
+        for start, end in embedder.chunks(turn.text, 128, 16)
     ]
-    questions = [each["question"] for one in conversations for each in one["questions"]]
     exact = embedder.embed(chunks)
-    index, _ = filled(exact)
-    return {"chunks": len(chunks), **agreement(index, exact, embedder.embed(questions))}
+    questions = embedder.embed([question.text for _, question in evaluation.asked])
+    return {"chunks": len(chunks), **agreement(filled(exact), exact, questions)}
 
 
 def loading(size: int) -> Figures:
-    space, source = Space("bench", DIMENSION, 256), np.random.default_rng(3)
+    space = Space("bench", DIMENSION, 256)
     with (
         tempfile.TemporaryDirectory(prefix="commonplace-vectors-") as folder,
         opened(Path(folder) / "data") as store,
     ):
         Vectors(store).ensure(space, "random")
         sync = VectorIndexSync(store, Vectors(store))
-
-        def insert(first: int, count: int, connection: Connection) -> None:
-            connection.execute(
-                f"INSERT INTO {table_of(space.name)} SELECT i, 0, i * $2, 0, 9, v, "
-                "now()::TIMESTAMP FROM (SELECT unnest($1) AS i, unnest($3) AS v)",
-                [
-                    list(range(first, first + count)), PARTS_PER_PASSAGE,
-                    to_blobs(unit_vectors(source, count, DIMENSION)),
-                ],
-            )  # fmt: skip
-
         try:
-            for first in range(1, size + 1, BATCH):
-                store.write_derived(partial(insert, first, min(BATCH, size + 1 - first))).result()
+            write = timed(lambda: insert_vectors(store, space, one_chunk_each(1, size)))
             sync.use([space])
             load = timed(sync.catch_up)
-            store.write_derived(partial(insert, size + 1, 100)).result()
+            insert_vectors(store, space, one_chunk_each(size + 1, 100))
             follow = timed(sync.catch_up)
             index = sync.index_for(space)
-            held = index.passage_count if index is not None else 0
         finally:
             sync.stop()
-    return {"passages": held, "load_s": round(load.wall_s, 2), "follow_100_ms": round(follow.ms)}
+        return {
+            "passages": index.passage_count if index else 0,
+            "write_s": round(write.wall_s, 2),
+            "load_s": round(load.wall_s, 2),
+            "follow_100_ms": round(follow.ms),
+            "database_bytes": store.paths.database.stat().st_size,
+        }
 
 
 def beside_writes(index: ExactVectorIndex, exact: Float, questions: Float) -> dict[str, float]:
@@ -144,13 +137,12 @@ def beside_writes(index: ExactVectorIndex, exact: Float, questions: Float) -> di
 
     def write() -> None:
         while not stop.is_set():
-            chosen = np.sort(source.choice(len(exact), 100, replace=False))
-            put(index, chosen, exact[chosen])
+            put(index, np.sort(source.choice(len(exact), 100, replace=False)), exact)
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        return side_by_side({"": lambda q: index.search(q, LIMIT)}, questions)[""]
+        return latency([timed(partial(index.search, each, LIMIT)).ms for each in questions])
     finally:
         stop.set()
         writer.join()
@@ -181,23 +173,15 @@ def nearest(exact: Float, question: Float) -> npt.NDArray[np.int64]:
     return ordered
 
 
-def filled(exact: Float) -> tuple[ExactVectorIndex, float]:
-    index, took_s = ExactVectorIndex(exact.shape[1]), 0.0
+def filled(exact: Float) -> ExactVectorIndex:
+    index = ExactVectorIndex(exact.shape[1])
     for start in range(0, len(exact), BATCH):
-        rows = np.arange(start, min(start + BATCH, len(exact)))
-        took_s += timed(partial(put, index, rows, exact[rows])).wall_s
-    return index, took_s
+        put(index, np.arange(start, min(start + BATCH, len(exact))), exact)
+    return index
 
 
-def put(index: ExactVectorIndex, passages: Sequence[int] | npt.NDArray[np.int64], v: Float) -> None:
-    ids = np.asarray(passages, np.int64) * PARTS_PER_PASSAGE
-    index.put(ids, v)
-
-
-def resident_bytes() -> int:
-    """Return what the process holds in memory; 0 where the system does not say."""
-    statm = Path("/proc/self/statm")
-    return int(statm.read_text().split()[1]) * 4096 if statm.exists() else 0
+def put(index: ExactVectorIndex, passages: npt.NDArray[np.int64], exact: Float) -> None:
+    index.put(passages * PARTS_PER_PASSAGE, exact[passages])
 
 
 if __name__ == "__main__":

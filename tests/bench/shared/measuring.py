@@ -1,24 +1,21 @@
-"""What benches share: arguments, timing, memory, child processes and the printing of figures."""
+"""What benches share: arguments, timing, memory, processes of their own and the printing of figures."""
 
 import argparse
 import json
 import math
+import multiprocessing
 import resource
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 T = TypeVar("T")
 Figures = dict[str, Any]
-Vectors = npt.NDArray[np.float32]
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = ROOT / "resources" / "models" / "all-MiniLM-L6-v2"
@@ -30,8 +27,8 @@ def options(
 ) -> argparse.Namespace:
     """Parse the command line: an option for each keyword, named and typed by its default.
 
-    False makes a switch, a type an option that may be missing, a tuple a choice (the first is the
-    default), a list an option of several values; a list of a type may be repeated.
+    False makes a switch, a type an option that may be missing, a list an option of several values
+    (the default replaces none); a list of a type may be repeated.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -42,8 +39,6 @@ def options(
             how = {"action": "store_true"}
         elif isinstance(default, type):
             how = {"type": default}
-        elif isinstance(default, tuple):
-            how = {"choices": default, "default": default[0]}
         elif isinstance(default, list) and isinstance(default[0], type):
             how = {"type": default[0], "nargs": "+", "action": "extend", "default": []}
         elif isinstance(default, list):
@@ -57,12 +52,10 @@ def print_json(figures: object) -> None:
     sys.stdout.write(json.dumps(figures, indent=1) + "\n")
 
 
-def run_step(module: str, *arguments: object) -> Figures:
-    """Run a bench in a process of its own and return the figures it prints."""
-    command = [sys.executable, "-m", f"tests.bench.{module}", *map(str, arguments)]
-    ended = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
-    figures: Figures = json.loads(ended.stdout)
-    return figures
+def in_process(work: Callable[..., T], *arguments: object) -> T:
+    """Run a function of a module in a fresh process; raise BrokenProcessPool if that dies."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
 
 
 # -- time
@@ -80,6 +73,15 @@ class Timed(Generic[T]):
     def ms(self) -> float:
         return self.wall_s * 1000
 
+    def rates(self, name: str, count: int) -> Figures:
+        """Return seconds and `count` per second, by the clock and of the processor."""
+        return {
+            f"{name}_wall_s": round(self.wall_s, 2),
+            f"{name}_cpu_s": round(self.cpu_s, 2),
+            f"{name}_messages_per_wall_s": round(count / self.wall_s),
+            f"{name}_messages_per_cpu_s": round(count / self.cpu_s),
+        }
+
 
 def timed(work: Callable[[], T]) -> Timed[T]:
     started, cpu_started = time.perf_counter(), time.process_time()
@@ -91,22 +93,6 @@ def median_ms(work: Callable[[], object], times: int) -> float:
     return round(statistics.median(timed(work).ms for _ in range(times)), 1)
 
 
-def side_by_side(
-    ways: Mapping[str, Callable[[T], object]], questions: Iterable[T]
-) -> dict[str, dict[str, float]]:
-    """Return the latency of each way; every question is asked in all ways in turn."""
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    for question in questions:
-        for name, ask in ways.items():
-            taken[name].append(timed(lambda: ask(question)).ms)  # noqa: B023 - called at once
-    return {name: latency(each) for name, each in taken.items()}
-
-
-def best(rounds: Sequence[Timed[Any]]) -> tuple[float, float]:
-    """Return the least seconds by the clock and of the processor."""
-    return min(each.wall_s for each in rounds), min(each.cpu_s for each in rounds)
-
-
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the value that `share` (0-1) of the values do not exceed, interpolated linearly."""
     ordered = sorted(values)
@@ -115,21 +101,10 @@ def percentile(values: Sequence[float], share: float) -> float:
     return below + (ordered[math.ceil(place)] - below) * (place - math.floor(place))
 
 
-def latency(taken_ms: Sequence[float]) -> dict[str, float]:
-    """Return p50 and p95 in milliseconds; of nothing, nothing."""
-    if not taken_ms:
-        return {}
-    return {f"p{share}": round(percentile(taken_ms, share / 100), 2) for share in (50, 95)}
-
-
-def rates(name: str, count: int, took: Timed[Any]) -> Figures:
-    """Return seconds and `count` per second, by the clock and of the processor."""
-    return {
-        f"{name}_wall_s": round(took.wall_s, 2),
-        f"{name}_cpu_s": round(took.cpu_s, 2),
-        f"{name}_messages_per_wall_s": round(count / took.wall_s),
-        f"{name}_messages_per_cpu_s": round(count / took.cpu_s),
-    }
+def latency(taken_ms: Sequence[float], *, worst: bool = False) -> dict[str, float]:
+    """Return p50 and p95 in milliseconds, or p50, p99 and the worst; of nothing, nothing."""
+    shares = {"p50": 0.5, "p99": 0.99, "max": 1} if worst else {"p50": 0.5, "p95": 0.95}
+    return {name: round(percentile(taken_ms, at), 2) for name, at in shares.items() if taken_ms}
 
 
 def wait_for(condition: Callable[[], object], limit_s: float = 900.0) -> None:
@@ -139,7 +114,7 @@ def wait_for(condition: Callable[[], object], limit_s: float = 900.0) -> None:
         time.sleep(0.005)
 
 
-# -- memory and made-up data
+# -- memory
 
 
 def peak_mb() -> float:
@@ -149,16 +124,6 @@ def peak_mb() -> float:
 
 def resident_mb() -> dict[str, int]:
     """Return what of this process is in memory, and how much of that is its own, not mapped files."""
-    lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
-    kept = {line[0]: round(int(line[1]) / 1024) for line in lines if line[0] in _RESIDENT}
-    return {name: kept[field] for field, name in _RESIDENT.items()}
-
-
-_RESIDENT = {"VmRSS:": "all", "RssAnon:": "own"}
-
-
-def unit_vectors(source: np.random.Generator, count: int, dimension: int) -> Vectors:
-    """Return random vectors, float32, (count, dimension), rows of unit length."""
-    drawn = source.standard_normal((count, dimension), dtype=np.float32)
-    unit: Vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-    return unit
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    fields = {"all": "VmRSS", "own": "RssAnon"}
+    return {name: int(status[field].split()[0]) // 1024 for name, field in fields.items()}
