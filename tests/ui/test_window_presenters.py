@@ -499,6 +499,11 @@ def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     assert picker.view.chosen == "a:default"
 
 
+def test_the_built_in_model_has_its_name_when_it_is_chosen(picker: Picker) -> None:
+    picker.open.open_path(view_of(1, model="recall:"))
+    assert picker.view.models == {"recall:": "Recall (built in)", "a:default": "a:default"}
+
+
 def test_a_choice_made_before_another_conversation_was_opened_does_not_leak(
     picker: Picker,
 ) -> None:

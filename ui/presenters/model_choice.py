@@ -56,7 +56,9 @@ class ModelPickerPresenter(Presenter):
     def _show(self, *_: object) -> None:
         default = self._settings.text("default_model")
         chosen = self._model or default
-        rows = dict((_BUILT_IN, *((each, each) for each in (*self._listed, default, chosen))))
+        rows = dict([_BUILT_IN])
+        for model in (*self._listed, default, chosen):
+            rows.setdefault(model, model)
         self._view.show_models(rows, chosen, default)
 
     def _on_conversation_opened(self, _conversation: object) -> None:
