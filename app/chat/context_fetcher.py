@@ -61,11 +61,11 @@ class FetchedContext:
 
 @dataclass(frozen=True, slots=True)
 class RecallQuery:
-    """What to recall for a message; `held` are the messages that are sent anyway."""
+    """What to recall for a message of a segment."""
 
     text: str
     settings: RecallSettings
-    held: frozenset[MessageId]
+    segment: SegmentContext
 
 
 # Given the context without recall, it returns what to recall; None for nothing.
@@ -175,9 +175,8 @@ class ContextFetcher:
         query = query_for(fetched)
         if self._retrieve is None or query is None:
             return
-        segment = SegmentContext(frozenset(each.id for each in plan.segment[:-1]), query.held)
         found = self._retrieve(
-            query.text, plan.conversation.id, segment, query.settings,
+            query.text, plan.conversation.id, query.segment, query.settings,
             lambda: time.monotonic() > late_at,
         )  # fmt: skip
         fetched.add_notice(found.notice)

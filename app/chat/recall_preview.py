@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from app.chat.context_fetcher import ContextFetcher, FetchedContext, RecallQuery
 from app.chat.planner import NewConversation, Planner
-from app.chat.request_builder import PromptDraft, RequestBuilder
+from app.chat.request_builder import PromptDraft, RequestBuilder, segment_context
 from app.domain.chat import ModelRef
 from app.domain.conversations import Text
 from app.domain.errors import InvalidInput
@@ -150,7 +150,7 @@ class RecallPreviews:
             if not is_recall_on(plan.conversation):
                 return None
             widest = RecallSettings.read(settings.get).widest()
-            return RecallQuery(plan.path[-1].text, widest, frozenset())
+            return RecallQuery(plan.path[-1].text, widest, segment_context(plan))
 
         fetched = self._fetcher.fetch(draft.plan, widest_query)
         items = draft.context(fetched).items
@@ -175,7 +175,7 @@ class RecallPreviews:
         query = draft.query(alone)
         found = alone.found
         if query is not None:
-            found = narrowed(fetched.found, query.settings, query.held)
+            found = narrowed(fetched.found, query.settings, query.segment)
         context = draft.context(replace(alone, found=found))
         places = [replace(candidates.places[_key_of(item)], item=item) for item in context.items]
         if before is not None:

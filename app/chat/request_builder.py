@@ -20,7 +20,9 @@ from app.domain.recall import (
     PlanPartKind,
     PromptPiece,
     RecallSettings,
+    RecentTurn,
     RetrievalResult,
+    SegmentContext,
     StoredPrompt,
     is_recall_on,
 )
@@ -32,6 +34,7 @@ from app.storage.tables.settings import Settings, SettingValues
 _log = logging.getLogger(__name__)
 _ASSUMED_CONTEXT_TOKENS = 32_000
 _REPLY_SHARE = 0.25
+_RECENT_TURNS = 3  # that a follow-up may refer to
 _MAX_SHARE = 0.95  # of a model's context, since token estimates are slightly wrong
 _CONTINUE = "Continue exactly where your last message broke off, without repeating any of it."
 
@@ -129,7 +132,8 @@ class PromptDraft:
         text = alone.messages[alone.question_index].text
         if not text.strip() or not (settings.rag_enabled or settings.auto_rag_enabled):
             return None
-        return RecallQuery(text, settings, frozenset(each.id for each in alone.messages))
+        held = frozenset(each.id for each in alone.messages)
+        return RecallQuery(text, settings, segment_context(self.plan, held))
 
     def context(self, fetched: FetchedContext) -> ContextPlan:
         """Return the context plan for what was fetched."""
@@ -159,6 +163,31 @@ class PromptDraft:
             exchange.id, exchange.conversation_id, now(), exchange.model or "",
             self.limits.usable_tokens, self._result_chars, parts, context.items, notice,
         )  # fmt: skip
+
+
+def segment_context(plan: ExchangePlan, held: frozenset[MessageId] = frozenset()) -> SegmentContext:
+    """Return the segment before the question of a plan; `held` messages are sent anyway."""
+    before = plan.path[: _question_index(plan.path)]
+    return SegmentContext(
+        frozenset(each.id for each in plan.segment[:-1]), held, recent=_recent_turns(before)
+    )
+
+
+def _recent_turns(messages: tuple[Message, ...]) -> tuple[RecentTurn, ...]:
+    """Return the last turns of some messages, newest last."""
+    starts = [place for place, each in enumerate(messages) if each.opens_turn][-_RECENT_TURNS:]
+    ends = [*starts[1:], len(messages)]
+    return tuple(
+        RecentTurn(
+            messages[start].text,
+            "\n\n".join(
+                each.text
+                for each in messages[start:end]
+                if each.role is Role.ASSISTANT and each.text
+            ),
+        )
+        for start, end in zip(starts, ends, strict=False)
+    )
 
 
 def _request_path(plan: ExchangePlan) -> tuple[Message, ...]:

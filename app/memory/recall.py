@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, islice
 from types import MappingProxyType
+from typing import TypeVar
 
 from app.domain.errors import Cancelled, KnownError, MemoryOff
 from app.domain.facts import FactCategory
@@ -154,7 +155,9 @@ class RecallService:
     def _related(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
         settings, verdicts = retrieval.settings, retrieval.verdicts
         scope = self._other_conversations(retrieval.conversation_id, verdicts)
-        ranked = best_by_passage(self._without_repeats(prepared, scope), _CONSIDERED)
+        ranked = retrieval.unquoted(
+            best_by_passage(self._without_repeats(prepared, scope), _CONSIDERED)
+        )
         heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
         best = [
             (each, head)
@@ -208,7 +211,9 @@ class RecallService:
         limit = retrieval.settings.rag_fact_limit
         if not limit:
             return
-        ranked = self._ranked_facts(prepared, _refused(retrieval.verdicts), limit)
+        ranked = retrieval.unquoted(
+            self._ranked_facts(prepared, _refused(retrieval.verdicts), limit)
+        )
         heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
         known = self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)
         has_saved = any(head.kind is PassageKind.MEMORY for head in heads.values())
@@ -248,7 +253,7 @@ class RecallService:
         own = IdSet(self._reads.turns_of(retrieval.segment.exchange_ids))
         left_out = _refused(retrieval.verdicts) | self._search.pools().unanswered
         scope = SearchScope(own.without(left_out), IdSet())
-        ranked = self._without_repeats(prepared, scope)
+        ranked = retrieval.unquoted(self._without_repeats(prepared, scope))
         kept = retrieval.with_feedback(ranked[:_CONSIDERED], {})
         found: list[RetrievedMessage] = []
         wanted = retrieval.settings.auto_rag_top_k + SPARE
@@ -303,6 +308,11 @@ class _Retrieval:
             _log.exception("recall failed")
             self.notices.append(_FAILED)
 
+    def unquoted(self, ranked: Sequence[Ranked]) -> list[Ranked]:
+        """Return a ranking without what the request already quotes, which still ranked with the rest."""
+        quoted = self.segment.quoted
+        return [each for each in ranked if passage_id_of(each.part_id) not in quoted]
+
     def with_feedback(
         self,
         ranked: Sequence[Ranked],
@@ -329,6 +339,7 @@ def _with_pins(
     return dict.fromkeys(pinned, Verdict.UP) | dict(verdicts)
 
 
+_T = TypeVar("_T", RetrievedFact, RetrievedConversation, RetrievedExchange, RetrievedMessage)
 _Find = tuple[Ranked, PassageHeader]
 
 
@@ -344,20 +355,21 @@ def _retrieved(
 
 
 def narrowed(
-    found: RetrievalResult, settings: RecallSettings, held: frozenset[MessageId]
+    found: RetrievalResult, settings: RecallSettings, segment: SegmentContext
 ) -> RetrievalResult:
-    """Return what these settings find, out of what `settings.widest()` found; `held` as in a segment.
+    """Return what these settings find in a segment, out of what `settings.widest()` found.
 
     So the limits can be tried without another search. Of a conversation with branches that share a
     question, a spare turn may be another one than `retrieve` returns.
     """
+    found = _without_quoted(found, segment.quoted)
     if not settings.rag_enabled:
         found = replace(found, facts=(), conversations=(), history=())
     if not settings.auto_rag_enabled:
         found = replace(found, earlier=())
     exchanges = settings.rag_exchange_limit_per_conversation
     taken = settings.rag_conversation_limit * exchanges
-    earlier = [each for each in found.earlier if each.message_id not in held]
+    earlier = [each for each in found.earlier if each.message_id not in segment.held]
     return replace(
         found,
         facts=found.facts[: _with_spare(settings.rag_fact_limit)],
@@ -367,6 +379,21 @@ def narrowed(
         ),
         history=found.history[: _with_spare(settings.rag_history_limit, taken)],
         earlier=tuple(earlier[: settings.auto_rag_top_k + SPARE]),
+    )
+
+
+def _without_quoted(found: RetrievalResult, quoted: frozenset[PassageId]) -> RetrievalResult:
+    def kept(items: Iterable[_T]) -> tuple[_T, ...]:
+        return tuple(each for each in items if each.match.passage_id not in quoted)
+
+    return replace(
+        found,
+        facts=kept(found.facts),
+        conversations=tuple(
+            replace(each, exchanges=kept(each.exchanges)) for each in kept(found.conversations)
+        ),
+        history=kept(found.history),
+        earlier=kept(found.earlier),
     )
 
 

@@ -301,8 +301,24 @@ def test_two_more_than_each_limit_are_found_and_nothing_twice(
         relevances = [each.match.relevance for each in matches]
         assert relevances == sorted(relevances, reverse=True)
     widest = crowd.retrieve("Minka the cat", None, SegmentContext(), settings.widest())
-    tried = narrowed(widest, settings, frozenset())
+    tried = narrowed(widest, settings, SegmentContext())
     assert replace(tried, titles={}, took_ms=0) == replace(found, titles={}, took_ms=0)
+
+
+def test_what_the_request_quotes_is_not_recalled_again(library: RecallLibrary) -> None:
+    library.fact("Minka the cat is seen by doctor Arden", library.about_cat)
+    first = library.recall(WHO)
+    matches = [each.match for each in first.history] + [each.match for each in first.facts]
+    quoted = frozenset(each.passage_id for each in matches)
+    segment = SegmentContext(quoted=quoted)
+    for again in (
+        library.recall(WHO, segment=segment),
+        narrowed(first, RecallSettings(), segment),
+    ):
+        found = [each.match for each in again.facts] + [each.match for each in again.conversations]
+        turns = (again.history, *(each.exchanges for each in again.conversations))
+        found += [turn.match for each in turns for turn in each]
+        assert not quoted & {each.passage_id for each in found}
 
 
 @given(question=st.text(max_size=60))

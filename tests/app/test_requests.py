@@ -262,6 +262,16 @@ def test_only_a_segment_longer_than_the_window_is_searched(
     assert long.messages[0].id not in second.held
 
 
+def test_a_message_is_recalled_with_the_turns_before_it(asker_with: Callable[..., Asker]) -> None:
+    asker = asker_with()
+    before = add_conversation(asker.chat.store, *((f"asked {n}", f"said {n}") for n in range(5)))
+    asker.chat.say("And how long?", before.conversation.id)
+    _, _, segment, _ = asker.retrieval.asked[-1]
+    assert [(each.user, each.assistant) for each in segment.recent] == [
+        (f"asked {n}", f"said {n}") for n in (2, 3, 4)
+    ]
+
+
 def test_a_summary_replaces_what_no_longer_fits(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(tokens=4_000)
     long = asker.long_conversation()
