@@ -12,6 +12,7 @@ from app.domain.chat import (
     ModelRef,
     StreamEvent,
     TextDelta,
+    TextWasThinking,
     ThinkingDelta,
     ToolCallReady,
     UsageReported,
@@ -47,6 +48,8 @@ class PartialMessage:
                 self._append(Text, text)
             case ThinkingDelta(text=text):
                 self._append(Thinking, text)
+            case TextWasThinking():
+                self.blocks[-1] = Thinking(self.text.strip())  # all of the reply so far
             case ToolCallReady(call_id=call_id, name=name, arguments=arguments):
                 self.blocks.append(ToolCall(call_id, name, arguments))
             case UsageReported():
@@ -60,6 +63,14 @@ class PartialMessage:
     def has_content(self) -> bool:
         """Whether there is anything to keep."""
         return any(not isinstance(block, Text | Thinking) or block.text for block in self.blocks)
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is more than thinking."""
+        return any(
+            not isinstance(block, Thinking) and (not isinstance(block, Text) or block.text.strip())
+            for block in self.blocks
+        )
 
     @property
     def has_begun(self) -> bool:

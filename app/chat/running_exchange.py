@@ -7,7 +7,7 @@ whatever else happens, the text that arrived is stored together with the cause.
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
@@ -18,6 +18,7 @@ from app.chat.reply import Reply
 from app.chat.tools.results import failed_result, truncate_results, unfinished_result
 from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.domain.changes import (
+    TEXT_WAS_THINKING,
     Change,
     ConversationEdited,
     ExchangePut,
@@ -33,6 +34,7 @@ from app.domain.chat import (
     RecallCompleted,
     Retrying,
     TextDelta,
+    TextWasThinking,
     ThinkingDelta,
     ToolCompleted,
     UsageReported,
@@ -64,6 +66,11 @@ _JOURNAL_INTERVAL_S = 0.5
 TOOL_LIMIT_S = 30.0
 _CONCURRENT_CALLS = 4
 _MAX_CALLS = 16  # of one reply: the results of more would fill the prompt
+_JOURNAL_KINDS: Mapping[type, str] = {
+    TextDelta: "text",
+    ThinkingDelta: "thinking",
+    TextWasThinking: TEXT_WAS_THINKING,
+}
 _LAST_ROUND = (
     "You have used all tool calls available for this message. Answer now with what you have found, "
     "and say what is missing."
@@ -72,6 +79,7 @@ _STOPPED = Problem("stopped", "You stopped this reply", "Continue or regenerate 
 _CONNECTION_LOST = Problem(
     "connection_lost", "The reply ended before it was complete", "Continue or retry it."
 )
+_EMPTY = Problem("empty", "The model sent an empty reply", "Retry it, or choose another model.")
 _CUT_SHORT = {
     FinishReason.LENGTH: Problem(
         "length", "The reply reached the model's limit", "Continue it, or raise the maximum output."
@@ -88,6 +96,9 @@ _CUT_SHORT = {
         "context_exceeded",
         "The conversation is longer than the model can read",
         "Start a new conversation, or choose a model with a larger context.",
+    ),
+    FinishReason.UNKNOWN: Problem(
+        "unknown_end", "The model stopped for an unknown reason", "Continue or retry the reply."
     ),
 }
 
@@ -215,7 +226,7 @@ class RunningExchange:
             async for event in stream:
                 self._partial.add(event)
                 self._reply.push(event)
-                if isinstance(event, TextDelta | ThinkingDelta):
+                if isinstance(event, TextDelta | ThinkingDelta | TextWasThinking):
                     self._grow(event)
         finally:
             self._spend += self._bill.add(self._partial, request, self._exchange.id)
@@ -285,16 +296,17 @@ class RunningExchange:
 
     # -- the journal, from which a killed program restores the text
 
-    def _grow(self, delta: TextDelta | ThinkingDelta) -> None:
+    def _grow(self, delta: TextDelta | ThinkingDelta | TextWasThinking) -> None:
         """Queue text for the journal, joined to the last of the same message and kind."""
-        kind = "text" if isinstance(delta, TextDelta) else "thinking"
+        kind = _JOURNAL_KINDS[type(delta)]
+        text = "" if isinstance(delta, TextWasThinking) else delta.text
         message_id = self._partial.message_id
         last = self._unjournaled[-1] if self._unjournaled else None
         if last is not None and (last.message_id, last.kind) == (message_id, kind):
-            self._unjournaled[-1] = replace(last, text=last.text + delta.text)
+            self._unjournaled[-1] = replace(last, text=last.text + text)
         else:
             self._unjournaled.append(
-                ReplyGrew(self._exchange.id, message_id, kind, delta.text, now(), str(self._ref))
+                ReplyGrew(self._exchange.id, message_id, kind, text, now(), str(self._ref))
             )
 
     async def _journal(self) -> None:
@@ -336,11 +348,12 @@ class RunningExchange:
         if partial.has_content and partial.message_id not in self._exchange.message_ids:
             changes += self._add_message(self._assistant_message())[:-1]
         status = ExchangeStatus.COMPLETED
+        if problem is None and partial.finished:
+            problem = _CUT_SHORT.get(partial.finished.reason)
+            problem = problem or (None if partial.has_answer else _EMPTY)
         if problem is not None:
             has_reply = len(self._messages) > self._count_before or problem is _STOPPED
             status = ExchangeStatus.INTERRUPTED if has_reply else ExchangeStatus.FAILED
-        elif partial.finished and (problem := _CUT_SHORT.get(partial.finished.reason)):
-            status = ExchangeStatus.INTERRUPTED
         self._exchange = replace(
             self._exchange,
             status=status,

@@ -186,11 +186,14 @@ class SpendAdded:
     is_estimated: bool = False
 
 
+TEXT_WAS_THINKING = "text_was_thinking"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplyGrew:
     """The next part of a running reply; stored in the journal only.
 
-    `kind` is "text" or "thinking"; `message_id` is the assistant message being written. After a crash,
+    `kind` is "text", "thinking" or `TEXT_WAS_THINKING`: the text before it is thinking; `message_id` is the assistant message being written. After a crash,
     startup joins these parts and stores the reply as interrupted.
     """
 

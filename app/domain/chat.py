@@ -72,6 +72,14 @@ class ThinkingDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class TextWasThinking:
+    """All text of this reply so far is reasoning: only the end tag of the reasoning arrived.
+
+    It is the first thing after that text, with no other reasoning or tool call before.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallReady:
     """A complete tool call; `arguments` is the JSON text as received and may be invalid."""
 
@@ -118,7 +126,15 @@ class Finished:
     raw: RawReply | None = None
 
 
-StreamEvent = TextDelta | ThinkingDelta | ToolCallReady | UsageReported | Retrying | Finished
+StreamEvent = (
+    TextDelta
+    | ThinkingDelta
+    | TextWasThinking
+    | ToolCallReady
+    | UsageReported
+    | Retrying
+    | Finished
+)
 
 
 @dataclass(frozen=True, slots=True)

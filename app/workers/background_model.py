@@ -21,6 +21,7 @@ from app.domain.chat import (
     ModelRef,
     StreamEvent,
     TextDelta,
+    TextWasThinking,
     ThinkingDelta,
     UsageReported,
 )
@@ -39,7 +40,7 @@ from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
 from app.workers.job import Blocked, IsCancelled
-from app.workers.json_output import Schema, find_object, strip_reasoning
+from app.workers.json_output import Schema, find_object
 from app.workers.prompts import Prompt, asked_again, with_schema
 from app.workers.spend_limits import MaxUsage, Reservation, SpendLimits, may_be_paid
 
@@ -118,7 +119,7 @@ class PartialReply:
     @property
     def text(self) -> str:
         """The text so far without reasoning."""
-        return strip_reasoning(clean("".join(self.parts)))
+        return clean("".join(self.parts)).strip()
 
     @property
     def has_begun(self) -> bool:
@@ -131,6 +132,8 @@ class PartialReply:
             self.parts.append(event.text)
         elif isinstance(event, ThinkingDelta):
             self.thoughts.append(event.text)
+        elif isinstance(event, TextWasThinking):
+            self.thoughts, self.parts = self.parts, []
         elif isinstance(event, UsageReported):
             self.tokens = event
         elif isinstance(event, Finished):
@@ -226,7 +229,7 @@ class BackgroundModel:
         spent = self._spent(reservation, ref, purpose, reply, input_tokens)
         self._limits.settle(reservation, spent)
         answer = Answer(reply.text, str(ref), spent)
-        if (fault := _fault(answer, reply)) is not None:
+        if (fault := _fault(answer, reply, request)) is not None:
             self.write_off(answer)
             raise fault
         return answer
@@ -335,7 +338,7 @@ async def _receive(provider: RemoteProvider, request: ChatRequest, reply: Partia
             reply.take(event)
 
 
-def _fault(answer: Answer, reply: PartialReply) -> KnownError | None:
+def _fault(answer: Answer, reply: PartialReply, request: ChatRequest) -> KnownError | None:
     """Return why an answer cannot be used; None if it can."""
     reason = reply.finished.reason if reply.finished is not None else FinishReason.UNKNOWN
     if reason is FinishReason.CONTEXT_EXCEEDED:
@@ -343,6 +346,16 @@ def _fault(answer: Answer, reply: PartialReply) -> KnownError | None:
     if reason in _REFUSED:
         return UnusableAnswer(
             f"{answer.model} refused to answer", "Choose another model for background work."
+        )
+    if reason is FinishReason.LENGTH:
+        return UnusableAnswer(
+            f"{answer.model} did not finish within {request.max_output_tokens:,} tokens",
+            "Choose a model for background work that thinks less.",
+        )
+    if reason is FinishReason.UNKNOWN:
+        return UnusableAnswer(
+            f"{answer.model} stopped for an unknown reason",
+            "Choose another model for background work.",
         )
     if not answer.text:
         return UnusableAnswer(

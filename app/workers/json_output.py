@@ -7,7 +7,6 @@ from typing import Any
 
 Schema = Mapping[str, Any]
 
-_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _BEGINNING = re.compile(r"\{")
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _MOST_BEGINNINGS = 200
@@ -22,19 +21,13 @@ _TYPES: Mapping[str, Callable[[object], bool]] = {
 }
 
 
-def strip_reasoning(text: str) -> str:
-    """Return an answer without the reasoning that some models write into it."""
-    return _THOUGHTS.sub("", text).strip()
-
-
 def find_object(text: str, schema: Schema) -> dict[str, Any] | None:
     """Return the first JSON object in `text` that fits `schema`, None if there is none.
 
     Code fences, text around it and trailing commas are ignored. Supported keywords of JSON schema:
     type (one or several), enum, required, properties, items. Unknown members are kept.
     """
-    said = strip_reasoning(text)
-    for candidate in _objects(said):
+    for candidate in _objects(text):
         if fits(candidate, schema):
             return candidate
     return None

@@ -42,7 +42,7 @@ from app.workers.json_output import Schema, find_object, fits
 from app.workers.prompts import Prompt, Quoted, prompt, with_schema
 from tests.fakes.jobs import count_rows
 from tests.fakes.loopback import Loopback, Seen
-from tests.fakes.loopback_script import Step, error, hang_up, stall, text, thinking, usage
+from tests.fakes.loopback_script import Step, error, finish, hang_up, stall, text, thinking, usage
 
 WORKER = WorkerName.EXCHANGE_SUMMARIZER
 ASKED = Prompt("Be brief.", "What is tea?")
@@ -207,11 +207,32 @@ def test_invalid_json_is_asked_for_once_more_and_both_answers_are_paid_for(bench
     assert len(bench.server.posts) == 4
 
 
-def test_an_empty_answer_is_unusable_and_paid_for(bench: Bench) -> None:
-    bench.server.reply(text(""), usage(10, 0))
-    with pytest.raises(UnusableAnswer):
-        bench.ask()
-    assert bench.spending.all_time(WORKER).tokens == 10
+@each_wire
+@pytest.mark.parametrize(
+    ("steps", "answer"),
+    [
+        ([text("<think>Milk or lemon?</think>\n\nLeaves in water.", chunks=9)], "Leaves in water."),
+        ([text("Milk or lemon?\n</think>\nLeaves in water.", chunks=9)], "Leaves in water."),
+        ([thinking("hm"), text("Leaves in water.")], "Leaves in water."),
+        ([text("<think>Milk or lemon? And")], None),
+        ([text("<think>Milk or"), finish("length")], None),
+        ([text("Leaves in"), finish("length")], None),
+        ([text("Leaves in"), finish("brand_new_reason")], None),
+        ([text("")], None),
+    ],
+)
+def test_only_a_whole_answer_without_thinking_is_used(
+    bench: Bench, steps: list[Step], answer: str | None
+) -> None:
+    bench.server.reply(*steps, usage(10, 5))
+    if answer is not None or (
+        bench.configs[0].kind == "openai" and finish("brand_new_reason") in steps
+    ):
+        assert bench.ask() == (answer or "Leaves in")  # the Responses wire names no reason
+    else:
+        with pytest.raises(UnusableAnswer):
+            bench.ask()
+    assert bench.spending.all_time(WORKER).tokens == 15
 
 
 # -- limits and consent
@@ -374,7 +395,6 @@ def test_every_template_quotes_history() -> None:
     [
         ('{"a": 1}', True),
         ('Sure! Here it is:\n```json\n{"a": 1}\n```\nAnything else?', True),
-        ('<think>{"a": "no"} or maybe {"a": 2}</think>{"a": 1}', True),
         ('{"a": 1, "b": null,}', True),
         ('The schema is {"type": "object"} and so: {"a": 1, "c": [1, 2,],}', True),
         ('{"b": "no a"} {"a": 1, "b": "line\nbreak"}', True),

@@ -19,6 +19,7 @@ from app.domain.chat import (
     FinishReason,
     Retrying,
     TextDelta,
+    TextWasThinking,
     ThinkingDelta,
     ToolCompleted,
     UsageReported,
@@ -53,6 +54,7 @@ from tests.fakes.chats import Chat, calls, end_of, open_chat, results_in, tool, 
 from tests.fakes.models import says
 
 COMPLETED, INTERRUPTED = ExchangeStatus.COMPLETED, ExchangeStatus.INTERRUPTED
+FAILED = ExchangeStatus.FAILED
 MakeChat = Callable[..., Chat]
 
 
@@ -96,6 +98,34 @@ def test_a_complete_reply_is_stored_with_its_usage_and_passage(chat_with: MakeCh
     assert conversation.title_origin is TitleOrigin.FIRST_WORDS
     assert Passages(chat.store).count_by_kind() == {"turn": 1}
     assert chat.loop.running(exchange.conversation_id) is None
+
+
+def test_text_that_proves_to_be_thinking_is_stored_as_thinking(chat_with: MakeChat) -> None:
+    chat = chat_with(
+        [
+            TextDelta("Let me "), TextDelta("see.\n"), TextWasThinking(), TextDelta("Done."),
+            Finished(FinishReason.STOP),
+        ]
+    )  # fmt: skip
+    answer = chat.messages(chat.say("Why?"))[-1]
+    assert answer.blocks == (Thinking("Let me see."), Text("Done."))
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "kind"),
+    [
+        ([Finished(FinishReason.STOP)], FAILED, "empty"),
+        ([TextDelta(" \n"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
+        ([ThinkingDelta("hm"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
+        ([TextDelta("Half"), Finished(FinishReason.UNKNOWN)], INTERRUPTED, "unknown_end"),
+        ([TextDelta("Half"), Finished(FinishReason.LENGTH)], INTERRUPTED, "length"),
+    ],
+)
+def test_only_a_whole_answer_is_complete(
+    chat_with: MakeChat, script: list[object], status: ExchangeStatus, kind: str
+) -> None:
+    exchange = chat_with(script).say("Why?")
+    assert (exchange.status, problem_kind(exchange)) == (status, kind)
 
 
 def test_the_model_receives_the_whole_path(chat_with: MakeChat) -> None:

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.chat import Finished, FinishReason, StreamEvent, TextDelta, UsageReported
+from app.domain.chat import (
+    Finished,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ToolCallReady,
+    UsageReported,
+)
 from app.domain.errors import ConnectionLost, InvalidReply
 from app.domain.text import clean
 from app.providers.http.client import _EventGate
@@ -126,6 +133,46 @@ REPLIES = {
 @pytest.mark.parametrize("name", REPLIES)
 def test_a_reply_is_read_completely(server: Loopback, wire: str, name: str) -> None:
     REPLIES[name].check(ask(server, wire, *REPLIES[name].steps))
+
+
+# What a model writes as text, and the thinking and the text that it is.
+TAGGED = {
+    "think": ("<think>hm\n</think>\n\nDone", "hm", "Done"),
+    "white space before, and inside": ("\n <thinking>\n\n hm \n</thinking>Done", "hm", "Done"),
+    "nothing thought": ("<think>\n\n</think>\n\nDone", "", "Done"),
+    "other tags": ("[THINK]hm[/THINK]Done", "hm", "Done"),
+    "thought twice": ("<think>a</think>\n<think>b</think>\nDone", "ab", "Done"),
+    "unclosed": ("<think>hm, a < b", "hm, a < b", ""),
+    "only the end tag": ("Let me see.\n</think>\n\nDone", "Let me see.", "Done"),
+    "only the end tag, no line break": ("Let me see.</think>Done", "Let me see.", "Done"),
+    "only the end tag, nothing thought": ("</think>\n\nDone", "", "Done"),
+    "the answer mentions tags": (
+        "<think>hm</think>Use <think> and </think>.\n", "hm", "Use <think> and </think>.\n"
+    ),
+    "mentioned": ("The tag </think> ends it", "", "The tag </think> ends it"),
+    "mentioned in code": ("Write `a</think>` so", "", "Write `a</think>` so"),
+    "in a fence": ("So:\n```\n<think>\n</think>\n```\n", "", "So:\n```\n<think>\n</think>\n```\n"),
+    "a fence first": ("```\n</think>\n```", "", "```\n</think>\n```"),
+    "like a tag": ("<thin", "", "<thin"),
+    "white space only": ("\n", "", "\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("chunks", [1, 7, 60])
+def test_thinking_in_tags_is_thinking(server: Loopback, wire: str, chunks: int) -> None:
+    for said, thought, answer in TAGGED.values():
+        Reply((), answer, thought).check(ask(server, wire, text(said, chunks=chunks)))
+
+
+def test_what_follows_thinking_that_the_server_reports_is_text(server: Loopback, wire: str) -> None:
+    heard = ask(server, wire, thinking("hm"), text("It ends with\n</think>\n"))
+    Reply((), "It ends with\n</think>\n", "hm").check(heard)
+
+
+def test_a_call_comes_after_the_text_before_it(server: Loopback, wire: str) -> None:
+    heard = ask(server, wire, text("a <"), tool_call("weather", {}))
+    kinds = [type(event) for event in heard.events if not isinstance(event, UsageReported)]
+    assert kinds == [TextDelta, TextDelta, ToolCallReady, Finished]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from unittest.mock import Mock
 import duckdb
 import pytest
 
-from app.domain.changes import ExchangePut, SettingPut
+from app.domain.changes import TEXT_WAS_THINKING, ExchangePut, SettingPut
 from app.domain.conversations import ExchangeStatus
 from app.domain.errors import (
     AlreadyOpen,
@@ -518,7 +518,8 @@ def test_replies_that_ran_at_a_kill_are_stored_as_interrupted(store: Store, tmp_
     add_running(store, "6")
     ids = [store.ids.message() for _ in range(6)]
     running = whole.exchanges[0]
-    journal_reply(store, running, ids[0], "Let me ", "think. ", kind="thinking")
+    journal_reply(store, running, ids[0], "Let me ", "think. ")
+    journal_reply(store, running, ids[0], "", kind=TEXT_WAS_THINKING)
     journal_reply(store, running, ids[0], "Because ", "it is.")
     journal_reply(store, retried.exchanges[0], ids[1], "The first try")
     store.save(*retried.changes[2:])
@@ -538,7 +539,7 @@ def test_replies_that_ran_at_a_kill_are_stored_as_interrupted(store: Store, tmp_
         assert (answer[3], answer[4], answer[5]) == (
             whole.messages[0].id, "assistant", "Because it is.",
         )  # fmt: skip
-        assert '"text":"Let me think. "' in str(answer[6])
+        assert '"text":"Let me think."' in str(answer[6])
         assert ids[1] not in messages, "a part from before a retry"
         assert messages[ids[2]][5] == "The second try"
         assert (messages[ids[3]][3], messages[ids[4]][3]) == (several.messages[0].id, ids[3])

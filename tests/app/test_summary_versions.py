@@ -142,6 +142,22 @@ def test_summaries_by_other_models_are_regenerated_but_not_the_users(
     assert work.summarizable_conversations([own.conversation.id]).ids == set()
 
 
+def test_thinking_that_a_model_gave_as_a_summary_is_regenerated(store: Store) -> None:
+    whole = add_conversation(store, "one")
+    here, exchange = whole.conversation.id, whole.exchanges[0]
+    thought, stamp = "<think>Okay, the user wants", exchange_stamp(exchange)
+    for number, (text, model, is_wanted) in enumerate(
+        (
+            (thought, "local:qwen", True),
+            ("Good.", "local:qwen", False),
+            (thought, "extractive", False),  # it may be the reply's own sentence
+        )
+    ):
+        at = AT + timedelta(minutes=number)
+        store.save(SummaryPut("exchange", exchange.id, here, text, model, stamp, at))
+        assert waiting(store)[0] == ([exchange.id] if is_wanted else [])
+
+
 def test_a_regenerated_summary_is_current_after_the_clock_was_set_back(store: Store) -> None:
     settings, whole = Settings(store), add_conversation(store, "one")
     settings.set("background_model", "local:qwen")

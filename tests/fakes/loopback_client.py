@@ -15,6 +15,7 @@ from app.domain.chat import (
     Retrying,
     StreamEvent,
     TextDelta,
+    TextWasThinking,
     ThinkingDelta,
     ToolCallReady,
     ToolSchema,
@@ -51,11 +52,23 @@ class Heard:
 
     @property
     def text(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+        return self._joined(TextDelta, after=True)
 
     @property
     def thinking(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, ThinkingDelta))
+        return self._joined(TextDelta, after=False).rstrip() + self._joined(ThinkingDelta)
+
+    def _joined(
+        self, kind: type[TextDelta] | type[ThinkingDelta], after: bool | None = None
+    ) -> str:
+        """The parts of a kind, of text those before or after it proved to be thinking."""
+        ends = [n for n, event in enumerate(self.events) if isinstance(event, TextWasThinking)]
+        end = ends[-1] if ends else 0
+        return "".join(
+            event.text
+            for number, event in enumerate(self.events)
+            if isinstance(event, kind) and after in (None, number >= end)
+        )
 
     @property
     def calls(self) -> list[ToolCallReady]:

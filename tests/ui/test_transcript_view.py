@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.domain.chat import TextWasThinking
 from app.domain.conversations import (
     ExchangeStatus,
     Problem,
@@ -257,7 +258,7 @@ def test_a_finished_reply_is_not_rendered_again_when_it_is_stored(shown: Shown) 
     index = shown.add_reply()
     call, result = ToolCall("c", "find", '{"query": "x"}'), ToolResult("c", "find", "!", False, 120)
     answer = "A **short** answer.\n\n" + WORDS
-    for block in (Thinking("let me "), Thinking("see"), call):
+    for block in (Text("let me "), Text("see\n"), TextWasThinking(), call):
         shown.view.append(block)
     assert any("running" in fold.title for fold in shown.turn(index).findChildren(Fold))
     shown.view.append(result)

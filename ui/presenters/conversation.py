@@ -13,6 +13,7 @@ from PySide6.QtCore import Signal
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
 from app.domain.changes import ChangeSet
+from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, Conversation, Exchange, Message, Role
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
@@ -306,11 +307,11 @@ class ConversationPresenter(Presenter):
                 self._append_blocks(message.blocks)
         self._append_blocks(self._replies.so_far(reply))
 
-    def _append_blocks(self, blocks: Iterable[Block]) -> None:
+    def _append_blocks(self, blocks: Iterable[Block | TextWasThinking]) -> None:
         for block in blocks:
             self._transcript.append(block)
 
-    def _on_reply_grew(self, reply: Reply, part: Block) -> None:
+    def _on_reply_grew(self, reply: Reply, part: Block | TextWasThinking) -> None:
         if reply.plan.conversation.id == self.conversation_id:
             self._pane.show_status("")
             self._append_blocks([part])

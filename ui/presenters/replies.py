@@ -11,6 +11,7 @@ from app.domain.chat import (
     ReplyEvent,
     Retrying,
     TextDelta,
+    TextWasThinking,
     ThinkingDelta,
     ToolCallReady,
     ToolCompleted,
@@ -20,14 +21,15 @@ from app.domain.ids import ConversationId
 
 _REPAINT_MS = 33
 _PAUSE, _MAX_PAUSE_MS = 1.5, 400
-Part = Text | Thinking | ToolCall | ToolResult
+Part = Text | Thinking | TextWasThinking | ToolCall | ToolResult
 
 
 class RunningReplies(QObject):
     """Turns the events of the exchange thread into signals of the GUI thread.
 
     Signals:
-        grew: (Reply, its next part: a piece of `Text` or `Thinking`, a `ToolCall` or `ToolResult`).
+        grew: (Reply, its next part: a piece of `Text` or `Thinking`, a `ToolCall` or `ToolResult`,
+            or `TextWasThinking`).
         status_changed: (Reply, text for the status line), such as a retry or a failed recall.
         ended: (Reply, the `Exchange` as stored, or the exception that kept it from being stored).
     """
@@ -105,5 +107,7 @@ def _part(event: ReplyEvent) -> Part | None:
             return ToolCall(call_id, name, arguments)
         case ToolCompleted(result=result):
             return result
+        case TextWasThinking():
+            return event
         case _:
             return None

@@ -15,6 +15,7 @@ from app.domain.chat import (
     RecallCompleted,
     Retrying,
     TextDelta,
+    TextWasThinking,
     ToolCallReady,
     ToolCompleted,
 )
@@ -97,6 +98,10 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
                 parts.append(text)
                 if not terminal.as_json:
                     terminal.out(text)
+            elif isinstance(event, TextWasThinking):
+                in_text = False
+                parts.clear()
+                terminal.err("\nThe text so far was the model's thinking; its answer follows.")
             elif isinstance(event, ToolCallReady):
                 in_text = False
             elif isinstance(event, ToolCompleted):

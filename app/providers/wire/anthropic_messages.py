@@ -15,7 +15,6 @@ from app.domain.chat import (
     Finished,
     FinishReason,
     StreamEvent,
-    TextDelta,
     ToolCallReady,
     UsageReported,
 )
@@ -95,11 +94,10 @@ class MessagesReader(ReplyReader):
 
     def _write(self, index: int, text: str) -> Iterator[StreamEvent]:
         """Adjacent text blocks are one text (citations split it); others are paragraphs."""
-        if text and (shown := self.text.feed(text)):
-            if 0 <= self._last_text_index < index - 1:
-                yield TextDelta("\n\n")
+        if text:
+            is_paragraph = 0 <= self._last_text_index < index - 1
             self._last_text_index = index
-            yield TextDelta(shown)
+            yield from self.write(f"\n\n{text}" if is_paragraph else text)
 
     def _extend_block(self, index: int, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Add a delta to its block, which is created if its start was missing."""
@@ -133,6 +131,7 @@ class MessagesReader(ReplyReader):
         arguments = streamed or clean(initial)
         block["input"] = arguments_object(arguments)
         if text_at(block, "type") == "tool_use":
+            yield from self.flush()
             yield ToolCallReady(
                 clean(text_at(block, "id")), clean(text_at(block, "name")), arguments
             )

@@ -15,7 +15,6 @@ from app.domain.chat import (
     Finished,
     FinishReason,
     StreamEvent,
-    TextDelta,
     ToolCallReady,
     UsageReported,
 )
@@ -104,13 +103,13 @@ class ChatReader(ReplyReader):
     def _write(self, text: str) -> Iterator[StreamEvent]:
         if text:
             self._content.append(text)
-            if shown := self.text.feed(text):
-                yield TextDelta(shown)
+            yield from self.write(text)
 
     def _finish(self, finish_reason: str, choice: Mapping[str, Any]) -> Iterator[StreamEvent]:
         if finish_reason == "error":
             raise StreamError(choice.get("error") or {"message": "", "type": "server_error"})
         calls = self._calls.ready()
+        yield from self.flush()
         yield from calls
         reason = _REASONS.get(finish_reason, FinishReason.UNKNOWN)
         if reason in (FinishReason.STOP, FinishReason.TOOL_CALLS):

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from app.domain.chat import ChatRequest, Finished, StreamEvent, TextDelta, ThinkingDelta
+from app.domain.chat import ChatRequest, Finished, StreamEvent, ThinkingDelta
 from app.domain.conversations import Message
 from app.domain.text import clean
 from app.providers.wire.messages import WireMessage, prepare_messages
+from app.providers.wire.thinking_tags import ThinkingTags
 
 _UNFINISHED = re.compile("([\ud800-\udbff]|\U0001f3f4?[\U000e0001-\U000e007f]+|\U0001f3f4)\\Z")
 _HELD_CHARS = 64
@@ -52,22 +53,29 @@ class ReplyReader:
         self.model = model
         self.text = StreamCleaner()
         self.thinking = StreamCleaner()
+        self._tags = ThinkingTags()
 
     def feed(self, event: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Yield the meaning of an event, possibly nothing; raise StreamError for an error event."""
         raise NotImplementedError
 
     def flush(self) -> Iterator[StreamEvent]:
-        """Yield text that was held back; called once, after the last event."""
+        """Yield text that was held back; called after the last event, and before tool calls."""
         if rest := self.thinking.flush():
             yield ThinkingDelta(rest)
-        if rest := self.text.flush():
-            yield TextDelta(rest)
+        yield from self._tags.feed(self.text.flush())
+        yield from self._tags.flush()
 
     def think(self, text: str) -> Iterator[StreamEvent]:
         """Yield a piece of reasoning as far as it can be shown."""
         if text and (shown := self.thinking.feed(text)):
+            self._tags.expect_no_end()
             yield ThinkingDelta(shown)
+
+    def write(self, text: str) -> Iterator[StreamEvent]:
+        """Yield a piece of text as far as it can be shown, and the reasoning in its tags."""
+        if text:
+            yield from self._tags.feed(self.text.feed(text))
 
 
 class Wire:

@@ -13,7 +13,6 @@ from app.domain.chat import (
     Finished,
     FinishReason,
     StreamEvent,
-    TextDelta,
     ThinkingDelta,
     ToolCallReady,
     UsageReported,
@@ -76,11 +75,10 @@ class ResponsesReader(ReplyReader):
     def _write(self, event: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Two messages in one reply (such as a comment before a tool call) are two paragraphs."""
         index = count_at(event, "output_index")
-        if shown := self.text.feed(text_at(event, "delta")):
-            if self._text_index not in (None, index):
-                yield TextDelta("\n\n")
+        if text := text_at(event, "delta"):
+            is_paragraph = self._text_index not in (None, index)
             self._text_index = index
-            yield TextDelta(shown)
+            yield from self.write(f"\n\n{text}" if is_paragraph else text)
 
     def _add_item(self, event: Mapping[str, Any]) -> Iterator[StreamEvent]:
         item = dict(mapping_at(event, "item"))
@@ -89,6 +87,7 @@ class ResponsesReader(ReplyReader):
         if item.get("type") == "function_call":
             call_id = text_at(item, "call_id") or text_at(item, "id")
             arguments = clean(text_at(item, "arguments")) or "{}"
+            yield from self.flush()
             yield ToolCallReady(clean(call_id), clean(text_at(item, "name")), arguments)
             # Malformed arguments would make the server reject the whole conversation later.
             item["arguments"] = arguments_text(arguments)

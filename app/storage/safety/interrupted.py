@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from app.domain.changes import (
+    TEXT_WAS_THINKING,
     Change,
     ConversationEdited,
     ExchangePut,
@@ -136,10 +137,12 @@ def _messages(exchange: Exchange, grown: list[ReplyGrew]) -> list[Message]:
 
 def _blocks(parts: list[ReplyGrew]) -> tuple[Block, ...]:
     """Return consecutive parts of one kind joined to blocks, in order of arrival."""
-    blocks: list[Block] = []
+    blocks: list[Text | Thinking] = []
     for part in parts:
         kind = Thinking if part.kind == "thinking" else Text
-        if blocks and isinstance(blocks[-1], kind):
+        if part.kind == TEXT_WAS_THINKING:
+            blocks = [Thinking("".join(block.text for block in blocks).strip())]
+        elif blocks and isinstance(blocks[-1], kind):
             blocks[-1] = kind(blocks[-1].text + part.text)
         elif part.text:
             blocks.append(kind(part.text))

@@ -74,8 +74,12 @@ class Summarizable:
     tagged: Collection[int] = ()
 
 
-# The latest, and not one that is to be regenerated.
-_IS_CURRENT = f"d.latest AND {COUNTS_BY_MAKER}"
+# The latest, and not one that is to be regenerated. Thinking was once stored as the summary; sentences
+# taken from a reply may begin like it, and would do so again.
+_IS_CURRENT = (
+    f"d.latest AND {COUNTS_BY_MAKER} "
+    f"AND (d.model = '{SUMMARIES.without_model}' OR NOT starts_with(d.text, '<think>'))"
+)
 
 
 def _query(kind: str, items: str, wanted: str) -> WorkQuery:

@@ -123,7 +123,7 @@ class BackgroundSummarizer:
             return model.ask(asked, WorkerName.EXCHANGE_SUMMARIZER, is_cancelled)
 
         answer = _with_room(model, ask)
-        summary = one_line(answer.text.strip(_QUOTES), EXCHANGE_LIMIT_CHARS)
+        summary = _line(answer.text.strip(_QUOTES), EXCHANGE_LIMIT_CHARS)
         return GeneratedSummary(summary, spent=(answer.spent,), model=answer.model)
 
     def conversation(
@@ -237,6 +237,11 @@ def _parts(pieces: Sequence[Quoted], room_tokens: int) -> list[list[Quoted]]:
     return parts
 
 
+def _line(summary: str, limit_chars: int) -> str:
+    """Return a summary as one line; one that began with thinking would be regenerated for ever."""
+    return one_line(summary, limit_chars).removeprefix("<think>")
+
+
 def _tokens(text: str) -> int:
     return estimated_tokens(text, "")
 
@@ -246,7 +251,7 @@ def _digest(answer: Answer) -> GeneratedSummary:
     said = answer.fields
     tags = (one_line(tag.strip("# ").casefold(), _TAG_LIMIT_CHARS) for tag in said["tags"])
     return GeneratedSummary(
-        one_line(said["summary"], CONVERSATION_LIMIT_CHARS),
+        _line(said["summary"], CONVERSATION_LIMIT_CHARS),
         one_line(said["title"].strip(_QUOTES).rstrip(". "), _TITLE_LIMIT_CHARS),
         tuple(dict.fromkeys(tag for tag in tags if tag))[:_MOST_TAGS],
         (answer.spent,),

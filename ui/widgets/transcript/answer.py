@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from time import monotonic
 
+from app.domain.chat import TextWasThinking
 from app.domain.conversations import (
     Attachment,
     Block,
@@ -100,8 +101,14 @@ class AnswerFrame(MessageFrame):
         """Show that the reply is awaited."""
         self._show_waiting(_WAITING)
 
-    def append(self, block: Block) -> None:
-        """Add a piece of text or thinking, or a whole tool call or result."""
+    def append(self, block: Block | TextWasThinking) -> None:
+        """Add a piece of text or thinking, or a whole tool call or result.
+
+        `TextWasThinking` makes thinking of the text that streams.
+        """
+        if isinstance(block, TextWasThinking):
+            self._make_thinking()
+            return
         self._end_streams(block)
         self._show_waiting("")
         if isinstance(block, Text):
@@ -131,6 +138,17 @@ class AnswerFrame(MessageFrame):
         """End the stream, however the reply ended."""
         self._end_streams()
         self._show_waiting("")
+
+    def _make_thinking(self) -> None:
+        if (text := self._streaming_text) is None:
+            return
+        thinking = _StreamingThinking(self._context)
+        thinking.append(text.builder.source.strip())
+        thinking.finish()
+        self._content.replace(text, thinking.fold)
+        self.texts.remove(text)
+        self._streaming_text = None
+        self._show_waiting(_WAITING)
 
     def _end_streams(self, block: Block | None = None) -> None:
         """End the text or thinking that streams, unless `block` continues it."""

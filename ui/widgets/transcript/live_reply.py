@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, ExchangeStatus, Message, Problem, Role, Text, Thinking
 from app.domain.ids import ConversationId, MessageId
 from ui.widgets.transcript.answer import AnswerFrame
@@ -30,15 +31,20 @@ class LiveReply:
             for block in self._blocks:
                 frame.append(block)
 
-    def append(self, block: Block) -> None:
-        """Add a piece of text or thinking, or a whole tool call or result."""
+    def append(self, block: Block | TextWasThinking) -> None:
+        """Add a piece of text or thinking, or a whole tool call or result.
+
+        `TextWasThinking` makes thinking of the text that came last.
+        """
         last = self._blocks[-1] if self._blocks else None
         if isinstance(block, Text) and isinstance(last, Text):
             self._blocks[-1] = replace(last, text=last.text + block.text)
         elif isinstance(block, Thinking) and isinstance(last, Thinking):
             self._blocks[-1] = replace(block, text=last.text + block.text)
-        else:
+        elif not isinstance(block, TextWasThinking):
             self._blocks.append(block)
+        elif isinstance(last, Text):
+            self._blocks[-1] = Thinking(last.text.strip())
         if self._frame is not None:
             self._frame.append(block)
 

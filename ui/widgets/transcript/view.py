@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
+from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, ExchangeStatus, Problem
 from app.domain.ids import MessageId
 from app.domain.text import one_line
@@ -316,7 +317,7 @@ class TranscriptView(VirtualColumn):
             self._live.attach(widget.begin_reply())
         self.scroll_to_anchor(AtEnd())
 
-    def append(self, block: Block) -> None:
+    def append(self, block: Block | TextWasThinking) -> None:
         """Add a piece of text or thinking, or a whole tool call or result, to the reply."""
         if self._live is not None:
             self._live.append(block)
