@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from app.chat.context_fetcher import ContextFetcher
 from app.chat.planner import ExchangePlan, NewConversation, Planner
+from app.chat.presets import Presets
 from app.chat.reply import Reply
 from app.chat.request_builder import RequestBuilder
 from app.chat.running_exchange import ChatModels, Prepare, RunningExchange
@@ -54,6 +55,7 @@ class ExchangeLoop:
             models.context_tokens,
             ContextFetcher(store, CoreMemoryService(store, settings)),
             self._toolbox,
+            Presets(store, settings),
         )
         self._running: dict[ConversationId, Reply] = {}
         self._planner = Planner(store, settings)
@@ -74,13 +76,14 @@ class ExchangeLoop:
         model: str | None = None,
         private: bool = False,
         recalls: bool = True,
+        preset: str | None = None,
     ) -> "Future[Reply]":
         """Send a message in a conversation, or (None) in a new one, `private` and `recalls` as given.
 
-        `model` (PROVIDER:MODEL) becomes the conversation's model. Fails with InvalidInput when the
+        `model` (PROVIDER:MODEL) and `preset` (a uid) become the conversation's. Fails with InvalidInput when the
         message is empty or a reply is running there, NotFound, StorageError.
         """
-        new = NewConversation(model, private, recalls)
+        new = NewConversation(model, private, recalls, preset)
         return self._start(lambda: self._planner.send(conversation_id, blocks, new))
 
     def edit(

@@ -23,6 +23,7 @@ from app.domain.conversations import (
 )
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, ExchangeId, new_uid
+from app.domain.presets import Preset
 from app.domain.text import clean, one_line
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -134,6 +135,11 @@ class Library:
     def choose_model(self, conversation_id: ConversationId, model: str | None) -> None:
         """Set the model (PROVIDER:MODEL) of a conversation; None is the default model."""
         self._edit(conversation_id, model=model or "")
+
+    def choose_preset(self, conversation_id: ConversationId, preset: Preset) -> None:
+        """Set the preset of a conversation; its model, if it has one, replaces the conversation's."""
+        model = None if preset.model is None else ""
+        self._edit(conversation_id, preset=preset.uid, model=model)
 
     def delete(self, conversation_id: ConversationId) -> None:
         """Move a conversation to the trash: out of list, search and workers at once."""

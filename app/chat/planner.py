@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from app.chat.presets import Presets
 from app.chat.segments import SegmentBreaks
 from app.chat.tools.results import unfinished_result
 from app.domain.changes import (
@@ -49,11 +50,12 @@ _UNTITLED = "New conversation"
 
 @dataclass(frozen=True, slots=True)
 class NewConversation:
-    """The properties of a new conversation; an existing one takes only the model."""
+    """The properties of a new conversation; an existing one takes only the model and the preset's uid."""
 
     model: str | None = None
     private: bool = False
     recalls: bool = True
+    preset: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Planner:
     ) -> None:
         """Take ids from the store by default."""
         self._settings = settings
+        self._presets = Presets(store, settings)
         self._ids = ids or store.ids
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
@@ -112,11 +115,16 @@ class Planner:
                 one_line(plain_text(blocks), _TITLE_LIMIT_CHARS) or _UNTITLED,
                 TitleOrigin.FIRST_WORDS, "commonplace", at, at,
                 private=new.private, recalls=new.recalls, model=new.model,
+                preset=new.preset or self._presets.default().uid,
             )  # fmt: skip
             shown: tuple[Exchange, ...] = ()
         else:
             conversation = self._conversations.get(conversation_id)
-            conversation = replace(conversation, model=new.model or conversation.model)
+            conversation = replace(
+                conversation,
+                model=new.model or conversation.model,
+                preset=new.preset or conversation.preset,
+            )
             shown = shown_path(conversation, self._exchanges.of(conversation_id))
         path = self._messages(shown)
         message = self._message(conversation, path, Role.USER, blocks, at)
@@ -140,7 +148,11 @@ class Planner:
         if conversation_id is None:
             head: Change = ConversationPut(replace(conversation, visible_leaf_id=message.id))
         else:
-            head = replace(_shows(conversation, message.id, at), model=conversation.model)
+            head = replace(
+                _shows(conversation, message.id, at),
+                model=conversation.model,
+                preset=conversation.preset,
+            )
         draft = DraftPut(conversation_id, "", at)
         added = MessagesAdded((message,))
         return self._plan(conversation, exchange, shown, (*path, message), (head, added), (draft,))
@@ -259,7 +271,9 @@ class Planner:
         return replace(sibling, id=self._ids.exchange())
 
     def _model_of(self, conversation: Conversation) -> str:
-        return conversation.model or self._settings.text("default_model")
+        """Return the conversation's own model, else its preset's, else the default."""
+        own = conversation.model or self._presets.of(conversation).model
+        return own or self._settings.text("default_model")
 
 
 def _checked(blocks: tuple[Block, ...]) -> tuple[Block, ...]:

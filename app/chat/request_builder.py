@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from app.chat.context_fetcher import ContextFetcher, FetchedContext, RecallQuery
 from app.chat.planner import ExchangePlan
+from app.chat.presets import Presets
 from app.chat.tools.results import truncate_results
 from app.chat.tools.toolbox import Toolbox
 from app.domain.chat import ChatRequest, ModelRef, ToolSchema
@@ -48,6 +49,7 @@ class RequestBuilder:
         context_tokens: Callable[[ModelRef], int | None],
         fetcher: ContextFetcher,
         toolbox: Toolbox,
+        presets: Presets,
         on_prepared: Callable[[ExchangeId], None] = lambda _: None,
     ) -> None:
         """Call `on_prepared` with each exchange whose prompt has a record."""
@@ -55,6 +57,7 @@ class RequestBuilder:
         self._context_tokens = context_tokens
         self._fetcher = fetcher
         self._toolbox = toolbox
+        self._presets = presets
         self._on_prepared = on_prepared
 
     def __call__(self, plan: ExchangePlan) -> tuple[ChatRequest, StoredPrompt | None]:
@@ -77,6 +80,7 @@ class RequestBuilder:
         request = ChatRequest(
             ref.model, context.messages, context.system, draft.tools,
             recalled=context.recalled, question_index=context.question_index,
+            **draft.options,
         )  # fmt: skip
         self._on_prepared(plan.exchange.id)
         return request, draft.record(context, fetched.notice)

@@ -15,6 +15,7 @@ from app.domain.conversations import Conversation, Exchange, Message, TitleOrigi
 from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage
+from app.domain.presets import Preset
 from app.domain.recall import StoredPrompt, Verdict
 
 
@@ -29,7 +30,7 @@ class ConversationPut:
 class ConversationEdited:
     """New values for some fields of a conversation; None leaves a field unchanged.
 
-    `model` "" selects the default model; `restored` moves it out of the trash; `recalls` is whether
+    `model` and `preset` "" select the default; `restored` moves it out of the trash; `recalls` is whether
     memory contributes to its answers. A title is only replaced by one of the same or a higher
     `TitleOrigin`.
     """
@@ -46,6 +47,7 @@ class ConversationEdited:
     deleted_at: datetime | None = None
     restored: bool = False
     recalls: bool | None = None
+    preset: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,20 @@ class ProviderPut:
     key_env: str | None = None
     removed: bool = False
     allow_plain_http: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PresetPut:
+    """The current state of a preset; `BUILT_IN_PRESET` has its instructions in a setting."""
+
+    preset: Preset
+
+
+@dataclass(frozen=True, slots=True)
+class PresetRemoved:
+    """The removal of a preset; its conversations have the default preset from then on."""
+
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +329,8 @@ Change = (
     | OriginsAdded
     | SettingPut
     | ProviderPut
+    | PresetPut
+    | PresetRemoved
     | SummaryPut
     | DraftPut
     | SpendReserved
@@ -343,6 +361,7 @@ class ChangeSet:
         exchanges: Exchanges whose record changed: status, usage, problem or stored prompt.
         settings: Keys of `appconfig`.
         providers: Names of providers added, changed or removed.
+        presets: Uids of presets added, changed or removed.
         passages: Whether passages were added or removed.
         vectors: Names of embedding spaces that got vectors or were emptied.
         learned: Whether facts, memories, core memory or verdicts changed.
@@ -355,6 +374,7 @@ class ChangeSet:
     exchanges: frozenset[ExchangeId] = frozenset()
     settings: frozenset[str] = frozenset()
     providers: frozenset[str] = frozenset()
+    presets: frozenset[str] = frozenset()
     passages: bool = False
     vectors: frozenset[str] = frozenset()
     memory: bool = False

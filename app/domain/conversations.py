@@ -204,7 +204,8 @@ class TitleOrigin(StrEnum):
 class Conversation:
     """A conversation; `visible_leaf_id` is the last message of the visible path.
 
-    `source` is "commonplace", or the importer's name. `model` is None for the default model.
+    `source` is "commonplace", or the importer's name. `model` is None for the preset's, else the default
+    model. `preset` is a uid, which may be that of a removed preset; then, as for None, the default applies.
     `deleted_at` is the time it was moved to the trash. `recalls` is whether memory contributes to its
     answers. Times are UTC.
     """
@@ -223,3 +224,4 @@ class Conversation:
     model: str | None = None
     deleted_at: datetime | None = None
     recalls: bool = True
+    preset: str | None = None

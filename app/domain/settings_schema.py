@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from app.domain.errors import InvalidSetting
+from app.domain.presets import DEFAULT_PRESET
 from app.domain.workers import WORKERS
 
 SettingValue = bool | int | float | str | None
@@ -197,7 +198,10 @@ _ALL = (
     Setting("facts_again", str, "", _P.INTERNAL, "Fact regeneration",
             "The time and the model; facts that other models extracted before are regenerated."),
     Setting("system_prompt", str, "", _P.MODELS, "System prompt",
-            "The instructions at the start of every conversation, unless its preset has its own."),
+            "The instructions at the start of every conversation, unless its preset has its own. "
+            "Empty text uses Commonplace's."),
+    Setting("default_preset", str, DEFAULT_PRESET, _P.INTERNAL, "Default preset",
+            "The uid of the preset of new and imported conversations."),
     Setting("theme", str, "system", _P.GENERAL, "Appearance", "Light, dark, or the same as the system.",
             choices=("system", "light", "dark")),
     Setting("text_size", int, 100, _P.GENERAL, "Text size",

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from app.domain.conversations import Block, RawReply, Role, TitleOrigin
 from app.domain.facts import FactCategory
+from app.domain.presets import Preset
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,9 @@ class ImportedConversation:
     `source` is the importer's name ("chatgpt", "claude", "commonplace"); `visible_leaf` is the source
     id of the last visible message. `skipped` lists messages that could not be read. An empty `title`
     means none. Only exports of
-    Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`
-    and `recalls`; facts that the user wrote come in a conversation without messages.
+    Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`,
+    `recalls` and `preset` (a uid, "" for the default); `presets` and facts that the user wrote come in a
+    conversation without messages.
     """
 
     source: str
@@ -105,6 +107,8 @@ class ImportedConversation:
     first_source: str = ""
     facts: tuple[PortableFact, ...] = ()
     recalls: bool = True
+    preset: str = ""
+    presets: tuple[Preset, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

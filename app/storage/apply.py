@@ -32,6 +32,7 @@ from app.storage.tables.fact_visibility import (
 from app.storage.tables.man_pages import MAN_PAGES
 from app.storage.tables.memories import MEMORIES
 from app.storage.tables.passage_rows import PASSAGES
+from app.storage.tables.presets import PRESETS
 from app.storage.tables.prompts import PROMPTS
 from app.storage.tables.settings import PROBES, SETTINGS_TABLES
 from app.storage.tables.spaces import SPACES
@@ -39,8 +40,8 @@ from app.storage.tables.spending import SPENDING
 from app.storage.tables.summaries import SUMMARIES
 
 AGGREGATES: Sequence[Aggregate] = (
-    CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, SUMMARIES, SPENDING, FACTS,
-    MEMORIES, PROMPTS, MAN_PAGES, ATTEMPTS,
+    CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, SUMMARIES, SPENDING,
+    FACTS, MEMORIES, PROMPTS, MAN_PAGES, ATTEMPTS,
 )  # fmt: skip
 """In the order of writing; rows are erased in the opposite order, dependent rows first."""
 

@@ -146,7 +146,8 @@ def test_serialized_names_of_changes_never_change() -> None:
     names = [getattr(each, "SERIALIZED_NAME", each.__name__) for each in get_args(Change)]
     assert names == [
         "ConversationPut", "ConversationEdited", "MessagesAdded", "ExchangePut", "PassagesPut",
-        "TagsChanged", "OriginsAdded", "SettingPut", "ProviderPut", "SummaryPut", "DraftPut",
+        "TagsChanged", "OriginsAdded", "SettingPut", "ProviderPut", "PresetPut",
+        "PresetRemoved", "SummaryPut", "DraftPut",
         "SpendHeld", "SpendFreed", "SpendAdded", "ReplyGrew", "FactPut", "FactForgotten",
         "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "ToolSummaryPut",
         "PromptKept", "FeedbackPut", "ConversationForgotten",

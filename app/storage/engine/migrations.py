@@ -136,7 +136,17 @@ _HELD_SPEND = _script(
     "ALTER TABLE spend ADD COLUMN estimated BOOLEAN DEFAULT false",
 )
 
-STEPS: Sequence[Step] = (_FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND)
+# `tools` are names, separated by spaces; NULL for all.
+_PRESETS = _script(
+    """CREATE TABLE preset (uid VARCHAR PRIMARY KEY, name VARCHAR NOT NULL,
+       system_prompt VARCHAR NOT NULL, model VARCHAR, temperature DOUBLE, reasoning_effort VARCHAR,
+       max_output_tokens BIGINT, tools VARCHAR)""",
+    "ALTER TABLE conversation ADD COLUMN preset VARCHAR",
+)
+
+STEPS: Sequence[Step] = (
+    _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS,
+)  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 
 

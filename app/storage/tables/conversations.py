@@ -34,7 +34,7 @@ from app.storage.engine.times import to_db
 
 CONVERSATION_COLUMNS = (
     "id, uid, title, title_origin, source, created_at, updated_at, visible_leaf_id, pinned, "
-    "archived, private, model, deleted_at, recalls"
+    "archived, private, model, deleted_at, recalls, preset"
 )
 _NO_CONVERSATION = 0  # the draft of a conversation that has not begun
 
@@ -64,18 +64,21 @@ _EDITS = {
     "updated_at": (
         "greatest(conversation.updated_at, coalesce({updated}, conversation.updated_at))"
     ),
-    "model": "nullif(coalesce({model}, conversation.model, ''), '')",
     "deleted_at": (
         "CASE WHEN {restored} THEN NULL ELSE coalesce({deleted}, conversation.deleted_at) END"
     ),
 } | {
     flag: f"coalesce({{{flag}}}, conversation.{flag})"
     for flag in ("pinned", "archived", "private", "recalls")
+} | {
+    choice: f"nullif(coalesce({{{choice}}}, conversation.{choice}, ''), '')"
+    for choice in ("model", "preset")
 }
 _EDIT_TYPES = {
     "id": "BIGINT", "title": "VARCHAR", "origin": "VARCHAR", "leaf": "BIGINT",
     "updated": "TIMESTAMP", "pinned": "BOOLEAN", "archived": "BOOLEAN", "private": "BOOLEAN",
     "model": "VARCHAR", "deleted": "TIMESTAMP", "restored": "BOOLEAN", "recalls": "BOOLEAN",
+    "preset": "VARCHAR",
 }  # fmt: skip
 _EDIT = "UPDATE conversation SET " + ", ".join(f"{name} = {to}" for name, to in _EDITS.items())
 # Measured: the first takes 1 ms, the second 4 ms for one and 5 ms for 400.
@@ -182,6 +185,7 @@ def _edit_values(edit: ConversationEdited) -> dict[str, Any]:
         "leaf": edit.visible_leaf_id, "updated": to_db(edit.updated_at), "pinned": edit.pinned,
         "archived": edit.archived, "private": edit.private, "model": edit.model,
         "deleted": to_db(edit.deleted_at), "restored": edit.restored, "recalls": edit.recalls,
+        "preset": edit.preset,
     }  # fmt: skip
 
 
