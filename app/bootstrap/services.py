@@ -9,6 +9,7 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.inspector import InspectionService
 from app.chat.library import Library
 from app.chat.models import ModelDirectory
+from app.chat.presets import Presets
 from app.chat.recall_preview import PREVIEW_LIMIT_S, RecallPreviews
 from app.chat.request_builder import RequestBuilder
 from app.chat.rolling_summaries import RollingSummaries
@@ -19,6 +20,7 @@ from app.chat.tools.memory import MemoryTools
 from app.chat.tools.toolbox import Toolbox
 from app.commands.conversation import conversation_commands
 from app.commands.facts import facts_command
+from app.commands.presets import preset_command
 from app.commands.recall import rag_command
 from app.commands.search import search_commands
 from app.commands.table import CommandTable
@@ -209,6 +211,8 @@ class Services:
                 *manual_tools(self.search, self.workers.refresh),
             )
         )
+        self.presets = Presets(store, settings)
+        self.tool_names = toolbox.names
         retrieve = self.recall.retrieve
         self.rolling = RollingSummaries(
             store, settings, BackgroundSummarizer(store, self.background_model)
@@ -221,6 +225,7 @@ class Services:
             self.models.context_tokens,
             self.context_fetcher,
             toolbox,
+            self.presets,
             self.rolling.expect,
         )
         preview_fetcher = ContextFetcher(store, core_memory, retrieve, PREVIEW_LIMIT_S)
@@ -244,6 +249,7 @@ class Services:
                     board, self.embedders, self.overview, self.summary_regeneration,
                     self.embedding_regeneration,
                 ),
+                preset_command(self.presets, self.library),
                 rag_command(self.settings, self.overview, self.previews, self.inspector),
                 facts_command(self.facts, self.fact_book, self.fact_regeneration, board),
                 tag,

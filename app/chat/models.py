@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from app.domain.chat import ListedModel, ModelRef, UsageReported
 from app.domain.errors import InvalidInput, KnownError, ModelNotFound, NotFound
 from app.domain.ports import ChatModel
+from app.domain.presets import ModelOptions
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.registry import provider_registry
@@ -70,6 +71,13 @@ class ModelDirectory:
             ref, tokens.input_tokens, tokens.output_tokens, tokens.cached_tokens
         )
         return cost.cost_usd, cost.price
+
+    def options(self, ref: ModelRef) -> ModelOptions:
+        """Return the options of a model, without those that its server has refused."""
+        config = self._registry.find_config(ref.provider)
+        if config is None or ref.provider == RECALL:
+            return ModelOptions(has_temperature=False, efforts=(), has_max_output=False)
+        return self._registry.options(config, ref.model)
 
     def check_name(self, model: str) -> str:
         """Return `model` if its provider exists; raise NotFound or InvalidInput. Blocking."""

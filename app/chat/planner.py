@@ -120,11 +120,11 @@ class Planner:
             shown: tuple[Exchange, ...] = ()
         else:
             conversation = self._conversations.get(conversation_id)
-            conversation = replace(
-                conversation,
-                model=new.model or conversation.model,
-                preset=new.preset or conversation.preset,
-            )
+            own_model = new.model or conversation.model
+            if new.preset and not new.model and self._presets.get(new.preset).model:
+                own_model = None  # the preset's applies
+            preset = new.preset or conversation.preset
+            conversation = replace(conversation, model=own_model, preset=preset)
             shown = shown_path(conversation, self._exchanges.of(conversation_id))
         path = self._messages(shown)
         message = self._message(conversation, path, Role.USER, blocks, at)
@@ -150,7 +150,7 @@ class Planner:
         else:
             head = replace(
                 _shows(conversation, message.id, at),
-                model=conversation.model,
+                model=conversation.model or "",
                 preset=conversation.preset,
             )
         draft = DraftPut(conversation_id, "", at)

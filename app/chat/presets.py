@@ -1,7 +1,6 @@
 """Presets: which one applies in a conversation, and the changes to them."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -11,7 +10,13 @@ from app.domain.changes import Change, PresetPut, PresetRemoved, SettingPut
 from app.domain.conversations import Conversation
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import new_uid
-from app.domain.presets import BUILT_IN_PRESET, MAX_NAME_CHARS, Preset, one_line_name, preset_problem
+from app.domain.presets import (
+    BUILT_IN_PRESET,
+    Preset,
+    free_name,
+    one_line_name,
+    preset_problem,
+)
 from app.domain.text import clean
 from app.storage.engine.store import Store
 from app.storage.tables.presets import stored_presets
@@ -128,18 +133,6 @@ class Presets:
         presets = {preset.uid: preset for preset in self.listed()}
         found = presets.get(uid or "") or presets.get(self._settings.text(_DEFAULT))
         return found or presets[BUILT_IN_PRESET.uid]
-
-
-def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return a name like `name` that is not taken, with a number behind it."""
-    used = {each.casefold() for each in taken}
-    number = 1
-    candidate = name
-    while candidate.casefold() in used:
-        number += 1
-        ending = f" ({number})"
-        candidate = name[: MAX_NAME_CHARS - len(ending)].rstrip() + ending
-    return candidate
 
 
 @cache

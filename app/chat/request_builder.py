@@ -16,6 +16,7 @@ from app.chat.tools.toolbox import Toolbox
 from app.domain.chat import ChatRequest, ModelRef, ToolSchema
 from app.domain.conversations import Message, Role, Text
 from app.domain.ids import ExchangeId, MessageId
+from app.domain.presets import Preset
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -80,7 +81,9 @@ class RequestBuilder:
         request = ChatRequest(
             ref.model, context.messages, context.system, draft.tools,
             recalled=context.recalled, question_index=context.question_index,
-            **draft.options,
+            temperature=draft.preset.temperature,
+            reasoning_effort=draft.preset.reasoning_effort,
+            max_output_tokens=draft.preset.max_output_tokens,
         )  # fmt: skip
         self._on_prepared(plan.exchange.id)
         return request, draft.record(context, fetched.notice)
@@ -91,11 +94,13 @@ class RequestBuilder:
         known = self._context_tokens(ModelRef.parse(plan.exchange.model or ""))
         size = _ASSUMED_CONTEXT_TOKENS if known is None else known
         most = None if known is None else int(known * _MAX_SHARE)
+        preset = self._presets.of(plan.conversation)
         return PromptDraft(
             replace(plan, path=truncate_results(plan.path, max_chars)),
-            self._toolbox.offered_in(plan.conversation),
+            self._toolbox.offered_in(plan.conversation, preset.tools),
             ModelLimits(int(size * (1 - _REPLY_SHARE)), most),
             self._settings,
+            replace(preset, system_prompt=self._presets.instructions(preset)),
         )
 
 
@@ -105,6 +110,7 @@ class PromptDraft:
     Attributes:
         plan: The exchange plan, its tool results truncated.
         limits: The tokens that the prompt may use.
+        preset: The conversation's preset, with its instructions.
     """
 
     def __init__(
@@ -113,18 +119,19 @@ class PromptDraft:
         tools: tuple[ToolSchema, ...],
         limits: ModelLimits,
         settings: SettingValues,
+        preset: Preset,
     ) -> None:
         self.plan = plan
         self.tools = tools
         self.limits = limits
+        self.preset = preset
         self._path = _request_path(plan)
         self._recall = RecallSettings.read(settings.get)
-        self._system_prompt = settings.text("system_prompt")
         self._result_chars = settings.number("tool_output_max_chars")
 
     def with_settings(self, settings: SettingValues) -> "PromptDraft":
         """Return the same draft with other settings."""
-        return PromptDraft(self.plan, self.tools, self.limits, settings)
+        return PromptDraft(self.plan, self.tools, self.limits, settings, self.preset)
 
     def query(self, fetched: FetchedContext) -> RecallQuery | None:
         """Return what to recall; None for nothing."""
@@ -147,7 +154,7 @@ class PromptDraft:
             self.plan.conversation.id,
             self._path,
             _question_index(self.plan.path),
-            self._system_prompt,
+            self.preset.system_prompt,
             fetched.core_memory,
             fetched.summary,
             self.tools,

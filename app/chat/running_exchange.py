@@ -157,6 +157,7 @@ class RunningExchange:
         self._partial = PartialMessage(store.ids.message())
         self._unjournaled: list[ReplyGrew] = []
         self._work: asyncio.Future[Any] | None = None
+        self._offered: frozenset[str] = frozenset()
         self._is_stopped = False
 
     async def run(self) -> Exchange:
@@ -192,6 +193,7 @@ class RunningExchange:
         plan = self._reply.plan
         request, prompt = await self._stoppable(asyncio.to_thread(self._prepare, plan))
         self._reply.prompt = prompt
+        self._offered = frozenset(tool.name for tool in request.tools)
         if prompt is not None:
             injected = sum(item.injected for item in prompt.items)
             self._reply.push(RecallCompleted(injected, prompt.notice))
@@ -285,7 +287,9 @@ class RunningExchange:
                 call, f"At most {_MAX_CALLS} tools can be called at once. Call it again if needed."
             )
         plan = self._reply.plan
-        context = ToolContext(plan.conversation, plan.exchange.id, plan.exchange.model or "")
+        context = ToolContext(
+            plan.conversation, plan.exchange.id, plan.exchange.model or "", self._offered
+        )
         limit_s = TOOL_LIMIT_S
         try:
             running = asyncio.to_thread(self._toolbox.run, call, context)

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from app.domain.errors import InvalidInput
 from app.domain.facts import FactCategory
 from app.domain.passages import PassageKind
+from app.domain.presets import Effort
 from app.domain.text import clean, parse_whole_number
 from app.domain.workers import WorkerName
 from app.providers.vendors import vendors
@@ -132,6 +133,7 @@ def _add_conversations(command: _Adder) -> None:
     ask.text("text", "TEXT", "the question; - reads standard input")
     ask.number("--conversation", "ID")
     ask.text("--model", "PROVIDER:MODEL")
+    ask.text("--preset", "NAME", "answer with this preset's instructions and options")
     ask.flag("--private", "never index or recall the conversation")
     search = command("search", "search all conversations")
     search.text("query", "QUERY")
@@ -230,6 +232,16 @@ def _add_transfer_and_maintenance(command: _Adder) -> None:
     provider.text("--base-url", "URL")
     provider.text("--key-env", "VAR", "the environment variable that holds the key")
     provider.flag("--insecure", "allow plain http beyond this machine")
+    preset = command("preset", "list, add, change and remove presets of instructions and options")
+    preset.action("list", "add", "edit", "default", "remove")
+    preset.text("name", "NAME", nargs="?")
+    preset.text("--prompt", "TEXT", "the instructions; - reads standard input")
+    preset.text("--model", "PROVIDER:MODEL", "of its conversations; 'default' for theirs")
+    preset.text("--temperature", "N", "0 to 2, or 'default'")
+    preset.text("--effort", "LEVEL", f"reasoning: {', '.join(Effort)}, or 'default'")
+    preset.text("--max-output", "TOKENS", "of an answer, or 'default'")
+    tool_help = "a tool it may call; may be repeated; 'all' or 'none'"
+    preset.text("--tool", "NAME", tool_help, action="append")
     price = command("price", "list, set and remove your own prices, in USD per million tokens")
     price.action("list", "set", "remove")
     words_help = "set MODEL INPUT OUTPUT [CACHED], remove MODEL, list [MODEL]"

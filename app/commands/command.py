@@ -54,7 +54,14 @@ class AskExport:
     conversation_id: ConversationId
 
 
-Action = OpenTurn | OpenManPage | ImportFiles | AskExport
+@dataclass(frozen=True, slots=True)
+class ChoosePreset:
+    """The front end should begin the new conversation with the preset of this uid."""
+
+    uid: str
+
+
+Action = OpenTurn | OpenManPage | ImportFiles | AskExport | ChoosePreset
 
 
 @dataclass(frozen=True, slots=True)

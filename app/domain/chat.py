@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.domain.conversations import Message, RawReply, ToolResult
+from app.domain.presets import Effort
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class ChatRequest:
     system: str = ""
     tools: tuple[ToolSchema, ...] = ()
     temperature: float | None = None
-    reasoning_effort: str | None = None
+    reasoning_effort: Effort | None = None
     max_output_tokens: int | None = None
     tools_disabled: bool = False
     recalled: str = ""

@@ -1,6 +1,7 @@
 """Presets: instructions, a model and options that a conversation is answered with."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,6 +26,15 @@ class Effort(StrEnum):
     HIGH = "high"
     XHIGH = "xhigh"
     MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """The options that a model has; `efforts` are in rising order, () without reasoning."""
+
+    has_temperature: bool = True
+    efforts: tuple[Effort, ...] = tuple(Effort)
+    has_max_output: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +88,28 @@ def preset_problem(preset: Preset) -> str:
 def one_line_name(name: str) -> str:
     """Return a name as it is stored: clean, in one line, without double spaces."""
     return " ".join(clean(name).split())
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return a name like `name` that is not taken, with a number behind it."""
+    used = {each.casefold() for each in taken}
+    number = 1
+    candidate = name
+    while candidate.casefold() in used:
+        number += 1
+        ending = f" ({number})"
+        candidate = name[: MAX_NAME_CHARS - len(ending)].rstrip() + ending
+    return candidate
+
+
+def options_text(preset: Preset) -> str:
+    """Return the model and the options of a preset in a line, "" for only defaults."""
+    tools = preset.tools
+    parts = (
+        preset.model or "",
+        "" if preset.temperature is None else f"temperature {preset.temperature:g}",
+        "" if preset.reasoning_effort is None else f"effort {preset.reasoning_effort}",
+        "" if preset.max_output_tokens is None else f"at most {preset.max_output_tokens:,} tokens",
+        "" if tools is None else f"tools: {', '.join(tools)}" if tools else "no tools",
+    )
+    return ", ".join(filter(None, parts))

@@ -10,8 +10,10 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from app.domain.errors import NotFound
+from app.domain.presets import ModelOptions
 from app.providers.configuration import ProviderConfig
 from app.providers.http.endpoint import Endpoint, Network
+from app.providers.model_options import without_refused
 from app.providers.remote_provider import RemoteProvider
 from app.providers.vendor import Vendor
 from app.providers.vendors import vendors
@@ -94,15 +96,18 @@ class ProviderRegistry:
         Imports, the key and connections follow with the first request.
         """
         config = self.config(name)
-        vendor = config.vendor
-        if config.url_env and vendor.kind_elsewhere and not vendor.owns(config.url()):
-            vendor = vendors()[vendor.kind_elsewhere]
         return RemoteProvider(
-            vendor,
+            self._vendor(config),
             self.endpoint(config),
             policy=self._policy,
             unsupported=self._unsupported,
         )
+
+    def options(self, config: ProviderConfig, model: str) -> ModelOptions:
+        """Return the options of a model, without those that its server has refused."""
+        url = config.valid_url()
+        refused = self._unsupported.get((url.text, model), ()) if url is not None else ()
+        return without_refused(self._vendor(config).options(model), refused)
 
     def preload(self, name: str) -> None:
         """Import what the first request to a provider needs: 1 to 5 s, on a background thread."""
@@ -128,6 +133,13 @@ class ProviderRegistry:
     def forget_key(self, name: str) -> None:
         """Delete a saved key. May block."""
         self._keys.forget(name, self.config(name).url().origin)
+
+    def _vendor(self, config: ProviderConfig) -> Vendor:
+        """Return the kind of provider that a server has, which the environment may have named."""
+        vendor, url = config.vendor, config.valid_url()
+        if config.url_env and vendor.kind_elsewhere and url is not None and not vendor.owns(url):
+            return vendors()[vendor.kind_elsewhere]
+        return vendor
 
     def _key_of(self, config: ProviderConfig) -> FoundKey | None:
         return self._keys.find(config.name, config.url().origin, config.key_env)

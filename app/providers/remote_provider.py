@@ -53,6 +53,7 @@ class RemoteProvider:
             [wire() for wire in vendor.wires(endpoint.base_url)],
             policy or RetryPolicy(),
             unsupported if unsupported is not None else {},
+            vendor.options,
         )
 
     def chat_model(self) -> ChatModel:

@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from re import Pattern
 
+from app.domain.presets import ModelOptions
 from app.providers.http.base_url import BaseUrl
 from app.providers.http.connection import Sdk
+from app.providers.model_options import compatible_options
 from app.providers.wire.reader import Wire
 
 
@@ -20,6 +22,7 @@ class Vendor:
         sdk: The SDK that sends its requests.
         wires: The protocols to try at a base URL, in order.
         models_path: Where a server lists its models, relative to the base URL.
+        options: The options of a model, by its name.
         base_url: The vendor's own base URL; "" when each provider of this kind has its own.
         domain: The domain of the vendor's own servers; "" when there are none.
         key_env: The environment variable that holds the key of the built-in provider.
@@ -37,6 +40,7 @@ class Vendor:
     sdk: Sdk
     wires: Callable[[BaseUrl], Sequence[type[Wire]]]
     models_path: str = "/models"
+    options: Callable[[str], ModelOptions] = compatible_options
     base_url: str = ""
     domain: str = ""
     key_env: str = ""

@@ -116,6 +116,7 @@ class ConversationImporter:
             private=found.private,
             model=found.model if found.source == OWN_SOURCE else None,
             recalls=found.recalls,
+            preset=found.preset or None,
         )
         exchanges = calculate_exchanges(messages, self._store.ids.exchange)
         changes: list[Change] = [

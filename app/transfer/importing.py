@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
+from app.domain.presets import Preset
 from app.domain.transfer import (
     ImportedConversation,
     ImportProgress,
@@ -23,6 +24,7 @@ from app.transfer.existing import key_of
 from app.transfer.facts import FactImporter
 from app.transfer.importer import ConversationImporter, ImportCounts, PendingImport
 from app.transfer.importers import read_export
+from app.transfer.presets import import_presets
 
 _BATCH_CONVERSATIONS = 64
 _BATCH_MESSAGES = 3_000
@@ -69,6 +71,7 @@ def import_files(
         try:
             run.settle()
             if not dry_run:
+                import_presets(store, run.presets)
                 FactImporter(store).store(run.facts)
         finally:
             store.checkpoint()
@@ -114,6 +117,7 @@ class _ImportRun:
         counts: What is stored so far.
         skipped: What could not be imported.
         facts: Imported facts; they are stored last, because they refer to conversations.
+        presets: Imported presets.
     """
 
     def __init__(
@@ -125,6 +129,7 @@ class _ImportRun:
         self.counts = ImportCounts()
         self.skipped: list[Skipped] = []
         self.facts: list[PortableFact] = []
+        self.presets: list[Preset] = []
         self._store = store
         self._importer = importer
         self._on_progress = on_progress
@@ -150,7 +155,8 @@ class _ImportRun:
                 continue
             self.skipped.extend(found.skipped)
             self.facts.extend(found.facts)
-            has_content |= bool(found.messages or found.facts)
+            self.presets.extend(found.presets)
+            has_content |= bool(found.messages or found.facts or found.presets)
             if found.messages:
                 yield found
         if not has_content and len(self.skipped) > skipped_before:

@@ -4,12 +4,13 @@ The document, version 1. Times are ISO 8601 in UTC; absent members have the defa
 
     {"format": "commonplace", "version": 1, "exported_at": TIME,
      "facts": [FACT that the user wrote, ...],
+     "presets": [PRESET that is not as ours, ...],
      "conversations": [
       {"uid": UUID, "title": TEXT, "title_origin": first_words|summariser|import|user ("user"),
        "source": "commonplace" or the program it was imported from ("commonplace"),
        "created_at": TIME, "updated_at": TIME, "visible_leaf": UID or null,
        "pinned": false, "archived": false, "private": false, "model": PROVIDER:MODEL or null,
-       "recalls": true,
+       "recalls": true, "preset": uid of a PRESET or null,
        "tags": [TEXT], "summaries": [{"text", "model", "made_at", "last_message": UID or null}],
        "facts": [FACT last extracted from this conversation, ...],
        "messages": [
@@ -23,6 +24,10 @@ The document, version 1. Times are ISO 8601 in UTC; absent members have the defa
              "model": patterns|user|PROVIDER:MODEL, "said_at": TIME, "made_at": TIME,
              "conversation": UUID or null, "message": UID or null
 
+    PRESET: {"uid": TEXT, "name": TEXT, "system_prompt": TEXT (""), "model": PROVIDER:MODEL or null,
+             "temperature": NUMBER or null, "reasoning_effort": one of `Effort` or null,
+             "max_output_tokens": NUMBER or null, "tools": [NAME, ...] or null (all)}
+
 The other members of a block are the fields of its class in `app.domain.conversations`. Messages are those
 of all branches, parents first; turns are calculated from them. A summary with `last_message` is of the
 exchange that ends there, else of the conversation; the newest is last. In JSONL the first line is the
@@ -32,7 +37,7 @@ reads the format.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -48,6 +53,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
+from app.domain.presets import Preset
 from app.domain.transfer import PortableFact, PortableFactVersion, PortableSummary
 
 FORMAT = "commonplace"
@@ -83,12 +89,13 @@ def write_json(
     exported: Iterable[Exported],
     exported_at: datetime,
     own_facts: Sequence[PortableFact] = (),
+    presets: Sequence[Preset] = (),
 ) -> int:
     """Write one JSON document, a message at a time; return the number of conversations.
 
     `own_facts` are the facts that belong to no conversation.
     """
-    head = json.dumps(_head(exported_at, own_facts), ensure_ascii=False)
+    head = json.dumps(_head(exported_at, own_facts, presets), ensure_ascii=False)
     out.write(f'{head[:-1]}, "conversations": [')
     count = 0
     for each in exported:
@@ -104,9 +111,10 @@ def write_jsonl(
     exported: Iterable[Exported],
     exported_at: datetime,
     own_facts: Sequence[PortableFact] = (),
+    presets: Sequence[Preset] = (),
 ) -> int:
     """Write a header line and a line for each conversation; return the number of conversations."""
-    out.write(json.dumps(_head(exported_at, own_facts), ensure_ascii=False) + "\n")
+    out.write(json.dumps(_head(exported_at, own_facts, presets), ensure_ascii=False) + "\n")
     count = 0
     for each in exported:
         _write_conversation(out, each, new_line="")
@@ -138,12 +146,15 @@ def block_from_plain(plain: dict[str, Any]) -> Block:
     return found
 
 
-def _head(exported_at: datetime, own_facts: Sequence[PortableFact]) -> dict[str, Any]:
+def _head(
+    exported_at: datetime, own_facts: Sequence[PortableFact], presets: Sequence[Preset]
+) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
         "exported_at": _json_value(exported_at),
         "facts": [_fact(fact) for fact in own_facts],
+        "presets": [asdict(preset) for preset in presets],
     }
 
 
@@ -166,7 +177,7 @@ def _conversation(exported: Exported, uids: dict[Any, str]) -> dict[str, Any]:
     return {
         **_members(row, "uid", "title", "title_origin", "source", "created_at", "updated_at"),
         "visible_leaf": uids.get(row.visible_leaf_id),
-        **_members(row, "pinned", "archived", "private", "model", "recalls"),
+        **_members(row, "pinned", "archived", "private", "model", "recalls", "preset"),
         "tags": list(exported.tags),
         "summaries": summaries,
         "facts": [_fact(fact) for fact in exported.facts],

@@ -28,6 +28,7 @@ from app.domain.chat import (
 from app.domain.conversations import Message, Role, Text
 from app.domain.errors import ContextTooLong, KnownError, NotFound, StorageError
 from app.domain.ids import ConversationId, MessageId
+from app.domain.presets import Effort
 from app.domain.text import clean
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
@@ -245,8 +246,9 @@ class BackgroundModel:
         )  # fmt: skip
         most_output = min(_MAX_OUTPUT_TOKENS, self.context_tokens() // 4)
         return ChatRequest(
-            ref.model, (message,), system=asked.system, max_output_tokens=most_output
-        )
+            ref.model, (message,), system=asked.system, reasoning_effort=Effort.NONE,
+            max_output_tokens=most_output,
+        )  # fmt: skip
 
     def _spent(
         self,

@@ -16,6 +16,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
+from app.domain.presets import Effort
 from app.providers.wire.anthropic_messages import MessagesWire
 from app.providers.wire.chat_completions import ChatCompletionsWire
 from app.providers.wire.reader import Wire
@@ -126,19 +127,27 @@ def test_the_minimum_and_options_are_sent_in_the_form_of_each_wire(server: Loopb
 
 
 def test_reasoning_effort_has_the_form_of_each_wire_and_model() -> None:
-    def body(wire: str, model: str, effort: str = "high") -> dict[str, Any]:
-        return BODIES[wire].body(
-            request(model=model, reasoning_effort=effort, temperature=0.5), "p:m"
-        )
+    def body(wire: str, model: str, effort: Effort = Effort.HIGH) -> dict[str, Any]:
+        asked = request(model=model, reasoning_effort=effort, max_output_tokens=99)
+        return BODIES[wire].body(asked, "p:m")
 
     assert body(CHAT, "m")["reasoning_effort"] == "high"
     assert body(RESPONSES, "gpt-5")["reasoning"] == {"summary": "auto", "effort": "high"}
-    assert not {"include", "reasoning"} & body(RESPONSES, "gpt-4o-mini", "low").keys()
+    assert not {"include", "reasoning"} & body(RESPONSES, "gpt-4o-mini").keys()
     older, newer = body(MESSAGES, "claude-opus-4-1"), body(MESSAGES, "claude-opus-4-7")
     assert older["thinking"]["type"] == "enabled"
     assert older["max_tokens"] > older["thinking"]["budget_tokens"]
     assert newer["output_config"] == {"effort": "high"}
-    assert "temperature" not in newer
+    assert newer["thinking"]["type"] == "adaptive"
+    without = body(MESSAGES, "claude-opus-4-7", Effort.NONE)
+    assert (without["thinking"], without["output_config"]) == (
+        {"type": "disabled"},
+        {"effort": "low"},
+    )
+    assert not {"thinking", "output_config"} & body(MESSAGES, "claude-opus-4-1", Effort.NONE).keys()
+    limits = {"max_tokens", "max_completion_tokens"}
+    assert limits & body(CHAT, "openai/gpt-5").keys() == {"max_completion_tokens"}
+    assert limits & body(CHAT, "gpt-oss:20b").keys() == {"max_tokens"}
 
 
 def test_a_conversation_never_begins_with_the_assistant() -> None:
@@ -227,7 +236,7 @@ def test_a_nested_parameter_is_omitted_alone(server: Loopback) -> None:
     said = "Your organization must be verified to generate reasoning summaries."
     server.reply(error(400, "invalid_request_error", message=said, param="reasoning.summary"))
     heard = ask(
-        server, RESPONSES, text("yes"), asked=request(model="gpt-5", reasoning_effort="low")
+        server, RESPONSES, text("yes"), asked=request(model="gpt-5", reasoning_effort=Effort.LOW)
     )
     assert heard.text == "yes"
     assert server.posts[-1].body["reasoning"] == {"effort": "low"}

@@ -12,6 +12,7 @@ import pytest
 
 from app.chat.context_fetcher import ContextFetcher
 from app.chat.inspector import InspectionService
+from app.chat.presets import Presets
 from app.chat.request_builder import RequestBuilder
 from app.chat.tools.toolbox import Toolbox
 from app.domain.changes import ConversationEdited, SummaryPut
@@ -112,7 +113,12 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
             stack.callback(fetcher.close)
             expected: list[ExchangeId] = []
             prepare = RequestBuilder(
-                settings, lambda _: tokens, fetcher, Toolbox([NOTHING]), expected.append
+                settings,
+                lambda _: tokens,
+                fetcher,
+                Toolbox([NOTHING]),
+                Presets(store, settings),
+                expected.append,
             )
             chat = stack.enter_context(open_chat(store, scripts, [NOTHING], prepare, settings))
             stack.callback(retrieve.go_on.set)

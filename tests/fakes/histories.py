@@ -15,6 +15,8 @@ from app.domain.changes import (
     MessagesAdded,
     OriginsAdded,
     PassagesPut,
+    PresetPut,
+    PresetRemoved,
     ProviderPut,
     ReplyGrew,
     SettingPut,
@@ -35,6 +37,7 @@ from app.domain.conversations import (
 )
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
+from app.domain.presets import Preset
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _WORDS = st.sampled_from("abc")
@@ -57,7 +60,7 @@ class History:
 
     def record(self) -> Record:
         """Draw one more record."""
-        kinds = [self.begin, self.setting, self.provider, self.draft, self.spend]
+        kinds = [self.begin, self.setting, self.provider, self.preset, self.draft, self.spend]
         if self.conversations:
             kinds += [
                 self.turn, self.turn, self.edit, self.edit, self.put_again, self.retry, self.tag,
@@ -128,6 +131,7 @@ class History:
             updated_at=self.draw(st.none() | _MOMENTS),
             pinned=self.draw(flags),
             model=self.draw(st.sampled_from([None, "", "p:m"])),
+            preset=self.draw(st.sampled_from([None, "", "x"])),
             deleted_at=self.draw(st.none() | _MOMENTS),
             restored=self.draw(st.booleans()),
         )
@@ -194,6 +198,13 @@ class History:
     def provider(self) -> Record:
         removed = self.draw(st.booleans())
         return (ProviderPut(self.word(), "compatible", self.word(), removed=removed),)
+
+    def preset(self) -> Record:
+        uid = self.word()
+        put = PresetPut(
+            Preset(uid, self.word(), tools=self.draw(st.sampled_from([None, (), ("a",)])))
+        )
+        return self.draw(st.sampled_from([(put,), (PresetRemoved(uid),)]))
 
     def draft(self) -> Record:
         known = [None, *(each.id for each in self.conversations)]

@@ -7,7 +7,7 @@ failure becomes a result that tells the model what to do. `app.chat.running_exch
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -25,11 +25,15 @@ _SHOWN_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The exchange in which a tool is called, and the model (PROVIDER:MODEL)."""
+    """The exchange in which a tool is called, and the model (PROVIDER:MODEL).
+
+    `allowed` are the names of the tools that were offered; None for all of the conversation's.
+    """
 
     conversation: Conversation
     exchange_id: ExchangeId
     model: str
+    allowed: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,19 @@ class Toolbox:
             for each in tools
         }
 
-    def offered_in(self, conversation: Conversation) -> tuple[ToolSchema, ...]:
-        """Return the tools of a conversation; in a private one none that writes."""
-        return tuple(self._schemas[name] for name in self._of(conversation))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tools."""
+        return tuple(self._tools)
+
+    def offered_in(
+        self, conversation: Conversation, allowed: Collection[str] | None = None
+    ) -> tuple[ToolSchema, ...]:
+        """Return the tools of a conversation among those allowed (None: all).
+
+        In a private conversation there is none that writes.
+        """
+        return tuple(self._schemas[name] for name in self._of(conversation, allowed))
 
     def writes(self, call: ToolCall) -> bool:
         """Return whether a call may change what later calls find."""
@@ -85,16 +99,20 @@ class Toolbox:
         return ToolResult(call.call_id, call.name, _limited(text), is_error, took_ms)
 
     def _run(self, call: ToolCall, context: ToolContext) -> str:
-        offered = self._of(context.conversation)
+        offered = self._of(context.conversation, context.allowed)
         if (tool := offered.get(call.name)) is None:
             raise _unknown(call.name, offered)
         arguments = check_arguments(call.arguments, tool.parameters)
         return tool.run(arguments, context)
 
-    def _of(self, conversation: Conversation) -> Mapping[str, Tool]:
-        if not conversation.private:
-            return self._tools
-        return {name: tool for name, tool in self._tools.items() if not tool.writes}
+    def _of(
+        self, conversation: Conversation, allowed: Collection[str] | None
+    ) -> Mapping[str, Tool]:
+        return {
+            name: tool
+            for name, tool in self._tools.items()
+            if (allowed is None or name in allowed) and not (conversation.private and tool.writes)
+        }
 
 
 def _unknown(name: str, offered: Mapping[str, Tool]) -> InvalidInput:

@@ -10,6 +10,7 @@ from app.cli.commands import (
     facts,
     maintenance,
     memory,
+    presets,
     providers,
     recall,
     search,
@@ -40,7 +41,9 @@ def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "ask": lambda s, *rest: ask.ask(s.chat, s.models, s.prompts, s.index_sync, s.meaning, *rest),
+    "ask": lambda s, *rest: ask.ask(
+        s.chat, s.models, s.presets, s.prompts, s.index_sync, s.meaning, *rest
+    ),
     "search": lambda s, *rest: search.search(s.search, s.index_sync, s.explainer, s.library, *rest),
     "probes": lambda s, *rest: search.probes(s.probes, s.library, s.index_sync, *rest),
     "list": lambda s, *rest: conversations.listed(s.conversations, *rest),
@@ -78,5 +81,6 @@ COMMANDS: Mapping[str, Command] = {
         s.store, s.settings, s.embedders, s.background, *rest
     ),
     "provider": lambda s, *rest: providers.provider(s.models, s.chat, *rest),
+    "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tool_names, *rest),
     "price": lambda s, *rest: providers.price(s.own_prices, s.background, *rest),
 }

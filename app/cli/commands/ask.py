@@ -7,6 +7,7 @@ from typing import Any
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
+from app.chat.presets import Presets
 from app.chat.reply import Reply
 from app.cli.arguments import UsageError
 from app.cli.terminal import Terminal
@@ -51,6 +52,7 @@ class _Recalled:
 def ask(
     chat: ExchangeLoop,
     models: ModelDirectory,
+    presets: Presets,
     prompts: Prompts,
     sync: TextIndexSync,
     meaning: VectorSearch,
@@ -63,9 +65,12 @@ def ask(
     text = terminal.read_input() if given.text == "-" else given.text
     conversation_id = None if given.conversation is None else ConversationId(given.conversation)
     model = None if given.model is None else models.check_name(given.model)
+    preset = None if given.preset is None else presets.named(given.preset).uid
     sync.catch_up_a_little(terminal.cancelled)
     meaning.query_vector(text)  # loads the embedder: recall would not wait for that
-    sent = chat.send(conversation_id, (Text(text),), model=model, private=given.private)
+    sent = chat.send(
+        conversation_id, (Text(text),), model=model, private=given.private, preset=preset
+    )
     reply = sent.result()
     try:
         answer = _follow(reply, terminal)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from app.providers.http.base_url import BaseUrl
 from app.providers.http.connection import OPENAI_SDK
+from app.providers.model_options import openai_options
 from app.providers.vendor import Vendor
 from app.providers.wire.chat_completions import ChatCompletionsWire
 from app.providers.wire.reader import Wire
@@ -25,6 +26,7 @@ SPEC = Vendor(
     position=1,
     sdk=OPENAI_SDK,
     wires=_wires,
+    options=openai_options,
     base_url="https://api.openai.com/v1",
     domain="openai.com",
     key_env="OPENAI_API_KEY",

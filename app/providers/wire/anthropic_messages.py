@@ -19,6 +19,7 @@ from app.domain.chat import (
     UsageReported,
 )
 from app.domain.conversations import Role
+from app.domain.presets import Effort
 from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
 from app.providers.http.json_fields import count_at, mapping_at, member, text_at
@@ -38,8 +39,8 @@ _CACHED: Item = {"type": "ephemeral"}
 _DEFAULT_MAX_TOKENS = 16_384
 _OLD_MAX_TOKENS = (("claude-3-5", 8192), ("claude-3-7", _DEFAULT_MAX_TOKENS), ("claude-3", 4096))
 _BUDGET_MODELS = re.compile(r"claude-3|claude-(?:opus|sonnet|haiku)-4(?:-[015])?(?:-20\d{6})?$")
-_BUDGET_TOKENS = {"low": 2048, "medium": 8192, "high": 16_384}
-_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_BUDGET_TOKENS = {Effort.LOW: 2048, Effort.MEDIUM: 8192}
+_MAX_BUDGET_TOKENS = 16_384
 _SIGNED = ("thinking", "redacted_thinking")
 _REASONS = {
     "end_turn": FinishReason.STOP,
@@ -165,7 +166,6 @@ class MessagesWire(Wire):
     optional = (
         "thinking",
         "output_config",
-        "temperature",
         "tool_choice",
         "tools",
     )
@@ -196,10 +196,8 @@ class MessagesWire(Wire):
                 body["tools"][-1]["cache_control"] = dict(_CACHED)
             if request.tools_disabled:
                 body["tool_choice"] = {"type": "none"}
-        if (effort := request.reasoning_effort) in _EFFORTS:
-            _enable_thinking(body, effort)
-        elif request.temperature is not None:  # with thinking, only the default is allowed
-            body["temperature"] = request.temperature
+        if request.reasoning_effort is not None:
+            _set_thinking(body, request.reasoning_effort)
         return body
 
     def _messages(self, request: ChatRequest, model: str) -> list[Item]:
@@ -291,12 +289,16 @@ def _default_max_tokens(model: str) -> int:
     return next(old, _DEFAULT_MAX_TOKENS)
 
 
-def _enable_thinking(body: dict[str, Any], effort: str | None) -> None:
-    """Enable thinking: by a budget on models up to 4.5, by effort on later ones."""
+def _set_thinking(body: dict[str, Any], effort: Effort) -> None:
+    """Set thinking: by a budget on models up to 4.5, which do not think without; else by effort."""
     if _BUDGET_MODELS.match(body["model"]):
-        budget_tokens = _BUDGET_TOKENS.get(effort or "", _BUDGET_TOKENS["high"])
-        body["thinking"] = {"type": "enabled", "budget_tokens": budget_tokens}
-        body["max_tokens"] += budget_tokens
+        if effort is not Effort.NONE:
+            budget_tokens = _BUDGET_TOKENS.get(effort, _MAX_BUDGET_TOKENS)
+            body["thinking"] = {"type": "enabled", "budget_tokens": budget_tokens}
+            body["max_tokens"] += budget_tokens
+    elif effort is Effort.NONE:
+        body["thinking"] = {"type": "disabled"}  # some models reject that and have the least effort
+        body["output_config"] = {"effort": Effort.LOW.value}
     else:
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
-        body["output_config"] = {"effort": effort}
+        body["output_config"] = {"effort": effort.value}

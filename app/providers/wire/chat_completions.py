@@ -22,6 +22,7 @@ from app.domain.conversations import RawReply, Role
 from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
 from app.providers.http.json_fields import count_at, list_at, mapping_at, member, text_at
+from app.providers.model_options import is_openai_reasoning_model
 from app.providers.wire.messages import (
     Item,
     WireMessage,
@@ -237,6 +238,7 @@ class ChatCompletionsWire(Wire):
         "tools",
         "reasoning_effort",
         "temperature",
+        "max_completion_tokens",
         "max_tokens",
     )
     reader = ChatReader
@@ -267,10 +269,11 @@ class ChatCompletionsWire(Wire):
                 }
                 for tool in request.tools
             ]
+        reasons = is_openai_reasoning_model(request.model)
         optional = {
             "temperature": request.temperature,
             "reasoning_effort": request.reasoning_effort,
-            "max_tokens": request.max_output_tokens,
+            "max_completion_tokens" if reasons else "max_tokens": request.max_output_tokens,
         }
         return body | {name: value for name, value in optional.items() if value is not None}
 

@@ -4,7 +4,6 @@ Source: platform.openai.com/docs/api-reference/responses-streaming; for replayin
 without storage, platform.openai.com/docs/guides/reasoning#encrypted-reasoning-items.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from app.domain.conversations import Role
 from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
 from app.providers.http.json_fields import count_at, mapping_at, text_at
+from app.providers.model_options import openai_options
 from app.providers.wire.messages import (
     Item,
     WireMessage,
@@ -32,7 +32,6 @@ from app.providers.wire.messages import (
 from app.providers.wire.reader import ReplyReader, Wire
 
 WIRE = "openai.responses"
-_WITHOUT_REASONING = re.compile(r"(gpt-3|gpt-4|chatgpt-|ft:gpt-[34])")
 _TEXT_EVENTS = ("response.output_text.delta", "response.refusal.delta")
 _THINKING_EVENTS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 _INCOMPLETE_REASONS = {
@@ -138,7 +137,7 @@ class ResponsesWire(Wire):
         }
         if request.system.strip():
             body["instructions"] = request.system
-        if not _WITHOUT_REASONING.match(request.model):
+        if openai_options(request.model).efforts:
             body["include"] = ["reasoning.encrypted_content"]
             body["reasoning"] = {"summary": "auto"}
             if request.reasoning_effort is not None:

@@ -38,9 +38,11 @@ from app.domain.errors import (
     ServerFailed,
     Unreachable,
 )
+from app.domain.presets import ModelOptions
 from app.providers.http.connection import Connection
 from app.providers.http.error_classification import EndpointMissing
 from app.providers.http.error_translation import error_response_of, is_safe_to_chain, translate
+from app.providers.model_options import fitted
 from app.providers.wire.messages import tools_as_text
 from app.providers.wire.reader import ReplyReader, Wire
 from app.providers.wire.unsupported import rejected_parameter, without
@@ -123,18 +125,22 @@ class StreamingModel:
         wires: Sequence[Wire],
         policy: RetryPolicy,
         unsupported: Unsupported,
+        options: Callable[[str], ModelOptions],
     ) -> None:
         self._connection = connection
         self._wires = list(wires)
         self._policy = policy
         self._unsupported = unsupported
+        self._options = options
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent]:
         """Yield the reply as it comes, `Finished` last; raises `ProviderError`.
 
         Without `Finished` the reply is interrupted: what was yielded is all of it. Closing the
-        iterator, or cancelling the task that awaits it, closes the connection at once.
+        iterator, or cancelling the task that awaits it, closes the connection at once. Options that
+        the model does not have are left out.
         """
+        request = fitted(request, self._options(request.model))
         while True:
             wire, has_started = self._wires[0], False
             attempts = with_retries(partial(self._attempt, wire, request), self._policy)

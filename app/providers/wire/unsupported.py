@@ -19,6 +19,7 @@ _MENTIONS = {
     "tools": r"\btools?\b|tool[ _-]choice|function[ _-]call",
     "include": r"\binclude\b|encrypted content",
     "reasoning.summary": r"reasoning[. _]summar",
+    "reasoning_effort": r"reasoning[. _]effort|\breasoning\b|\bthinking\b",
     "reasoning.effort": r"reasoning[. _]effort",
     "thinking": r"\bthinking\b|adaptive",
     "output_config": r"output_config|\beffort\b",

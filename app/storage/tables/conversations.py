@@ -57,23 +57,27 @@ _OUTRANKS = (
     "{title} IS NOT NULL AND "
     f"list_position({_RANKS}, {{origin}}) >= list_position({_RANKS}, conversation.title_origin)"
 )
-_EDITS = {
-    "title": f"CASE WHEN {_OUTRANKS} THEN {{title}} ELSE conversation.title END",
-    "title_origin": f"CASE WHEN {_OUTRANKS} THEN {{origin}} ELSE conversation.title_origin END",
-    "visible_leaf_id": "coalesce({leaf}, conversation.visible_leaf_id)",
-    "updated_at": (
-        "greatest(conversation.updated_at, coalesce({updated}, conversation.updated_at))"
-    ),
-    "deleted_at": (
-        "CASE WHEN {restored} THEN NULL ELSE coalesce({deleted}, conversation.deleted_at) END"
-    ),
-} | {
-    flag: f"coalesce({{{flag}}}, conversation.{flag})"
-    for flag in ("pinned", "archived", "private", "recalls")
-} | {
-    choice: f"nullif(coalesce({{{choice}}}, conversation.{choice}, ''), '')"
-    for choice in ("model", "preset")
-}
+_EDITS = (
+    {
+        "title": f"CASE WHEN {_OUTRANKS} THEN {{title}} ELSE conversation.title END",
+        "title_origin": f"CASE WHEN {_OUTRANKS} THEN {{origin}} ELSE conversation.title_origin END",
+        "visible_leaf_id": "coalesce({leaf}, conversation.visible_leaf_id)",
+        "updated_at": (
+            "greatest(conversation.updated_at, coalesce({updated}, conversation.updated_at))"
+        ),
+        "deleted_at": (
+            "CASE WHEN {restored} THEN NULL ELSE coalesce({deleted}, conversation.deleted_at) END"
+        ),
+    }
+    | {
+        flag: f"coalesce({{{flag}}}, conversation.{flag})"
+        for flag in ("pinned", "archived", "private", "recalls")
+    }
+    | {
+        choice: f"nullif(coalesce({{{choice}}}, conversation.{choice}, ''), '')"
+        for choice in ("model", "preset")
+    }
+)
 _EDIT_TYPES = {
     "id": "BIGINT", "title": "VARCHAR", "origin": "VARCHAR", "leaf": "BIGINT",
     "updated": "TIMESTAMP", "pinned": "BOOLEAN", "archived": "BOOLEAN", "private": "BOOLEAN",

@@ -84,6 +84,12 @@ class ProviderRow:
     allow_plain_http: bool = False
 
 
+def stored_text(store: Store, key: str) -> str:
+    """Return a text setting as stored, "" if it is not; for one read without `Settings`. Blocking."""
+    row = store.row("SELECT value FROM appconfig WHERE key = ?", [key])
+    return str(json.loads(row[0]) or "") if row else ""
+
+
 class SettingValues:
     """The values in force, by type."""
 

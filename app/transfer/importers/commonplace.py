@@ -4,6 +4,7 @@ from typing import Any
 
 from app.domain.conversations import RawReply, Role, TitleOrigin
 from app.domain.facts import FactCategory
+from app.domain.presets import Effort, Preset, one_line_name, preset_problem
 from app.domain.transfer import (
     ImportedConversation,
     ImportedMessage,
@@ -16,6 +17,7 @@ from app.transfer.importers.building import Builder, Imported, conversations
 from app.transfer.importers.scanner import Readable
 from app.transfer.importers.values import (
     an_object,
+    count,
     identity,
     moment,
     objects,
@@ -51,7 +53,10 @@ class _Conversation(Builder):
 
     def loose(self, header: dict[str, Any]) -> ImportedConversation | None:
         facts = _facts(header.get("facts"))
-        return ImportedConversation(SOURCE, _OWN_FACTS_ID, "", (), facts=facts) if facts else None
+        presets = tuple(filter(None, map(_preset, objects(header.get("presets")))))
+        if not facts and not presets:
+            return None
+        return ImportedConversation(SOURCE, _OWN_FACTS_ID, "", (), facts=facts, presets=presets)
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
         uid, source = identity(header.get("uid")), words(header.get("source"))
@@ -75,6 +80,7 @@ class _Conversation(Builder):
             first_source="" if source == SOURCE else source,
             facts=_facts(header.get("facts")),
             recalls=header.get("recalls") is not False,
+            preset=identity(header.get("preset")),
         )
 
 
@@ -113,6 +119,24 @@ def _summary(plain: dict[str, Any]) -> PortableSummary | None:
         return None
     last_message = identity(plain.get("last_message")) or None
     return PortableSummary(text, words(plain.get("model")), made_at, last_message)
+
+
+def _preset(plain: dict[str, Any]) -> Preset | None:
+    """Return a preset; None when it cannot be stored."""
+    effort, tools = plain.get("reasoning_effort"), plain.get("tools")
+    temperature = plain.get("temperature")
+    is_number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
+    preset = Preset(
+        uid=identity(plain.get("uid")),
+        name=one_line_name(words(plain.get("name"))),
+        system_prompt=words(plain.get("system_prompt")),
+        model=words(plain.get("model")) or None,
+        temperature=float(temperature) if is_number else None,  # type: ignore[arg-type]
+        reasoning_effort=Effort(effort) if effort in list(Effort) else None,
+        max_output_tokens=count(plain.get("max_output_tokens")),
+        tools=tuple(strings(tools)) if isinstance(tools, list) else None,
+    )
+    return None if preset_problem(preset) else preset
 
 
 def _title_origin(value: object) -> TitleOrigin:
