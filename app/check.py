@@ -16,6 +16,7 @@ from app.storage.apply import RULES
 from app.storage.engine.aggregate import Rule, read_state
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
+from app.storage.safety.attachments import file_problems, repair_file
 from app.storage.safety.image import row_counts
 from app.storage.tables import spaces
 from app.storage.tables.exchanges import Exchanges, exchanges_where
@@ -119,6 +120,8 @@ def _problems(store: Store) -> Iterator[_Problem]:
             yield _Problem(f"{more} more like this.", more, rule.is_repairable)
     for outdated in _outdated_turns(store):
         yield _Problem(outdated.text, is_repairable=True)
+    for broken in file_problems(store):
+        yield _Problem(broken.text, is_repairable=broken.is_repairable)
     if store.journal.last_position < int(store.read(read_state)[0]):
         yield _Problem("The journal ends before the database does.")
 
@@ -129,6 +132,8 @@ def _repair(store: Store) -> None:
         repaired = [repair_rule(store, violation.rule) for violation in broken]
         if not any(repaired):
             break
+    for problem in file_problems(store):
+        repair_file(store, problem)
     for outdated in tuple(_outdated_turns(store)):
         passage = turn_passage(store.ids.passage(), outdated.exchange, outdated.messages)
         made = () if passage is None else (passage,)

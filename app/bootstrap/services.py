@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from app.chat.attached_images import AttachedImages
 from app.chat.context_fetcher import ContextFetcher
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.inspector import InspectionService
@@ -46,6 +47,7 @@ from app.providers.registry import provider_registry
 from app.providers.wire.streaming import RetryPolicy
 from app.storage.deletion.forget import forget
 from app.storage.engine.errors import from_os_error
+from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import Backup, make_backup
 from app.storage.safety.maintenance import Maintenance
 from app.storage.safety.recovery import open_store
@@ -149,6 +151,7 @@ class Services:
         self.man_pages = ManPages(store)
         self.prompts = Prompts(store)
         self.spending = Spending(store)
+        self.attachments = AttachmentFiles(self.paths)
         self.maintenance = Maintenance(store)
 
     def _wire_memory(self, keys: KeyStore) -> None:
@@ -227,6 +230,7 @@ class Services:
             toolbox,
             self.presets,
             self.rolling.expect,
+            AttachedImages(self.attachments, self.models.sees_images),
         )
         preview_fetcher = ContextFetcher(store, core_memory, retrieve, PREVIEW_LIMIT_S)
         self.previews = RecallPreviews(store, settings, builder, preview_fetcher)

@@ -63,6 +63,15 @@ class ModelDirectory:
         """Return the size of a model's context; None when it is unknown. May block."""
         return None if ref.provider == RECALL else self._prices.context_tokens(ref)
 
+    def sees_images(self, ref: ModelRef) -> bool | None:
+        """Return whether a model reads images; None if unknown, so that it is tried. May block."""
+        if ref.provider == RECALL:
+            return False
+        try:
+            return self._provider(ref.provider).sees_images(ref.model)
+        except KnownError:
+            return None
+
     def price_of(self, ref: ModelRef, tokens: UsageReported) -> tuple[float | None, str]:
         """Return (USD, the price as text) of a request; None when it is unknown. May block."""
         if ref.provider == RECALL:

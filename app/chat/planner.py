@@ -11,6 +11,7 @@ from datetime import datetime
 from app.chat.presets import Presets
 from app.chat.segments import SegmentBreaks
 from app.chat.tools.results import unfinished_result
+from app.domain.attachments import FILES_MAX, files_of, hashes_of
 from app.domain.changes import (
     Change,
     ConversationEdited,
@@ -39,6 +40,7 @@ from app.domain.turns import is_reply
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
+from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path
 from app.storage.tables.passages import Passages
@@ -96,6 +98,7 @@ class Planner:
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
         self._breaks = SegmentBreaks(settings)
+        self._files = AttachmentFiles(store.paths)
 
     def send(
         self,
@@ -108,11 +111,11 @@ class Planner:
         If the last exchange has no reply, the message is added to it (both questions are answered
         together), except when it starts a segment; otherwise a new exchange follows.
         """
-        blocks, at = _checked(blocks), now()
+        blocks, at = self._checked(blocks), now()
         if conversation_id is None:
             conversation = Conversation(
                 self._ids.conversation(), new_uid(),
-                one_line(plain_text(blocks), _TITLE_LIMIT_CHARS) or _UNTITLED,
+                _title_of(blocks),
                 TitleOrigin.FIRST_WORDS, "commonplace", at, at,
                 private=new.private, recalls=new.recalls, model=new.model,
                 preset=new.preset or self._presets.default().uid,
@@ -162,7 +165,7 @@ class Planner:
     ) -> ExchangePlan:
         """Plan to replace a user message on a new branch."""
         conversation, path, messages = self._load(exchange_id)
-        blocks, at, edited = _checked(blocks), now(), path[-1]
+        blocks, at, edited = self._checked(blocks), now(), path[-1]
         before = messages[: next(i for i, each in enumerate(messages) if each.id == message_id)]
         message = self._message(conversation, before, Role.USER, blocks, at)
         own = edited.message_ids[: edited.message_ids.index(message_id)]
@@ -270,17 +273,33 @@ class Planner:
         sibling = _running(of, message_ids, self._model_of(conversation), at)
         return replace(sibling, id=self._ids.exchange())
 
+    def _checked(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+        """Return a message's blocks cleaned; raise InvalidInput when it is empty or a file is gone."""
+        cleaned = (Text(clean(b.text)) if isinstance(b, Text) else b for b in blocks)
+        kept = tuple(b for b in cleaned if not isinstance(b, Text) or b.text.strip())
+        if not kept:
+            raise InvalidInput("The message is empty", "Type a message first.")
+        if len(files := files_of(kept)) > FILES_MAX:
+            raise InvalidInput(
+                f"A message can have at most {FILES_MAX} files", "Send some with another message."
+            )
+        for file in files:
+            if not all(map(self._files.touch, hashes_of([file]))):
+                raise InvalidInput(
+                    f"The attached file '{file.name}' is missing", "Attach it again."
+                )
+        return kept
+
     def _model_of(self, conversation: Conversation) -> str:
         """Return the conversation's own model, else its preset's, else the default."""
         own = conversation.model or self._presets.of(conversation).model
         return own or self._settings.text("default_model")
 
 
-def _checked(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    cleaned = tuple(Text(clean(b.text)) if isinstance(b, Text) else b for b in blocks)
-    if not any(not isinstance(b, Text) or b.text.strip() for b in cleaned):
-        raise InvalidInput("The message is empty", "Type a message first.")
-    return cleaned
+def _title_of(blocks: tuple[Block, ...]) -> str:
+    """Return the first words of a message, else the names of its files."""
+    names = ", ".join(file.name for file in files_of(blocks))
+    return one_line(plain_text(blocks) or names, _TITLE_LIMIT_CHARS) or _UNTITLED
 
 
 def _running(

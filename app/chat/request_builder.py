@@ -5,7 +5,7 @@ Context comes from `context_fetcher`; what goes into the prompt is decided by
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from app.chat.context_fetcher import ContextFetcher, FetchedContext, RecallQuery
@@ -13,7 +13,7 @@ from app.chat.planner import ExchangePlan
 from app.chat.presets import Presets
 from app.chat.tools.results import truncate_results
 from app.chat.tools.toolbox import Toolbox
-from app.domain.chat import ChatRequest, ModelRef, ToolSchema
+from app.domain.chat import NO_IMAGES, ChatRequest, ModelRef, ToolSchema
 from app.domain.conversations import Message, Role, Text
 from app.domain.ids import ExchangeId, MessageId
 from app.domain.presets import Preset
@@ -40,6 +40,9 @@ _RECENT_TURNS = 3  # that a follow-up may refer to
 _MAX_SHARE = 0.95  # of a model's context, since token estimates are slightly wrong
 _CONTINUE = "Continue exactly where your last message broke off, without repeating any of it."
 
+LoadImages = Callable[[ModelRef, Sequence[Message]], Mapping[str, bytes]]
+"""Returns `ChatRequest.images` for a model and messages; may block."""
+
 
 class RequestBuilder:
     """Builds requests from the context plan. Thread-safe."""
@@ -52,8 +55,10 @@ class RequestBuilder:
         toolbox: Toolbox,
         presets: Presets,
         on_prepared: Callable[[ExchangeId], None] = lambda _: None,
+        images: LoadImages = lambda _ref, _messages: NO_IMAGES,
     ) -> None:
         """Call `on_prepared` with each exchange whose prompt has a record."""
+        self._images = images
         self._settings = settings
         self._context_tokens = context_tokens
         self._fetcher = fetcher
@@ -84,6 +89,7 @@ class RequestBuilder:
             temperature=draft.preset.temperature,
             reasoning_effort=draft.preset.reasoning_effort,
             max_output_tokens=draft.preset.max_output_tokens,
+            images=self._images(ref, context.messages),
         )  # fmt: skip
         self._on_prepared(plan.exchange.id)
         return request, draft.record(context, fetched.notice)

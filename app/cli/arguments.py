@@ -12,7 +12,9 @@ from app.domain.text import clean, parse_whole_number
 from app.domain.workers import WorkerName
 from app.providers.vendors import vendors
 
-_PATHS = frozenset(("data_dir", "paths", "out", "file"))  # file names need not be valid text
+_PATHS = frozenset(
+    ("data_dir", "paths", "out", "file", "attach")
+)  # file names need not be valid text
 
 
 class UsageError(InvalidInput):
@@ -134,6 +136,8 @@ def _add_conversations(command: _Adder) -> None:
     ask.number("--conversation", "ID")
     ask.text("--model", "PROVIDER:MODEL")
     ask.text("--preset", "NAME", "answer with this preset's instructions and options")
+    attach_help = "attach an image, a PDF or a text file; may be repeated"
+    ask.text("--attach", "FILE", attach_help, action="append", default=[])
     ask.flag("--private", "never index or recall the conversation")
     search = command("search", "search all conversations")
     search.text("query", "QUERY")

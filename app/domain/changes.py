@@ -11,7 +11,14 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import ClassVar
 
-from app.domain.conversations import Conversation, Exchange, Message, TitleOrigin
+from app.domain.conversations import (
+    Attachment,
+    Conversation,
+    Exchange,
+    Image,
+    Message,
+    TitleOrigin,
+)
 from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage
@@ -147,11 +154,12 @@ class SummaryPut:
 
 @dataclass(frozen=True, slots=True)
 class DraftPut:
-    """Unsent text of the composer; conversation None is a conversation that has not begun."""
+    """Unsent text and files of the composer; conversation None is one that has not begun."""
 
     conversation_id: ConversationId | None
     text: str
     at: datetime
+    files: tuple[Image | Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """Chat requests and stream events in one form for all providers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 
 from app.domain.conversations import Message, RawReply, ToolResult
 from app.domain.presets import Effort
@@ -33,6 +35,9 @@ class ToolSchema:
     parameters_json: str
 
 
+NO_IMAGES: Mapping[str, bytes] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One request. `messages` are oldest first and end with a user or tool message.
@@ -44,6 +49,8 @@ class ChatRequest:
     `recalled` is the quoted text from memory; it is sent at the start of the message at `question_index`
     and not stored. The messages before that index do not change from question to question, so that a
     provider's prompt cache can end there; None when the index is unknown.
+
+    `images` are the files of the user's images by content hash; an image without one is sent as its name.
     """
 
     model: str
@@ -56,6 +63,7 @@ class ChatRequest:
     tools_disabled: bool = False
     recalled: str = ""
     question_index: int | None = None
+    images: Mapping[str, bytes] = field(default_factory=lambda: NO_IMAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +175,4 @@ class ListedModel:
     title: str
     context_tokens: int | None = None
     is_embedding: bool = False
+    sees_images: bool | None = None

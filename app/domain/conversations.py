@@ -55,16 +55,26 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image attachment; `content_hash` is None when an import contained only its name."""
+    """An image attachment; `content_hash` is None when an import contained only its name.
+
+    `sent_hash` is the smaller copy that models get; None when they get the file itself.
+    """
 
     name: str
     media_type: str
     content_hash: str | None = None
+    size_bytes: int | None = None
+    width_px: int | None = None
+    height_px: int | None = None
+    sent_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file from the user; `text` is the extracted text and may be empty."""
+    """A file from the user; `text` is the extracted text and may be empty.
+
+    `content_hash` is None when an import contained only its name and text.
+    """
 
     name: str
     media_type: str

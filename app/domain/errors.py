@@ -188,6 +188,10 @@ class RequestRejected(ProviderError):
     """The server considers the request invalid (400, 413, 422)."""
 
 
+class ImagesRefused(RequestRejected):
+    """The model does not read images."""
+
+
 class ContextTooLong(RequestRejected):
     """The conversation exceeds the model's context window."""
 

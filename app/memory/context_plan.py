@@ -11,6 +11,14 @@ from dataclasses import dataclass, field
 from app.domain.chat import ToolSchema
 from app.domain.conversations import Message
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.quoting import (
+    CORE_MEMORY,
+    RECALLED,
+    SUMMARY,
+    blockquote,
+    sanitize,
+    wrap_in_tag,
+)
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -28,7 +36,7 @@ from app.memory.recall_selection import (
     select_recalled,
     tokens_of,
 )
-from app.memory.recalled_text import blockquote, cut_at_sentence, sanitize, wrap_in_tag
+from app.memory.recalled_text import cut_at_sentence
 
 # Summarized messages are left out while the rest fits; a model with room for twice all gets all.
 _ALL_AGAIN_SHARE = 0.5
@@ -133,8 +141,8 @@ def system_text(parts: Iterable[PlanPart]) -> str:
     by_kind = {part.kind: part.text for part in parts}
     texts = (
         by_kind.get(PlanPartKind.SYSTEM_PROMPT, "").strip(),
-        wrap_in_tag(recalled_text.CORE_MEMORY, by_kind.get(PlanPartKind.CORE_MEMORY, "")),
-        wrap_in_tag(recalled_text.SUMMARY, by_kind.get(PlanPartKind.SUMMARY, "")),
+        wrap_in_tag(CORE_MEMORY, by_kind.get(PlanPartKind.CORE_MEMORY, "")),
+        wrap_in_tag(SUMMARY, by_kind.get(PlanPartKind.SUMMARY, "")),
     )
     return "\n\n".join(text for text in texts if text)
 
@@ -142,7 +150,7 @@ def system_text(parts: Iterable[PlanPart]) -> str:
 def recalled_block(parts: Iterable[PlanPart]) -> str:
     """Return what is quoted inside the user's message as it is sent, in its tag."""
     by_kind = {part.kind: part.text for part in parts}
-    return wrap_in_tag(recalled_text.RECALLED, "".join(by_kind.get(kind, "") for kind in _QUOTED))
+    return wrap_in_tag(RECALLED, "".join(by_kind.get(kind, "") for kind in _QUOTED))
 
 
 class _Planner:

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 
-from app.domain.conversations import Attachment, Message, Role, ToolCall, ToolResult
+from app.domain.attachments import image_tokens
+from app.domain.conversations import Attachment, Image, Message, Role, ToolCall, ToolResult
 from app.domain.turn_text import estimate_tokens
 
 _STEP_SHARE = 0.25
+_FRAME_TOKENS = 4  # of a message, for its role
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def window_start(
 
 def message_tokens(message: Message) -> int:
     """Return the estimated tokens of a message in the prompt."""
-    words = message.text
+    words, tokens = message.text, _FRAME_TOKENS
     for block in message.blocks:
         match block:
             case ToolCall(name=name, arguments=arguments):
@@ -61,9 +63,11 @@ def message_tokens(message: Message) -> int:
                 words += text
             case Attachment(name=name, text=text):
                 words += name + text
+            case Image(content_hash=str()):
+                tokens += image_tokens(block)
             case _:
                 pass
-    return estimate_tokens(words) + 4
+    return estimate_tokens(words) + tokens
 
 
 def _start_of_turn(messages: Sequence[Message], start: int, last_start: int) -> int:

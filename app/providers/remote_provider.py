@@ -48,6 +48,7 @@ class RemoteProvider:
         self.name = endpoint.provider
         self._vendor = vendor
         self._connection = Connection(endpoint, vendor.sdk)
+        self._sees_images: dict[str, bool | None] = {}
         self._model = StreamingModel(
             self._connection,
             [wire() for wire in vendor.wires(endpoint.base_url)],
@@ -59,6 +60,11 @@ class RemoteProvider:
     def chat_model(self) -> ChatModel:
         """Return the chat model, which serves each of its models."""
         return self._model
+
+    def sees_images(self, model: str) -> bool | None:
+        """Return whether a model reads images, as far as the server has told; None if unknown."""
+        refused = self._model.sees_images(model)
+        return self._sees_images.get(model) if refused is None else refused
 
     async def models(self) -> tuple[ListedModel, ...]:
         """Return the models the server lists, newest first; raise `ProviderError`."""
@@ -75,7 +81,9 @@ class RemoteProvider:
                 )
             is_own = self._vendor.owns(base_url)
             unlisted = self._vendor.unlisted_models if is_own else None
-            return listed_models(self.name, listing, unlisted)
+            found = listed_models(self.name, listing, unlisted)
+            self._sees_images |= {each.ref.model: each.sees_images for each in found}
+            return found
         raise to_provider_error(error, self._connection)
 
     async def test(self) -> ConnectionReport:

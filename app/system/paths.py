@@ -21,7 +21,9 @@ class DataPaths:
         wal: DuckDB's write-ahead log beside the database.
         journal: Segments of the journal.
         index: Caches that may be deleted at any time.
+        attachments: Attached files, named by the hash of their content.
         backups: Verified copies of the database.
+        kept_attachments: Links to the attached files that backups refer to.
         damaged: Files that recovery put into quarantine; never deleted by the program.
         logs: The program's log.
         lock: Held with flock while a program has the database open.
@@ -37,7 +39,9 @@ class DataPaths:
         self.wal = root / "commonplace.duckdb.wal"
         self.journal = root / "journal"
         self.index = root / "index"
+        self.attachments = root / "attachments"
         self.backups = root / "backups"
+        self.kept_attachments = self.backups / "attachments"
         self.damaged = root / "damaged"
         self.logs = root / "logs"
         self.lock = root / "lock"

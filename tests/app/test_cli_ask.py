@@ -1,10 +1,12 @@
 """`ask` and `prompt`: answers of Recall, and of a scripted server behind a real client."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.fakes.command_line import BASIL, Console
+from tests.fakes.files import pdf, png
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import CutAfter, Http, text, tool_call, usage
 
@@ -224,3 +226,57 @@ def test_a_question_without_a_reply_is_found_once(served: Console, server: Loopb
     (result,) = served.json("search", "anybody out there")["results"]
     assert (result["conversation_id"], result["turn_number"]) == (4, 0)
     assert served.json("status")["passages"] == {"turn": 4}
+
+
+# -- attached files
+
+
+def test_files_are_sent_with_the_question_and_again_with_the_next(
+    served: Console, server: Loopback, tmp_path: Path
+) -> None:
+    server.always(text("yes"))
+    (tmp_path / "a.png").write_bytes(png())
+    (tmp_path / "b.pdf").write_bytes(pdf("Invoice quarterly"))
+    (tmp_path / "scan.pdf").write_bytes(pdf())
+    names = ("a.png", "b.pdf", "scan.pdf")
+    options = [word for name in names for word in ("--attach", tmp_path / name)]
+    ran = served("ask", "What is this?", *options)
+    assert ran.code == 0
+    assert "'scan.pdf'" in ran.err
+    first = server.posts[-1].body["messages"][-1]["content"]
+    assert first[0]["image_url"]["url"].startswith("data:image/png;base64,")
+    assert "> Invoice quarterly" in first[1]["text"]
+    place = served.json("search", "quarterly invoice")["results"][0]
+    assert (place["conversation_id"], place["turn_number"]) == (4, 0)
+    served.done("ask", "And now?", "--conversation", 4)
+    again = next(each for each in server.posts[-1].body["messages"] if each["role"] == "user")
+    assert again["content"][0] == first[0]
+    served.services.attachments.path(image_hash(served)).unlink()
+    assert served("check").code == 1
+    served.done("forget", 4, "--yes")
+    assert list(served.services.paths.attachments.iterdir()) == []
+    assert served("check").code == 0
+
+
+def image_hash(cli: Console) -> str:
+    """Return the content hash of the only image."""
+    paths = cli.services.paths.attachments.iterdir()
+    (found,) = [each.name for each in paths if each.read_bytes().startswith(b"\x89PNG")]
+    return found
+
+
+def test_recall_says_that_it_cannot_see_images(cli: Console, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png())
+    ran = cli.done("ask", "basil", "--attach", tmp_path / "a.png")
+    assert "cannot see images" in ran.out
+    assert "commonplace://1/0" in ran.out
+    assert "names only" in ran.err
+
+
+@pytest.mark.parametrize("name", ["missing.png", ".", "empty.txt"])
+def test_a_file_that_cannot_be_attached_stores_nothing(
+    cli: Console, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "empty.txt").touch()
+    assert cli("ask", "Look", "--attach", tmp_path / name).code == 1
+    assert len(cli.titles()) == 3

@@ -1,6 +1,8 @@
 """Requests over the three wires: conversations in each vendor's form, and the minimum of parameters."""
 
+import base64
 import json
+import re
 from typing import Any
 
 import pytest
@@ -16,11 +18,13 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
+from app.domain.errors import ImagesRefused
 from app.domain.presets import Effort
 from app.providers.wire.anthropic_messages import MessagesWire
 from app.providers.wire.chat_completions import ChatCompletionsWire
 from app.providers.wire.reader import Wire
 from app.providers.wire.responses import ResponsesWire
+from tests.fakes.files import png
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import (
     WEATHER,
@@ -61,6 +65,7 @@ BODIES: dict[str, Wire] = {
     RESPONSES: ResponsesWire(),
     MESSAGES: MessagesWire(),
 }
+IMAGES = {"copy": png()}
 THINKING = {"type": "thinking", "thinking": "hm", "signature": "Zm9v+/=="}
 
 
@@ -209,8 +214,63 @@ def test_attachments_are_quoted_and_unreadable_images_named(wire: str) -> None:
         Image("b.png", "image/png"),
     )  # fmt: skip
     shown = json.dumps(BODIES[wire].body(request(asked), "p:m"))
-    assert 'attachment name=\\"a.txt\\"' in shown.replace("\\\\", "\\")
+    (tag,) = re.findall("<attachment-[0-9a-f]{12}>", shown)
+    assert tag.replace("<", "</") in shown
+    assert "> content" in shown
     assert "[image: b.png]" in shown
+
+
+def test_images_of_the_user_are_sent_first_and_in_each_vendors_form(
+    server: Loopback, wire: str
+) -> None:
+    image = Image("b.png", "image/png", "original", sent_hash="copy")
+    asked = message(Role.USER, Text("Look"), image)
+    drawn = message(Role.ASSISTANT, image)
+    heard = ask(server, wire, text("yes"), asked=request(asked, drawn, user("And?"), images=IMAGES))
+    assert heard.text == "yes"
+    body = server.posts[-1].body
+    sent = body["input"] if wire == RESPONSES else body["messages"]
+    data = base64.b64encode(IMAGES["copy"]).decode()
+    url = f"data:image/png;base64,{data}"
+    assert sent[0]["content"][0] == {
+        CHAT: {"type": "image_url", "image_url": {"url": url}},
+        RESPONSES: {"type": "input_image", "image_url": url, "detail": "auto"},
+        MESSAGES: {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}},
+    }[wire]  # fmt: skip
+    assert sent[0]["content"][1]["text"] == "Look"
+    assert json.dumps(sent).count(data) == 1, "an assistant's image is sent as its name"
+    assert "[image: b.png]" in json.dumps(sent[1])
+    repeated = BODIES[wire].body(request(asked, drawn, user("And?"), images=IMAGES), "p:m")
+    assert repeated["input" if wire == RESPONSES else "messages"] == sent
+
+
+def test_messages_with_and_without_images_are_merged() -> None:
+    image = Image("b.png", "image/png", "copy")
+    asked = request(user("a"), message(Role.USER, image), user("b"), images=IMAGES)
+    (sent,) = BODIES[CHAT].body(asked, "p:m")["messages"]
+    assert [each["type"] for each in sent["content"]] == ["text", "image_url", "text"]
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("Invalid content type. image_url is only supported by certain models.", 400),
+        ("No endpoints found that support image input", 404),
+        ("image input is not supported - hint: you may need to provide the mmproj", 500),
+        ("messages[0].content must be a string", 400),
+    ],
+)
+def test_a_refusal_of_images_says_so_and_is_remembered(
+    server: Loopback, said: str, status: int
+) -> None:
+    server.always(json_reply({"error": {"message": said}}, status))
+    asked = request(message(Role.USER, Image("b.png", "image/png", "copy")), images=IMAGES)
+    client = provider(CHAT, server.v1)
+    assert client.sees_images("test-model") is None
+    (heard,) = hear_all(client, [asked])
+    assert isinstance(heard.error, ImagesRefused)
+    assert client.sees_images("test-model") is False
+    assert len(server.posts) == 1
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_a_limit_on_the_size_of_files_is_a_full_disk(data_dir: Path) -> None:
         assert tables(store) == before
         store.save(DraftPut(None, "short", AT))
     with opened(data_dir) as again:
-        assert Conversations(again).draft(None) == "short"
+        assert Conversations(again).draft(None).text == "short"
         assert titles(again) == {"T0"}
         assert again.notices == ()
 

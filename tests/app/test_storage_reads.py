@@ -21,7 +21,7 @@ from app.domain.ids import part_id
 from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.conversations import Conversations, ListFilter
+from app.storage.tables.conversations import Conversations, Draft, ListFilter
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path
 from app.storage.tables.passages import Passages
 from app.storage.work.summary_work import SummaryWork
@@ -65,7 +65,7 @@ def test_drafts_and_origins_are_found_by_their_keys(store: Store) -> None:
     assert not conversations.by_ids([7])
     assert not Exchanges(store).by_ids([7])
     assert Exchanges(store).messages([]) == {}
-    assert conversations.draft(None) == ""
+    assert conversations.draft(None) == Draft()
     whole = add_conversation(store, "x")
     conversation, message = whole.conversation.id, whole.messages[0].id
     store.save(
@@ -73,7 +73,8 @@ def test_drafts_and_origins_are_found_by_their_keys(store: Store) -> None:
         OriginsAdded("claude", "conversation", (("c1", conversation),)),
         OriginsAdded("claude", "message", (("m1", message),)),
     )  # fmt: skip
-    assert (conversations.draft(conversation), conversations.draft(None)) == ("mine", "a beginning")
+    assert conversations.draft(conversation) == Draft("mine")
+    assert conversations.draft(None) == Draft("a beginning")
     assert conversations.imported_ids("claude", "message", ["m1", "m2"]) == {"m1": message}
     assert conversations.imported_ids("chatgpt", "message", ["m1"]) == {}
 

@@ -246,7 +246,8 @@ class ConversationPresenter(Presenter):
         conversation_id = self.conversation_id
         draft = self._drafts.get(conversation_id)  # it may not be stored yet
         if draft is None:
-            draft = await self._bridge.run(lambda: self._conversations.draft(conversation_id))
+            stored = await self._bridge.run(lambda: self._conversations.draft(conversation_id))
+            draft = stored.text
         if self.conversation_id == conversation_id:
             self._pane.composer.show_text("" if self.is_private and self.view is None else draft)
 

@@ -42,7 +42,7 @@ def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int:
 
 COMMANDS: Mapping[str, Command] = {
     "ask": lambda s, *rest: ask.ask(
-        s.chat, s.models, s.presets, s.prompts, s.index_sync, s.meaning, *rest
+        s.chat, s.models, s.presets, s.prompts, s.attachments, s.index_sync, s.meaning, *rest
     ),
     "search": lambda s, *rest: search.search(s.search, s.index_sync, s.explainer, s.library, *rest),
     "probes": lambda s, *rest: search.probes(s.probes, s.library, s.index_sync, *rest),

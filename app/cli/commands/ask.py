@@ -20,13 +20,22 @@ from app.domain.chat import (
     ToolCallReady,
     ToolCompleted,
 )
-from app.domain.conversations import Exchange, ExchangeStatus, Text, ToolResult
+from app.domain.conversations import (
+    Attachment,
+    Exchange,
+    ExchangeStatus,
+    Image,
+    Text,
+    ToolResult,
+)
 from app.domain.ids import ConversationId
 from app.domain.text import one_line
 from app.index.text_sync import TextIndexSync
 from app.memory.vector_search import VectorSearch
 from app.providers.vendors.recall import RECALL, RecallModel
+from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.prompts import Prompts
+from app.transfer.attaching import attach_path
 
 _POLL_S = 0.2
 _TITLES, _TITLE_CHARS, _NAME_CHARS = 3, 60, 60
@@ -54,6 +63,7 @@ def ask(
     models: ModelDirectory,
     presets: Presets,
     prompts: Prompts,
+    files: AttachmentFiles,
     sync: TextIndexSync,
     meaning: VectorSearch,
     given: Namespace,
@@ -66,12 +76,15 @@ def ask(
     conversation_id = None if given.conversation is None else ConversationId(given.conversation)
     model = None if given.model is None else models.check_name(given.model)
     preset = None if given.preset is None else presets.named(given.preset).uid
+    attached = _attached(files, given.attach, terminal)
     sync.catch_up_a_little(terminal.cancelled)
     meaning.query_vector(text)  # loads the embedder: recall would not wait for that
-    sent = chat.send(
-        conversation_id, (Text(text),), model=model, private=given.private, preset=preset
-    )
+    blocks = (Text(text), *attached)
+    sent = chat.send(conversation_id, blocks, model=model, private=given.private, preset=preset)
     reply = sent.result()
+    ref = ModelRef.parse(reply.plan.exchange.model or "")
+    if any(isinstance(each, Image) for each in attached) and models.sees_images(ref) is False:
+        terminal.err(f"{ref} does not read images: it gets their names only.")
     try:
         answer = _follow(reply, terminal)
     except BaseException:
@@ -87,6 +100,17 @@ def ask(
         terminal.err(text)
     terminal.err(_outcome(exchange))
     return 0 if exchange.status is ExchangeStatus.COMPLETED else 1
+
+
+def _attached(
+    files: AttachmentFiles, names: Sequence[str], terminal: Terminal
+) -> list[Image | Attachment]:
+    """Store the files named and return them; print what models will not get of them."""
+    attached = [attach_path(files, terminal.path(each), terminal.cancelled) for each in names]
+    for each in attached:
+        if each.notice:
+            terminal.err(each.notice)
+    return [each.file for each in attached]
 
 
 def _follow(reply: Reply, terminal: Terminal) -> str:

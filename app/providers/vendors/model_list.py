@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.domain.chat import ListedModel, ModelRef
-from app.providers.http.json_fields import count_at, list_at, member, text_at
+from app.providers.http.json_fields import count_at, list_at, mapping_at, member, text_at
 
 _CONTEXT_PATHS = (
     ("context_length",),
@@ -40,7 +40,9 @@ def listed_models(
         if unlisted and not embeds and unlisted.search(name):
             continue
         title = text_at(entry, "display_name") or text_at(entry, "name") or name
-        model = ListedModel(ModelRef(provider, name), title, _context(entry), embeds)
+        model = ListedModel(
+            ModelRef(provider, name), title, _context(entry), embeds, _sees_images(entry)
+        )
         found.setdefault(name, model)
     return tuple(found.values())
 
@@ -68,6 +70,18 @@ def _created_at(entry: Mapping[str, Any]) -> float:
         return float(created)
     digits = re.sub(r"\D", "", text_at(entry, "created_at"))[:14]
     return float(digits) if digits else 0.0
+
+
+def _sees_images(entry: Any) -> bool | None:
+    """Return what OpenRouter, Mistral, Anthropic or LM Studio says about images; None for nothing."""
+    modalities = list_at(mapping_at(entry, "architecture"), "input_modalities")
+    if modalities:
+        return "image" in modalities
+    for path in (("vision",), ("image_input", "supported")):
+        if isinstance(value := member(mapping_at(entry, "capabilities"), *path), bool):
+            return value
+    kind = text_at(entry, "type")
+    return kind == "vlm" if kind in ("vlm", "llm") else None
 
 
 def _context(entry: Any) -> int | None:

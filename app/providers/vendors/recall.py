@@ -16,7 +16,7 @@ from app.domain.chat import (
     StreamEvent,
     TextDelta,
 )
-from app.domain.conversations import Role
+from app.domain.conversations import Image, Role
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId
 from app.domain.links import link_to
@@ -40,6 +40,8 @@ _NO_MODEL = (
     "*Recall answered, not a language model. Choose a model above or in Settings to talk to one.*"
 )
 
+_NO_IMAGES = "*Recall cannot see images.*\n\n"
+
 FindPassages = Callable[[str, ConversationId, int], Sequence[SearchResult]]
 
 
@@ -61,14 +63,19 @@ class RecallModel:
         question = next(m for m in reversed(request.messages) if m.role is Role.USER)
         quoted: Sequence[SearchResult] = ()
         try:
-            found = await asyncio.to_thread(
-                self._find, question.text, question.conversation_id, _PASSAGES
-            )
+            if question.text.strip():
+                found = await asyncio.to_thread(
+                    self._find, question.text, question.conversation_id, _PASSAGES
+                )
+            else:  # only files
+                found = ()
         except MemoryOff as off:
             parts = [f"{off.display_text}\n\n", _NO_MODEL]
         else:
             quoted = _quoted(found)
             parts = _answer(quoted)
+        if any(isinstance(block, Image) for block in question.blocks):
+            parts = [_NO_IMAGES, *parts]
         self._remember(question.conversation_id, quoted)
         for part in parts:
             yield TextDelta(part)

@@ -206,7 +206,7 @@ class MessagesWire(Wire):
         Without tools in the request, tool calls and results are rejected, so they become text.
         """
         source = with_recall(request) if request.tools else tools_as_text(with_recall(request))
-        prepared = self.prepared(source, model)
+        prepared = self.prepared(source, model, request.images)
         indexes = [message.index for message in prepared]
         # Empty messages were left out: a breakpoint moves to the last message before it.
         cached = {
@@ -261,6 +261,13 @@ def _blocks(message: WireMessage) -> list[Item]:
             "is_error": result.is_error,
         }
         for result in message.results
+    ]
+    blocks += [
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": image.media_type, "data": image.data},
+        }
+        for image in message.images
     ]
     blocks += [_text(text) for text in message.texts]
     blocks += [

@@ -248,7 +248,7 @@ class ChatCompletionsWire(Wire):
         messages: list[Item] = []
         if request.system.strip():
             messages.append({"role": "system", "content": request.system})
-        for message in self.prepared(with_recall(request), model):
+        for message in self.prepared(with_recall(request), model, request.images):
             for item in _items(message):
                 _append(messages, item)
         body: dict[str, Any] = {
@@ -295,17 +295,31 @@ def _items(message: WireMessage) -> Iterator[Item]:
                 for call in message.calls
             ]
         yield item
+    elif message.images:
+        parts: list[Item] = [
+            {"type": "image_url", "image_url": {"url": image.url}} for image in message.images
+        ]
+        yield {"role": "user", "content": parts + _text_parts(message.text)}
     elif message.texts:
         role = "system" if message.role is Role.SYSTEM else "user"
         yield {"role": role, "content": message.text}
+
+
+def _text_parts(text: str) -> list[Item]:
+    return [{"type": "text", "text": text}] if text else []
 
 
 def _append(messages: list[Item], item: Item) -> None:
     """Add a message, merged with one of the same role: many chat templates require alternation."""
     last = messages[-1] if messages else {}
     mergeable = item.keys() == {"role", "content"} == last.keys() and item["role"] != "system"
-    texts = (last.get("content"), item["content"])
-    if mergeable and last["role"] == item["role"] and all(isinstance(text, str) for text in texts):
-        last["content"] = "\n\n".join(texts)  # type: ignore[arg-type]
-    else:
+    if not mergeable or last["role"] != item["role"] or None in (last["content"], item["content"]):
         messages.append(item)
+    elif isinstance(last["content"], str) and isinstance(item["content"], str):
+        last["content"] = f"{last['content']}\n\n{item['content']}"
+    else:
+        last["content"] = [*_parts(last["content"]), *_parts(item["content"])]
+
+
+def _parts(content: str | list[Item]) -> list[Item]:
+    return _text_parts(content) if isinstance(content, str) else content

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from app.domain.chat import ChatRequest, Finished, StreamEvent, ThinkingDelta
+from app.domain.chat import NO_IMAGES, ChatRequest, Finished, StreamEvent, ThinkingDelta
 from app.domain.conversations import Message
 from app.domain.text import clean
 from app.providers.wire.messages import WireMessage, prepare_messages
@@ -97,6 +97,8 @@ class Wire:
         """Return the request's JSON; `model` is `PROVIDER:MODEL`, as raw replies name it."""
         raise NotImplementedError
 
-    def prepared(self, messages: Sequence[Message], model: str) -> tuple[WireMessage, ...]:
+    def prepared(
+        self, messages: Sequence[Message], model: str, images: Mapping[str, bytes] = NO_IMAGES
+    ) -> tuple[WireMessage, ...]:
         """Return messages in wire form, as `prepare_messages` does."""
-        return prepare_messages(messages, self.name, model)
+        return prepare_messages(messages, self.name, model, images)

@@ -128,7 +128,7 @@ class ResponsesWire(Wire):
 
     def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
         """Return the request's JSON."""
-        messages = self.prepared(with_recall(request), model)
+        messages = self.prepared(with_recall(request), model, request.images)
         body: dict[str, Any] = {
             "model": request.model,
             "input": [item for message in messages for item in _items(message)],
@@ -175,10 +175,14 @@ def _items(message: WireMessage) -> Iterator[Item]:
                 "name": call.name,
                 "arguments": arguments_text(call.arguments),
             }
-    elif message.texts:
+    elif message.texts or message.images:
         role = "developer" if message.role is Role.SYSTEM else "user"
-        texts = [{"type": "input_text", "text": text} for text in message.texts]
-        yield {"role": role, "content": texts}
+        parts: list[Item] = [
+            {"type": "input_image", "image_url": image.url, "detail": "auto"}
+            for image in message.images
+        ]
+        parts += [{"type": "input_text", "text": text} for text in message.texts]
+        yield {"role": role, "content": parts}
 
 
 def _replayed(items: tuple[Item, ...]) -> Iterator[Item]:

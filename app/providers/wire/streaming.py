@@ -32,6 +32,7 @@ from app.domain.chat import (
 )
 from app.domain.errors import (
     ConnectionLost,
+    ImagesRefused,
     InvalidReply,
     ProviderError,
     RateLimited,
@@ -45,10 +46,11 @@ from app.providers.http.error_translation import error_response_of, is_safe_to_c
 from app.providers.model_options import fitted
 from app.providers.wire.messages import tools_as_text
 from app.providers.wire.reader import ReplyReader, Wire
-from app.providers.wire.unsupported import rejected_parameter, without
+from app.providers.wire.unsupported import rejected_parameter, rejects_images, without
 
 _log = logging.getLogger(__name__)
 _RETRIED = (RateLimited, ServerFailed, Unreachable, ConnectionLost)
+IMAGES = "images"  # among rejected parameters
 _OUTPUT = (TextDelta, ThinkingDelta, ToolCallReady)
 
 
@@ -180,9 +182,17 @@ class StreamingModel:
             else:
                 return
             refused = rejected_parameter(error_response_of(error), body, wire.optional)
+            if request.images and refused is None and rejects_images(error_response_of(error)):
+                self._unsupported.setdefault(key, set()).add(IMAGES)
+                raise _images_refused(self._connection, request.model, error)
             if has_started or refused is None:
                 raise to_provider_error(error, self._connection, request.model)
             dropped.add(refused)
+
+    def sees_images(self, model: str) -> bool | None:
+        """Return False once the server has refused images for a model, else None."""
+        key = (self._connection.endpoint.base_url.text, model)
+        return False if IMAGES in self._unsupported.get(key, ()) else None
 
     async def _read(
         self, wire: Wire, body: dict[str, Any], model: str
@@ -237,6 +247,15 @@ class StreamingModel:
         return ConnectionLost(
             f"{provider} ended the reply before it was complete", "Retry, or continue the reply"
         )
+
+
+def _images_refused(connection: Connection, model: str, error: Exception) -> ImagesRefused:
+    detail = to_provider_error(error, connection, model)
+    return ImagesRefused(
+        f"'{model}' at {connection.endpoint.provider} does not read images",
+        "Choose a model that does, or retry: it then gets the names of the images only.",
+        log_text=detail.log_text if isinstance(detail, ProviderError) else "",
+    )
 
 
 def to_provider_error(error: Exception, connection: Connection, model: str = "") -> Exception:

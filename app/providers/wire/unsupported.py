@@ -15,6 +15,9 @@ _REJECTION = re.compile(
     r"|unexpected|not permitted|not allowed|deprecated|requires? |must be verified"
     r"|invalid (?:parameter|argument|field)"
 )
+_IMAGES = re.compile(
+    r"\bimages?\b|image_url|input_image|multi-?modal|\bvision\b|content must be a string"
+)
 _MENTIONS = {
     "tools": r"\btools?\b|tool[ _-]choice|function[ _-]call",
     "include": r"\binclude\b|encrypted content",
@@ -46,6 +49,17 @@ def rejected_parameter(
         if re.search(_MENTIONS.get(name, rf"\b{re.escape(name)}\b"), text):
             return name
     return None
+
+
+def rejects_images(response: ErrorResponse | None) -> bool:
+    """Return whether an error response to a request with images is about them.
+
+    Servers say so with several statuses: llama.cpp with 500, OpenRouter with 404.
+    """
+    statuses = (400, 404, 415, 422, 500)
+    if response is None or response.status not in statuses:
+        return False
+    return _IMAGES.search(response.searchable_text) is not None
 
 
 def without(body: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

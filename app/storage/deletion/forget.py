@@ -16,6 +16,7 @@ from app.storage.engine.database import Connection, Database
 from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
 from app.storage.safety import image
+from app.storage.safety.attachments import hashes_in, remove_unreferenced
 from app.storage.safety.backup import backup_from
 from app.storage.safety.image import fsync_path
 from app.storage.safety.interrupted import grown_since, running_exchanges
@@ -38,8 +39,11 @@ def forget(store: Store, conversation_ids: Iterable[ConversationId]) -> tuple[st
     """
     ids = dict.fromkeys(conversation_ids)
     if ids:
+        files = store.read(hashes_in, ids)
         store.save(*map(ConversationForgotten, ids))
         finish_forgetting(store)
+        if files:
+            remove_unreferenced(store, files)
     return remains(store)
 
 

@@ -144,8 +144,15 @@ _PRESETS = _script(
     "ALTER TABLE conversation ADD COLUMN preset VARCHAR",
 )
 
+# The attached files of messages, so that unreferenced ones are found without reading every message.
+_ATTACHMENTS = _script(
+    """CREATE TABLE message_file (message_id BIGINT, content_hash VARCHAR,
+       PRIMARY KEY (message_id, content_hash))""",
+    "ALTER TABLE draft ADD COLUMN files VARCHAR DEFAULT '[]'",
+)
+
 STEPS: Sequence[Step] = (
-    _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS,
+    _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

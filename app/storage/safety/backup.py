@@ -20,8 +20,9 @@ from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.safety import image
+from app.storage.safety.attachments import copy_kept_to, keep_for_backups
 from app.storage.safety.image import fsync_path
-from app.system.paths import fsync_folder, refuse_data_directory
+from app.system.paths import DataPaths, fsync_folder, refuse_data_directory
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"commonplace-(\d{8}T\d{6}Z)-p(\d+)-([0-9a-f]{12})\.duckdb")
@@ -74,6 +75,7 @@ def make_backup(store: Store) -> Backup:
         store.checkpoint().result()
         with store.database.snapshot_cursor() as cursor:
             made = backup_from(cursor, store.paths.backups, store.uid)
+        keep_for_backups(store)
         delete_expired(store.paths.backups, store.uid)
         store.on_writer(lambda: _cut_journal(store)).result()
     return made
@@ -132,14 +134,16 @@ def name_backup(verified: Path, position: int, database_uid: str) -> Backup:
 def copy_backup(backup: Backup, target: Path) -> None:
     """Copy a finished backup to where the user wants it; raises StorageError, InvalidInput.
 
-    Nothing in the data directory is overwritten.
+    Attached files go into a folder beside it. Nothing in the data directory is overwritten.
     """
-    refuse_data_directory(backup.path.parent.parent, target)
+    paths = DataPaths(backup.path.parent.parent)
+    refuse_data_directory(paths.root, target)
     coming = target.with_name(target.name + ".part")
     try:
         shutil.copyfile(backup.path, coming)
         fsync_path(coming)
         coming.replace(target)
+        copy_kept_to(paths, target)
     except OSError as error:
         with suppress(OSError):
             coming.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from app.storage.deletion.forget import finish_forgetting, purge_trash
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
+from app.storage.safety.attachments import remove_unreferenced
 from app.storage.safety.backup import backups_of, make_backup
 from app.storage.safety.image import read_all_tables
 
@@ -76,6 +77,7 @@ class Maintenance:
             _Task(lambda: finish_forgetting(store), _LOOK_EVERY_S, at),
             _Task(self._back_up, BACKUP_EVERY_S, at + self._until_backup_s()),
             _Task(lambda: purge_trash(store, clock.now() - TRASH_KEPT_FOR), _LOOK_EVERY_S, at + 30),
+            _Task(lambda: remove_unreferenced(store), _LOOK_EVERY_S, at + 45),
             _Task(self._read_all, _LOOK_EVERY_S, at + 60),
             _Task(store.database.release_memory, REST_EVERY_S, at + REST_EVERY_S),
         )

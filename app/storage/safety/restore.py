@@ -15,6 +15,7 @@ from app.storage.engine import migrations
 from app.storage.engine.database import connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.storage.safety import image
+from app.storage.safety.attachments import restore_files
 from app.storage.safety.backup import backups_of
 from app.storage.safety.image import quarantine
 from app.system.paths import DataPaths, fsync_folder
@@ -36,6 +37,8 @@ def restore_backup(paths: DataPaths, chosen: Path) -> Path | None:
     copy = paths.backups / _pending(paths).name
     try:
         image.restore_into(copy, chosen)
+        with connect(copy, paths.backups, read_only=True) as connection:
+            restore_files(paths, connection, chosen)
         copy.replace(_pending(paths))
         fsync_folder(paths.root)
     except OSError as error:

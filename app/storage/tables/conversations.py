@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from app.domain import codec
 from app.domain.changes import (
     ConversationEdited,
     ConversationPut,
@@ -11,7 +12,7 @@ from app.domain.changes import (
     OriginsAdded,
     TagsChanged,
 )
-from app.domain.conversations import Conversation, TitleOrigin
+from app.domain.conversations import Attachment, Conversation, Image, TitleOrigin
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
 from app.storage.engine.aggregate import (
@@ -36,13 +37,16 @@ CONVERSATION_COLUMNS = (
     "id, uid, title, title_origin, source, created_at, updated_at, visible_leaf_id, pinned, "
     "archived, private, model, deleted_at, recalls, preset"
 )
+Files = tuple[Image | Attachment, ...]
 _NO_CONVERSATION = 0  # the draft of a conversation that has not begun
 
 _CONVERSATION = Table(
     "conversation", CONVERSATION_COLUMNS, erased="id IN (SELECT unnest($1))", counter="conversation"
 )
 _TAG = Table("tag", "conversation_id, name, automatic", "conversation_id, name", OF_CONVERSATIONS)
-_DRAFT = Table("draft", "conversation_id, text, saved_at", "conversation_id", OF_CONVERSATIONS)
+_DRAFT = Table(
+    "draft", "conversation_id, text, saved_at, files", "conversation_id", OF_CONVERSATIONS
+)
 _ORIGIN = Table(
     "origin",
     "source, kind, source_id, local_id",
@@ -158,7 +162,7 @@ def _tags(batch: Batch, change: TagsChanged) -> None:
 
 def _draft(batch: Batch, change: DraftPut) -> None:
     key = change.conversation_id or _NO_CONVERSATION
-    batch.rows["draft"][key] = (key, change.text, to_db(change.at))
+    batch.rows["draft"][key] = (key, change.text, to_db(change.at), codec.dumps(change.files))
 
 
 def _origins(batch: Batch, change: OriginsAdded) -> None:
@@ -242,6 +246,14 @@ ORIGINS = Aggregate(
 
 
 @dataclass(frozen=True, slots=True)
+class Draft:
+    """An unsent message."""
+
+    text: str = ""
+    files: Files = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ListFilter:
     """Which conversations a list shows. `archived` None means both; the trash is a separate list."""
 
@@ -293,11 +305,11 @@ class Conversations:
         )
         return {conversation_id: tuple(names) for conversation_id, names in rows}
 
-    def draft(self, conversation_id: ConversationId | None) -> str:
-        """Return the unsent text of a conversation; None is one that has not begun."""
+    def draft(self, conversation_id: ConversationId | None) -> Draft:
+        """Return the unsent message of a conversation; None is one that has not begun."""
         key = conversation_id or _NO_CONVERSATION
-        row = self._store.row("SELECT text FROM draft WHERE conversation_id = ?", [key])
-        return str(row[0]) if row else ""
+        row = self._store.row("SELECT text, files FROM draft WHERE conversation_id = ?", [key])
+        return Draft(str(row[0]), codec.loads(Files, row[1])) if row else Draft()
 
     def imported_ids(self, source: str, kind: str, source_ids: Iterable[str]) -> Mapping[str, int]:
         """Return our id for each of the source's ids that was imported before.

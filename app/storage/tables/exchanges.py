@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.domain import codec
+from app.domain.attachments import hashes_of
 from app.domain.changes import ExchangePut, MessagesAdded, ReplyGrew
 from app.domain.conversations import (
     Block,
@@ -54,6 +55,13 @@ _MEMBER = Table(
     "exchange_id, place",
     f"exchange_id IN (SELECT id FROM exchange WHERE {OF_CONVERSATIONS})",
 )
+_FILE = Table(
+    "message_file",
+    "message_id, content_hash",
+    "message_id, content_hash",
+    f"message_id IN (SELECT id FROM message WHERE {OF_CONVERSATIONS})",
+    how=IGNORE,
+)
 
 
 # -- changes
@@ -62,6 +70,9 @@ _MEMBER = Table(
 def _messages(batch: Batch, change: MessagesAdded) -> None:
     for message in change.messages:
         batch.rows["message"].setdefault(message.id, message_row(message))
+        for content_hash in hashes_of(message.blocks):
+            key = (message.id, content_hash)
+            batch.rows["message_file"][key] = key
         batch.announce("messages_in", message.conversation_id)
 
 
@@ -82,6 +93,7 @@ def _reply(batch: Batch, change: ReplyGrew) -> None:
 
 def _write(connection: Connection, batch: Batch, state: State) -> None:
     _MESSAGE.write(connection, batch.rows["message"], state)
+    _FILE.write(connection, batch.rows["message_file"])
     _EXCHANGE.write(connection, batch.rows["exchange"], state)
     known: list[int] = []
     members: list[Row] = []
@@ -97,13 +109,14 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
 
 
 EXCHANGES = Aggregate(
-    (_MEMBER, _MESSAGE, _EXCHANGE),
+    (_FILE, _MEMBER, _MESSAGE, _EXCHANGE),
     {MessagesAdded: _messages, ExchangePut: _exchange, ReplyGrew: _reply},
     _write,
     rules=(
         reference("message.conversation_id", "conversation", by_row=True),
         reference("message.parent_id", "message", by_row=True),
         unique_uid("message"),
+        reference("message_file.message_id", "message", "delete"),
         Rule(
             "message.parent_conversation",
             "The message {} and its parent are in two conversations.",

@@ -1,0 +1,277 @@
+"""Files of attachments: stored by content hash, linked for backups, verified, removed when unreferenced.
+
+A file is durable before the change that refers to it is committed; a kill in between leaves a file that
+nothing refers to, which maintenance removes. Files never change, so a backup needs only another link.
+"""
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.domain import codec
+from app.domain.attachments import files_of, hashes_of
+from app.domain.errors import NotFound, StorageError
+from app.domain.ids import new_uid
+from app.storage.engine.database import Connection
+from app.storage.engine.errors import from_os_error
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Files
+from app.storage.tables.exchanges import blocks_of
+from app.system.paths import DataPaths, fsync_file, fsync_folder
+
+_log = logging.getLogger(__name__)
+_PART = ".part"
+_WANTED = "Attach it again, or restore a backup."
+UNREFERENCED_FOR_S = 3600.0
+"""For so long a file may be in the composer only, whose draft is stored shortly after."""
+
+
+class AttachmentFiles:
+    """The attached files of a data directory. Thread-safe; every method blocks."""
+
+    def __init__(self, paths: DataPaths) -> None:
+        self._folder = paths.attachments
+        self._kept = paths.kept_attachments
+
+    def put(self, data: bytes) -> str:
+        """Make a file durable; return its content hash, SHA-256 in hexadecimal. Raises StorageError."""
+        content_hash = hashlib.sha256(data).hexdigest()
+        target = self._folder / content_hash
+        try:
+            if not self.touch(content_hash, len(data)):
+                _make(self._folder)
+                _write(data, target)
+        except OSError as error:
+            raise from_os_error(error, "The attached file") from error
+        return content_hash
+
+    def touch(self, content_hash: str, size_bytes: int | None = None) -> bool:
+        """Return whether a file is here (and so large), and count it as used just now."""
+        target = self._folder / content_hash
+        try:
+            if size_bytes is not None and target.stat().st_size != size_bytes:
+                return False
+            os.utime(target)
+        except OSError:
+            return False
+        return True
+
+    def path(self, content_hash: str) -> Path:
+        """Return where a file is, or would be."""
+        return self._folder / content_hash
+
+    def read(self, content_hash: str) -> bytes:
+        """Return a file's content, from a backup's link if need be.
+
+        Raises NotFound for a missing file, StorageError for one that was altered.
+        """
+        is_altered = False
+        for folder in (self._folder, self._kept):
+            try:
+                data = (folder / content_hash).read_bytes()
+            except OSError:
+                continue
+            if hashlib.sha256(data).hexdigest() == content_hash:
+                return data
+            is_altered = True
+        if is_altered:
+            raise StorageError("An attached file was altered outside the program", _WANTED)
+        raise NotFound("An attached file is missing", _WANTED)
+
+
+def referenced_hashes(cursor: Connection) -> set[str]:
+    """Return the hashes of all files that messages and drafts refer to."""
+    rows = cursor.execute("SELECT DISTINCT content_hash FROM message_file").fetchall()
+    drafts = cursor.execute("SELECT files FROM draft WHERE files <> '[]'").fetchall()
+    found = {each for (each,) in rows}
+    for (text,) in drafts:
+        files: Files = codec.loads(Files, text)
+        found.update(hashes_of(files))
+    return found
+
+
+def hashes_in(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:
+    """Return the hashes of the files in conversations."""
+    rows = cursor.execute(
+        "SELECT DISTINCT f.content_hash FROM message_file f JOIN message m ON m.id = f.message_id "
+        "WHERE m.conversation_id IN (SELECT unnest(?))",
+        [list(conversation_ids)],
+    ).fetchall()
+    return {each for (each,) in rows}
+
+
+def remove_unreferenced(store: Store, among: Collection[str] | None = None) -> int:
+    """Delete the files that nothing refers to, from backups too; return their number. Blocking.
+
+    `among` limits it to some hashes, of any age. Otherwise files that were used within the hour stay,
+    and all while a quarantined database may refer to them.
+    """
+    paths = store.paths
+    if among is None and paths.damaged.exists() and any(paths.damaged.iterdir()):
+        return 0
+
+    def remove() -> int:
+        referenced = store.read(referenced_hashes)
+        count = 0
+        for folder in filter(Path.exists, (paths.attachments, paths.kept_attachments)):
+            for path in tuple(folder.iterdir()):
+                is_chosen = _is_old(path) if among is None else path.name in among
+                if is_chosen and path.name not in referenced:
+                    path.unlink(missing_ok=True)
+                    count += folder == paths.attachments
+            fsync_folder(folder)
+        return count
+
+    try:
+        return store.on_writer(remove).result()  # no message can be committed meanwhile
+    except OSError as error:
+        raise from_os_error(error, "The attached files") from error
+
+
+def keep_for_backups(store: Store) -> None:
+    """Link every referenced file into the backups folder, verified. Blocking.
+
+    A file that is missing or altered is logged: `check` names it.
+    """
+    paths = store.paths
+    missing = store.read(referenced_hashes) - _names_in(paths.kept_attachments)
+    for content_hash in missing:
+        if not copy_file(content_hash, paths.attachments, paths.kept_attachments):
+            _log.warning("the attached file %s is not in the backup", content_hash)
+
+
+def copy_file(content_hash: str, source: Path, target: Path, *, links: bool = True) -> bool:
+    """Bring a verified file into another folder, by a link where that is possible; return whether.
+
+    Raises StorageError when it cannot be written.
+    """
+    try:
+        data = (source / content_hash).read_bytes()
+    except OSError:
+        return False
+    if hashlib.sha256(data).hexdigest() != content_hash:
+        return False
+    path = target / content_hash
+    try:
+        _make(target)
+        if links:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+                os.link(source / content_hash, path)
+                fsync_folder(target)
+                return True
+        _write(data, path)
+    except OSError as error:
+        raise from_os_error(error, f"The folder '{target}'") from error
+    return True
+
+
+def copy_kept_to(paths: DataPaths, backup: Path) -> None:
+    """Copy the files of backups beside a copy of one that the user keeps elsewhere."""
+    folder = _folder_beside(backup)
+    for content_hash in _names_in(paths.kept_attachments):
+        if not (folder / content_hash).exists():
+            copy_file(content_hash, paths.kept_attachments, folder, links=False)
+
+
+def restore_files(paths: DataPaths, cursor: Connection, backup: Path) -> None:
+    """Bring back the files that a restored database refers to, from beside its backup. Blocking."""
+    names = {row[0] for row in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if "message_file" not in names:
+        return
+    for content_hash in referenced_hashes(cursor):
+        sources = (_folder_beside(backup), backup.parent / "attachments", paths.kept_attachments)
+        if not (paths.attachments / content_hash).exists() and not any(
+            copy_file(content_hash, source, paths.attachments) for source in sources
+        ):
+            _log.warning("the attached file %s is not in the backup", content_hash)
+
+
+@dataclass(frozen=True, slots=True)
+class FileProblem:
+    """A file that a message refers to and that is missing or altered; `text` is for the user."""
+
+    content_hash: str
+    text: str
+    is_repairable: bool
+
+
+def file_problems(store: Store) -> Iterator[FileProblem]:
+    """Yield what is wrong with the files of messages. Reads every file; blocking."""
+    paths = store.paths
+    rows = store.rows(
+        "SELECT content_hash, min(message_id) FROM message_file GROUP BY ALL ORDER BY ALL"
+    )
+    for content_hash, message_id in rows:
+        path = paths.attachments / content_hash
+        if _is_intact(path):
+            continue
+        state = "was altered" if path.exists() else "is missing"
+        name = store.read(_name_of, content_hash, message_id)
+        yield FileProblem(
+            content_hash,
+            f"The file '{name}' attached to message {message_id} {state}.",
+            _is_intact(paths.kept_attachments / content_hash),
+        )
+
+
+def repair_file(store: Store, problem: FileProblem) -> bool:
+    """Replace a file by the backup's; return False where that is impossible. Blocking."""
+    paths = store.paths
+    return copy_file(problem.content_hash, paths.kept_attachments, paths.attachments, links=False)
+
+
+def _name_of(cursor: Connection, content_hash: str, message_id: int) -> str:
+    row = cursor.execute("SELECT text, blocks FROM message WHERE id = ?", [message_id]).fetchone()
+    files = files_of(blocks_of(row[0], row[1])) if row else ()
+    return next((each.name for each in files if content_hash in hashes_of([each])), content_hash)
+
+
+def _folder_beside(backup: Path) -> Path:
+    return backup.with_name(f"{backup.name}.attachments")
+
+
+def _names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+
+def _make(folder: Path) -> None:
+    if not folder.exists():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        fsync_folder(folder.parent)
+
+
+def _is_intact(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == path.name
+    except OSError:
+        return False
+
+
+def _is_old(path: Path) -> bool:
+    with suppress(OSError):
+        return time.time() - path.stat().st_mtime > UNREFERENCED_FOR_S
+    return False
+
+
+def _write(data: bytes, target: Path) -> None:
+    """Write a file durably under its name; raises OSError."""
+    coming = target.with_name(f"{new_uid()}{_PART}")
+    try:
+        descriptor = os.open(coming, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            fsync_file(file.fileno())
+        coming.replace(target)
+        fsync_folder(target.parent)
+    except BaseException:
+        with suppress(OSError):
+            coming.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,292 @@
+"""Attached files: detection by content, storage, kills, backups, check, forgetting, and what models get."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.check import check
+from app.domain.attachments import (
+    FILE_MAX_BYTES,
+    IMAGE_MAX_BYTES,
+    fitting_size,
+    image_size,
+    image_tokens,
+    is_animated,
+    media_type_of,
+)
+from app.domain.changes import DraftPut, MessagesAdded, PassagesPut
+from app.domain.conversations import Attachment, Block, Image, Text
+from app.domain.errors import InvalidInput, NotFound, StorageError
+from app.domain.turn_text import turn_passage
+from app.storage.deletion.forget import forget
+from app.storage.engine.store import Store
+from app.storage.safety.attachments import (
+    UNREFERENCED_FOR_S,
+    AttachmentFiles,
+    remove_unreferenced,
+)
+from app.storage.safety.backup import copy_backup, make_backup
+from app.storage.safety.restore import restore_backup
+from app.system.file_programs import Unreadable, pdf_text
+from app.transfer.attaching import attach, attach_path
+from tests.fakes.files import gif, pdf, png
+from tests.fakes.stored import AT, ConversationRecord, killed, new_conversation, opened
+
+BIG = png(2400, 1000)
+
+
+@pytest.fixture
+def files(store: Store) -> AttachmentFiles:
+    return AttachmentFiles(store.paths)
+
+
+def say(store: Store, *blocks: Block) -> ConversationRecord:
+    """Write a conversation whose question has these blocks."""
+    whole = new_conversation(store, "Look")
+    question = replace(whole.messages[0], blocks=(Text("Look"), *blocks))
+    messages = (question, *whole.messages[1:])
+    passage = turn_passage(store.ids.passage(), whole.exchanges[0], messages)
+    assert passage is not None
+    written = (MessagesAdded, PassagesPut)
+    kept = (each for each in whole.changes if not isinstance(each, written))
+    store.save(*kept, MessagesAdded(messages), PassagesPut((passage,)))
+    return whole
+
+
+# -- by content
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "kind"),
+    [
+        (png(), "notes.txt", "image/png"),
+        (gif(), "a.png", "image/gif"),
+        (pdf("Hi"), "a.png", "application/pdf"),
+        (b"BM is a text", "a.bmp", "text/plain"),
+        (b"a,b\n1,2\n", "a.csv", "text/csv"),
+        ("Größe".encode("utf-16"), "a.bin", "text/plain"),
+        (("ü" * 40_000).encode(), "a.md", "text/markdown"),
+        (b"\0\1\2\xff", "a.txt", "application/octet-stream"),
+        (b"PK\3\4rest", "a.docx", "application/zip"),
+    ],
+)
+def test_the_content_decides_the_media_type(data: bytes, name: str, kind: str) -> None:
+    assert media_type_of(data, name) == kind
+
+
+def test_sizes_are_read_from_headers() -> None:
+    assert image_size(BIG) == (2400, 1000)
+    assert image_size(gif()) == (1, 1)
+    assert image_size(png(20_000, 1)[:24]) == (20_000, 1)
+    assert image_size(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\1\0\0\0\1\0\0") is None, "a bomb"
+    assert (is_animated(gif()), is_animated(gif(3))) == (False, True)
+    assert fitting_size((2400, 1000)) == (2000, 833)
+    assert image_tokens(Image("a", "image/png", "h", width_px=280, height_px=280)) == 255
+    assert image_tokens(Image("a", "image/png", "h", width_px=1960, height_px=1400)) == 3500
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"\xff\xd8\xff", b"RIFF1234WEBPVP8", b"BM", b""]))
+def test_no_header_raises(data: bytes, start: bytes) -> None:
+    image_size(start + data)
+    is_animated(start + data)
+    media_type_of(start + data, "x")
+
+
+# -- attaching
+
+
+def test_a_large_image_gets_a_smaller_copy_and_a_small_one_none(files: AttachmentFiles) -> None:
+    image = attach(files, BIG, "big.png").file
+    assert isinstance(image, Image)
+    assert (image.width_px, image.height_px, image.size_bytes) == (2400, 1000, len(BIG))
+    assert image.sent_hash is not None
+    assert image_size(files.read(image.sent_hash)) == (2000, 833)
+    small = attach(files, png(), "small.png").file
+    assert isinstance(small, Image)
+    assert small.sent_hash is None
+    moving = attach(files, gif(2), "moving.gif")
+    assert isinstance(moving.file, Image)
+    assert moving.notice
+    assert media_type_of(files.read(moving.file.sent_hash or ""), "") == "image/png"
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "has_notice"),
+    [
+        (pdf("Invoice 4711"), "Invoice 4711", False),
+        (pdf(), "", True),
+        (b"%PDF-1.4 damaged", "", True),
+        (b"Zeile 1\r\nZeile 2", "Zeile 1\nZeile 2", False),
+        (b"\0\1", "", True),
+        (b"x" * 400_001, "x" * 400_000, True),
+    ],
+)
+def test_text_is_extracted_and_what_is_missing_said(
+    files: AttachmentFiles, data: bytes, text: str, has_notice: bool
+) -> None:
+    attached = attach(files, data, "a.file")
+    assert isinstance(attached.file, Attachment)
+    assert (attached.file.text, bool(attached.notice)) == (text, has_notice)
+    assert attached.file.size_bytes == len(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        png()[:-30],
+        b"\x89PNG\r\n\x1a\n" + b"\0" * (IMAGE_MAX_BYTES + 1),
+        b"\0" * (FILE_MAX_BYTES + 1),
+        b"",
+    ],
+    ids=["truncated image", "large image", "large file", "empty"],
+)
+def test_what_cannot_be_attached_is_refused(files: AttachmentFiles, data: bytes) -> None:
+    with pytest.raises(InvalidInput, match=r"'a\.png'"):
+        attach(files, data, "a.png")
+
+
+def test_only_files_can_be_attached(files: AttachmentFiles, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, error in (
+        (tmp_path, InvalidInput),
+        (tmp_path / "pipe", InvalidInput),
+        (tmp_path / "none", NotFound),
+    ):
+        with pytest.raises(error):
+            attach_path(files, path)
+
+
+def test_a_program_that_exceeds_its_time_is_ended(
+    files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.system.file_programs._SECONDS", 0.0)
+    content_hash = files.put(pdf("Slow"))
+    with pytest.raises(Unreadable):
+        pdf_text(files.path(content_hash), 100)
+
+
+# -- storage
+
+
+def test_files_are_private_stored_once_and_verified_when_read(files: AttachmentFiles) -> None:
+    content_hash = files.put(b"content")
+    assert files.put(b"content") == content_hash
+    path = files.path(content_hash)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert [each.name for each in path.parent.iterdir()] == [content_hash]
+    path.write_bytes(b"another")
+    with pytest.raises(StorageError, match="altered"):
+        files.read(content_hash)
+    path.unlink()
+    with pytest.raises(NotFound):
+        files.read(content_hash)
+
+
+def test_an_acknowledged_message_has_its_file_after_a_kill(
+    store: Store, files: AttachmentFiles, tmp_path: Path
+) -> None:
+    image = attach(files, png(), "a.png").file
+    whole = say(store, image)
+    drafted = attach(files, b"a draft", "b.txt").file
+    store.save(DraftPut(None, "", AT, (drafted,)))
+    orphan = files.put(b"nothing refers to it")
+    make_old(store)
+    with opened(killed(store, tmp_path / "killed")) as again:
+        assert check(again).problems == ()
+        assert remove_unreferenced(again) == 1
+        found = AttachmentFiles(again.paths)
+        assert found.read(image.content_hash or "") == png()
+        assert found.read(drafted.content_hash or "") == b"a draft"
+        with pytest.raises(NotFound):
+            found.read(orphan)
+    assert whole.conversation.id == 1
+
+
+def make_old(store: Store) -> None:
+    """Set back the time at which each file was used last."""
+    at = time.time() - UNREFERENCED_FOR_S - 60
+    for path in store.paths.attachments.iterdir():
+        os.utime(path, (at, at))
+
+
+def test_a_file_in_use_and_those_of_a_damaged_database_stay(
+    store: Store, files: AttachmentFiles
+) -> None:
+    files.put(b"just attached")
+    assert remove_unreferenced(store) == 0
+    make_old(store)
+    store.paths.damaged.mkdir()
+    (store.paths.damaged / "old.duckdb").touch()
+    assert remove_unreferenced(store) == 0
+
+
+def test_check_names_a_missing_or_altered_file_and_a_backup_repairs_it(
+    store: Store, files: AttachmentFiles
+) -> None:
+    image, text = attach(files, png(), "a.png").file, attach(files, b"words", "b.txt").file
+    say(store, image, text)
+    path = files.path(image.content_hash or "")
+    files.path(text.content_hash or "").unlink()
+    (problem,) = check(store).problems
+    assert "'b.txt'" in problem
+    files.put(b"words")
+    make_backup(store)
+    path.unlink()
+    assert files.read(image.content_hash or "") == png(), "from the backup"
+    path.write_bytes(b"altered")
+    report = check(store)
+    assert (len(report.problems), report.repairable) == (1, 1)
+    assert check(store, repair=True).problems == ()
+    assert path.read_bytes() == png()
+
+
+def test_backups_keep_files_and_a_restore_brings_them_back(
+    store: Store, files: AttachmentFiles, tmp_path: Path
+) -> None:
+    content_hash = attach(files, png(), "a.png").file.content_hash or ""
+    say(store, attach(files, png(), "a.png").file)
+    made = make_backup(store)
+    assert (store.paths.kept_attachments / content_hash).samefile(files.path(content_hash))
+    outside = tmp_path / "outside.duckdb"
+    copy_backup(made, outside)
+    store.close()
+    for folder in (store.paths.attachments, store.paths.kept_attachments):
+        (folder / content_hash).unlink()
+    restore_backup(store.paths, outside)
+    with opened(store.paths.root) as again:
+        assert check(again).problems == ()
+        assert files.read(content_hash) == png()
+
+
+@pytest.fixture
+def shared(store: Store, files: AttachmentFiles) -> tuple[ConversationRecord, ...]:
+    """Two conversations with one file, and each with another; backed up."""
+    both = attach(files, png(), "both.png").file
+    return tuple(
+        say(store, both, attach(files, name.encode(), name).file) for name in ("one", "two")
+    )
+
+
+def test_forgetting_deletes_the_files_that_nothing_else_refers_to(
+    store: Store, files: AttachmentFiles, shared: tuple[ConversationRecord, ...]
+) -> None:
+    first, second = shared
+    make_backup(store)
+    assert names(store) == 3
+    forget(store, [first.conversation.id])
+    assert names(store) == 2
+    assert len(list(store.paths.kept_attachments.iterdir())) == 2
+    assert check(store).problems == ()
+    forget(store, [second.conversation.id])
+    assert names(store) == 0
+    assert list(store.paths.kept_attachments.iterdir()) == []
+
+
+def names(store: Store) -> int:
+    return len(list(store.paths.attachments.iterdir()))
