@@ -1,132 +1,146 @@
-"""How good the facts are that patterns find, beside facts that people were given; prints JSON.
+"""How many facts that are learned without a model are true, and how many true ones are learned; prints JSON.
 
-    python -m tests.bench.facts --data FILE [--talk ID ...]
+    python -m tests.bench.facts [--half develop|held_out ...] [--data FILE ...] [--show]
 
-The file is an evaluation set (see `evaluation`) whose sessions carry facts. A given fact counts as
-covered when one of ours is from a turn it names and near to it: by cosine of the built-in
-embedder's vectors, at 0.6 and at 0.7, or by ROUGE-L at 0.4. `turns_found` is the share of given
-facts for which anything was learned from a turn they name. Ours are supported when their content
-words, cut to stems, are in their turn (or are names or dates worked out from it).
+Each conversation goes into a library of its own and is read by the real worker. A current fact is
+true when its text contains the value of one that should be learned and, for an attribute with one
+value at a time, has its slot. `replaced` counts values that another one displaced wrongly.
+`--data` reads files like tests/data/facts_develop.toml.
 """
 
-import re
-import statistics
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+from app.domain.facts import Fact
+from app.domain.workers import WorkerName
+from app.memory.fact_matching import contains_value
+from app.storage.engine.store import Store
+from app.storage.tables.facts import FactFilter, Facts
+from app.storage.tables.settings import Settings
+from app.storage.work.summary_work import SummaryWork
+from app.workers.board import WorkerBoard
+from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.fact_reader import FactReader
+from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
+from tests.bench.shared.measuring import ROOT, Figures, options, print_json, timed
+from tests.fakes.jobs import JumpingClock
+from tests.fakes.stored import add_conversation, opened
 
-from app.domain.conversations import Role
-from app.language.statements.clauses import find_speakers
-from app.language.statements.extraction import extract_statements
-from app.language.statements.statement import SourceMessage, Statement, content_words
-from app.providers.embedders.local import LocalEmbedder
-from tests.bench.evaluation import Session, Talk, read_evaluation
-from tests.bench.shared.measuring import MODEL, Figures, options, print_json, timed
-from tests.bench.summaries import rouge, words
+ANSWER = "Noted, thank you."
 
-NEAR, NEARER, ROUGE_L = 0.6, 0.7, 0.4
-STEM_CHARS = 4
-DATED = re.compile(r"(?:on|in|around) (?:the (?:week|weekend) of )?[\w ]*\d{4}")
-FRAME = frozenset(("find", "finds", "found"))  # "It was great to" is "Ann found it great to"
-Ours = tuple[str, Statement]  # the turn's id and what was learned from it
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A fact that should be learned."""
+
+    category: str
+    slot: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What a user says in a conversation, and the facts that it holds at the end."""
+
+    language: str
+    kind: str
+    says: tuple[str, ...]
+    facts: tuple[Expected, ...]
 
 
 def main() -> None:
-    given = options(__doc__, required=["data"], data=[Path], talk=[str])
-    embedder = LocalEmbedder(MODEL, threads=2)
-    figures = Figures()
-    for path in given.data:
-        talks = [t for t in read_evaluation(path).talks if not given.talk or t.id in given.talk]
-        figures[path.stem] = {talk.id: measured([talk], embedder) for talk in talks}
-        figures[path.stem]["all"] = measured(talks, embedder)
-    print_json(figures)
+    given = options(__doc__, half=["develop", "held_out"], data=[Path], show=False)
+    paths = given.data or [ROOT / f"tests/data/facts_{each}.toml" for each in given.half]
+    print_json({path.stem: measured(read_talks(path), show=given.show) for path in paths})
 
 
-def measured(talks: Sequence[Talk], embedder: LocalEmbedder) -> Figures:
-    sessions = [session for talk in talks for session in talk.sessions]
-    messages = sum(len(session.turns) for session in sessions)
-    took = timed(lambda: [learned(session) for session in sessions])
-    found = took.result
-    rows = [
-        row
-        for each, session in zip(found, sessions, strict=True)
-        for row in compared(each, session, embedder)
-    ]
-    ours = [(one, session) for each, session in zip(found, sessions, strict=True) for one in each]
-    supported = [is_supported(one, session) for one, session in ours]
-    sizes = [len(words(one.text)) for (_, one), _ in ours]
+def read_talks(path: Path) -> list[Talk]:
+    """Return the conversations of a file."""
+    return [
+        Talk(
+            each["language"], each["kind"], tuple(each["says"]),
+            tuple(Expected(*fact) for fact in each["facts"]),
+        )
+        for each in tomllib.loads(path.read_text(encoding="utf-8"))["talk"]
+    ]  # fmt: skip
+
+
+def measured(talks: Sequence[Talk], *, show: bool = False) -> Figures:
+    """Return precision, recall and counts, together and by language; what is wrong with `show`."""
+    took = timed(lambda: [learned(talk) for talk in talks])
+    pairs = list(zip(talks, took.result, strict=True))
+    figures = summed(pairs) | {"ms": round(took.ms)}
+    figures["languages"] = {
+        language: summed([pair for pair in pairs if pair[0].language == language])
+        for language in dict.fromkeys(talk.language for talk in talks)
+    }
+    if show:
+        figures["wrong"] = [
+            {"talk": f"{talk.language}: {talk.kind}", "false": false, "missing": missing}
+            for talk, facts in pairs
+            if (false := [f"{f.subject} | {f.text}" for f in facts if not true_of(f, talk.facts)])
+            + (missing := [f"{e.slot}: {e.value}" for e in talk.facts if not found_in(e, facts)])
+        ]
+    return figures
+
+
+def learned(talk: Talk) -> list[Fact]:
+    """Return the current facts after a conversation."""
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "data") as store:
+        add_conversation(store, *((each, ANSWER) for each in talk.says))
+        return read_facts(store)
+
+
+def read_facts(store: Store) -> list[Fact]:
+    """Read a library without a model and return its current facts."""
+    settings = Settings(store)
+    opened_now = OpenConversation(SummaryWork(store), settings)
+    job = KnowledgeExtractor(store, FactReader(store), opened_now)
+    board = WorkerBoard(store, settings, (job,), clock=JumpingClock())
+    board.run_until_idle([WorkerName.KNOWLEDGE_EXTRACTOR])
+    return [known.fact for known in Facts(store).listed(FactFilter())]
+
+
+def summed(pairs: Sequence[tuple[Talk, Sequence[Fact]]]) -> Figures:
+    facts = [(fact, talk) for talk, found in pairs for fact in found]
+    wanted = [(each, found) for talk, found in pairs for each in talk.facts]
+    true = sum(true_of(fact, talk.facts) is not None for fact, talk in facts)
+    got = sum(found_in(each, found) for each, found in wanted)
+    right_kind = sum(
+        (one := true_of(fact, talk.facts)) is not None and one.category == fact.category
+        for fact, talk in facts
+    )
     return {
-        "messages": messages,
-        "ms_per_message": round(took.ms / max(1, messages), 3),
-        "facts": len(ours),
-        "given": len(rows),
-        "turns_found": share(row[0] for row in rows),
-        f"covered_cosine_{NEAR}": share(row[1] >= NEAR for row in rows),
-        f"covered_cosine_{NEARER}": share(row[1] >= NEARER for row in rows),
-        f"covered_rouge_l_{ROUGE_L}": share(row[2] >= ROUGE_L for row in rows),
-        "supported": share(supported),
-        "mean_words": round(statistics.mean(sizes), 1) if sizes else 0,
+        "learned": len(facts),
+        "precision": round(true / len(facts), 3) if facts else 1.0,
+        "recall": round(got / len(wanted), 3) if wanted else 1.0,
+        "category": round(right_kind / true, 3) if true else 1.0,
+        "replaced": sum(replaced(each, found) for each, found in wanted),
     }
 
 
-def learned(session: Session) -> list[Ours]:
-    """Return what is learned from a session, turn by turn as the program stores it."""
-    made: list[Ours] = []
-    exchange: list[int] = []
-    for place, turn in enumerate(session.turns):
-        if turn.role is Role.USER and any(
-            session.turns[each].role is not Role.USER for each in exchange
-        ):
-            made += of_exchange(session, exchange)
-            exchange = []
-        exchange.append(place)
-    return made + of_exchange(session, exchange)
+def true_of(fact: Fact, expected: Sequence[Expected]) -> Expected | None:
+    """Return the fact to be learned that a learned one is, None for a false one."""
+    return next((each for each in expected if is_same(each, fact)), None)
 
 
-def of_exchange(session: Session, places: Sequence[int]) -> list[Ours]:
-    turns = [session.turns[place] for place in places]
-    began = session.started_at or datetime.now(UTC)
-    said = [SourceMessage(turn.said, turn.role is Role.USER, turn.at or began) for turn in turns]
-    speakers = find_speakers(turn.said for turn in session.turns)
-    return [(turns[one.place].id, one) for one in extract_statements(said, speakers)]
+def found_in(expected: Expected, facts: Sequence[Fact]) -> bool:
+    return any(is_same(expected, fact) for fact in facts)
 
 
-def compared(
-    ours: Sequence[Ours], session: Session, embedder: LocalEmbedder
-) -> list[tuple[bool, float, float]]:
-    """Return for each given fact: whether its turns gave any, the best cosine, the best ROUGE-L."""
-    rows = []
-    vectors = embedder.embed([one.text for _, one in ours]) if ours else None
-    facts = session.facts
-    theirs = embedder.embed([fact.text for fact in facts]) if facts else None
-    for place, fact in enumerate(facts):
-        same = [number for number, (turn, _) in enumerate(ours) if turn in fact.turns]
-        if not same or vectors is None or theirs is None:
-            rows.append((False, 0.0, 0.0))
-            continue
-        near = float(np.max(vectors[same] @ theirs[place]))
-        longest = max(rouge(words(ours[each][1].text), words(fact.text))[2] for each in same)
-        rows.append((True, near, longest))
-    return rows
+def is_same(expected: Expected, fact: Fact) -> bool:
+    slot = fact.subject.removeprefix("user: ").replace("favorite", "favourite")
+    said = expected.value in fact.text or contains_value(fact.text, expected.value)
+    return said and slot in ("", expected.slot)
 
 
-def is_supported(ours: Ours, session: Session) -> bool:
-    """Return whether the content words of a fact are those of its turn."""
-    turn_id, one = ours
-    turn = next(turn for turn in session.turns if turn.id == turn_id)
-    names = " ".join({each.speaker for each in session.turns})
-    known = {word[:STEM_CHARS] for word in content_words(f"{turn.text} {names}")}
-    said = [word for word in content_words(DATED.sub("", one.text)) if word not in FRAME]
-    return all(
-        word[:STEM_CHARS] in known or word.removesuffix("'s")[:STEM_CHARS] in known for word in said
-    )
-
-
-def share(values: Iterable[object]) -> float:
-    found = [bool(value) for value in values]
-    return round(sum(found) / len(found), 3) if found else 0.0
+def replaced(expected: Expected, facts: Sequence[Fact]) -> bool:
+    """Return whether another value has the slot of a fact."""
+    slots = {fact.subject.removeprefix("user: ") for fact in facts}
+    return expected.slot in slots and not found_in(expected, facts)
 
 
 if __name__ == "__main__":
