@@ -59,6 +59,12 @@ def language_of(text: str, default: str = DEFAULT_LANGUAGE, likely: tuple[str, .
     return max(votes, key=lambda language: votes[language]) if votes else default
 
 
+def languages_in(text: str) -> list[str]:
+    """Return the languages whose stop words or letters the beginning of `text` has, likeliest first."""
+    votes = _votes(text[:_SAMPLE_CHARS])
+    return sorted(votes, key=lambda language: -votes[language])
+
+
 def language_of_word(word: str, latin: str) -> str | None:
     """Return the language of `word`, `latin` if it is in Latin script; None for one without a stemmer."""
     first = word[0]

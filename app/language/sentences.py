@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from app.language.word_lists import FUNCTION_CHARACTERS, FUNCTION_WORDS, word_sets
+from app.language.word_lists import FUNCTION_CHARACTERS, FUNCTION_WORDS, read_words, word_sets
 
 # A regular expression keeps the interpreter locked while it runs, so strings are short.
 _LINE_LIMIT_CHARS = 2_000
@@ -29,6 +29,7 @@ _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
 
 _BREAK = re.compile(r"[.!?…‽؟।]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[\"'”’」』）】]*|\n")
 _ABBREVIATIONS = word_sets("abbreviations")["abbreviations"]
+_MONTHS = frozenset(name for names in read_words("months").values() for name in names)
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _UNSPACED = re.compile(
     "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+"
@@ -110,6 +111,11 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(text.casefold().replace("’", "'"))
 
 
+def content_words(text: str) -> list[str]:
+    """Return the content words of a text in lower case, in order."""
+    return [word for word in split_words(text) if word not in FUNCTION_WORDS and len(word) > 1]
+
+
 def unspaced_runs(text: str) -> list[str]:
     """Return the runs of Han, kana and Thai characters, which are written without spaces."""
     return _UNSPACED.findall(text)
@@ -144,6 +150,8 @@ def _is_abbreviation(line: str, dot: int, after: int) -> bool:
         return True
     before = line[max(0, dot - 12) : dot].rsplit(None, 1)
     word = before[-1].casefold().lstrip("(\"'“„«") if before else ""
+    if word.isdecimal() and len(word) <= 2 and before[:-1]:  # "am 3. Mai"
+        return line[after:].split(maxsplit=1)[0].casefold().strip(".,;") in _MONTHS
     return word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word != "i")
 
 

@@ -7,15 +7,14 @@ from app.domain.facts import Fact
 from app.domain.ids import MessageId
 from app.domain.turn_text import content_hash
 from app.language.languages import stem
-from app.language.statements.statement import content_words
+from app.language.sentences import content_terms, content_words, unspaced_runs
+from app.language.statements.patterns import LANGUAGES, patterns_of
 from app.language.word_lists import FUNCTION_WORDS
 
 # Of 1,576 facts extracted from the LoCoMo chats, the pairs at 0.90 or more that differ in no number,
 # name or negation say the same; below, some differ ("applied to", "is researching").
 SAME_COSINE = 0.90
 LIKE_SHARE = 0.5
-_STEM_CHARS = 5
-_DISTINGUISHING = re.compile(r"\d+|\b[A-Z][\w'-]*|\b(?:not|never|no|used to)\b")
 _WORDS = re.compile(r"[^\W_]+")
 _MOST_CANDIDATES = 8
 _REPEATED_SHARE = 0.8
@@ -28,11 +27,11 @@ _SUBJECT = re.compile(
 
 def similar_facts(text: str, known: Iterable[Fact]) -> Sequence[Fact]:
     """Return the few facts that share enough words for their embeddings to be compared."""
-    own = _stems(text)
+    own = frozenset(content_terms(text))
     rated = [
         (len(own & theirs) / max(1, min(len(own), len(theirs))), fact)
         for fact in known
-        if (theirs := _stems(fact.text)) and may_be_same(text, fact.text)
+        if (theirs := frozenset(content_terms(fact.text))) and may_be_same(text, fact.text)
     ]
     near = [(share, fact) for share, fact in rated if share >= LIKE_SHARE]
     near.sort(key=lambda pair: (-pair[0], pair[1].id))
@@ -41,7 +40,7 @@ def similar_facts(text: str, known: Iterable[Fact]) -> Sequence[Fact]:
 
 def may_be_same(text: str, other: str) -> bool:
     """Return False for texts about different subjects, or with different numbers, names or negations."""
-    return text.split()[:1] == other.split()[:1] and _distinguishing_words(
+    return _subject_of(text) == _subject_of(other) and _distinguishing_words(
         text
     ) == _distinguishing_words(other)
 
@@ -55,7 +54,9 @@ def blocked_message_hash(message_id: MessageId) -> str:
 
 
 def contains_value(text: str, value: str) -> bool:
-    """Return whether a text contains a value (lower case) as whole words."""
+    """Return whether a text contains a value (lower case) as whole words, if its script has any."""
+    if unspaced_runs(value):
+        return value.casefold() in text.casefold()
     words = f" {' '.join(_WORDS.findall(text.casefold()))} "
     return f" {' '.join(_WORDS.findall(value.casefold()))} " in words
 
@@ -96,9 +97,9 @@ def _statement_stems(text: str, who: str) -> frozenset[str]:
     return frozenset(stem(word, "english") for word in words if word not in {"user", who})
 
 
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word[:_STEM_CHARS] for word in content_words(text))
-
-
 def _distinguishing_words(text: str) -> frozenset[str]:
-    return frozenset(found.lower() for found in _DISTINGUISHING.findall(text))
+    """Return the numbers, the names inside a text and its negations, in any language."""
+    words = _WORDS.findall(text)
+    named = {word.casefold() for word in words[1:] if word[0].isupper() or word[0].isdecimal()}
+    negations = (patterns_of(each).negated.findall(text) for each in LANGUAGES)
+    return frozenset(named.difference(FUNCTION_WORDS).union(*negations))

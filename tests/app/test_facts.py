@@ -264,10 +264,10 @@ class Extraction:
         self.board = WorkerBoard(store, self.settings, (job,), clock=JumpingClock())
         unused: Any = None
         self.service = FactService(store, unused)
-        add_conversation(store, "I live in Oslo.", "I like green tea.")
+        add_conversation(store, "I live in Oslo.", "I'm allergic to green tea.")
         self.run()
         self.home, self.tea = (
-            self.facts()[f"The user {text}"] for text in ("lives in Oslo.", "likes green tea.")
+            self.facts()[text] for text in ("I live in Oslo.", "I'm allergic to green tea.")
         )
 
     def run(self) -> WorkerStatus:
@@ -329,7 +329,7 @@ def test_facts_of_the_user_are_kept_and_forgotten_ones_stay_forgotten(
     extraction.service.edit(extraction.home.id, "The user lives in Bergen.", None)
     extraction.service.pin(extraction.tea.id, True)
     boat = extraction.service.add("The user owns a boat.", extraction.tea.category)
-    extraction.again({"facts": [HOME, likes("The user prefers green tea.")]})
+    extraction.again({"facts": [HOME, likes("The user has an allergy to green tea.")]})
     kept = {"The user lives in Bergen.", extraction.tea.text, boat.text}
     assert set(extraction.facts()) == kept
     assert extraction.facts()["The user lives in Bergen."].model == BY_USER

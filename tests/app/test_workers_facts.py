@@ -23,7 +23,8 @@ from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecallLayer, StoredPrompt
 from app.domain.turn_text import RECALL_MODEL, content_hash
 from app.domain.workers import WorkerName, WorkerStatus
-from app.memory.fact_matching import restates
+from app.language.sentences import content_terms
+from app.memory.fact_matching import restates, similar_facts
 from app.providers.embedders.local import LocalEmbedder
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
@@ -51,7 +52,8 @@ from tests.fakes.stored import (
 EXTRACTOR = WorkerName.KNOWLEDGE_EXTRACTOR
 SHIPPED = Path(__file__).parents[2] / "resources/models/all-MiniLM-L6-v2"
 DAY = timedelta(days=1)
-BERLIN, OSLO = "The user lives in Berlin.", "The user lives in Oslo."
+BERLIN, OSLO = "I live in Berlin.", "I live in Oslo."
+NUTS = "I'm allergic to nuts."
 SAILS = "The user loves sailing."
 
 
@@ -117,10 +119,12 @@ def recall(
 
 
 def test_statements_become_facts_with_their_turn_and_passage(bench: Bench) -> None:
-    talk = add_conversation(bench.store, "I live in Berlin and I love sailing.", "What is tea?")
+    talk = add_conversation(
+        bench.store, "I live in Berlin and I'm allergic to nuts.", "What is tea?"
+    )
     status = bench.run()
     assert (status.done, status.total) == (2, 2)
-    assert bench.texts() == {BERLIN, SAILS}
+    assert bench.texts() == {BERLIN, NUTS}
     for fact in bench.facts():
         assert (fact.exchange_id, fact.message_id) == (talk.exchanges[0].id, talk.messages[0].id)
         assert (fact.model, fact.said_at) == (BY_PATTERNS, AT)
@@ -131,7 +135,7 @@ def test_statements_become_facts_with_their_turn_and_passage(bench: Bench) -> No
 def test_a_later_statement_supersedes_an_earlier_one(bench: Bench) -> None:
     bench.say("I live in Berlin.")
     bench.say("I moved to Lisbon.", days=1)
-    assert bench.texts() == {"The user moved to Lisbon."}
+    assert bench.texts() == {"I moved to Lisbon."}
     old = next(fact for fact in bench.facts(ended=True) if "Berlin" in fact.text)
     (new,) = bench.facts()
     assert (old.valid_until, old.superseded_by) == (AT + DAY, new.id)
@@ -142,7 +146,7 @@ def test_statements_read_out_of_order_end_where_the_next_began(bench: Bench) -> 
     for city, days in (("Berlin", 0), ("Lisbon", 2), ("Oslo", 1)):
         add_conversation(bench.store, f"I live in {city}.", at=AT + days * DAY)
     bench.run()
-    assert bench.texts() == {"The user lives in Lisbon."}
+    assert bench.texts() == {"I live in Lisbon."}
     ends = {fact.text: fact.valid_until for fact in bench.facts(ended=True)}
     assert (ends[BERLIN], ends[OSLO]) == (AT + DAY, AT + 2 * DAY)
     assert bench.count("passage", "kind = 'fact'") == 1
@@ -151,28 +155,57 @@ def test_statements_read_out_of_order_end_where_the_next_began(bench: Bench) -> 
 def test_a_repeated_statement_is_one_fact_with_two_sources_until_one_is_forgotten(
     bench: Bench,
 ) -> None:
-    first = add_conversation(bench.store, "I love sailing.")
-    second = bench.say("I love sailing! I live in Oslo.", days=1)
-    fact = next(fact for fact in bench.facts() if fact.text == SAILS)
+    first = add_conversation(bench.store, NUTS)
+    second = bench.say("I'm allergic to nuts! I live in Oslo.", days=1)
+    fact = next(fact for fact in bench.facts() if fact.text == NUTS)
     assert fact.exchange_id == second.exchanges[0].id
     sources = [each.exchange_id for each in Facts(bench.store).versions(fact.id)]
     assert sources == [second.exchanges[0].id, first.exchanges[0].id]
     assert bench.count("passage", "kind = 'fact'") == 2
     forget(bench.store, [second.conversation.id])
-    assert bench.texts() == {SAILS}
+    assert bench.texts() == {NUTS}
 
 
 def test_statements_of_the_same_meaning_are_one_fact(store: Store) -> None:
     bench = Bench(store, embedder=LocalEmbedder(SHIPPED))
-    bench.say("I am really fond of sailing boats.")
-    add_conversation(store, "I am fond of sailing boats.", at=AT + DAY)
-    bench.say("I love Italian opera.", days=1)
-    assert bench.texts() == {"The user is fond of sailing boats.", "The user loves Italian opera."}
+    bench.say("I am allergic to peanuts and tree nuts.")
+    add_conversation(store, "I am allergic to tree nuts and peanuts.", at=AT + DAY)
+    bench.say("I speak Italian.", days=1)
+    assert bench.texts() == {"I am allergic to tree nuts and peanuts.", "I speak Italian."}
+
+
+@pytest.mark.parametrize(
+    ("said", "again"),
+    [
+        ("У меня аллергия на орехи.", "аллергия на орехи"),
+        ("我对花生过敏。", "对花生过敏了"),
+        ("Soy alérgica al polen.", "alérgica"),
+    ],
+)
+def test_facts_are_compared_in_any_script(bench: Bench, said: str, again: str) -> None:
+    bench.say(said)
+    (fact,) = bench.facts()
+    assert list(ExtractionWork(bench.store).like(content_terms(again))) == [fact]
+    assert list(similar_facts(said, [fact])) == [fact]
+
+
+def test_a_value_said_again_in_a_script_without_spaces_is_the_same_fact(bench: Bench) -> None:
+    bench.say("我住在成都。")
+    bench.say("我现在住在成都。", days=1)
+    (fact,) = bench.facts(ended=True)
+    assert fact.text == "我现在住在成都。"
+
+
+def test_role_play_and_pasted_letters_replace_nothing(bench: Bench) -> None:
+    bench.say("I live in Oslo. I'm 40 years old.")
+    bench.say("Roleplay: I am 90 years old.", "I live in Berlin.", days=1)
+    bench.say("Proofread this letter:\n\nDear Sir,\nI live in Berlin.\n\nRegards,\nAda", days=2)
+    assert bench.texts(ended=True) == {OSLO, "I'm 40 years old."}
 
 
 def test_nothing_is_read_twice(bench: Bench) -> None:
     for number in range(15):
-        add_conversation(bench.store, f"I bought {number + 2} apple trees yesterday.", "Thanks.")
+        add_conversation(bench.store, f"My cat is called Tom{number}.", "Thanks.")
     bench.run()
     before = tables(bench.store)
     assert bench.run().completed == 30
@@ -241,27 +274,27 @@ def again(store: Store, talk: ConversationRecord, text: str) -> Exchange:
 
 def test_editing_a_turn_ends_facts_of_its_earlier_text(bench: Bench) -> None:
     bench.say("I live in Bern.", days=-1)
-    talk = bench.say("I live in Berlin. I love sailing.")
-    assert bench.texts() == {BERLIN, SAILS}
-    again(bench.store, talk, "I love sailing.")
+    talk = bench.say("I live in Berlin. I'm allergic to nuts.")
+    assert bench.texts() == {BERLIN, NUTS}
+    again(bench.store, talk, NUTS)
     bench.run()
-    assert bench.texts() == {"The user lives in Bern.", SAILS}
+    assert bench.texts() == {"I live in Bern.", NUTS}
 
 
 def test_of_a_turn_edited_before_it_is_read_only_the_edit_counts(bench: Bench) -> None:
     again(bench.store, add_conversation(bench.store, "I live in Berlin."), "I live in Bern.")
     bench.run()
-    assert bench.texts(ended=True) == {"The user lives in Bern."}
+    assert bench.texts(ended=True) == {"I live in Bern."}
 
 
 def test_a_regenerated_turn_is_read_again(bench: Bench) -> None:
-    talk = bench.say("I love sailing.")
+    talk = bench.say(NUTS)
     retried = copied(bench.store, talk.messages[1], blocks=(Text("Fine."),))
     exchange = replace(talk.exchanges[0], message_ids=(talk.messages[0].id, retried.id))
     bench.store.save(MessagesAdded((retried,)), ExchangePut(exchange))
     assert bench.board.refresh()[0].done == 0
     bench.run()
-    assert bench.texts() == {SAILS}
+    assert bench.texts() == {NUTS}
     assert bench.count("fact_version") == 1
 
 
@@ -281,23 +314,9 @@ def test_recall_s_answers_and_system_messages_are_not_read(bench: Bench) -> None
     assert bench.texts() == set()
 
 
-def test_an_answer_that_repeats_a_recalled_fact_gives_no_fact(bench: Bench) -> None:
-    old = bench.say("I decided to use PostgreSQL for the shop.")
-    (fact,) = bench.facts()
-    question = "Which database, PostgreSQL or what, do we use for the shop?"
-    new = add_conversation(
-        bench.store, (question, "You've decided to use PostgreSQL for the shop.")
-    )
-    recall(bench.store, RecallLayer.FACT, PassageKind.FACT, fact.id, old, new)
-    bench.run()
-    (kept,) = bench.facts()
-    assert kept.exchange_id == old.exchanges[0].id
-    assert bench.count("fact_version") == 1
-
-
 def test_a_kill_between_reading_and_saving_loses_nothing(tmp_path: Path, bench: Bench) -> None:
     for number in range(15):
-        add_conversation(bench.store, f"I bought {number + 2} apple trees yesterday.")
+        add_conversation(bench.store, f"My cat is called Tom{number}.")
     read = bench.job.make(bench.job.find(AT + DAY), lambda: False)
     before = killed(bench.store, tmp_path / "before saving")
     bench.job.save([read])

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from app.domain.facts import Fact
 from app.domain.workers import WorkerName
+from app.language.statements.extraction import Statement
 from app.memory.fact_matching import contains_value
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
@@ -122,16 +123,16 @@ def summed(pairs: Sequence[tuple[Talk, Sequence[Fact]]]) -> Figures:
     }
 
 
-def true_of(fact: Fact, expected: Sequence[Expected]) -> Expected | None:
+def true_of(fact: Fact | Statement, expected: Sequence[Expected]) -> Expected | None:
     """Return the fact to be learned that a learned one is, None for a false one."""
     return next((each for each in expected if is_same(each, fact)), None)
 
 
-def found_in(expected: Expected, facts: Sequence[Fact]) -> bool:
+def found_in(expected: Expected, facts: Sequence[Fact | Statement]) -> bool:
     return any(is_same(expected, fact) for fact in facts)
 
 
-def is_same(expected: Expected, fact: Fact) -> bool:
+def is_same(expected: Expected, fact: Fact | Statement) -> bool:
     slot = fact.subject.removeprefix("user: ").replace("favorite", "favourite")
     said = expected.value in fact.text or contains_value(fact.text, expected.value)
     return said and slot in ("", expected.slot)

@@ -1,10 +1,5 @@
-"""Facts by patterns: statements that people make about themselves, in English.
+"""Facts by patterns: explicit statements that users make about themselves, in nine languages.
 
-clauses         a message as clauses in which its writer states something
-grammar, verbs  a clause of the first person, parsed and written in the third person
-categories      the kind of fact that a clause states, None for no fact
-instructions    standing instructions, and decisions that the assistant confirms
-subjects        what a fact gives a value that is unique at a time, such as an employer
-dates           relative dates as calendar dates
-extraction      all of these together: `extract_statements`
+patterns        the data files of resources/language/statements
+extraction      `extract_statements`: what the writer of a message asserts, matched with them
 """

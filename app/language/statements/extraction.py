@@ -1,156 +1,269 @@
-"""Extraction of facts by patterns: atomic statements of the writers about themselves. English.
+"""Facts by patterns: explicit statements of users about themselves, in their own words.
 
-There are two kinds of conversation. To a model, people mostly make requests, and only a clear
-preference, instruction, event and so on is a fact. In a conversation between two named people, as
-imports contain it, everything that they tell about themselves is one.
+A message is reduced to what its writer asserts: quotations, code, pasted texts, letters, role play and
+what follows a supposition are left out. A fact is a clause that begins with a pattern of its language
+and neither asks, doubts nor denies. Precision comes first: whatever is unclear gives no fact.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from app.domain.facts import FactCategory
-from app.language.sentences import split_words
-from app.language.statements.categories import PREFERENCES, categorize, categorize_possessive
-from app.language.statements.clauses import split_clauses, split_speaker
-from app.language.statements.dates import resolve_relative_dates
-from app.language.statements.grammar import (
-    Clause,
-    expand_contractions,
-    first_person_part,
-    parse_clause,
-    rephrase_opinion,
-    restore_subject,
-    third_person,
-    third_person_possessive,
+from app.language.languages import languages_in
+from app.language.sentences import split_sentences
+from app.language.statements.patterns import (
+    DATED,
+    LANGUAGES,
+    LATIN,
+    UNSPACED,
+    Patterns,
+    mentions_date,
+    patterns_of,
+    slots_of,
 )
-from app.language.statements.instructions import confirmed_decisions, parse_instruction
-from app.language.statements.statement import (
-    MOST_WORDS,
-    USER,
-    WORDS,
-    SourceMessage,
-    Statement,
-    as_sentence,
-    content_words,
-)
-from app.language.statements.subjects import subject_and_value
 
+_MOST_CHARS = 20_000
+_MOST_OF_A_SENTENCE_CHARS = 400
+_MOST_OF_A_PARAGRAPH_CHARS = 800  # longer ones are pasted
 _MOST_FACTS = 12  # of one message
+_MOST_OF_AN_ITEM = 2  # words
+
+# The kinds of facts, most specific first, and whether each has one value at a time.
+_SLOTS = MappingProxyType(
+    {
+        "remember": (FactCategory.OTHER, False),
+        "language of answers": (FactCategory.INSTRUCTION, True),
+        "instruction": (FactCategory.INSTRUCTION, False),
+        "plan": (FactCategory.PLAN, False),
+        "name": (FactCategory.IDENTITY, True),
+        "form of address": (FactCategory.IDENTITY, True),
+        "pronouns": (FactCategory.IDENTITY, True),
+        "age": (FactCategory.IDENTITY, True),
+        "birthday": (FactCategory.IDENTITY, True),
+        "home": (FactCategory.IDENTITY, True),
+        "origin": (FactCategory.IDENTITY, True),
+        "employer": (FactCategory.IDENTITY, True),
+        "job": (FactCategory.IDENTITY, True),
+        "marital status": (FactCategory.RELATIONSHIP, True),
+        "partner": (FactCategory.RELATIONSHIP, True),
+        "family": (FactCategory.RELATIONSHIP, False),
+        "pet": (FactCategory.POSSESSION, False),
+        "diet": (FactCategory.IDENTITY, True),
+        "diet item": (FactCategory.IDENTITY, False),
+        "allergy": (FactCategory.IDENTITY, False),
+        "native language": (FactCategory.IDENTITY, True),
+        "languages": (FactCategory.IDENTITY, False),
+        "tool": (FactCategory.PREFERENCE, False),
+        "favourite": (FactCategory.PREFERENCE, True),
+    }
+)
+_OF_OTHERS = frozenset({"family", "partner", "pet"})  # a clause without a subject is about them
+_WHOLE = frozenset({"remember", "language of answers", "instruction"})  # to the sentence's end
+
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
+_QUOTED = re.compile(
+    r"“[^”]{0,2000}(?:”|\Z)|„[^“”]{0,2000}(?:[“”]|\Z)|«[^»]{0,2000}(?:»|\Z)|»[^«]{0,2000}«"
+    r"|[「『][^」』]{0,2000}(?:[」』]|\Z)|\"[^\"]{0,2000}(?:\"|\Z)|(?<!\w)'[^'\n]{12,300}'(?!\w)|`[^`\n]*`"
+)
+_SHORT_QUOTE_CHARS = 16  # a name or a word that is spoken of
+_ASIDE = re.compile(r"\([^()]{0,300}\)|（[^（）]{0,300}）|\[[^\[\]]{0,300}\]|[*_~]{1,3}")
+_OMITTED = "\ufffc"
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_COLON_END = re.compile(r"[:：]\s*$")
+_COLON = re.compile(r":\s+|：\s*")
+_RECORD = re.compile(r"^[\w .-]{1,30}: \S.*\n[\w .-]{1,30}: \S", re.MULTILINE)
+_QUESTION = tuple("?？؟")
+_CLOSING = " .!…。！~"
 
 
-def extract_statements(
-    messages: Sequence[SourceMessage], speakers: Collection[str] = ()
-) -> tuple[Statement, ...]:
-    """Return the distinct statements in the messages of one turn, in order.
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A fact found in a message, in the writer's words.
 
-    `speakers` are those of its conversation, as `find_speakers` returns them.
+    Attributes:
+        subject: The attribute that has one value at a time ("user: home"); "" for none.
+        value: Its value, in lower case.
     """
-    spoken = [split_speaker(message.text, speakers) for message in messages]
-    names = list(dict.fromkeys(name for name, _ in spoken))
-    is_talk = bool(names) and "" not in names and len(names) <= 2
+
+    text: str
+    category: FactCategory
+    subject: str
+    value: str
+
+
+def extract_statements(text: str, earlier: Sequence[str] = ()) -> tuple[Statement, ...]:
+    """Return the distinct statements of a user's message, in order.
+
+    `earlier` are the beginnings of the messages before it in its conversation: a role play that began
+    there goes on. Of an attribute with one value the last one counts.
+    """
+    if any(_begins_part(each) for each in (*earlier, text[:_MOST_CHARS])):
+        return ()
     found: dict[str, Statement] = {}
-    for place, message in enumerate(messages):
-        name, text = spoken[place]
-        if is_talk:
-            other = next((each for each in names if each != name), "")
-            made = _of_message(text, name, other, message.at)
-        elif message.by_user:
-            made = [] if _is_exercise(text) else _of_message(message.text, USER, "", message.at)
-        else:
-            made = confirmed_decisions(message, messages[:place])
-        for statement in made:
-            found.setdefault(statement.text.casefold(), replace(statement, place=place))
-    return tuple(found.values())
+    for sentence in _asserted(text[:_MOST_CHARS]):
+        for made in _of_sentence(sentence, _languages(sentence, text)):
+            found.pop(made.subject or made.text.casefold(), None)
+            found[made.subject or made.text.casefold()] = made
+    return tuple(found.values())[:_MOST_FACTS]
 
 
-def _is_exercise(text: str) -> bool:
-    """Return whether a message is an exercise: "I had 12 apples and ate 3. How many are left?"."""
-    asked = _HOW_MANY.search(text)
-    return asked is not None and len(_NUMBER.findall(text[: asked.start()])) > 1
+def _begins_part(text: str) -> bool:
+    return any(patterns_of(each).parts.search(text) for each in LANGUAGES)
 
 
-_HOW_MANY = re.compile(r"\bhow (?:many|much|long|far|old)\b[^?]{0,200}\?", re.IGNORECASE)
-_NUMBER = re.compile(r"\b\d+")
-
-
-def _of_message(text: str, who: str, other: str, at: datetime) -> list[Statement]:
-    made: list[Statement] = []
-    for clause in split_clauses(text):
-        for statement in _of_clause(clause, who, other, at):
-            made.append(statement)
-            if len(made) == _MOST_FACTS:
-                return made
-    return made
-
-
-def _of_clause(said: str, who: str, other: str, at: datetime) -> Iterator[Statement]:
-    if instruction := parse_instruction(said, who):
-        yield instruction
+def _asserted(text: str) -> Iterator[str]:
+    """Yield the sentences in which a message's writer speaks, without quotations and pasted text."""
+    known = [patterns_of(each) for each in LANGUAGES]
+    text = _QUOTED_LINE.sub("", _FENCED.sub("\n", text)).replace("’", "'").replace("\u00a0", " ")
+    if any(each.texts.search(text) or each.closings.search(text) for each in known):
         return
-    clause = expand_contractions(said)
-    if who != USER:
-        clause = restore_subject(rephrase_opinion(clause))
-    parsed = parse_clause(clause)
-    if parsed is None and who != USER:
-        parsed = parse_clause(first_person_part(clause))
-    category = None
-    ahead: bool | None = " will " in clause
-    if parsed is not None:
-        category = categorize(parsed, clause, is_talk=who != USER)
-        text = third_person(parsed, who, other) if category else None
-        is_over = parsed.is_past or "have" in parsed.auxiliaries
-        ahead = category is FactCategory.PLAN or (False if is_over else None)
-    else:
-        category = categorize_possessive(clause, is_talk=who != USER)
-        text = third_person_possessive(clause, who, other) if category else None
-    if text is None or category is None:
+    text = _ASIDE.sub(" ", _QUOTED.sub(_without_quotation, text))
+    for paragraph in _PARAGRAPH.split(text):
+        if len(paragraph) > _MOST_OF_A_PARAGRAPH_CHARS or _RECORD.search(paragraph):
+            continue
+        for sentence, _ in split_sentences(paragraph):
+            if any(each.supposed.search(sentence) for each in known):
+                return
+            colon = _COLON.search(sentence) or _COLON_END.search(sentence)
+            head = sentence if colon is None else sentence[: colon.start()]
+            if colon and not any(each.introductions.match(head) for each in known):
+                if colon.end() == len(sentence):
+                    return  # what follows is pasted
+                continue
+            if _OMITTED not in sentence and len(sentence) <= _MOST_OF_A_SENTENCE_CHARS:
+                yield sentence
+
+
+def _without_quotation(match: re.Match[str]) -> str:
+    inside = match[0][1:-1].strip()
+    is_name = len(match[0]) <= _SHORT_QUOTE_CHARS and inside.count(" ") <= 1
+    return inside if is_name else _OMITTED
+
+
+def _languages(sentence: str, text: str) -> Sequence[str]:
+    """Return the languages that a sentence may be in."""
+    if any("\u3040" <= sign <= "\u30ff" for sign in sentence):
+        return ("japanese",)
+    if any("\u4e00" <= sign <= "\u9fff" for sign in sentence):
+        return ("chinese",)
+    if any("\u0400" <= sign <= "\u04ff" for sign in sentence):
+        return ("russian",)
+    likely = languages_in(sentence) or languages_in(text)
+    return list(dict.fromkeys((*(each for each in likely if each in LATIN), *LATIN)))
+
+
+def _of_sentence(sentence: str, languages: Sequence[str]) -> Sequence[Statement]:
+    for language in languages:
+        if made := list(_statements(sentence, patterns_of(language))):
+            return made
+    return ()
+
+
+def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
+    asks = sentence.rstrip("\"')* ").endswith(_QUESTION)
+    said = sentence.rstrip(_CLOSING + "?？؟")
+    bare = said[found.end() :] if (found := known.leads.match(said)) else said
+    if (whole := _whole(bare, known)) and not asks:
+        yield whole
         return
-    text = resolve_relative_dates(text, at, ahead=ahead)
-    if not _is_meaningful(text, who, other, parsed):
+    if known.unsure.search(said):
         return
-    text = _NOW.sub("", text)
-    subject, value = subject_and_value(text, who)
-    yield Statement(as_sentence(text), category, subject, value, 0)
+    ends = [mark.span() for mark in known.split.finditer(said)]
+    before = ""  # the subject of an earlier clause
+    done = 0
+    for start in (0, *(end for _, end in ends)):
+        if start < done:
+            continue
+        rest = said[start:]
+        if lead := known.leads.match(rest):
+            rest = rest[lead.end() :]
+        for candidate in (rest, before + rest) if before else (rest,):
+            if (hit := _first_match(candidate, known)) is None:
+                continue
+            slot, match = hit
+            if slot == "name" and candidate is not rest:
+                continue
+            shift = len(said) - len(candidate)  # from the candidate's places to the sentence's
+            value = _value_of(match, known)
+            last = match.end() - (len(match["value"]) - len(value))
+            stop, after = _clause_end(said, last + shift, ends, known)
+            done = stop
+            before = "" if slot in _OF_OTHERS else known.subject
+            clause = candidate[: stop - shift]
+            denies = known.negated.search(clause[match.start("value") :])
+            if not denies and (not asks or known.asking.match(after)):
+                yield _statement(slot, match, clause, value)
+            break
 
 
-def _is_meaningful(text: str, who: str, other: str, parsed: Clause | None) -> bool:
-    """Return whether a statement is meaningful without its context."""
-    words = text.split()
-    if not 3 <= len(words) <= MOST_WORDS or words[-1].lower().strip(",.") in _NO_ENDS:
-        return False
-    own = {*split_words(who), *split_words(other)}
-    content = [
-        word
-        for word in content_words(_WHEN.sub("", text))
-        if word not in own and word not in _EMPTY
-    ]
-    vague = bool(_VAGUE.search(text))
-    if (
-        parsed is not None
-        and parsed.verb in {*PREFERENCES, "have", "be", "own", "use", "do"}
-        and not vague
-    ):
-        return bool(content)
-    if parsed is not None and _WHEN.search(text) and not vague:
-        return bool(content)
-    return len(set(content)) >= (3 if vague else 2)
+def _value_of(match: re.Match[str], known: Patterns) -> str:
+    """Return a value, one of {words} up to the first stop word: its pattern may have taken too much."""
+    value = match["value"]
+    if "words" not in match.groupdict():
+        return value
+    words = value.split(" ")
+    kept = next(
+        (place for place, word in enumerate(words) if place and word.casefold() in known.stops),
+        len(words),
+    )
+    return " ".join(words[:kept])
 
 
-_NO_ENDS = WORDS["no ends"]
-_EMPTY = WORDS["empty"]
-_VAGUE = re.compile(
-    r"\b(?:it|there|so|such|he|she|him|her|one|someone|somebody|everyone)\b|\b(?:them|they)$|"
-    r"\b(?:this|that|these|those)\b(?=$|,| (?:is|was|will|can|to|and|for|in|with|at|on|so|up|out)\b)",
-    re.IGNORECASE,
-)
-# Present states need no "now".
-_NOW = re.compile(
-    r"(?<!by)(?<!for)(?<!from)(?<!just)(?<!even)(?<!especially)(?<!until)(?<!till)(?<!up to)(?<!as of)"
-    r",? (?:right now|now|these days|nowadays|at the moment)[.!]*$",
-    re.IGNORECASE,
-)
-_WHEN = re.compile(
-    r"\b(?:in|on|around) (?:the (?:week|weekend) of )?(?:\d{1,2} )?(?:[A-Z]\w+ )?\d{4}"
-)
+def _clause_end(
+    said: str, last: int, ends: Sequence[tuple[int, int]], known: Patterns
+) -> tuple[int, str]:
+    """Return where a clause ends after `last`, with items of a list after it, and what follows."""
+    later = [span for span in ends if span[0] >= last]
+    for place, (at, end) in enumerate(later):
+        until = later[place + 1][0] if place + 1 < len(later) else len(said)
+        item = said[end:until].casefold().split()
+        if known.language in UNSPACED and "、" not in said[at:end]:
+            return at, said[end:]
+        if not 0 < len(item) <= _MOST_OF_AN_ITEM or known.stops.intersection(item):
+            return at, said[end:]
+    return len(said), ""
+
+
+def _whole(sentence: str, known: Patterns) -> Statement | None:
+    """Return what the writer asks to remember, or a standing instruction."""
+    for slot in _WHOLE_ORDER:
+        for pattern in slots_of(known.language).get(slot, ()):
+            if (match := pattern.match(sentence)) is None:
+                continue
+            value = match["value"]
+            if slot != "remember":
+                return _statement(slot, match, sentence, value)
+            inner = next(iter(_statements(value, known)), None)
+            return inner or _statement(slot, match, value, value)
+    return None
+
+
+_WHOLE_ORDER = tuple(slot for slot in _SLOTS if slot in _WHOLE)
+
+
+def _first_match(text: str, known: Patterns) -> tuple[str, re.Match[str]] | None:
+    for slot in _SLOTS:
+        if slot not in _WHOLE:
+            for pattern in slots_of(known.language).get(slot, ()):
+                match = pattern.match(text)
+                if match and (slot not in DATED or mentions_date(match[0])):
+                    return slot, match
+    return None
+
+
+def _statement(slot: str, match: re.Match[str], text: str, value: str) -> Statement:
+    category, is_single = _SLOTS[slot]
+    what = match.groupdict().get("what")
+    name = f"{slot} {what.lower()}" if what else slot
+    value = " ".join(value.lower().split())
+    subject = f"user: {name}" if is_single else ""
+    return Statement(_as_sentence(text), category, subject, value if is_single else "")
+
+
+def _as_sentence(text: str) -> str:
+    text = " ".join(text.split()).rstrip(" ,.!;:-，。！；")
+    stop = "。" if "\u3040" <= text[-1:] <= "\u9fff" else "."
+    return f"{text[:1].upper()}{text[1:]}{stop}"

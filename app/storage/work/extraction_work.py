@@ -48,7 +48,7 @@ class ExchangeToRead:
     """An exchange to be read for facts: its messages, and what recall added to its prompt.
 
     Recall's own answers, which quote, and what tools answered are no part of it. `openings` are the
-    first 100 characters of every message of its conversation.
+    first 100 characters of every message of its conversation, oldest first.
     """
 
     id: ExchangeId
@@ -181,12 +181,12 @@ class ExtractionWork:
 
     # -- existing facts
 
-    def like(self, words: Iterable[str]) -> Sequence[Fact]:
-        """Return the current facts that contain one of some words (in lower case)."""
+    def like(self, terms: Iterable[str]) -> Sequence[Fact]:
+        """Return the current facts that contain one of some terms (in lower case), in any script."""
         return self._facts(
-            "valid_until IS NULL AND "
-            "list_has_any(regexp_extract_all(lower(text), '[^\\W_]+'), ?) ORDER BY id",
-            [list(words)],
+            "valid_until IS NULL AND EXISTS "
+            "(SELECT 1 FROM unnest(?) AS wanted(term) WHERE contains(lower(text), term)) ORDER BY id",
+            [list(terms)],
         )
 
     def saying(self, texts: Iterable[str], subjects: Iterable[str]) -> Sequence[Fact]:
@@ -245,9 +245,9 @@ def _messages(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list
 
 
 def _openings(cursor: Connection, conversation_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
-    """Return, by conversation, the beginnings of its messages, in no order."""
+    """Return, by conversation, the beginnings of its messages, oldest first."""
     rows = cursor.execute(
-        "SELECT conversation_id, list(left(text, 100)) FROM message "
+        "SELECT conversation_id, list(left(text, 100) ORDER BY id) FROM message "
         "WHERE conversation_id IN (SELECT unnest(?)) AND role IN ('user', 'assistant') "
         "AND text <> '' GROUP BY conversation_id",
         [list(conversation_ids)],

@@ -13,10 +13,9 @@ from app.domain.ids import ConversationId, MessageId
 from app.domain.text import clean, one_line
 from app.domain.turn_text import content_hash
 from app.domain.workers import WorkerName
-from app.language.sentences import shorten_middle, unspaced_runs
-from app.language.statements.clauses import find_speakers, split_speaker
+from app.language.sentences import content_words, shorten_middle, unspaced_runs
+from app.language.speakers import find_speakers, split_speaker
 from app.language.statements.extraction import extract_statements
-from app.language.statements.statement import SourceMessage, content_words
 from app.memory.fact_matching import restates
 from app.storage.engine.store import Store
 from app.storage.work.extraction_work import ExchangeToRead, MessageToRead
@@ -159,18 +158,23 @@ def _read_by_patterns(exchanges: Sequence[ExchangeToRead], is_cancelled: IsCance
     for exchange in exchanges:
         if is_cancelled():
             raise Cancelled("The worker was stopped")
-        said = [SourceMessage(each.text, each.by_user, each.said_at) for each in exchange.messages]
         facts = []
-        for one in extract_statements(said, find_speakers(exchange.openings)):
-            source = exchange.messages[one.place]
-            if source.by_user or not restates(one.text, exchange.recalled):
-                facts.append(
+        for message in exchange.messages:
+            if message.by_user:
+                facts += [
                     ExtractedFact(
-                        one.text, one.category, one.subject, one.value, source.id, source.said_at
+                        one.text, one.category, one.subject, one.value, message.id, message.said_at
                     )
-                )
+                    for one in extract_statements(message.text, _before(message, exchange.openings))
+                ]
         found.append(tuple(facts))
     return Reading(tuple(found), BY_PATTERNS)
+
+
+def _before(message: MessageToRead, openings: Sequence[str]) -> Sequence[str]:
+    """Return the openings before a message's own, the last one like it."""
+    own = [place for place, each in enumerate(openings) if message.text.startswith(each)]
+    return openings[: own[-1]] if own else openings
 
 
 def _ask(

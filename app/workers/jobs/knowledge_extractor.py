@@ -13,7 +13,7 @@ from app.domain.facts import Fact
 from app.domain.ids import PassageId
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.language.statements.statement import content_words
+from app.language.sentences import content_terms
 from app.memory.fact_matching import SAME_COSINE, similar_facts
 from app.providers.embedders.local import LocalEmbedder
 from app.storage.engine.store import Store
@@ -118,8 +118,8 @@ class KnowledgeExtractor(Job[ExchangeToRead, ExchangesRead]):
     # -- meaning
 
     def _compared(self, said: Sequence[ExtractedFact]) -> list[Compared]:
-        words = {word for one in said for word in content_words(one.text)}
-        known = self._work.like(words) if words else ()
+        terms = {term for one in said for term in content_terms(one.text)}
+        known = self._work.like(terms) if terms else ()
         likely = [similar_facts(one.text, known) for one in said]
         texts = list(dict.fromkeys(one.text for one in said))
         texts += [fact.text for facts in likely for fact in facts]

@@ -1,0 +1,153 @@
+"""Patterns of statements, one data file for each language in resources/language/statements.
+
+Each file has words and regular expressions that delimit what the writer states (`joins`, `leads`,
+`unsure` ...) and, under `slots`, the patterns of each kind of fact. Fields in braces:
+
+{name}, {place}    capitalized words: a person; a place, company or product
+{words}, {age}     one to four words; 10 to 119
+{date}             up to 24 characters; a clause with it must hold a date (`DATED`)
+{adv}              any of the file's `adverbs`, or nothing
+
+Those of the first two lines are the group `value`, which every pattern has.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from app.language.word_lists import STOP_WORDS, read_words
+
+_FOLDER = Path(__file__).resolve().parents[3] / "resources/language/statements"
+LATIN = ("english", "german", "french", "spanish", "portuguese", "italian")
+UNSPACED = frozenset({"chinese", "japanese"})
+LANGUAGES = (*LATIN, "russian", *sorted(UNSPACED))
+
+_CAPITAL = r"(?-i:[^\W\d_a-zß-öø-ÿа-яё])"
+_WORD = rf"{_CAPITAL}[\w'’.&+#-]*"
+_LINK = r"(?:de|du|des|del|della|di|da|do|dos|of|la|le|les|los|las|the|von|van|der|am|an der|y|e|aux|à|a|&)"
+_NAME = rf"(?P<value>{_WORD}(?:[ ]{_WORD}){{0,3}})"
+_PLACE = rf"(?P<value>(?:(?:the|la|le|les|el|los|den|der|die|das|o|il|lo) |l['’])?{_WORD}(?: (?:{_LINK} ){{0,2}}(?:{_WORD}|\d[\d.]*)){{0,3}})"
+_RUN = r"[^\s\W，。；！？、：,.;!?:的了吧呢吗と]"
+_WORDS = r"(?P<value>(?P<words>\w[\w'’.+#-]*(?: \w[\w'’.+#-]*){0,3}))"
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """What delimits the statements of a language.
+
+    Attributes:
+        stops: Its stop words: none of them begins a value, and each ends one.
+        subject: What a clause without a subject lacks after one that has it: "I ".
+        split: The ends of clauses.
+        leads: Words before a statement.
+        negated: A clause that says the opposite.
+        unsure: A sentence that does not assert: a condition, a report, a doubt.
+        asking: The start of a question after a statement.
+        introductions: What may stand before a colon and a statement.
+        parts: A message that begins role play or fiction, for the rest of its conversation.
+        texts: A message that hands over a text or an exercise.
+        supposed: A message whose rest is supposed.
+        closings: The end of a letter.
+    """
+
+    language: str
+    stops: frozenset[str]
+    subject: str
+    split: re.Pattern[str]
+    leads: re.Pattern[str]
+    negated: re.Pattern[str]
+    unsure: re.Pattern[str]
+    asking: re.Pattern[str]
+    introductions: re.Pattern[str]
+    parts: re.Pattern[str]
+    texts: re.Pattern[str]
+    supposed: re.Pattern[str]
+    closings: re.Pattern[str]
+
+
+@cache
+def patterns_of(language: str) -> Patterns:
+    """Return the patterns of one of `LANGUAGES`; read once."""
+    given = _read(language)
+    spaced = language not in UNSPACED
+    joins = rf"|\s+(?:{given['joins']})\s+" if spaced else f"|{given['joins']}"
+    return Patterns(
+        language=language,
+        stops=STOP_WORDS[language] if spaced else frozenset(),
+        subject=given["subject"],
+        split=_compiled(rf"\s*[,;，；、]\s*|\s[–—-]+\s|\s*[—–]\s*|\s*\.{{2,}}\s*|\s*…\s*|:\s|：{joins}"),
+        leads=_compiled(rf"(?:(?:{given['leads']})(?:[,!.:，！]\s*|\s+|(?<=\W))|[^\w\s\"'¿¡(]+\s*)+"),
+        negated=_compiled(given["negated"]),
+        unsure=_compiled(given["unsure"]),
+        asking=_compiled(given["asking"]),
+        introductions=_compiled(rf"(?:{given['introductions']})\W*$"),
+        parts=_compiled("|".join(given["parts"])),
+        texts=_compiled("|".join(given["texts"])),
+        supposed=_compiled(given["supposed"]),
+        closings=_compiled(rf"^\s*{given['closings']}\W*$"),
+    )  # fmt: skip
+
+
+@cache
+def slots_of(language: str) -> Mapping[str, Sequence[re.Pattern[str]]]:
+    """Return the patterns of each kind of fact; compiling them takes 0.1 s for each language."""
+    given = _read(language)
+    fields = _fields(given, spaced=language not in UNSPACED)
+    end = "" if language in UNSPACED else r"(?!\w)"
+    return {
+        slot: tuple(_compiled(_filled(each, fields) + end) for each in patterns)
+        for slot, patterns in given["slots"].items()
+    }
+
+
+@cache
+def _read(language: str) -> Mapping[str, Any]:
+    return tomllib.loads((_FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
+
+
+def _fields(given: Mapping[str, Any], *, spaced: bool) -> Mapping[str, str]:
+    gap = r"[ ]" if spaced else ""
+    adverbs = f"(?:(?:{given['adverbs']}),?{gap})*"
+    fields = {"adv": adverbs, "date": r"[^,;，；]{2,24}?", "age": r"(?P<value>1[01]\d|[1-9]\d)"}
+    if spaced:
+        return fields | {"name": _NAME, "place": _PLACE, "words": _WORDS}
+    return fields | {
+        "name": rf"(?P<value>{_RUN}{{1,6}}|[A-Z][a-z]+)",
+        "place": rf"(?P<value>{_RUN}{{2,12}})",
+        "words": rf"(?P<value>{_RUN}{{1,12}})",
+    }
+
+
+DATED = frozenset({"plan", "birthday"})
+
+
+def mentions_date(text: str) -> bool:
+    """Return whether a text names a day, a month, a weekday or a year that can be found in a calendar."""
+    return bool(_date().search(text))
+
+
+@cache
+def _date() -> re.Pattern[str]:
+    months = "|".join(name for names in read_words("months").values() for name in names)
+    days = "|".join(name for names in read_words("weekdays").values() for name in names)
+    numbered = rf"\d{{1,2}}(?:st|nd|rd|th|er|\.|º)? (?:of |de )?(?:{months})|(?:{months}) \d{{1,4}}"
+    named = rf"(?:in|im|en|em|au|a|в|ad|on|am|el|le|на|во?|next|nächsten|nächste) (?:early |late )?(?:{months}|{days})"
+    return _compiled(
+        rf"(?<![\w.])(?:{numbered}|{named}|(?:{days}) (?:prochain|próximo|que viene|prossimo)"
+        r"|\d{1,2}[./]\d{1,2}\.?(?:[./]?\d{2,4})?|\d{4}-\d\d-\d\d|20\d\d"
+        r"|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|(?:下周|下週|下星期|来週の?)[一二三四五六日天月火水木金土]?)"
+    )
+
+
+def _filled(pattern: str, fields: Mapping[str, str]) -> str:
+    for name, field in fields.items():
+        pattern = pattern.replace(f"{{{name}}}", field)
+    return pattern
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
