@@ -82,7 +82,7 @@ def open_zip(file: PackedFile) -> tuple[zipfile.ZipFile, int]:
             "Download the export again.",
         )
     try:
-        archive = zipfile.ZipFile(cast(IO[bytes], file))
+        archive = _directory(cast(IO[bytes], file))
     except DAMAGE as error:
         raise DamagedArchive("Its directory is damaged", "Download the export again.") from error
     entries = sorted(archive.infolist(), key=lambda each: each.header_offset)
@@ -99,6 +99,14 @@ def open_zip(file: PackedFile) -> tuple[zipfile.ZipFile, int]:
         raise DamagedArchive("Its last entry overlaps its directory")
     comment_bytes = _END.unpack_from(tail, at)[-1]
     return archive, max(0, len(tail) - at - _END.size - comment_bytes)
+
+
+def _directory(file: IO[bytes]) -> zipfile.ZipFile:
+    """Open with names that have no flag as UTF-8, as many programs write them, else as cp437."""
+    try:
+        return zipfile.ZipFile(file, metadata_encoding="utf-8")
+    except UnicodeDecodeError:
+        return zipfile.ZipFile(file)
 
 
 def entry_problem(entry: zipfile.ZipInfo) -> str:

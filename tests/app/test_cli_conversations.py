@@ -220,6 +220,12 @@ def test_search(unchanged: Console) -> None:
     }
 
 
+def test_a_snippet_that_is_the_question_is_not_repeated(program: CommandLine) -> None:
+    with opened(program.data_dir) as store:
+        add_conversation(store, ("Which bolt fits?", "None."))
+    assert program.done("search", "bolt").out.count("Which bolt fits?") == 1
+
+
 def test_a_search_document(unchanged: Console) -> None:
     document = unchanged.json("search", "basil windowsill", "--limit", 1)
     assert document.keys() == {"query", "took_ms", "results"}

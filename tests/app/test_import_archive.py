@@ -160,6 +160,8 @@ def test_every_valid_zip_is_read(tmp_path: Path, make: Callable[[], bytes]) -> N
         (_entry_patched(_zip({"c.json": _GOOD, "x.json": ""}), 8, b"\1"), "/x.json", "encrypted"),
         (_with_good({"bomb.json": b"[" * (8 << 20)}), "/bomb.json", "more than 200 times its size"),
         (_too_short(), "/conversations.json", "its size or checksum"),
+        (_with_good({"../gr__n": ""}).replace(b"r__", "rü".encode()), "/../grün", "points outside"),
+        (_with_good({"../gr_n": ""}).replace(b"r_n", b"r\x81n"), "/../grün", "points outside"),
         (_with_good({}) + b"junk" * 100, "", "400 bytes after the end"),
         (_damaged_inside(), "/inner.zip", "damaged"),
         (_zip({"inner.zip": _NESTED}), "/inner.zip/deeper.zip", "archive in an archive"),

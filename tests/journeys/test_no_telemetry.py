@@ -25,6 +25,16 @@ embedded_at = time.monotonic()
 from ui.main import main
 _, data, linger_s = sys.argv
 sys.argv[1:] = ["--smoke", "--data-dir", data]
+from PySide6.QtCore import QMimeData
+from PySide6.QtGui import QGuiApplication
+from ui.views.main_window import MainWindow
+painted = MainWindow.paintEvent
+def copy(window, event):
+    painted(window, event)
+    copied = QMimeData()
+    copied.setText("a selection, as the transcript copies it")
+    QGuiApplication.clipboard().setMimeData(copied)
+MainWindow.paintEvent = copy
 code = main()
 time.sleep(max(0.0, embedded_at + float(linger_s) - time.monotonic()))
 sys.exit(code)

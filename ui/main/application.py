@@ -215,6 +215,8 @@ def run(
     with asyncio.Runner(loop_factory=lambda: _loop(application)) as runner:
         running = runner.run(_live(paths, appearance, window, smoke=smoke))
         application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    if application.platformName() == "offscreen":  # it deletes copied data after Python has ended
+        application.clipboard().clear()
     gc.unfreeze()  # otherwise cycles outlive the interpreter, and DuckDB reports leaks
     if running.refusal is not None and smoke:
         sys.stderr.write(f"{running.refusal}\n")

@@ -104,9 +104,11 @@ def _print_result(number: int, result: SearchResult, terminal: Terminal) -> None
         f"{number:2}. {result.relevance:4.0%}  {result.conversation_title}  "
         f"[{result.place}]  {'  '.join(details(result))}{weak}"
     )
-    if result.user_question:
-        terminal.line(f"    {result.user_question}")
-    terminal.line(f"    {' '.join(result.snippet.split())}")
+    for text in dict.fromkeys(
+        " ".join(each.split()) for each in (result.user_question, result.snippet)
+    ):
+        if text:
+            terminal.line(f"    {text}")
 
 
 def explanation_lines(explained: Explanation) -> Sequence[str]:
