@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from app.storage.engine.store import Store
-from tests.fakes.command_line import Console, herbs
+from tests.fakes.command_line import CommandLine, Console, herbs
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import WIRES
-from tests.fakes.stored import opened
+from tests.fakes.stored import made, opened
 
 
 @pytest.fixture
 def store(data_dir: Path) -> Iterator[Store]:
     """An empty store."""
-    with opened(data_dir) as made:
-        yield made
+    with opened(data_dir) as empty:
+        yield empty
 
 
 @pytest.fixture
@@ -40,6 +40,13 @@ def cli(data_dir: Path) -> Iterator[Console]:
     shutil.copytree(herbs(), data_dir)
     with closing(Console(data_dir)) as console:
         yield console
+
+
+@pytest.fixture
+def program(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """A command line on an empty library, opened for each command."""
+    made(data_dir)
+    return CommandLine(data_dir, capsys)
 
 
 @pytest.fixture(scope="module")

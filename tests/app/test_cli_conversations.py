@@ -17,6 +17,7 @@ from tests.fakes.canary import files_with
 from tests.fakes.command_line import BASIL, CommandLine, Console, herbs
 from tests.fakes.exports import chatgpt_branches
 from tests.fakes.models import FakeModels, ScriptedModel
+from tests.fakes.stored import add_conversation
 
 
 def hits(cli: Console | CommandLine, query: str) -> list[str]:
@@ -220,10 +221,9 @@ def test_search(unchanged: Console) -> None:
     }
 
 
-def test_a_snippet_that_is_the_question_is_not_repeated(program: CommandLine) -> None:
-    with opened(program.data_dir) as store:
-        add_conversation(store, ("Which bolt fits?", "None."))
-    assert program.done("search", "bolt").out.count("Which bolt fits?") == 1
+def test_a_snippet_that_is_the_question_is_not_repeated(cli: Console) -> None:
+    add_conversation(cli.services.store, ("Which nut fits?", "None."))
+    assert cli.done("search", "nut").out.count("Which nut fits?") == 1
 
 
 def test_a_search_document(unchanged: Console) -> None:

@@ -31,12 +31,6 @@ ROOT = Path(__file__).parents[2]
 NO_TEXT = os.fsdecode(b"no \xff text")
 
 
-@pytest.fixture
-def program(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    made(data_dir)
-    return CommandLine(data_dir, capsys)
-
-
 # -- arguments
 
 

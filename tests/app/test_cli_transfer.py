@@ -32,13 +32,6 @@ SMALL = Shape(conversations=3, turns=3, words=12)
 
 
 @pytest.fixture
-def program(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    """Return a command line on an empty library, opened for each command."""
-    made(data_dir)
-    return CommandLine(data_dir, capsys)
-
-
-@pytest.fixture
 def empty(tmp_path: Path) -> Iterator[Console]:
     """Yield a command line on an empty library."""
     with closing(Console(made(tmp_path / "empty").root)) as console:

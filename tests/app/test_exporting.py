@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,7 @@ from app.domain.errors import NotFound, StorageError
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.transfer.exporting import ExportFormat, export, write_export
-from tests.fakes.stored import AT, add_conversation, opened
-
-
-@pytest.fixture
-def store(data_dir: Path) -> Iterator[Store]:
-    with opened(data_dir) as open_store:
-        yield open_store
+from tests.fakes.stored import AT, add_conversation
 
 
 def written(store: Store, chosen: ExportFormat = ExportFormat.JSON, only: int | None = None) -> str:

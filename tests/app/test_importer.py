@@ -1,10 +1,9 @@
 """Storing of imported conversations: new ones, updates, metadata and summaries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,15 +24,9 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.transfer.importer import ConversationImporter, ImportCounts
 from app.workers.board import WorkerBoard
-from tests.fakes.stored import add_conversation, opened, tables
+from tests.fakes.stored import add_conversation, tables
 
 AT = datetime(2025, 5, 1, 12, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def store(data_dir: Path) -> Iterator[Store]:
-    with opened(data_dir) as open_store:
-        yield open_store
 
 
 def said(name: str, parent: str | None, role: Role, text: str = "", at: int = 0) -> ImportedMessage:
