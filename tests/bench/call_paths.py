@@ -73,9 +73,11 @@ class Recorder:
             await acted
         await user.until(is_done)
         await self._quiet()
-        files = {code.co_filename for code in self.entered}
-        counts = {"files": files, "functions": self.entered, "threads": self.threads}
-        return {name: len(counted) for name, counted in counts.items()}
+        return {
+            "files": len({code.co_filename for code in self.entered}),
+            "functions": len(self.entered),
+            "threads": len(self.threads),
+        }
 
     async def _quiet(self) -> None:
         """Wait until nothing is entered that was not entered since the last action."""
