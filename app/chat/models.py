@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from app.domain.chat import ListedModel, ModelRef, UsageReported
-from app.domain.errors import InvalidInput, KnownError, ModelNotFound, NotFound
+from app.domain.errors import ContextTooLong, InvalidInput, KnownError, ModelNotFound, NotFound
 from app.domain.ports import ChatModel
 from app.domain.presets import ModelOptions
 from app.providers.configuration import ProviderConfig
@@ -16,6 +16,7 @@ from app.providers.registry import provider_registry
 from app.providers.remote_provider import ConnectionReport, RemoteProvider
 from app.providers.vendors.local_servers import LocalServer, find_local_servers
 from app.providers.vendors.recall import RECALL, FindPassages, RecallModel
+from app.providers.windows import ModelWindows
 from app.storage.tables.settings import ProviderRow, Settings
 from app.system.keys import KeyLocation, KeyStore
 
@@ -34,13 +35,18 @@ class ProviderState:
 
 
 class ModelDirectory:
-    """Every model of every provider, and Recall."""
+    """Every model of every provider, and Recall.
+
+    Attributes:
+        windows: The context windows of the models.
+    """
 
     def __init__(self, settings: Settings, keys: KeyStore, find_passages: FindPassages) -> None:
         self._settings = settings
         self._recall = RecallModel(find_passages)
         self._registry = provider_registry(settings, keys)
         self._prices = PriceList(self._registry.find_config, OwnPrices(settings).all)
+        self.windows = ModelWindows(settings, self._registry, self._prices.context_tokens)
         self._built: dict[str, tuple[object, RemoteProvider]] = {}
 
     def preload(self) -> None:
@@ -60,8 +66,12 @@ class ModelDirectory:
         return provider.chat_model()
 
     def context_tokens(self, ref: ModelRef) -> int | None:
-        """Return the size of a model's context; None when it is unknown. May block."""
-        return None if ref.provider == RECALL else self._prices.context_tokens(ref)
+        """Return the size of a model's context in tokens; None for Recall. May block."""
+        return None if ref.provider == RECALL else self.windows.tokens(ref)
+
+    def note_refusal(self, ref: ModelRef, refusal: ContextTooLong) -> None:
+        """Keep what a refusal says about a model's context. Blocking."""
+        self.windows.note_refusal(ref, refusal)
 
     def sees_images(self, ref: ModelRef) -> bool | None:
         """Return whether a model reads images; None if unknown, so that it is tried. May block."""

@@ -50,7 +50,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.errors import KnownError, StorageError
+from app.domain.errors import ContextTooLong, KnownError, StorageError
 from app.domain.ids import MessageId, new_uid
 from app.domain.ports import ChatModel
 from app.domain.recall import StoredPrompt
@@ -119,6 +119,9 @@ class ChatModels(Protocol):
     def context_tokens(self, ref: ModelRef) -> int | None:
         """Return the size of a model's context; None when it is unknown."""
 
+    def note_refusal(self, ref: ModelRef, refusal: ContextTooLong) -> None:
+        """Keep what a refusal says about the size of a model's context."""
+
     def price_of(self, ref: ModelRef, tokens: UsageReported) -> tuple[float | None, str]:
         """Return (USD, the price as text) of a request; None when the price is unknown."""
 
@@ -159,6 +162,8 @@ class RunningExchange:
         self._work: asyncio.Future[Any] | None = None
         self._offered: frozenset[str] = frozenset()
         self._is_stopped = False
+        self._was_refused = False  # as too long
+        self._prepared_count = 0  # messages of the request before tool rounds
 
     async def run(self) -> Exchange:
         """Answer, store the result, and return the exchange as stored.
@@ -190,19 +195,11 @@ class RunningExchange:
 
         Each round is stored before the next request.
         """
-        plan = self._reply.plan
-        request, prompt = await self._stoppable(asyncio.to_thread(self._prepare, plan))
-        self._reply.prompt = prompt
-        self._offered = frozenset(tool.name for tool in request.tools)
-        if prompt is not None:
-            injected = sum(item.injected for item in prompt.items)
-            self._reply.push(RecallCompleted(injected, prompt.notice))
-            # The request does not wait for it.
-            self._store.commit(PromptStored(prompt)).add_done_callback(_log_failure)
+        request = await self._prepared()
         rounds_max = self._settings.number("tool_rounds_max")
         result_chars = self._settings.number("tool_output_max_chars")
         for rounds in itertools.count(1):
-            await self._stoppable(self._stream(request))
+            request = await self._send(request)
             calls = self._partial.calls if request.tools else ()
             if not calls:
                 return None if self._partial.finished else _CONNECTION_LOST
@@ -219,8 +216,45 @@ class RunningExchange:
             request = replace(request, messages=(*request.messages, *added))
         raise AssertionError("the rounds end by themselves")
 
+    async def _prepared(self) -> ChatRequest:
+        """Return the first request, whose prompt is stored meanwhile."""
+        plan = self._reply.plan
+        request, prompt = await self._stoppable(asyncio.to_thread(self._prepare, plan))
+        self._prepared_count = len(request.messages)
+        self._offered = frozenset(tool.name for tool in request.tools)
+        self._reply.prompt = prompt
+        if prompt is not None:
+            injected = sum(item.injected for item in prompt.items)
+            self._reply.push(RecallCompleted(injected, prompt.notice))
+            # The request does not wait for it.
+            self._store.commit(PromptStored(prompt)).add_done_callback(_log_failure)
+        return request
+
+    async def _send(self, request: ChatRequest) -> ChatRequest:
+        """Stream a reply to the request; return the request, planned again if it was refused as too long.
+
+        That happens once: the refusal says how much the model reads.
+        """
+        try:
+            await self._stoppable(self._stream(request))
+        except ContextTooLong as refusal:
+            if self._was_refused or self._partial.has_content:
+                raise
+            self._was_refused = True
+            await self._stoppable(asyncio.to_thread(self._models.note_refusal, self._ref, refusal))
+            rounds = request.messages[self._prepared_count :]
+            again = await self._prepared()
+            request = replace(
+                again,
+                messages=(*again.messages, *rounds),
+                tools_disabled=request.tools_disabled,
+            )
+            await self._stoppable(self._stream(request))
+        return request
+
     async def _stream(self, request: ChatRequest) -> None:
         stream: Any = None
+        is_refused = False
         try:
             if self._model is None:
                 self._model = await asyncio.to_thread(self._models.chat_model, self._ref)
@@ -230,8 +264,12 @@ class RunningExchange:
                 self._reply.push(event)
                 if isinstance(event, TextDelta | ThinkingDelta | TextWasThinking):
                     self._grow(event)
+        except ContextTooLong:
+            is_refused = not self._partial.has_begun
+            raise
         finally:
-            self._spend += self._bill.add(self._partial, request, self._exchange.id)
+            if not is_refused:
+                self._spend += self._bill.add(self._partial, request, self._exchange.id)
             if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
 

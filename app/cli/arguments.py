@@ -250,3 +250,6 @@ def _add_transfer_and_maintenance(command: _Adder) -> None:
     price.action("list", "set", "remove")
     words_help = "set MODEL INPUT OUTPUT [CACHED], remove MODEL, list [MODEL]"
     price.text("words", "WORD", words_help, nargs="*")
+    window = command("window", "list, set and remove your own context windows of models, in tokens")
+    window.action("list", "set", "remove")
+    window.text("words", "WORD", "set MODEL TOKENS, remove MODEL, list [MODEL]", nargs="*")

@@ -193,7 +193,15 @@ class ImagesRefused(RequestRejected):
 
 
 class ContextTooLong(RequestRejected):
-    """The conversation exceeds the model's context window."""
+    """The conversation exceeds the model's context window.
+
+    Attributes:
+        limit_tokens: The window, if the server named it.
+        request_tokens: The size of the request, if the server named it.
+    """
+
+    limit_tokens: int | None = None
+    request_tokens: int | None = None
 
 
 class RateLimited(ProviderError):

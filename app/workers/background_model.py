@@ -37,6 +37,7 @@ from app.providers.pricing.estimated_tokens import estimated_tokens
 from app.providers.pricing.prices import PriceList
 from app.providers.registry import ProviderRegistry
 from app.providers.remote_provider import RemoteProvider
+from app.providers.windows import UNKNOWN_TOKENS, ModelWindows
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
@@ -50,7 +51,6 @@ CONSENTS = "background_consent"
 MODEL_KEYS = frozenset(  # changes of these may unblock a worker
     ("background_model", CONSENTS, "own_prices", "spend_cap_daily_usd", "spend_cap_monthly_usd")
 )
-_CONTEXT_TOKENS = 4096  # of an unknown model; Ollama's default
 _MAX_OUTPUT_TOKENS = 4096  # reasoning counts as output
 _SLACK = 1.3  # tokens are estimated
 _ENVELOPE_TOKENS = 50
@@ -84,7 +84,7 @@ class ModelClient(Protocol):
         ...
 
     def context_tokens(self) -> int:
-        """Return the size of the context window; 4,096 if unknown."""
+        """Return the size of the context window in tokens. May block."""
         ...
 
     def ask(
@@ -161,6 +161,7 @@ class BackgroundModel:
         self._settings = settings
         self._registry = registry
         self._prices = prices
+        self._windows = ModelWindows(settings, registry, prices.context_tokens)
         self._clock = clock
         self._limits = limits or SpendLimits(store, settings, clock)
         self._loop = EventLoopThread("background model")
@@ -175,8 +176,8 @@ class BackgroundModel:
 
     def context_tokens(self) -> int:
         """Return the size of the context window; see `ModelClient`."""
-        known = self._prices.context_tokens(ModelRef.parse(self.model)) if self.model else None
-        return known or _CONTEXT_TOKENS
+        chosen = self.model
+        return self._windows.tokens(ModelRef.parse(chosen)) if chosen else UNKNOWN_TOKENS
 
     def ask(
         self,
@@ -220,6 +221,8 @@ class BackgroundModel:
         try:
             self._loop.call(partial(_receive, provider, request, reply), is_cancelled)
         except BaseException as error:
+            if isinstance(error, ContextTooLong):
+                self._windows.note_refusal(ref, error)
             if not reply.has_begun and not may_be_paid(error):
                 self._limits.release(reservation)
             else:  # the server has charged for it

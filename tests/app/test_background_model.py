@@ -176,7 +176,7 @@ def test_the_part_of_a_cancelled_answer_is_paid_for(
             heard.set()
 
     monkeypatch.setattr(PartialReply, "take", take)
-    bench.price(0.0, 100_000.0, limit_usd=200.0)
+    bench.price(0.0, 100_000.0, limit_usd=300.0)
     bench.server.reply(text("Leaves in hot water, " * 50), stall())
     with pytest.raises(Cancelled):
         bench.model.ask(ASKED, WORKER, heard.is_set)

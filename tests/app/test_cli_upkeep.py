@@ -331,7 +331,8 @@ def test_providers(cli: Console, server: Loopback, monkeypatch: pytest.MonkeyPat
     tested = cli.json("provider", "test", "local")
     assert (tested["ok"], tested["models"]) == (True, ["local:test-model", "local:test-model-mini"])
     assert "local:test-model" in cli.done("provider", "test", "local").out
-    server.always(Http(401, error={"type": "invalid_api_key", "message": "Wrong key"}))
+    refused = Http(401, error={"type": "invalid_api_key", "message": "Wrong key"})
+    server.routes["/v1/models"] = refused
     ran = cli("provider", "test", "local", "--json")
     assert (ran.code, ran.document["ok"], "key" in ran.err) == (1, False, True)
     assert cli.json("provider", "remove", "local") == {"removed": "local"}

@@ -36,6 +36,7 @@ from app.domain.conversations import (
 )
 from app.domain.errors import (
     ConnectionLost,
+    ContextTooLong,
     DiskFull,
     InvalidInput,
     KeyMissing,
@@ -126,6 +127,32 @@ def test_only_a_whole_answer_is_complete(
 ) -> None:
     exchange = chat_with(script).say("Why?")
     assert (exchange.status, problem_kind(exchange)) == (status, kind)
+
+
+@pytest.mark.parametrize("round_first", [False, True])
+def test_a_request_refused_as_too_long_is_planned_again_once(
+    chat_with: MakeChat, round_first: bool
+) -> None:
+    refusal = ContextTooLong("Too long")
+    refusal.limit_tokens = 4096
+    rounds = [calls(("c", "find", "{}"))] if round_first else []
+    chat = chat_with(
+        *rounds,
+        [refusal],
+        says("Short."),
+        [refusal],
+        [refusal],
+        tools=[tool("find", lambda _: "x")],
+    )
+    exchange = chat.say("Why?")
+    assert exchange.status is COMPLETED
+    *_, refused, again = chat.model.requests
+    assert [each.role for each in again.messages] == [each.role for each in refused.messages]
+    assert exchange.usage is not None
+    assert exchange.usage.cost_usd is not None, "what was refused costs nothing"
+    second = chat.say("And now?", exchange.conversation_id)
+    assert problem_kind(second) == "context_too_long"
+    assert len(chat.model.requests) == len(rounds) + 4
 
 
 def test_the_model_receives_the_whole_path(chat_with: MakeChat) -> None:

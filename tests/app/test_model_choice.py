@@ -176,6 +176,19 @@ def test_own_prices_are_listed_and_removed(cli: CommandLine) -> None:
     assert cli("price", "set", LOCAL).code == 2
 
 
+def test_own_windows_are_listed_and_removed(cli: CommandLine) -> None:
+    unknown = "openai:no-such-model"
+    cli.done("window", "set", unknown, "12,000")
+    assert cli.json("window", "list")["windows"] == [
+        {"model": unknown, "tokens": 12_000, "source": "user"}
+    ]
+    cli.done("window", "remove", unknown)
+    assert cli.json("window", "list")["windows"] == []
+    assert "8,192 tokens" in cli.done("window", "list", unknown).out
+    assert cli("window", "set", unknown, "much").code == 1
+    assert cli("window", "set", unknown).code == 2
+
+
 def test_an_invalid_price_is_not_stored_and_an_unreadable_table_is_empty(store: Store) -> None:
     settings = Settings(store)
     prices = OwnPrices(settings)

@@ -227,12 +227,13 @@ def test_the_model_the_missing_key_and_a_better_base_url_are_named(server: Loopb
 
 def test_a_connection_test_reports_the_problem(server: Loopback, wire: str) -> None:
     steps: list[Step] = [html(), json_reply([1]), error(500, "x"), hang_up(), redirect("/x")]
-    for step in steps:
-        server.reply(step)
 
     async def run() -> list[ConnectionReport]:
         source = provider(wire, address(server, wire))
-        reports = [await source.test() for _ in steps]
+        reports = []
+        for step in steps:
+            server.routes["/v1/models"] = step
+            reports.append(await source.test())
         await source.aclose()
         return reports
 

@@ -248,8 +248,8 @@ def test_a_connection_test_lists_the_models(server: Loopback, kind: str) -> None
 def test_local_servers_are_found(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_servers, "_TIMES", TimeLimits())  # a busy machine may be slow
     with Loopback() as page, Loopback() as vllm:
-        page.always(html())
-        vllm.always(json_reply({"data": [{"id": "m", "owned_by": "vllm"}]}))
+        page.routes["/v1/models"] = html()
+        vllm.routes["/v1/models"] = json_reply({"data": [{"id": "m", "owned_by": "vllm"}]})
         ports = [("ollama", server.port), ("x", page.port), ("llama.cpp", vllm.port), ("jan", 1)]
         found = asyncio.run(find_local_servers(ports))
     assert [(each.name, each.base_url) for each in found] == [

@@ -61,6 +61,9 @@ class Seen:
         return next((wire for end, wire in _WIRES if path.endswith(end)), "")
 
 
+Route = Step | Callable[[Seen], Step]
+
+
 class _HungUp(Exception):
     """The client closed the connection."""
 
@@ -71,6 +74,7 @@ class Loopback:
     def __init__(self, port: int = 0, pace_ms: float = 0.0) -> None:
         self.requests: list[Seen] = []
         self.models = ["test-model", "test-model-mini"]
+        self.routes: dict[str, Route] = {}  # whole answers by path, before all else
         self._pace_ms = pace_ms
         self._queue: deque[tuple[Step, ...]] = deque()
         self._always: tuple[Step, ...] | None = None
@@ -116,7 +120,7 @@ class Loopback:
     def posts(self) -> list[Seen]:
         """The requests for a reply, in order of arrival."""
         with self._changed:
-            return [seen for seen in self.requests if seen.method == "POST"]
+            return [seen for seen in self.requests if seen.method == "POST" and seen.wire]
 
     def wait_for(self, condition: Callable[[], object], limit_s: float = 60.0) -> None:
         """Block until `condition` holds; it is asked whenever a request arrives or ends."""
@@ -200,8 +204,11 @@ class Loopback:
 
     def _answer(self, connection: socket.socket, seen: Seen) -> bool:
         """Answer one request; return whether the connection stays open."""
-        if seen.method == "GET" and seen.path.partition("?")[0].endswith("/models"):
-            steps = self._next(_WHOLE) or (self._model_list(seen),)
+        path = seen.path.partition("?")[0]
+        if (route := self.routes.get(path)) is not None:
+            steps: tuple[Step, ...] = (route(seen) if callable(route) else route,)
+        elif seen.method == "GET" and path.endswith("/models"):
+            steps = (self._model_list(seen),)
         elif seen.wire == EMBEDDINGS:
             steps = self._vectors(seen)
         elif seen.wire:

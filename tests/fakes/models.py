@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from app.chat.partial_message import PriceOf
 from app.domain.chat import ChatRequest, Finished, FinishReason, ModelRef, StreamEvent, TextDelta
+from app.domain.errors import ContextTooLong
 
 
 class ScriptedModel:
@@ -60,6 +61,10 @@ class FakeModels:
     def context_tokens(self, _: ModelRef) -> int | None:
         """Return the size of its context."""
         return self._context_tokens
+
+    def note_refusal(self, _: ModelRef, refusal: ContextTooLong) -> None:
+        """Take over the size that a refusal names."""
+        self._context_tokens = refusal.limit_tokens
 
     async def aclose(self) -> None:
         """Close nothing."""

@@ -83,4 +83,5 @@ COMMANDS: Mapping[str, Command] = {
     "provider": lambda s, *rest: providers.provider(s.models, s.chat, *rest),
     "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tool_names, *rest),
     "price": lambda s, *rest: providers.price(s.own_prices, s.background, *rest),
+    "window": lambda s, *rest: providers.window(s.models.windows, *rest),
 }

@@ -1,6 +1,7 @@
-"""`provider` and `price`: providers, and the user's own prices."""
+"""`provider`, `price` and `window`: providers, and the user's own prices and context windows."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
@@ -8,8 +9,10 @@ from app.cli.arguments import wrong_arguments
 from app.cli.terminal import Terminal
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput
+from app.domain.text import parse_whole_number
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice, OwnPrices
+from app.providers.windows import ModelWindows
 from app.workers.model_choice import BackgroundModelChoice
 
 _PRICE_WORDS = {
@@ -17,6 +20,7 @@ _PRICE_WORDS = {
     "set": (3, 4, "MODEL INPUT OUTPUT [CACHED]"),
     "remove": (1, 1, "MODEL"),
 }
+_WINDOW_WORDS = _PRICE_WORDS | {"set": (2, 2, "MODEL TOKENS")}
 
 
 def provider(
@@ -83,9 +87,7 @@ def price(
     own_prices: OwnPrices, choice: BackgroundModelChoice, given: Namespace, terminal: Terminal
 ) -> int:
     """List, set and remove the user's prices; list prices are shown beside them."""
-    least, most, expected = _PRICE_WORDS[given.action]
-    if not least <= len(given.words) <= most:
-        raise wrong_arguments(given, expected)
+    _check_words(given, _PRICE_WORDS)
     if given.action == "list":
         return _list_prices(own_prices, choice, given.words, terminal)
     model = given.words[0]
@@ -95,6 +97,38 @@ def price(
         own_prices.remove(model)
     terminal.show({"set" if given.action == "set" else "removed": model})
     return 0
+
+
+def window(windows: ModelWindows, given: Namespace, terminal: Terminal) -> int:
+    """List, set and remove the user's context windows; a model's is shown with its source."""
+    _check_words(given, _WINDOW_WORDS)
+    if given.action == "list":
+        found = {
+            model: windows.find(ModelRef.parse(model)) for model in given.words or windows.own()
+        }
+        rows = [
+            {"model": model, "tokens": each.tokens, "source": each.source.name.lower()}
+            for model, each in found.items()
+        ]
+        lines = (f"{model}: {each.tokens:,} tokens, {each.source}" for model, each in found.items())
+        terminal.show({"windows": rows}, *lines)
+        return 0
+    model = given.words[0]
+    if given.action == "set":
+        tokens = parse_whole_number(given.words[1].replace(",", ""))
+        if tokens is None:
+            raise InvalidInput(f"'{given.words[1]}' is not a number of tokens")
+        model = windows.put(model, tokens)
+    else:
+        windows.remove(model)
+    terminal.show({"set" if given.action == "set" else "removed": model})
+    return 0
+
+
+def _check_words(given: Namespace, table: Mapping[str, tuple[int, int, str]]) -> None:
+    least, most, expected = table[given.action]
+    if not least <= len(given.words) <= most:
+        raise wrong_arguments(given, expected)
 
 
 def _list_prices(

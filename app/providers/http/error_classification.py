@@ -24,7 +24,9 @@ from app.domain.errors import (
     ServerOverloaded,
     TimedOut,
 )
+from app.providers.http.context_refusal import refused_sizes
 from app.providers.http.endpoint import RequestTarget
+from app.providers.http.json_fields import count_at
 
 
 class EndpointMissing(RequestRejected):
@@ -33,13 +35,18 @@ class EndpointMissing(RequestRejected):
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """The parts of an error; missing parts are "". An error event has status 200."""
+    """The parts of an error; missing parts are "". An error event has status 200.
+
+    `limit_tokens` and `request_tokens` are those of a context-length refusal by llama.cpp.
+    """
 
     status: int
     message: str = ""
     type: str = ""
     code: str = ""
     parameter: str = ""
+    limit_tokens: int | None = None
+    request_tokens: int | None = None
 
     @classmethod
     def read(cls, status: int, body: object) -> "ErrorResponse":
@@ -60,6 +67,8 @@ class ErrorResponse:
             _text(error.get("type") or error.get("status")),
             _text(error.get("code")),
             _text(error.get("param")),
+            count_at(error, "n_ctx"),
+            count_at(error, "n_prompt_tokens"),
         )
 
     @property
@@ -97,12 +106,17 @@ def classify(
     }
     title, hint = outcome.title.format_map(parts), outcome.hint.format_map(parts)
     quote = target.quote(response.message)
-    return outcome.error(
+    error = outcome.error(
         title,
         f"{hint}. The server says: {quote}" if quote else hint,
         retry_after_s=retry_after_s,
         log_text=f"{title}. {hint}",
     )
+    if isinstance(error, ContextTooLong):
+        limit_tokens, request_tokens = refused_sizes(response.message)
+        error.limit_tokens = response.limit_tokens or limit_tokens
+        error.request_tokens = response.request_tokens or request_tokens
+    return error
 
 
 def _text(value: Any) -> str:
@@ -177,7 +191,9 @@ _REJECTED = _Outcome(
 
 _CONTEXT_TEXT = re.compile(
     r"context_length_exceeded|exceed_context_size|context (?:length|window|size|limit)"
-    r"|maximum context|prompt is too long|input is too long|too many (?:input )?tokens"
+    r"|maximum context|prompt (?:is )?too long|input is too long|too many (?:input )?tokens"
+    r"|maximum (?:model|prompt) length|max_new_tokens|model token limit|context the overflows"
+    r"|token count of \d+ exceeds the limit"
     r"|exceeds? the (?:maximum|max)[a-z ]* tokens|model_context_window_exceeded"
 )
 _QUOTA_TEXT = re.compile(

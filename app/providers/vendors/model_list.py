@@ -31,17 +31,17 @@ def listed_models(
     Retired models are left out, and those with a name like `unlisted` unless they embed.
     """
     entries = list_at(listing, "data") or list_at(listing, "models")
-    usable = [entry for entry in entries if _name(entry) and not _is_retired(entry)]
+    usable = [entry for entry in entries if entry_name(entry) and not _is_retired(entry)]
     usable.sort(key=lambda entry: -_created_at(entry))
     found: dict[str, ListedModel] = {}
     for entry in usable:
-        name = _name(entry)
+        name = entry_name(entry)
         embeds = bool(_EMBEDDING.search(f"{name} {text_at(entry, 'type')}"))
         if unlisted and not embeds and unlisted.search(name):
             continue
         title = text_at(entry, "display_name") or text_at(entry, "name") or name
         model = ListedModel(
-            ModelRef(provider, name), title, _context(entry), embeds, _sees_images(entry)
+            ModelRef(provider, name), title, window_of(entry), embeds, _sees_images(entry)
         )
         found.setdefault(name, model)
     return tuple(found.values())
@@ -52,10 +52,11 @@ def is_model_list(listing: object) -> bool:
     entries = member(listing, "data")
     if entries is None:
         entries = member(listing, "models")
-    return isinstance(entries, list) and all(_name(entry) for entry in entries)
+    return isinstance(entries, list) and all(entry_name(entry) for entry in entries)
 
 
-def _name(entry: Any) -> str:
+def entry_name(entry: Any) -> str:
+    """Return the name of a model in a list, "" for none."""
     return text_at(entry, "id") or text_at(entry, "model")
 
 
@@ -84,6 +85,7 @@ def _sees_images(entry: Any) -> bool | None:
     return kind == "vlm" if kind in ("vlm", "llm") else None
 
 
-def _context(entry: Any) -> int | None:
+def window_of(entry: Any) -> int | None:
+    """Return the size of a model's context in tokens as a list says, None if it does not."""
     found = (count_at(entry, *path) for path in _CONTEXT_PATHS)
     return next((tokens for tokens in found if tokens), None)

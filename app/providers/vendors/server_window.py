@@ -1,0 +1,130 @@
+"""The context window of a model as its server reports it, over the routes of each kind of server.
+
+vLLM and gateways: `GET /models`. llama-server: `GET /props`. LM Studio: `GET /api/v0/models`. Ollama:
+`GET /api/ps` for a loaded model, else `POST /api/show`. What a model was trained for is not what the
+server allows: it counts only where nothing else is known.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from app.domain.errors import KnownError
+from app.providers.http.base_url import BaseUrl
+from app.providers.http.endpoint import Endpoint, SizeLimits, TimeLimits
+from app.providers.http.error_translation import RejectedReply
+from app.providers.http.json_fields import count_at, list_at, member, text_at
+from app.providers.vendors.model_list import entry_name, window_of
+
+if TYPE_CHECKING:
+    from app.providers.http.client import GuardedClient
+
+_TIMES = TimeLimits(connect_s=1.0, first_byte_s=2.0, idle_s=1.0)
+_SIZES = SizeLimits(reply_bytes=8 << 20)  # OpenRouter lists 400 models in 1 MB
+_OLLAMA_DEFAULT_TOKENS = 4096  # github.com/ollama/ollama/blob/main/docs/faq.md
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWindow:
+    """A window in tokens; `is_final` unless it changes when the server loads the model."""
+
+    tokens: int
+    is_final: bool = True
+
+
+async def server_window(endpoint: Endpoint, models_path: str, model: str) -> ServerWindow | None:
+    """Return the window of a model, None if the server does not report it or cannot be reached.
+
+    `models_path` is where the server lists its models, relative to its base URL. Routes outside the base URL are used on this machine and in the user's own network only.
+    """
+    from app.providers.http import client as http
+
+    endpoint = replace(endpoint, times=_TIMES, sizes=_SIZES)
+    try:
+        client = await asyncio.to_thread(http.GuardedClient, endpoint)
+        found = await asyncio.to_thread(endpoint.find_key)
+        async with client:
+            if found is not None:
+                key = found.secret.reveal()
+                client.headers.update({"Authorization": f"Bearer {key}", "X-Api-Key": key})
+            return await _Probe(client, endpoint.base_url, model).window(models_path)
+    except Exception as error:
+        if isinstance(error, (*http.HTTP_ERRORS, RejectedReply, KnownError, ValueError)):
+            return None
+        raise
+
+
+class _Probe:
+    """The requests to one server about one model."""
+
+    def __init__(self, client: "GuardedClient", base_url: BaseUrl, model: str) -> None:
+        self._client = client
+        self._base_url = base_url
+        self._model = model
+
+    async def window(self, models_path: str) -> ServerWindow | None:
+        """Return what the list of models says, else what the server's own routes say."""
+        listing = await self._json(f"{self._base_url.text}{models_path}")
+        entries = [*list_at(listing, "data"), *list_at(listing, "models")]
+        entry = next((each for each in entries if entry_name(each) == self._model), None)
+        if entry is None and len(entries) == 1:
+            entry = entries[0]  # a llama-server answers for its only model by any name
+        listed = window_of(entry) if isinstance(entry, Mapping) else None
+        if not (self._base_url.is_loopback or self._base_url.is_private):
+            return None if listed is None else ServerWindow(listed)
+        if listed is not None and member(entry, "meta") is None:
+            return ServerWindow(listed)
+        for found in (self._llama, self._ollama, self._lm_studio):
+            if (window := await found()) is not None:
+                return window
+        return None if listed is None else ServerWindow(listed)
+
+    async def _llama(self) -> ServerWindow | None:
+        props = await self._json(f"{self._origin}/props")
+        tokens = count_at(props, "default_generation_settings", "n_ctx") or count_at(props, "n_ctx")
+        return None if not tokens else ServerWindow(tokens)
+
+    async def _ollama(self) -> ServerWindow | None:
+        """The window of the loaded model, else the model file's, else Ollama's default."""
+        shown = await self._json(f"{self._origin}/api/show", {"model": self._model})
+        if member(shown, "model_info") is None and not text_at(shown, "parameters"):
+            return None
+        running = list_at(await self._json(f"{self._origin}/api/ps"), "models")
+        names = (self._model, f"{self._model}:latest")
+        loaded = (count_at(each, "context_length") for each in running if entry_name(each) in names)
+        if tokens := next(filter(None, loaded), None):
+            return ServerWindow(tokens)
+        if given := _NUM_CTX.search(text_at(shown, "parameters")):
+            return ServerWindow(int(given[1][:9]))
+        return ServerWindow(_OLLAMA_DEFAULT_TOKENS, is_final=False)
+
+    async def _lm_studio(self) -> ServerWindow | None:
+        listing = await self._json(f"{self._origin}/api/v0/models")
+        entry = next(
+            (each for each in list_at(listing, "data") if entry_name(each) == self._model), None
+        )
+        if loaded := count_at(entry, "loaded_context_length"):
+            return ServerWindow(loaded)
+        trained = count_at(entry, "max_context_length")
+        return ServerWindow(trained, is_final=False) if trained else None
+
+    @property
+    def _origin(self) -> str:
+        return self._base_url.text.removesuffix("/v1")
+
+    async def _json(self, url: str, body: dict[str, Any] | None = None) -> object:
+        """Return the JSON at a route, None if the server has no such route."""
+        if body is None:
+            response = await self._client.get(url)
+        else:
+            response = await self._client.post(url, json=body)
+        if response.status_code != 200:
+            return None
+        try:
+            return json.loads(response.content)
+        except (ValueError, RecursionError):
+            return None

@@ -1,0 +1,174 @@
+"""Context windows of models: the user's own setting, the server's, the bundled table, or 8,192 tokens.
+
+A refusal that names a smaller window is kept for its model, until another source names another
+window than the one that was refused.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Lock
+
+from app.domain.chat import ModelRef
+from app.domain.errors import ContextTooLong, InvalidInput, KnownError, NotFound
+from app.providers.registry import ProviderRegistry
+from app.providers.vendors.server_window import ServerWindow, server_window
+from app.storage.tables.settings import Settings
+
+UNKNOWN_TOKENS = 8_192
+_OWN, _REFUSED = "own_windows", "refused_windows"
+_LEAST_TOKENS, _MOST_TOKENS = 512, 100_000_000
+_KEPT_S, _KEPT_UNKNOWN_S = 300.0, 20.0
+_SHORTER = 0.75  # where a refusal does not say by how much the request was too long
+
+
+class WindowSource(StrEnum):
+    """Who says how much a model reads."""
+
+    USER = "set by you"
+    REFUSAL = "named in a refusal"
+    SERVER = "reported by the server"
+    TABLE = "from the bundled list"
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWindow:
+    """A window and where it comes from."""
+
+    tokens: int
+    source: WindowSource
+
+
+class ModelWindows:
+    """The windows of all models. Thread-safe; may block for a few seconds while a server is asked.
+
+    `listed` returns the window in the bundled table, None if the model is not there.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: ProviderRegistry,
+        listed: Callable[[ModelRef], int | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._listed = listed
+        self._clock = clock
+        self._lock = Lock()
+        self._reported: dict[tuple[object, str], tuple[float, ServerWindow | None]] = {}
+
+    def tokens(self, ref: ModelRef) -> int:
+        """Return a model's window in tokens."""
+        return self.find(ref).tokens
+
+    def find(self, ref: ModelRef) -> ModelWindow:
+        """Return a model's window and where it comes from."""
+        known = self._known(ref)
+        refused, assumed = self._refused().get(str(ref), (0, 0))
+        is_refused = assumed == known.tokens
+        return ModelWindow(refused, WindowSource.REFUSAL) if is_refused else known
+
+    def note_refusal(self, ref: ModelRef, refusal: ContextTooLong) -> None:
+        """Keep what a refusal says about a model's window. Blocking; raises StorageError.
+
+        A refusal of a request that should have fitted means that tokens are more than estimated:
+        the window shrinks in the same proportion.
+        """
+        present, limit = self.tokens(ref), refusal.limit_tokens
+        tokens = int(present * _SHORTER) if limit is None or limit >= present else limit
+        if limit is not None and refusal.request_tokens is not None:
+            tokens = min(limit, present * limit // refusal.request_tokens)
+        row = (max(tokens, _LEAST_TOKENS), self._known(ref).tokens)
+        self._settings.set(_REFUSED, json.dumps(self._refused() | {str(ref): row}))
+
+    # -- the user's own
+
+    def own(self) -> Mapping[str, int]:
+        """Return the windows that the user set, by PROVIDER:MODEL."""
+        rows = _object(self._settings.text(_OWN))
+        return {model: each for model, each in rows.items() if type(each) is int}
+
+    def put(self, model: str, tokens: int) -> str:
+        """Set a model's window; return the model's normalized name. Blocking.
+
+        Raises InvalidInput, StorageError.
+        """
+        ref = ModelRef.parse(model)
+        if not ref.provider or not ref.model:
+            raise InvalidInput(f"'{model}' names no model", "Write PROVIDER:MODEL.")
+        if not _LEAST_TOKENS <= tokens <= _MOST_TOKENS:
+            raise InvalidInput(
+                f"'{tokens}' is not a context window",
+                f"A window is a number of tokens from {_LEAST_TOKENS:,} to {_MOST_TOKENS:,}.",
+            )
+        self._settings.set(_OWN, json.dumps({**self.own(), str(ref): tokens}))
+        return str(ref)
+
+    def remove(self, model: str) -> None:
+        """Let a model's window be found again; raise NotFound if the user set none. Blocking."""
+        rows = dict(self.own())
+        if rows.pop(str(ModelRef.parse(model)), None) is None:
+            models = ", ".join(rows) or "none"
+            raise NotFound(
+                f"You have not set a window for '{model}'", f"Models with one: {models}."
+            )
+        self._settings.set(_OWN, json.dumps(rows))
+
+    # -- other sources
+
+    def _known(self, ref: ModelRef) -> ModelWindow:
+        if (own := self.own().get(str(ref))) is not None:
+            return ModelWindow(own, WindowSource.USER)
+        if (reported := self._report(ref)) is not None:
+            return ModelWindow(reported.tokens, WindowSource.SERVER)
+        if (listed := self._listed(ref)) is not None:
+            return ModelWindow(listed, WindowSource.TABLE)
+        return ModelWindow(UNKNOWN_TOKENS, WindowSource.ASSUMED)
+
+    def _refused(self) -> dict[str, tuple[int, int]]:
+        found = {}
+        for model, row in _object(self._settings.text(_REFUSED)).items():
+            match row:
+                case [int() as tokens, int() as assumed]:
+                    found[model] = (tokens, assumed)
+        return found
+
+    def _report(self, ref: ModelRef) -> ServerWindow | None:
+        """Return what the server says, asked at most every five minutes.
+
+        None for a vendor and for gateways to it, whose models the table knows.
+        """
+        try:
+            config = self._registry.config(ref.provider)
+            base_url = config.url()
+            is_near = base_url.is_loopback or base_url.is_private
+            if config.vendor.price_key and not is_near:
+                return None
+            key, now_s = (config, ref.model), self._clock()
+            with self._lock:
+                until_s, reported = self._reported.get(key, (now_s, None))
+            if now_s < until_s:
+                return reported
+            path = config.vendor.models_path
+            reported = asyncio.run(server_window(self._registry.endpoint(config), path, ref.model))
+        except KnownError:
+            return None
+        is_final = reported is not None and reported.is_final
+        with self._lock:
+            self._reported[key] = (now_s + (_KEPT_S if is_final else _KEPT_UNKNOWN_S), reported)
+        return reported
+
+
+def _object(text: str) -> dict[str, object]:
+    """Return the stored object, an empty one if it is unreadable."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

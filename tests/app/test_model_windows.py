@@ -1,0 +1,176 @@
+"""Context windows: who says how much a model reads, in which order, and what a refusal teaches."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from app.domain.chat import ModelRef
+from app.domain.errors import ContextTooLong, InvalidInput, NotFound
+from app.providers.configuration import ProviderConfig
+from app.providers.registry import ProviderRegistry
+from app.providers.windows import UNKNOWN_TOKENS, ModelWindows
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.system.keys import KeyStore
+from tests.fakes import loopback_servers as servers
+from tests.fakes.loopback import Loopback, Route
+from tests.fakes.loopback_client import ask
+from tests.fakes.loopback_script import Http, html, json_reply
+from tests.fakes.loopback_wire import CHAT, MESSAGES
+
+REF = ModelRef("here", servers.MODEL)
+
+
+class Bench:
+    """The windows of provider `here`, a loopback server, with a clock that is moved by hand."""
+
+    def __init__(self, store: Store, server: Loopback, kind: str = "compatible") -> None:
+        self.settings = Settings(store)
+        self.configs = [
+            ProviderConfig("here", kind, server.url if kind == "anthropic" else server.v1)
+        ]
+        self.listed: dict[ModelRef, int] = {}
+        self.now_s = 0.0
+        registry = ProviderRegistry(lambda: self.configs, KeyStore())
+        self.windows = ModelWindows(self.settings, registry, self.listed.get, lambda: self.now_s)
+
+    def tokens(self) -> int:
+        return self.windows.tokens(REF)
+
+    def refuse(self, limit: int | None, request: int | None = None) -> None:
+        refusal = ContextTooLong("Too long")
+        refusal.limit_tokens, refusal.request_tokens = limit, request
+        self.windows.note_refusal(REF, refusal)
+
+
+@pytest.fixture
+def bench(store: Store, server: Loopback) -> Bench:
+    return Bench(store, server)
+
+
+SERVERS: Mapping[str, tuple[Mapping[str, Route], int]] = {
+    "vLLM": (servers.vllm(16_384), 16_384),
+    "llama-server": (servers.llama_server(12_288), 12_288),
+    "llama-server without /props": (
+        {**servers.llama_server(1), "/props": Http(501, b"{}")}, 131_072
+    ),
+    "LM Studio": (servers.lm_studio(6_000), 6_000),
+    "LM Studio, not loaded": (servers.lm_studio(None, 32_768), 32_768),
+    "Ollama": (servers.ollama(num_ctx=20_000), 20_000),
+    "Ollama, loaded": (servers.ollama(num_ctx=20_000, loaded=24_000), 24_000),
+    "Ollama, its default": (servers.ollama(), 4096),
+    "a gateway": (servers.custom(200_000), 200_000),
+    "no such routes": ({}, UNKNOWN_TOKENS),
+    "no list of models": ({"/v1/models": Http(404, b"no")}, UNKNOWN_TOKENS),
+    "web pages": (dict.fromkeys(("/v1/models", "/props", "/api/show", "/api/v0/models"), html()), 8192),
+    "nonsense": (dict.fromkeys(("/v1/models", "/props", "/api/ps"), json_reply([{"n_ctx": "x"}])), 8192),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_each_kind_of_server_reports_its_window(bench: Bench, server: Loopback, name: str) -> None:
+    routes, tokens = SERVERS[name]
+    server.routes.update(routes)
+    assert bench.tokens() == tokens
+
+
+def test_an_anthropic_wire_on_this_machine_is_asked_too(store: Store, server: Loopback) -> None:
+    server.routes.update(servers.llama_server(12_288))
+    assert Bench(store, server, "anthropic").tokens() == 12_288
+
+
+def test_the_users_setting_comes_first_and_the_table_after_the_server(
+    bench: Bench, server: Loopback
+) -> None:
+    bench.listed[REF] = 50_000
+    assert bench.tokens() == 50_000
+    bench.now_s += 1_000
+    server.routes.update(servers.vllm(16_384))
+    assert bench.tokens() == 16_384
+    assert bench.windows.put(" here: test-model", 9_000) == "here:test-model"
+    assert bench.tokens() == 9_000
+    assert bench.windows.own() == {"here:test-model": 9_000}
+    bench.windows.remove("here:test-model")
+    assert bench.tokens() == 16_384
+    with pytest.raises(NotFound):
+        bench.windows.remove("here:test-model")
+
+
+@pytest.mark.parametrize(("model", "tokens"), [("here:m", 0), ("here:m", 10**9), ("m", 9_000)])
+def test_a_window_that_cannot_be_is_refused(bench: Bench, model: str, tokens: int) -> None:
+    with pytest.raises(InvalidInput):
+        bench.windows.put(model, tokens)
+
+
+def test_a_server_is_asked_again_after_minutes(bench: Bench, server: Loopback) -> None:
+    server.routes.update(servers.vllm(16_384))
+    assert (bench.tokens(), bench.tokens(), len(server.requests)) == (16_384, 16_384, 1)
+    server.routes.update(servers.vllm(32_768))
+    bench.now_s += 1_000
+    assert bench.tokens() == 32_768
+
+
+def test_a_server_that_is_down_costs_no_failure(bench: Bench, server: Loopback) -> None:
+    server.stop()
+    assert bench.tokens() == UNKNOWN_TOKENS
+
+
+def test_unknown_providers_and_vendors_are_not_asked(bench: Bench, server: Loopback) -> None:
+    assert bench.windows.tokens(ModelRef("nobody", "m")) == UNKNOWN_TOKENS
+    assert bench.windows.tokens(ModelRef("openai", "m")) == UNKNOWN_TOKENS
+    assert server.requests == []
+
+
+# -- refusals
+
+
+def test_a_refusal_is_kept_until_another_window_is_reported(
+    bench: Bench, server: Loopback, store: Store
+) -> None:
+    server.routes.update(servers.vllm(16_384))
+    bench.refuse(4_096, 9_000)
+    assert bench.tokens() == 4_096
+    assert Bench(store, server).tokens() == 4_096, "it is stored"
+    bench.windows.put(str(REF), 6_000)
+    assert bench.tokens() == 6_000
+    bench.windows.remove(str(REF))
+    server.routes.update(servers.vllm(32_768))
+    bench.now_s += 1_000
+    assert bench.tokens() == 32_768
+
+
+@pytest.mark.parametrize(
+    ("limit", "request_tokens", "tokens"),
+    [
+        (4_096, None, 4_096),
+        (4_096, 5_000, 4_096),
+        (4_096, 32_768, 1_024),  # four times as many tokens as estimated
+        (8_192, 9_000, 7_456),
+        (8_192, None, 6_144),
+        (None, None, 6_144),
+        (100_000, None, 6_144),
+    ],
+)
+def test_a_refusal_shortens_the_next_request(
+    bench: Bench, limit: int | None, request_tokens: int | None, tokens: int
+) -> None:
+    bench.refuse(limit, request_tokens)
+    assert bench.tokens() == tokens
+
+
+@pytest.mark.parametrize("name", servers.REFUSALS)
+@pytest.mark.parametrize("wire", [CHAT, MESSAGES])
+def test_the_window_is_read_from_each_servers_refusal(
+    server: Loopback, wire: str, name: str
+) -> None:
+    error = ask(server, wire, servers.REFUSALS[name]).error
+    assert isinstance(error, ContextTooLong)
+    assert error.limit_tokens == 4_096
+    assert error.request_tokens in (9_000, None)
+
+
+@pytest.mark.parametrize("name", servers.VAGUE_REFUSALS)
+def test_a_refusal_may_name_no_window(server: Loopback, name: str) -> None:
+    error = ask(server, CHAT, servers.VAGUE_REFUSALS[name]).error
+    assert isinstance(error, ContextTooLong)
+    assert (error.limit_tokens, error.request_tokens) == (None, None)
