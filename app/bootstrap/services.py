@@ -215,7 +215,7 @@ class Services:
             )
         )
         self.presets = Presets(store, settings)
-        self.tool_names = toolbox.names
+        self.tools = toolbox.descriptions
         retrieve = self.recall.retrieve
         self.rolling = RollingSummaries(
             store, settings, BackgroundSummarizer(store, self.background_model)

@@ -133,7 +133,7 @@ class Compose:
         )  # fmt: skip
         self.presenter = ComposePresenter(
             self.bridge, cast(Any, self.loop), library, cast(Any, self.pane),
-            self.conversation, lambda: None, self.replies,
+            self.conversation, lambda: None, lambda: "terse", self.replies,
         )  # fmt: skip
         self.conversation.open(TALK)
         self.transcript.calls.clear()
@@ -363,5 +363,5 @@ def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
     assert (compose.text, compose.conversation.conversation_id) == ("", None)
     assert (compose.conversation.is_private, compose.conversation.recalls) == (True, True)
     compose.send("secret")
-    assert compose.loop.more == {"model": None, "private": True, "recalls": True}
+    assert compose.loop.more == {"model": None, "private": True, "recalls": True, "preset": "terse"}
     assert len(compose.pane.banner.messages) == 1

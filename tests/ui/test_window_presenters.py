@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QPoint, Signal
+from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMainWindow, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
@@ -420,6 +420,11 @@ class PickerView(FakeBanner):
         self.status = text
 
 
+class FakePresetPicker(QObject):
+    changed, chosen_for_new = Signal(), Signal()
+    model: str | None = None
+
+
 class Picker:
     """The presenter with two providers with a key, the second of which cannot list its models."""
 
@@ -431,10 +436,10 @@ class Picker:
             providers=lambda: states, has_key=lambda name: name != "c", check_name=lambda name: name
         )
         self.settings = Recorder(text="a:default")
-        self.library = Recorder()
+        self.library, self.presets = Recorder(), FakePresetPicker()
         self.presenter = parts.make(
             ModelPickerPresenter, models=self.models, settings=self.settings, library=self.library,
-            exchanges=SimpleNamespace(call=self.listed), view=self.view,
+            exchanges=SimpleNamespace(call=self.listed), view=self.view, presets=self.presets,
         )  # fmt: skip
 
     def listed(self, call: Callable[[], object]) -> "Future[Any]":
@@ -497,6 +502,22 @@ def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     assert picker.view.chosen == "b:y"
     picker.open.open_path(None)
     assert picker.view.chosen == "a:default"
+
+
+def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(
+    picker: Picker,
+) -> None:
+    picker.open.open_path(None)
+    picker.view.model_chosen.emit("a:x")
+    picker.presets.model = "b:small"
+    picker.presets.changed.emit()
+    assert picker.view.chosen == "a:x"
+    picker.presets.chosen_for_new.emit()
+    assert (picker.view.chosen, picker.presenter.model_for_new()) == ("b:small", None)
+    picker.view.model_chosen.emit("a:default")
+    assert picker.presenter.model_for_new() == "a:default"
+    picker.open.open_path(view_of(1))
+    assert picker.view.chosen == "b:small"
 
 
 def test_the_built_in_model_has_its_name_when_it_is_chosen(picker: Picker) -> None:

@@ -32,6 +32,7 @@ from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.memories import MemoriesPresenter
 from ui.presenters.model_choice import ModelPickerPresenter
 from ui.presenters.presenter import Navigation
+from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.presenters.privacy import PrivacyPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
@@ -79,6 +80,7 @@ class Presenters(QObject):
             explain=self.explain.explain,
             import_files=self.imports.start,
             export=self.conversation_commands.ask_for_export,
+            preset=self.presets.choose,
         )
         self._create_recall(navigation)
         self._create_sidebar(navigation)
@@ -97,13 +99,17 @@ class Presenters(QObject):
             bridge, services.library, services.exchanges, services.conversations, chat,
             self._transcript, self.replies,
         )  # fmt: skip
+        self.presets = PresetPickerPresenter(
+            bridge, services.presets, services.library, chat.preset, self.conversation,
+            self._banner,
+        )  # fmt: skip
         self.models = ModelPickerPresenter(
             bridge, services.models, services.settings, services.library, services.chat, chat,
-            self.conversation,
+            self.conversation, self.presets,
         )  # fmt: skip
         self.compose = ComposePresenter(
             bridge, services.chat, services.library, chat, self.conversation,
-            self.models.model_for_new, self.replies,
+            self.models.model_for_new, self.presets.preset_for_new, self.replies,
         )  # fmt: skip
         self.privacy = PrivacyPresenter(
             bridge, self._removal.forget, self._banner, self.conversation
@@ -213,6 +219,7 @@ class Presenters(QObject):
         welcome.files_dropped.connect(self.imports.start)
         welcome.import_requested.connect(self.imports.choose)
         welcome.sample_requested.connect(lambda: self.imports.start([SAMPLE]))
+        self.presets.page_requested.connect(lambda: self.settings.open("Presets"))
         welcome.model_requested.connect(lambda: self.settings.open("Providers"))
 
     def _connect_transcript(self) -> None:
@@ -245,6 +252,8 @@ class Presenters(QObject):
             "new": self.conversation.begin_new,
             "new_private": lambda: self.conversation.begin_new(private=True),
             "rename": chat.focus_title,
+            "preset": self.presets.open,
+            "presets": lambda: self.settings.open("Presets"),
             "summaries": self.summaries.open,
             "import": self.imports.choose,
             "export_all": lambda: self.conversation_commands.ask_for_export(None),

@@ -12,6 +12,7 @@ from ui.presenters.settings.background import BackgroundConsent, BackgroundPageP
 from ui.presenters.settings.dashboard import DashboardPresenter, read_totals
 from ui.presenters.settings.dialog import SettingsPresenter
 from ui.presenters.settings.embedder import EmbedderPresenter
+from ui.presenters.settings.presets import PresetsPresenter
 from ui.presenters.settings.providers import ProvidersPresenter
 from ui.presenters.settings.recall_settings import RecallSettingsPresenter
 from ui.theme import Appearance
@@ -54,7 +55,11 @@ def build_memory_panels(
             bridge, services.settings, services.previews, dialog.memory, open_conversation,
             open_item,
         )  # fmt: skip
-        return providers.show, embedder.show, background.show, recall.show
+        presets = PresetsPresenter(
+            bridge, services.presets, services.models, services.tools,
+            partial(list_models, services.models, chat, bridge), dialog.presets,
+        )  # fmt: skip
+        return providers.show, presets.show, embedder.show, background.show, recall.show
 
     settings = SettingsPresenter(
         bridge, services.settings, banner, window.actions_by_name, appearance, present_pages

@@ -6,6 +6,7 @@ from app.chat.segments import SEGMENT_BREAKS_KEY, SegmentBreaks
 from app.commands.command import (
     Action,
     AskExport,
+    ChoosePreset,
     CommandContext,
     ImportFiles,
     OpenManPage,
@@ -88,6 +89,8 @@ class CommandPresenter(Presenter):
                 self._navigation.import_files(list(paths))
             case AskExport(conversation_id):
                 self._navigation.export(conversation_id)
+            case ChoosePreset(uid):
+                self._navigation.preset(uid)
 
     def _on_conversation_opened(self, conversation: Conversation | None) -> None:
         """Dismiss output about another conversation; results of a search stay to be opened."""

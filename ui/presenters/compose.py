@@ -20,7 +20,7 @@ from ui.views.chat_pane import ChatPane
 class ComposePresenter(Presenter):
     """Sends what is typed, and runs the commands of a turn. No command cancels an earlier one.
 
-    `model_for_new` returns the model of a conversation that begins, None for the default.
+    `model_for_new` and `preset_for_new` return those of a conversation that begins, None for the default.
     """
 
     _exchanges: ExchangeLoop
@@ -28,6 +28,7 @@ class ComposePresenter(Presenter):
     _view: ChatPane
     _conversation: ConversationPresenter
     _model_for_new: Callable[[], str | None]
+    _preset_for_new: Callable[[], str | None]
     _replies: RunningReplies
 
     def __post_init__(self) -> None:
@@ -80,6 +81,7 @@ class ComposePresenter(Presenter):
                 model=self._model_for_new(),
                 private=conversation.is_private,
                 recalls=conversation.recalls,
+                preset=self._preset_for_new(),
             ),
             conversation.view,
         )

@@ -12,6 +12,7 @@ from app.storage.tables.settings import Settings
 from ui.bridge import Bridge
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, ask_for_text
+from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.views.chat_pane import ChatPane
 
 _BUILT_IN = ("recall:", "Recall (built in)")
@@ -26,6 +27,7 @@ class ModelPickerPresenter(Presenter):
     _exchanges: ExchangeLoop
     _view: ChatPane
     _conversation: ConversationPresenter
+    _presets: PresetPickerPresenter
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -34,6 +36,8 @@ class ModelPickerPresenter(Presenter):
         self._conversation.opened.connect(self._on_conversation_opened)
         self._conversation.updated.connect(self._show)
         self._bridge.subscribe(self._on_changed, "providers", "default_model")
+        self._presets.changed.connect(self._show)
+        self._presets.chosen_for_new.connect(self._on_preset_chosen)
         self._view.models_requested.connect(self._on_models_requested)
         self._view.model_chosen.connect(self._on_model_chosen)
         self._view.other_model_requested.connect(self._on_other_model_requested)
@@ -42,7 +46,7 @@ class ModelPickerPresenter(Presenter):
     @property
     def chosen(self) -> str:
         """The model that answers in the open conversation."""
-        return self._model or self._settings.text("default_model")
+        return self._model or self._otherwise
 
     def model_for_new(self) -> str | None:
         """Return the model of a conversation that begins now, None for the default."""
@@ -53,9 +57,14 @@ class ModelPickerPresenter(Presenter):
         view = self._conversation.view
         return self._for_new if view is None else view.conversation.model
 
+    @property
+    def _otherwise(self) -> str:
+        """The model without a choice for this conversation: the preset's, else the default."""
+        return self._presets.model or self._settings.text("default_model")
+
     def _show(self, *_: object) -> None:
         default = self._settings.text("default_model")
-        chosen = self._model or default
+        chosen = self.chosen
         rows = dict([_BUILT_IN])
         for model in (*self._listed, default, chosen):
             rows.setdefault(model, model)
@@ -63,6 +72,11 @@ class ModelPickerPresenter(Presenter):
 
     def _on_conversation_opened(self, _conversation: object) -> None:
         self._for_new = None
+        self._show()
+
+    def _on_preset_chosen(self) -> None:
+        if self._presets.model is not None:
+            self._for_new = None
         self._show()
 
     def _on_changed(self, changed: ChangeSet) -> None:
@@ -96,8 +110,7 @@ class ModelPickerPresenter(Presenter):
 
         def show(checked: str) -> None:
             if opened is None and self._conversation.view is None:
-                is_default = checked == self._settings.text("default_model")
-                self._for_new = None if is_default else checked
+                self._for_new = None if checked == self._otherwise else checked
                 self._show()
 
         def on_error(error: KnownError) -> None:

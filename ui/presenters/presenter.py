@@ -40,7 +40,7 @@ class Navigation:
     `turn` shows a conversation, at an exchange and one of its messages where given; `fact` and
     `memory` show the dialog at an id; `page` shows a manual page by its name and title; `explain`
     shows why an exchange with a label is ranked as it is for a question; `import_files` and
-    `export` open their dialogs.
+    `export` open their dialogs; `preset` chooses the preset (uid) of a conversation that begins.
     """
 
     turn: OpenTurn
@@ -50,6 +50,7 @@ class Navigation:
     explain: Callable[[ExchangeId, str, str], object]
     import_files: Callable[[list[Path]], object]
     export: Callable[[ConversationId], object]
+    preset: Callable[[str], object]
 
 
 def show_menu(

@@ -1,14 +1,15 @@
-"""The conversation pane: title, model picker, transcript or welcome page, composer."""
+"""The conversation pane: title, preset and model, transcript or welcome page, composer."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QComboBox, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from ui.views.notice import Notice, NoticeAction
 from ui.widgets.banner import Banner
+from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.composer import Composer
 from ui.widgets.elided_edit import ElidedEdit
 from ui.widgets.layouts import column_in, filled, row_of
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 _UNBOUND_PX = 16_777_215  # QWIDGETSIZE_MAX
 _DEFAULT = "Use this model for new conversations"
 _PANEL_GAP_PX = 8
+_HEAD_GAP_PX = 6
 _OTHER = "Another model\u2026"
 _WIDE_PX = 480
-_MODEL_SHARE = 0.34  # of a narrow pane; the rest is for the title
+_CHOICE_SHARE = 0.25  # of a narrow pane, for each of preset and model; the rest is for the title
 
 
 class ChatPane(QWidget):
@@ -71,11 +73,12 @@ class ChatPane(QWidget):
         self._summaries.clicked.connect(self.summaries_requested)
         self._summaries.hide()
         self._has_summaries = False
-        self.model = _ModelChooser(self)
-        self.model.setAccessibleName("Model")
-        self.model.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.preset = ChoiceBox("Preset", self)
+        self.preset.setToolTip("The preset: instructions and options of this conversation")
+        self.model = ChoiceBox("Model", self)
         self.model.opening.connect(self.models_requested)
-        self.model.activated.connect(self._on_model_activated)
+        self.model.chosen.connect(self.model_chosen)
+        self.model.command_chosen.connect(self._on_model_command)
         self.notice = Notice(self)
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.notice)
@@ -99,7 +102,7 @@ class ChatPane(QWidget):
     @property
     def stops(self) -> list[QWidget]:
         """The tab order, once built."""
-        head = [self.title, self._summaries, self.model]
+        head = [self.title, self._summaries, self.preset, self.model]
         shown = [*stops_in(self.find_bar), *stops_in(self.welcome), self.transcript]
         return [*head, *shown, *self.composer.stops]
 
@@ -137,17 +140,8 @@ class ChatPane(QWidget):
 
     def show_models(self, models: Mapping[str, str], chosen: str, default: str) -> None:
         """Fill the picker with models (PROVIDER:MODEL) by their label; `chosen` is among them."""
-        self.model.blockSignals(True)
-        self.model.clear()
-        for model, label in models.items():
-            self.model.addItem(label, model)
-        self.model.insertSeparator(self.model.count())
-        if chosen != default:
-            self.model.addItem(_DEFAULT)
-        self.model.addItem(_OTHER)
-        self.model.setCurrentIndex(self.model.findData(chosen))
-        self.model.blockSignals(False)
-        self.model.reopen()
+        commands = (_OTHER,) if chosen == default else (_DEFAULT, _OTHER)
+        self.model.show_choices(models, chosen, commands)
 
     def show_status(self, text: str) -> None:
         """Show a line above the composer, such as a retry under way; "" hides it."""
@@ -155,16 +149,19 @@ class ChatPane(QWidget):
         self.status.setVisible(bool(text))
 
     def _lay_out(self) -> None:
-        head = row_of((self.title, 1), self.private, self._summaries, self.model)
+        head = row_of(
+            (self.title, 1), self.private, self._summaries, self.preset, _HEAD_GAP_PX, self.model
+        )
         head.setContentsMargins(16, 10, 16, 6)
         self._foot = filled(QVBoxLayout(), self.status, self.composer, margins=(16, 4, 16, 12))
         parts = (self.banner, head, (self._stack, 1), self._foot)
         self._column = column_in(self, *parts, margins=(0, 0, 0, 0), spacing=0)
 
     def _fit_head(self) -> None:
-        """Limit the picker's width in a narrow pane: the model's name is cut before the title."""
+        """Limit the width of the choices in a narrow pane: their names are cut before the title."""
         is_wide = self.width() >= _WIDE_PX
-        self.model.setMaximumWidth(_UNBOUND_PX if is_wide else round(self.width() * _MODEL_SHARE))
+        for box in (self.preset, self.model):
+            box.setMaximumWidth(_UNBOUND_PX if is_wide else round(self.width() * _CHOICE_SHARE))
         self._summaries.setVisible(self._has_summaries)
 
     def _on_title_edited(self) -> None:
@@ -177,11 +174,8 @@ class ChatPane(QWidget):
     def _on_title_done(self) -> None:
         self.composer.box.setFocus()
 
-    def _on_model_activated(self, number: int) -> None:
-        model = self.model.itemData(number)
-        if model is not None:
-            self.model_chosen.emit(str(model))
-        elif self.model.itemText(number) == _DEFAULT:
+    def _on_model_command(self, text: str) -> None:
+        if text == _DEFAULT:
             self.default_model_requested.emit()
         else:
             self.other_model_requested.emit()
@@ -192,25 +186,3 @@ class ChatPane(QWidget):
         """Fit the header to the new width."""
         super().resizeEvent(event)
         self._fit_head()
-
-
-class _ModelChooser(QComboBox):
-    """A combo box that emits `opening` before it opens.
-
-    Signals:
-        opening: Before the list is shown.
-    """
-
-    opening = Signal()
-
-    def reopen(self) -> None:
-        """Reopen an open list, for its new rows."""
-        if self.view().isVisible():
-            super().hidePopup()
-            super().showPopup()
-
-    # Qt overrides
-
-    def showPopup(self) -> None:
-        self.opening.emit()
-        super().showPopup()

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QHBoxLayout,
     QLineEdit,
-    QPlainTextEdit,
     QSlider,
     QSpinBox,
     QToolButton,
@@ -20,7 +19,6 @@ from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import Setting, SettingValue
 from ui.widgets.plain_label import PlainLabel
 
-_LONG_TEXTS = ("system_prompt",)
 _TYPING_PAUSE_MS = 500
 _GAP_PX = 14  # between a label and its slider, which have no edge between them
 _SLIDER_STEPS = 100
@@ -103,12 +101,6 @@ class SettingEditor(QWidget):
             combo.addItems([choice.capitalize() for choice in setting.choices])
             combo.activated.connect(self._on_combo_activated)
             return combo
-        if setting.key in _LONG_TEXTS:
-            text = QPlainTextEdit(self)
-            text.setTabChangesFocus(True)
-            text.setFixedHeight(text.fontMetrics().lineSpacing() * 5)
-            text.textChanged.connect(self._on_typed)
-            return text
         if setting.kind is float and setting.maximum == 1:
             slider = QSlider(Qt.Orientation.Horizontal, self)
             slider.setRange(0, _SLIDER_STEPS)
@@ -181,9 +173,6 @@ class SettingEditor(QWidget):
             control.setValue(int(value or 0))
         elif isinstance(control, QDoubleSpinBox):
             control.setValue(float(value or 0))
-        elif isinstance(control, QPlainTextEdit):
-            if control.toPlainText() != text:
-                control.setPlainText(text)
         elif isinstance(control, QLineEdit) and control.text() != text:
             control.setText(text)
         control.blockSignals(False)
@@ -230,8 +219,6 @@ class SettingEditor(QWidget):
             return str(control.value() / _SLIDER_STEPS)
         if isinstance(control, QSpinBox | QDoubleSpinBox):
             return str(control.value())
-        if isinstance(control, QPlainTextEdit):
-            return control.toPlainText()
         assert isinstance(control, QLineEdit)
         return control.text()
 

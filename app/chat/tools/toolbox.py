@@ -66,9 +66,9 @@ class Toolbox:
         }
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all tools."""
-        return tuple(self._tools)
+    def descriptions(self) -> Mapping[str, str]:
+        """The descriptions of all tools by their names."""
+        return {name: tool.description for name, tool in self._tools.items()}
 
     def offered_in(
         self, conversation: Conversation, allowed: Collection[str] | None = None

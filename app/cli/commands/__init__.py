@@ -81,7 +81,7 @@ COMMANDS: Mapping[str, Command] = {
         s.store, s.settings, s.embedders, s.background, *rest
     ),
     "provider": lambda s, *rest: providers.provider(s.models, s.chat, *rest),
-    "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tool_names, *rest),
+    "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tools, *rest),
     "price": lambda s, *rest: providers.price(s.own_prices, s.background, *rest),
     "window": lambda s, *rest: providers.window(s.models.windows, *rest),
 }

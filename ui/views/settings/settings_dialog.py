@@ -17,14 +17,16 @@ from app.workers.spend_limits import SPEND_LIMIT_KEYS
 from ui.views.settings.background_page import BackgroundPage
 from ui.views.settings.embedder_page import EmbedderPage
 from ui.views.settings.memory_page import MemoryPage
+from ui.views.settings.presets_page import PresetsPage
 from ui.views.settings.providers_page import ProvidersPage
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.setting_editor import SettingEditor
 
 _PROVIDERS = "Providers"
+_PRESETS = "Presets"
 _EMBEDDER = "Search by meaning"
 _BACKGROUND = "Background work"
-_ON_OTHER_PAGES = frozenset(("embedder", "background_model", *SPEND_LIMIT_KEYS))
+_ON_OTHER_PAGES = frozenset(("embedder", "background_model", "system_prompt", *SPEND_LIMIT_KEYS))
 
 
 class SettingsDialog(QDialog):
@@ -47,11 +49,13 @@ class SettingsDialog(QDialog):
         self._names.setFixedWidth(150)
         self._names.setFocus()
         self.providers = ProvidersPage(self)
+        self.presets = PresetsPage(self)
         self.embedder = EmbedderPage(self)
         self.background = BackgroundPage(self)
         self.memory = MemoryPage(self)
         self._pages = QStackedWidget(self)
         self._add_page(_PROVIDERS, self.providers)
+        self._add_page(_PRESETS, self.presets)
         self._add_page(_EMBEDDER, self.embedder)
         self._add_page(_BACKGROUND, self.background)
         for editor in (*self.background.limits, *self.memory.editors):

@@ -1,0 +1,110 @@
+"""The presets page of the settings: showing, saving, adding, copying and removing presets."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from app.chat.models import ModelDirectory
+from app.chat.presets import Presets
+from app.domain.chat import ModelRef
+from app.domain.errors import KnownError
+from app.domain.presets import BUILT_IN_PRESET, Preset, free_name
+from ui.presenters.presenter import Presenter
+from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.settings.presets_page import PresetsPage
+
+_NEW_NAME = "New preset"
+
+
+class PresetsPresenter(Presenter):
+    """Keeps the page and the stored presets in step.
+
+    `tools` are the descriptions of the tools by name; `list_models` returns the models of all
+    providers with a key, and failures as text.
+    """
+
+    _presets: Presets
+    _models: ModelDirectory
+    _tools: Mapping[str, str]
+    _list_models: Callable[[], Awaitable[tuple[Sequence[str], Sequence[str]]]]
+    _page: PresetsPage
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        page = self._page
+        page.show_tools(self._tools)
+        self._bridge.subscribe(lambda _: self.show(), "presets", "default_preset", "system_prompt")
+        page.edited.connect(self._save)
+        page.add_requested.connect(lambda: self._add(self._new))
+        page.copy_requested.connect(lambda uid: self._add(lambda: self._presets.duplicate(uid)))
+        page.default_requested.connect(
+            lambda uid: self._change(lambda: self._presets.choose_default(uid))
+        )
+        page.removal_requested.connect(self._ask_to_remove)
+        page.model_shown.connect(self._show_options)
+        page.form.model.opening.connect(
+            lambda: self._bridge.start("preset models", self._show_models())
+        )
+
+    def show(self, select: str = "") -> None:
+        """Show the presets; `select` is the uid of one to select."""
+        presets = self._presets
+
+        def read() -> tuple[Sequence[Preset], str, str]:
+            default = presets.default().uid
+            return presets.listed(), default, presets.instructions(BUILT_IN_PRESET)
+
+        self._bridge.load("presets page", read, lambda f: self._page.show_presets(*f, select))
+
+    async def _show_models(self) -> None:
+        found, _ = await self._list_models()
+        self._page.show_models(found)
+
+    def _show_options(self, model: str) -> None:
+        if not model:
+            self._bridge.cancel("preset options")
+            self._page.show_options("", None)
+            return
+        ref = ModelRef.parse(model)
+        self._bridge.load(
+            "preset options",
+            lambda: self._models.options(ref),
+            lambda options: self._page.show_options(model, options),
+            lambda _: self._page.show_options("", None),
+        )
+
+    def _save(self, preset: Preset) -> None:
+        def save() -> None:
+            if preset.model is not None:
+                self._models.check_name(preset.model)
+            self._presets.save(preset)
+
+        self._change(save)
+
+    def _new(self) -> Preset:
+        names = [preset.name for preset in self._presets.listed()]
+        return self._presets.save(Preset("", free_name(_NEW_NAME, names)))
+
+    def _add(self, add: Callable[[], Preset]) -> None:
+        self._bridge.save(add, lambda added: self.show(added.uid), self._show_error)
+
+    def _change(self, change: Callable[[], object]) -> None:
+        self._bridge.save(change, lambda _: self._page.show_error(""), self._show_error)
+
+    def _show_error(self, error: KnownError) -> None:
+        self._page.show_error(error.display_text)
+
+    def _ask_to_remove(self, uid: str) -> None:
+        self._bridge.load(
+            "preset removal", lambda: self._presets.get(uid), self._confirm, self._show_error
+        )
+
+    def _confirm(self, preset: Preset) -> None:
+        texts = Confirmation(
+            "Remove a preset", f"Remove the preset \u201c{preset.name}\u201d?",
+            "Its conversations use the default preset from then on.", "Remove", is_warning=True,
+        )  # fmt: skip
+        if preset.is_built_in:
+            texts = Confirmation(
+                "Restore a preset", "Restore Commonplace's own instructions and options?",
+                "What you changed in this preset is lost.", "Restore", is_warning=True,
+            )  # fmt: skip
+        confirm(self._page, texts, lambda: self._change(lambda: self._presets.remove(preset.uid)))

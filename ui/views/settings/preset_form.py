@@ -1,0 +1,275 @@
+"""The form of one preset: name, instructions, model, options and tools."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QStandardItemModel
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QGridLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.presets import (
+    BUILT_IN_PRESET,
+    MAX_NAME_CHARS,
+    MAX_OUTPUT_TOKENS,
+    MAX_TEMPERATURE,
+    Effort,
+    ModelOptions,
+    Preset,
+)
+from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.plain_label import PlainLabel, plain_label
+
+_PAUSE_MS = 500
+_PROMPT_LINES = 8
+_SPIN_MARGIN_PX = 6
+_FIELD_CHARS = 24
+_STEP, _TOKEN_STEP = 0.1, 256
+_UNSET = -_STEP  # the value of the temperature box that stands for the model's default
+_MODEL_DEFAULT = "Model's default"
+_CONVERSATION_MODEL = "The conversation's model"
+_EFFORTS = {
+    Effort.NONE: "None",
+    Effort.MINIMAL: "Minimal",
+    Effort.LOW: "Low",
+    Effort.MEDIUM: "Medium",
+    Effort.HIGH: "High",
+    Effort.XHIGH: "Extra high",
+    Effort.MAX: "Maximum",
+}
+
+
+class PresetForm(QWidget):
+    """The fields of a preset.
+
+    Signals:
+        edited: The preset as it was changed, after a pause or `flush`.
+        model_changed: PROVIDER:MODEL, "" for the conversation's; also when a preset is shown.
+    """
+
+    edited = Signal(object)
+    model_changed = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._preset = BUILT_IN_PRESET
+        self._is_showing = False
+        self.tools: dict[str, QCheckBox] = {}
+        self._pause = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self._pause.timeout.connect(self._report)
+        self.name = QLineEdit(self, maxLength=MAX_NAME_CHARS)
+        self.name.textEdited.connect(self._on_edited)
+        self.prompt = QPlainTextEdit(self)
+        self.prompt.setTabChangesFocus(True)
+        self.prompt.setMinimumHeight(self.prompt.fontMetrics().lineSpacing() * _PROMPT_LINES)
+        self.prompt.textChanged.connect(self._on_edited)
+        self.model = ChoiceBox("Model", self)
+        self.model.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.model.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        line = QLineEdit(self)
+        line.setPlaceholderText(_CONVERSATION_MODEL)
+        self.model.setLineEdit(line)
+        line.editingFinished.connect(self._on_edited)
+        self.model.chosen.connect(self._on_edited)
+        self.temperature = QDoubleSpinBox(self, decimals=2, singleStep=_STEP)
+        self.temperature.setRange(_UNSET, MAX_TEMPERATURE)
+        self.temperature.valueChanged.connect(self._on_edited)
+        self.effort = QComboBox(self)
+        self.effort.addItem(_MODEL_DEFAULT, None)
+        for effort, label in _EFFORTS.items():
+            self.effort.addItem(label, effort)
+        self.effort.activated.connect(self._on_edited)
+        self.max_output = QSpinBox(self, maximum=MAX_OUTPUT_TOKENS, singleStep=_TOKEN_STEP)
+        self.max_output.setGroupSeparatorShown(True)
+        self.max_output.setSuffix(" tokens")
+        self.max_output.valueChanged.connect(self._on_edited)
+        for box in (self.temperature, self.max_output):
+            box.setSpecialValueText(_MODEL_DEFAULT)
+            box.lineEdit().setTextMargins(_SPIN_MARGIN_PX, 0, 0, 0)
+        for field in (self.temperature, self.effort, self.max_output):
+            field.setFixedWidth(field.fontMetrics().averageCharWidth() * _FIELD_CHARS)
+        for field in (self.model, self.temperature, self.effort, self.max_output):
+            field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            field.installEventFilter(self)
+        self.note = plain_label(self, "small", selectable=False)
+        self.all_tools = QCheckBox("All tools", self)
+        self.all_tools.clicked.connect(self._on_all_tools_clicked)
+        self._tools = QGridLayout()
+        self.error = plain_label(self, "error")
+        self.error.hide()
+        self._lay_out()
+
+    def show_preset(self, preset: Preset) -> None:
+        """Show a preset; what is being typed in the same preset stays."""
+        if preset.uid == self._preset.uid and self._pause.isActive():
+            return
+        self._preset = preset
+        self._is_showing = True
+        if self.name.text() != preset.name:
+            self.name.setText(preset.name)
+        self.name.setReadOnly(preset.is_built_in)
+        if self.prompt.toPlainText() != preset.system_prompt:
+            self.prompt.setPlainText(preset.system_prompt)
+        self.model.setEditText(preset.model or "")
+        temperature = preset.temperature
+        self.temperature.setValue(_UNSET if temperature is None else temperature)
+        self.effort.setCurrentIndex(self.effort.findData(preset.reasoning_effort))
+        self.max_output.setValue(preset.max_output_tokens or 0)
+        self._show_tools()
+        self._is_showing = False
+        self.model_changed.emit(preset.model or "")
+
+    def show_models(self, models: Sequence[str]) -> None:
+        """Offer models in the list of the model field."""
+        text, self._is_showing = self.model.currentText(), True
+        self.model.show_choices({model: model for model in models}, "")
+        self.model.setEditText(text)
+        self._is_showing = False
+
+    def show_options(self, model: str, options: ModelOptions | None) -> None:
+        """Disable the options that a model lacks, and say so."""
+        has = options or ModelOptions()
+        self.temperature.setEnabled(has.has_temperature)
+        self.effort.setEnabled(bool(has.efforts))
+        self.max_output.setEnabled(has.has_max_output)
+        rows = self.effort.model()
+        assert isinstance(rows, QStandardItemModel)
+        for number, effort in enumerate(_EFFORTS, 1):
+            rows.item(number).setEnabled(effort in has.efforts)
+        missing = [
+            name
+            for name, is_there in (
+                ("temperature", has.has_temperature),
+                ("reasoning effort", bool(has.efforts)),
+                ("maximum output", has.has_max_output),
+            )
+            if not is_there
+        ]
+        if options is None:
+            self.note.setText("What the conversation's model lacks is not sent.")
+        else:
+            self.note.setText(f"{model} has no {' and no '.join(missing)}." if missing else "")
+        self.note.setVisible(bool(self.note.text()))
+
+    def show_tools(self, tools: Mapping[str, str]) -> None:
+        """Offer tools by their names, with descriptions."""
+        for number, (name, description) in enumerate(tools.items()):
+            box = self.tools[name] = QCheckBox(name, self)
+            box.setToolTip(description)
+            box.setAccessibleDescription(description)
+            box.clicked.connect(self._on_edited)
+            self._tools.addWidget(box, number // 2, number % 2)
+        self._show_tools()
+
+    def show_instructions(self, text: str) -> None:
+        """Show the instructions that apply where a preset has none."""
+        self.prompt.setPlaceholderText(f"If empty:\n\n{text}" if text else "")
+
+    def show_error(self, text: str) -> None:
+        """Show why a change was refused; "" hides it."""
+        self.error.setText(text)
+        self.error.setVisible(bool(text))
+
+    def focus_name(self) -> None:
+        """Focus the name, so that it can be replaced."""
+        self.name.setFocus()
+        self.name.selectAll()
+
+    def flush(self) -> None:
+        """Report a change now, if one is due."""
+        if self._pause.isActive():
+            self._pause.stop()
+            self._report()
+
+    def _report(self) -> None:
+        changed = self._changed()
+        if changed != self._preset:
+            if changed.model != self._preset.model:
+                self.model_changed.emit(changed.model or "")
+            self._preset = changed
+            self.edited.emit(changed)
+
+    def _changed(self) -> Preset:
+        """Return the preset as the fields show it; options that are disabled stay as they are."""
+        temperature = self.temperature.value()
+        tools = tuple(sorted(name for name, box in self.tools.items() if box.isChecked()))
+        return replace(
+            self._preset,
+            name=self.name.text(),
+            system_prompt=self.prompt.toPlainText(),
+            model=self.model.currentText().strip() or None,
+            temperature=None if temperature < 0 else round(temperature, 2),
+            reasoning_effort=self.effort.currentData(),
+            max_output_tokens=self.max_output.value() or None,
+            tools=None if self.all_tools.isChecked() else tools,
+        )
+
+    def _show_tools(self) -> None:
+        allowed = self._preset.tools
+        self.all_tools.setChecked(allowed is None)
+        for name, box in self.tools.items():
+            box.setChecked(allowed is None or name in allowed)
+            box.setEnabled(allowed is not None)
+
+    def _on_all_tools_clicked(self, checked: bool) -> None:
+        for box in self.tools.values():
+            box.setEnabled(not checked)
+            box.setChecked(box.isChecked() or checked)
+        self._on_edited()
+
+    def _on_edited(self, *_: object) -> None:
+        if not self._is_showing:
+            self._pause.start()
+
+    def _lay_out(self) -> None:
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for label, field in (
+            ("Name", self.name),
+            ("Instructions", self.prompt),
+            ("Model", self.model),
+            ("Temperature", self.temperature),
+            ("Reasoning effort", self.effort),
+            ("Maximum output", self.max_output),
+        ):
+            field.setAccessibleName(label)
+            shown = PlainLabel(label, self)
+            shown.setBuddy(field)
+            if field is not self.prompt:
+                shown.setMinimumHeight(field.sizeHint().height())  # else it is aligned to the top
+            form.addRow(shown, field)
+        form.addRow("", self.note)
+        form.addRow(PlainLabel("Tools allowed", self), self.all_tools)
+        form.addRow("", self._tools)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(form)
+        column.addWidget(self.error)
+        column.addStretch(1)
+
+    # Qt overrides
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Report a change before the form is left."""
+        self.flush()
+        super().hideEvent(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Scroll the page instead of changing a field that has no focus."""
+        is_idle = isinstance(watched, QWidget) and not watched.hasFocus()
+        if event.type() == QEvent.Type.Wheel and is_idle:
+            event.ignore()
+            return True
+        return super().eventFilter(watched, event)

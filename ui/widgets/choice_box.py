@@ -1,0 +1,61 @@
+"""Choice box: a combo box of choices with a key each, and commands below them."""
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QWidget
+
+
+class ChoiceBox(QComboBox):
+    """A list of choices and commands.
+
+    Signals:
+        opening: Before the list is shown.
+        chosen: The key of a choice. command_chosen: The text of a command.
+    """
+
+    opening = Signal()
+    chosen = Signal(str)
+    command_chosen = Signal(str)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.activated.connect(self._on_activated)
+
+    def show_choices(
+        self, labels: Mapping[str, str], chosen: str, commands: Sequence[str] = ()
+    ) -> None:
+        """Show choices by their key; `chosen` is among them. An open list stays open."""
+        self.blockSignals(True)
+        self.clear()
+        for key, label in labels.items():
+            self.addItem(label, key)
+        if commands:
+            self.insertSeparator(self.count())
+            self.addItems(list(commands))
+        self._select(chosen)
+        self.blockSignals(False)
+        if self.view().isVisible():
+            super().hidePopup()
+            super().showPopup()
+
+    def _select(self, chosen: str) -> None:
+        self._chosen = chosen
+        self.setCurrentIndex(self.findData(chosen))
+
+    def _on_activated(self, number: int) -> None:
+        key = self.itemData(number)
+        if key is not None:
+            self.chosen.emit(str(key))
+            return
+        self._select(self._chosen)
+        self.command_chosen.emit(self.itemText(number))
+
+    # Qt overrides
+
+    def showPopup(self) -> None:
+        """Report that the list is about to open."""
+        self.opening.emit()
+        super().showPopup()
