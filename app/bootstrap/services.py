@@ -5,15 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from app.chat.attached_images import AttachedImages
+from app.chat.compactor import Compactor
 from app.chat.context_fetcher import ContextFetcher
 from app.chat.exchange_loop import ExchangeLoop
+from app.chat.history import HistoryReader
 from app.chat.inspector import InspectionService
 from app.chat.library import Library
 from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
 from app.chat.recall_preview import PREVIEW_LIMIT_S, RecallPreviews
 from app.chat.request_builder import RequestBuilder
-from app.chat.rolling_summaries import RollingSummaries
 from app.chat.segments import SegmentBreaks
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import manual_tools
@@ -68,7 +69,6 @@ from app.system.logs import configure_logging
 from app.system.paths import DataPaths
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.jobs.summarizers import BackgroundSummarizer
 from app.workers.model_choice import MODEL_WORKERS, BackgroundModelChoice
 from app.workers.regeneration import EmbeddingRegeneration, FactRegeneration, SummaryRegeneration
 from app.workers.spend_limits import SpendLimits
@@ -217,19 +217,18 @@ class Services:
         self.presets = Presets(store, settings)
         self.tools = toolbox.descriptions
         retrieve = self.recall.retrieve
-        self.rolling = RollingSummaries(
-            store, settings, BackgroundSummarizer(store, self.background_model)
-        )
-        self._closers.append(self.rolling.stop)
-        self.rolling.start()
+        compactor = Compactor(store, settings, self.background_model)
+        self._closers.append(compactor.stop)
+        compactor.start()
         self.context_fetcher = ContextFetcher(store, core_memory, retrieve)
         builder = RequestBuilder(
             settings,
             self.models.context_tokens,
+            HistoryReader(store),
             self.context_fetcher,
             toolbox,
             self.presets,
-            self.rolling.expect,
+            compactor.expect,
             AttachedImages(self.attachments, self.models.sees_images),
         )
         preview_fetcher = ContextFetcher(store, core_memory, retrieve, PREVIEW_LIMIT_S)

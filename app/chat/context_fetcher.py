@@ -12,20 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from app.chat.planner import ExchangePlan
 from app.domain.errors import KnownError
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext
-from app.memory.context_plan import CoveringSummary
 from app.memory.core_memory import CoreMemoryService
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
-from app.storage.tables.prompts import Prompts
-from app.storage.tables.summaries import Summaries
 
 _log = logging.getLogger(__name__)
 LIMIT_S = 0.5
 _SEARCH_SHARE = 0.8  # of the time; after it a search must return what it has
 _MAX_THREADS = 4  # fetches that hang; until one ends, nothing more is recalled
-CONTEXT = "context"  # the kind of rolling summaries
 
 # The last argument is polled during the search: whether it must return what it has.
 Retrieve = Callable[
@@ -38,17 +34,11 @@ class FetchedContext:
     """What was found in time; it grows while the fetch runs.
 
     Attributes:
-        summary: The summary of the beginning of the segment.
-        window_before: The first message of the window of the previous prompt, and
-        limit_before: the token limit of that prompt.
         turn_numbers: Of the exchanges that the found facts come from.
         notice: What is missing and why, as sentences without the last period; "" for nothing.
     """
 
     core_memory: str = ""
-    summary: CoveringSummary | None = None
-    window_before: MessageId | None = None
-    limit_before: int = 0
     turn_numbers: dict[ExchangeId, int] = field(default_factory=dict)
     found: RetrievalResult = field(default_factory=RetrievalResult)
     notice: str = ""
@@ -87,10 +77,13 @@ class ContextFetcher:
         self._retrieve = retrieve
         self._limit_s = LIMIT_S if limit_s is None else limit_s
         self._exchanges = Exchanges(store)
-        self._prompts = Prompts(store)
-        self._summaries = Summaries(store)
         self._threads: set[threading.Thread] = set()
         self._lock = threading.Lock()
+
+    @property
+    def core_memory(self) -> str:
+        """The core memory as it was last read; never blocks."""
+        return self._core_memory.last_known
 
     def fetch(self, plan: ExchangePlan, query_for: QueryFor) -> FetchedContext:
         """Return the context of a plan within the time limit; never raises. Blocking."""
@@ -132,7 +125,6 @@ class ContextFetcher:
 
         steps: Sequence[tuple[str, Callable[[], None]]] = (
             ("Core memory", read_core_memory),
-            ("The conversation's summary", lambda: self._fetch_window(fetched, plan)),
             ("Recall", lambda: self._recall(fetched, late_at, plan, query_for)),
         )
         for name, step in steps:
@@ -144,30 +136,6 @@ class ContextFetcher:
                 _log.exception("%s failed unexpectedly", name)
                 fetched.add_notice(f"{name} failed: {type(error).__name__}")
         done.set()
-
-    def _fetch_window(self, fetched: FetchedContext, plan: ExchangePlan) -> None:
-        """Fetch the previous window and the latest rolling summary.
-
-        Without one, in a first segment, the conversation's summary is taken.
-        """
-        window = self._prompts.last_window([each.id for each in plan.segment])
-        summary = self._summary(plan)
-        with self._lock:  # a window that moved on without its summary would lose messages
-            fetched.window_before, fetched.limit_before = window
-            fetched.summary = summary
-
-    def _summary(self, plan: ExchangePlan) -> CoveringSummary | None:
-        own = {each.id: each for each in plan.segment[:-1] if each.message_ids}
-        found = self._summaries.latest(CONTEXT, own)
-        for each in reversed(own.values()):
-            if (summary := found.get(each.id)) is not None:
-                return CoveringSummary(summary.text, each.message_ids[-1])
-        conversation_id = plan.conversation.id
-        if plan.exchange.segment_number == 0:
-            whole = self._summaries.latest("conversation", [conversation_id])
-            if (summary := whole.get(conversation_id)) is not None:
-                return CoveringSummary(summary.text)
-        return None
 
     def _recall(
         self, fetched: FetchedContext, late_at: float, plan: ExchangePlan, query_for: QueryFor

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from app.chat.context_fetcher import ContextFetcher
+from app.chat.history import HistoryReader
 from app.chat.planner import ExchangePlan, NewConversation, Planner
 from app.chat.presets import Presets
 from app.chat.reply import Reply
@@ -53,6 +54,7 @@ class ExchangeLoop:
         self._prepare = prepare or RequestBuilder(
             settings,
             models.context_tokens,
+            HistoryReader(store),
             ContextFetcher(store, CoreMemoryService(store, settings)),
             self._toolbox,
             Presets(store, settings),

@@ -1,19 +1,27 @@
 """The inspector: what memory contributed to an answer, and the prompt that was sent for it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from app.chat.sent_prompt import PartDifference, SentPrompt, difference, sent_prompt
+from app.chat.sent_prompt import PartDifference, SentPrompt, by_id, difference, sent_prompt
+from app.chat.sent_turns import BLOCK_KINDS, SentTurns, as_sent, first_sent, opening_of
 from app.domain.conversations import Conversation, Exchange, Message, Role, ToolCall
 from app.domain.errors import NotFound
 from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recall import PlanPartKind, RecalledItemDetails, RecallLayer, StoredPrompt, Verdict
+from app.domain.recall import (
+    PAST_KINDS,
+    PlanPartKind,
+    RecalledItemDetails,
+    RecallLayer,
+    StoredPrompt,
+    Verdict,
+)
 from app.memory.recalled_text import cited_items
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
-from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.exchanges import Exchanges, path_to
 from app.storage.tables.passage_texts import PassagePlace
 from app.storage.tables.passages import Passages
 from app.storage.tables.prompts import Feedback, Prompts
@@ -89,6 +97,7 @@ class InspectionService:
         self._conversations = Conversations(store)
         self._feedback = Feedback(store)
         self._passages = Passages(store)
+        self._turns = SentTurns(store)
 
     def contributions(self, ids: Iterable[ExchangeId]) -> Mapping[ExchangeId, Contribution]:
         """Return the contributions to the answers that have a stored prompt."""
@@ -112,10 +121,10 @@ class InspectionService:
             return Inspection(exchange, conversation, question)
         run = min(run, len(history) - 1)
         prompt = history[run]
+        path = path_to(exchange, self._exchanges.of(exchange.conversation_id))
         before = None if exchange.parent_id is None else self._prompts.of(exchange.parent_id)
-        messages = self._exchanges.messages(_message_ids([prompt, before]))
-        sent = sent_prompt(prompt, messages)
-        compared = None if before is None else difference(sent_prompt(before, messages), sent)
+        sent = self._sent(prompt, path)
+        compared = None if before is None else difference(self._sent(before, path[:-1]), sent)
         places = self._prompts.placed(prompt.items)
         return Inspection(
             exchange, conversation, question, tuple(each.sent_at for each in history), run, prompt,
@@ -123,19 +132,40 @@ class InspectionService:
             1 + sum(map(_calls_tools, self._exchanges.messages_of(exchange))) if run == 0 else 1,
         )  # fmt: skip
 
+    def _sent(self, prompt: StoredPrompt, path: Sequence[Exchange]) -> SentPrompt:
+        """Return a prompt of the last exchange of a path with all messages as they were sent."""
+        parts = {part.kind: part.message_ids for part in prompt.parts}
+        past = {each for kind in PAST_KINDS for each in parts.get(kind, ())}
+        turns = self._turns.of(
+            [each for each in path[:-1] if past.intersection(each.message_ids)], prompt.sent_at
+        )
+        short = frozenset(parts.get(PlanPartKind.SHORTENED, ()))
+        question = parts.get(PlanPartKind.QUESTION, ())
+        found = self._exchanges.messages(question)
+        own = [found[each] for each in question if each in found]
+        opening = opening_of(own, question)
+        runs = [
+            run if opening_of(own, _question(run)) != opening else _without_block(run)
+            for run in self._prompts.runs([prompt.exchange_id]).get(prompt.exchange_id, [])
+            if run.sent_at < prompt.sent_at
+        ]
+        messages = [
+            each
+            for turn in turns
+            for each in (
+                turn.short if short.intersection(turn.exchange.message_ids) else turn.whole
+            )
+        ]
+        return sent_prompt(prompt, by_id([*messages, *as_sent(own, runs)]))
+
     def sent_summary(self, exchange_id: ExchangeId) -> SentSummary | None:
         """Return the summary in an exchange's newest prompt; None without one."""
         prompt = self._prompts.of(exchange_id)
         parts = {} if prompt is None else {part.kind: part for part in prompt.parts}
-        if (summary := parts.get(PlanPartKind.SUMMARY)) is None:
+        if prompt is None or (summary := parts.get(PlanPartKind.COMPACTION)) is None:
             return None
-        sent = [
-            each
-            for kind in (PlanPartKind.WINDOW, PlanPartKind.QUESTION)
-            if kind in parts
-            for each in parts[kind].message_ids
-        ]
-        return SentSummary(summary.text, sent[0]) if sent else None
+        first = first_sent(prompt)
+        return None if first is None else SentSummary(summary.text, first)
 
     def last_recall(self) -> LastRecall | None:
         """Return the most recent recall; None before the first."""
@@ -220,11 +250,10 @@ def _calls_tools(message: Message) -> bool:
     )
 
 
-def _message_ids(prompts: Iterable[StoredPrompt | None]) -> Iterable[MessageId]:
-    return {
-        each
-        for prompt in prompts
-        if prompt is not None
-        for part in prompt.parts
-        for each in part.message_ids
-    }
+def _question(run: StoredPrompt) -> tuple[MessageId, ...]:
+    return next((p.message_ids for p in run.parts if p.kind is PlanPartKind.QUESTION), ())
+
+
+def _without_block(run: StoredPrompt) -> StoredPrompt:
+    """Return an earlier run of the same question: the block is shown as parts of its own."""
+    return replace(run, parts=tuple(part for part in run.parts if part.kind not in BLOCK_KINDS))

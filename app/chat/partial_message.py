@@ -146,7 +146,7 @@ def _tokens(reply: PartialMessage, request: ChatRequest) -> UsageReported:
     """Return the server's count, or an estimate where it reported none or was stopped before."""
     written = estimate_tokens(reply.text) if reply.text else 0
     if reply.tokens is None:
-        texts = (request.system, request.recalled, *(each.text for each in request.messages))
+        texts = (request.system, *(each.text for each in request.messages))
         return UsageReported(sum(estimate_tokens(text) for text in texts if text), written)
     if reply.finished or written <= reply.tokens.output_tokens:
         return reply.tokens

@@ -65,7 +65,7 @@ class ExchangePlan:
     """An exchange about to run.
 
     Attributes:
-        path: The messages of its segment so far, oldest first, those of the exchange last.
+        messages: Its own messages so far, oldest first.
         changes: What is written before it runs.
         segment: The exchanges since the last `/new`, this one last.
         replaced: Passages of an earlier run of the same exchange; the end replaces them.
@@ -74,7 +74,7 @@ class ExchangePlan:
 
     conversation: Conversation
     exchange: Exchange
-    path: tuple[Message, ...]
+    messages: tuple[Message, ...]
     changes: tuple[Change, ...]
     segment: tuple[Exchange, ...] = ()
     replaced: tuple[PassageId, ...] = ()
@@ -129,9 +129,11 @@ class Planner:
             preset = new.preset or conversation.preset
             conversation = replace(conversation, model=own_model, preset=preset)
             shown = shown_path(conversation, self._exchanges.of(conversation_id))
-        path = self._messages(shown)
-        message = self._message(conversation, path, Role.USER, blocks, at)
         last = shown[-1] if shown else None
+        before = self._messages(last) if last else ()
+        parent_id = before[-1].id if before else None
+        message = self._message(conversation, parent_id, Role.USER, blocks, at)
+        own: tuple[Message, ...] = (message,)
         starts_segment = last is not None and self._breaks.is_after(last.id)
         exchange = Exchange(
             id=self._ids.exchange(),
@@ -144,8 +146,8 @@ class Planner:
             started_at=at,
             model=self._model_of(conversation),
         )
-        if last and not starts_segment and not _is_answered(last, path):
-            message_ids = (*last.message_ids, message.id)
+        if last and not starts_segment and not _is_answered(last, before):
+            message_ids, own = (*last.message_ids, message.id), (*before, message)
             exchange = _running(last, message_ids, exchange.model, started_at=last.started_at)
             shown = shown[:-1]
         if conversation_id is None:
@@ -158,7 +160,7 @@ class Planner:
             )
         draft = DraftPut(conversation_id, "", at)
         added = MessagesAdded((message,))
-        return self._plan(conversation, exchange, shown, (*path, message), (head, added), (draft,))
+        return self._plan(conversation, exchange, shown, own, (head, added), (draft,))
 
     def edit(
         self, exchange_id: ExchangeId, message_id: MessageId, blocks: tuple[Block, ...]
@@ -166,9 +168,10 @@ class Planner:
         """Plan to replace a user message on a new branch."""
         conversation, path, messages = self._load(exchange_id)
         blocks, at, edited = self._checked(blocks), now(), path[-1]
-        before = messages[: next(i for i, each in enumerate(messages) if each.id == message_id)]
-        message = self._message(conversation, before, Role.USER, blocks, at)
-        own = edited.message_ids[: edited.message_ids.index(message_id)]
+        place = edited.message_ids.index(message_id)
+        before, parent_id = messages[:place], messages[place].parent_id
+        message = self._message(conversation, parent_id, Role.USER, blocks, at)
+        own = edited.message_ids[:place]
         exchange = self._sibling(conversation, edited, (*own, message.id), at)
         changes = (_shows(conversation, message.id, at), MessagesAdded((message,)))
         return self._plan(conversation, exchange, path[:-1], (*before, message), changes)
@@ -177,10 +180,9 @@ class Planner:
         """Plan another answer to the same question, on a new branch that shares it."""
         conversation, path, messages = self._load(exchange_id)
         answered, at = path[-1], now()
-        start = len(messages) - len(answered.message_ids)
-        opening = [i for i in range(start, len(messages)) if messages[i].opens_turn]
-        kept = messages[: (opening[-1] if opening else start) + 1]
-        own = tuple(each.id for each in kept[start:])
+        opening = [place for place, each in enumerate(messages) if each.opens_turn]
+        kept = messages[: (opening[-1] if opening else 0) + 1]
+        own = tuple(each.id for each in kept)
         exchange = self._sibling(conversation, answered, own, at)
         changes = (_shows(conversation, own[-1], at),)
         return self._plan(conversation, exchange, path[:-1], kept, changes)
@@ -204,7 +206,7 @@ class Planner:
         added: tuple[Message, ...] = ()
         if calls:
             results = tuple(map(unfinished_result, calls))
-            added = (self._message(conversation, messages, Role.TOOL, results, at),)
+            added = (self._message(conversation, messages[-1].id, Role.TOOL, results, at),)
         message_ids = (*failed.message_ids, *(message.id for message in added))
         exchange = replace(
             _running(failed, message_ids, self._model_of(conversation), failed.started_at),
@@ -218,11 +220,11 @@ class Planner:
     def _load(
         self, exchange_id: ExchangeId
     ) -> tuple[Conversation, tuple[Exchange, ...], tuple[Message, ...]]:
-        """Return the conversation of an exchange, the path that ends with it, and its messages."""
+        """Return the conversation of an exchange, the path that ends with it, its own messages."""
         exchange = self._exchanges.get(exchange_id)
         conversation = self._conversations.get(exchange.conversation_id)
         path = path_to(exchange, self._exchanges.of(exchange.conversation_id))
-        return conversation, path, self._messages(path)
+        return conversation, path, self._messages(exchange)
 
     def _plan(
         self,
@@ -233,33 +235,30 @@ class Planner:
         changes: Sequence[Change],
         later: Sequence[Change] = (),
     ) -> ExchangePlan:
-        """Return the plan of an exchange after those `before`, its messages cut to its segment."""
+        """Return the plan of an exchange with its own messages, after the exchanges `before`."""
         number = exchange.segment_number
         segment = [each for each in before if each.segment_number == number]
-        skipped = sum(len(each.message_ids) for each in before[: len(before) - len(segment)])
         return ExchangePlan(
             conversation,
             exchange,
-            messages[skipped:],
+            messages,
             (*changes, ExchangePut(exchange), *later),
             (*segment, exchange),
             self._passages.of_source(PassageKind.TURN, exchange.id),
         )
 
-    def _messages(self, path: Sequence[Exchange]) -> tuple[Message, ...]:
-        ids = [message_id for exchange in path for message_id in exchange.message_ids]
-        found = self._exchanges.messages(ids)
-        return tuple(found[each] for each in ids)
+    def _messages(self, exchange: Exchange) -> tuple[Message, ...]:
+        found = self._exchanges.messages(exchange.message_ids)
+        return tuple(found[each] for each in exchange.message_ids)
 
     def _message(
         self,
         conversation: Conversation,
-        before: Sequence[Message],
+        parent_id: MessageId | None,
         role: Role,
         blocks: tuple[Block, ...],
         at: datetime,
     ) -> Message:
-        parent_id = before[-1].id if before else None
         message_id = self._ids.message()
         return Message(message_id, new_uid(), conversation.id, parent_id, role, blocks, at)
 
@@ -321,9 +320,8 @@ def _shows(conversation: Conversation, leaf: MessageId, at: datetime) -> Convers
     return ConversationEdited(conversation.id, visible_leaf_id=leaf, updated_at=at)
 
 
-def _is_answered(exchange: Exchange, path: Sequence[Message]) -> bool:
+def _is_answered(exchange: Exchange, messages: Sequence[Message]) -> bool:
     """Return whether an exchange has a reply, or is about to get one."""
     if exchange.status is ExchangeStatus.RUNNING:
         return True
-    own = set(exchange.message_ids)
-    return any(message.id in own and is_reply(message) for message in path)
+    return any(map(is_reply, messages))

@@ -137,8 +137,5 @@ class Presets:
 
 @cache
 def standard_instructions() -> str:
-    """Return the text of the built-in preset; "" when there is none."""
-    try:
-        return _INSTRUCTIONS.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        return ""
+    """Return the text of the built-in preset."""
+    return _INSTRUCTIONS.read_text(encoding="utf-8").strip()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from app.chat.context_fetcher import ContextFetcher, FetchedContext, RecallQuery
 from app.chat.planner import NewConversation, Planner
-from app.chat.request_builder import PromptDraft, RequestBuilder, segment_context
+from app.chat.request_builder import PromptDraft, RequestBuilder
 from app.domain.chat import ModelRef
 from app.domain.conversations import Text
 from app.domain.errors import InvalidInput
@@ -40,7 +40,7 @@ _BUDGETS = (
     ("rag_max_tokens", (PlanPartKind.FACTS, PlanPartKind.RELATED)),
     ("auto_rag_max_tokens", (PlanPartKind.EARLIER,)),
     ("core_memory_max_tokens", (PlanPartKind.CORE_MEMORY,)),
-    ("summary_max_tokens", (PlanPartKind.SUMMARY,)),
+    ("compaction_max_tokens", (PlanPartKind.COMPACTION,)),
 )
 _LIMITS = {
     RecallLayer.FACT: "rag_fact_limit",
@@ -150,7 +150,7 @@ class RecallPreviews:
             if not is_recall_on(plan.conversation):
                 return None
             widest = RecallSettings.read(settings.get).widest()
-            return RecallQuery(plan.path[-1].text, widest, segment_context(plan))
+            return RecallQuery(plan.messages[-1].text, widest, draft.segment_context())
 
         fetched = self._fetcher.fetch(draft.plan, widest_query)
         items = draft.context(fetched).items
@@ -183,9 +183,9 @@ class RecallPreviews:
         return Preview(
             tuple(places),
             tuple(_budget_use(context.parts, settings)),
-            context.question_index,
+            len(draft.history.messages),
             context.tokens,
-            draft.limits.usable_tokens,
+            draft.ceiling_tokens,
             fetched.found.took_ms,
             _notice(candidates, has_query=query is not None),
             _changed(places, before),

@@ -1,20 +1,29 @@
 """The request builder: it makes the first request for a message and the record of its prompt.
 
-Context comes from `context_fetcher`; what goes into the prompt is decided by
-`app.memory.context_plan`. Tool rounds append to the request.
+A request is the system part, the history as it was sent before (`history`), and the new turn: its block
+with the date and what `context_fetcher` recalled, then the user's words. `app.memory.context_plan` sets
+the budgets. Tool rounds append to the request.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from app.chat.context_fetcher import ContextFetcher, FetchedContext, RecallQuery
+from app.chat.history import Ceiling, History, HistoryReader
 from app.chat.planner import ExchangePlan
 from app.chat.presets import Presets
-from app.chat.tools.results import truncate_results
+from app.chat.sent_turns import (
+    BLOCK_KINDS,
+    as_sent,
+    opening_of,
+    with_compaction,
+    with_note,
+)
 from app.chat.tools.toolbox import Toolbox
 from app.domain.chat import NO_IMAGES, ChatRequest, ModelRef, ToolSchema
-from app.domain.conversations import Message, Role, Text
+from app.domain.conversations import Message, Role
+from app.domain.formatting import local_moment
 from app.domain.ids import ExchangeId, MessageId
 from app.domain.presets import Preset
 from app.domain.recall import (
@@ -28,16 +37,24 @@ from app.domain.recall import (
     StoredPrompt,
     is_recall_on,
 )
-from app.memory.context_plan import ContextPlan, ModelLimits, PromptInput, plan_context
+from app.memory.compaction import message_tokens, prompt_ceiling
+from app.memory.context_plan import (
+    ContextPlan,
+    PromptInput,
+    compaction_tokens,
+    fixed_parts,
+    part_of,
+    plan_context,
+    recall_room,
+    system_text,
+)
 from app.providers.vendors.recall import RECALL
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings, SettingValues
 
 _log = logging.getLogger(__name__)
-_ASSUMED_CONTEXT_TOKENS = 32_000
-_REPLY_SHARE = 0.25
 _RECENT_TURNS = 3  # that a follow-up may refer to
-_MAX_SHARE = 0.95  # of a model's context, since token estimates are slightly wrong
+_FETCH_TOOL = "fetch_conversation_details"
 _CONTINUE = "Continue exactly where your last message broke off, without repeating any of it."
 
 LoadImages = Callable[[ModelRef, Sequence[Message]], Mapping[str, bytes]]
@@ -51,6 +68,7 @@ class RequestBuilder:
         self,
         settings: Settings,
         context_tokens: Callable[[ModelRef], int | None],
+        history: HistoryReader,
         fetcher: ContextFetcher,
         toolbox: Toolbox,
         presets: Presets,
@@ -61,6 +79,7 @@ class RequestBuilder:
         self._images = images
         self._settings = settings
         self._context_tokens = context_tokens
+        self._history = history
         self._fetcher = fetcher
         self._toolbox = toolbox
         self._presets = presets
@@ -73,7 +92,7 @@ class RequestBuilder:
         """
         ref = ModelRef.parse(plan.exchange.model or "")
         if ref.provider == RECALL:
-            return ChatRequest(ref.model, _request_path(plan)), None
+            return ChatRequest(ref.model, plan.messages), None
         draft = self.draft(plan)
         fetched = self._fetcher.fetch(plan, draft.query)
         try:
@@ -83,149 +102,167 @@ class RequestBuilder:
             notice = f"Recall failed: {type(error).__name__}"
             fetched = FetchedContext(fetched.core_memory, notice=notice)
             context = draft.context(fetched)
-        request = ChatRequest(
-            ref.model, context.messages, context.system, draft.tools,
-            recalled=context.recalled, question_index=context.question_index,
-            temperature=draft.preset.temperature,
-            reasoning_effort=draft.preset.reasoning_effort,
-            max_output_tokens=draft.preset.max_output_tokens,
-            images=self._images(ref, context.messages),
-        )  # fmt: skip
+        prompt = draft.record(context, fetched.notice)
         self._on_prepared(plan.exchange.id)
-        return request, draft.record(context, fetched.notice)
+        request = draft.request(prompt)
+        return replace(request, images=self._images(ref, request.messages)), prompt
 
     def draft(self, plan: ExchangePlan) -> "PromptDraft":
         """Return the prompt of a plan with the current settings, before anything is fetched."""
-        max_chars = self._settings.number("tool_output_max_chars")
-        known = self._context_tokens(ModelRef.parse(plan.exchange.model or ""))
-        size = _ASSUMED_CONTEXT_TOKENS if known is None else known
-        most = None if known is None else int(known * _MAX_SHARE)
+        settings = self._settings
+        window = self._context_tokens(ModelRef.parse(plan.exchange.model or ""))
+        tokens = prompt_ceiling(settings.number("prompt_max_tokens"), window)
+        most = compaction_tokens(settings.number("compaction_max_tokens"), tokens)
         preset = self._presets.of(plan.conversation)
-        return PromptDraft(
-            replace(plan, path=truncate_results(plan.path, max_chars)),
+        start = _Start(
+            plan,
             self._toolbox.offered_in(plan.conversation, preset.tools),
-            ModelLimits(int(size * (1 - _REPLY_SHARE)), most),
-            self._settings,
+            Ceiling(tokens, most),
             replace(preset, system_prompt=self._presets.instructions(preset)),
         )
+        around = PromptDraft(start, History(), None, settings).around_tokens(
+            self._fetcher.core_memory
+        )
+        history = self._history.read(plan, around, start.ceiling)
+        return PromptDraft(start, history, self._history.core_memory(history.before), settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a draft begins with, whatever the settings that are tried."""
+
+    plan: ExchangePlan
+    tools: tuple[ToolSchema, ...]
+    ceiling: Ceiling
+    preset: Preset
 
 
 class PromptDraft:
     """A prompt in preparation, with the settings at its creation.
 
     Attributes:
-        plan: The exchange plan, its tool results truncated.
-        limits: The tokens that the prompt may use.
-        preset: The conversation's preset, with its instructions.
+        plan: The exchange plan.
+        history: What precedes the question.
+        ceiling_tokens: The tokens that the prompt may use.
     """
 
     def __init__(
         self,
-        plan: ExchangePlan,
-        tools: tuple[ToolSchema, ...],
-        limits: ModelLimits,
+        start: _Start,
+        history: History,
+        core_memory: str | None,
         settings: SettingValues,
-        preset: Preset,
     ) -> None:
-        self.plan = plan
-        self.tools = tools
-        self.limits = limits
-        self.preset = preset
-        self._path = _request_path(plan)
+        """Take the core memory of the prompt before, None for the current one."""
+        self.plan = start.plan
+        self.history = history
+        self.ceiling_tokens = start.ceiling.tokens
+        self._start = start
+        self._core_memory = core_memory
         self._recall = RecallSettings.read(settings.get)
         self._result_chars = settings.number("tool_output_max_chars")
+        self._opening = opening_of(self.plan.messages, self.plan.exchange.message_ids)
+        self._run = self._earlier_run()
 
     def with_settings(self, settings: SettingValues) -> "PromptDraft":
         """Return the same draft with other settings."""
-        return PromptDraft(self.plan, self.tools, self.limits, settings, self.preset)
+        return PromptDraft(self._start, self.history, self._core_memory, settings)
+
+    def around_tokens(self, core_memory: str) -> int:
+        """Return the tokens of everything but past turns, with all that may be recalled."""
+        known = self._input(FetchedContext(core_memory)).tokens
+        return known + recall_room(self._recall, self.ceiling_tokens, self.ceiling_tokens).tokens
 
     def query(self, fetched: FetchedContext) -> RecallQuery | None:
-        """Return what to recall; None for nothing."""
-        if not is_recall_on(self.plan.conversation):
+        """Return what to recall; None for nothing, as when the turn has its block already."""
+        if not is_recall_on(self.plan.conversation) or self._run is not None:
             return None
-        alone = self.context(replace(fetched, found=RetrievalResult()))
-        is_cut = len(alone.messages) < len(self._path)
-        settings = replace(self._recall, auto_rag_enabled=self._recall.auto_rag_enabled and is_cut)
-        text = alone.messages[alone.question_index].text
-        if not text.strip() or not (settings.rag_enabled or settings.auto_rag_enabled):
+        recall = self._recall
+        is_cut = self.history.is_cut
+        settings = replace(recall, auto_rag_enabled=recall.auto_rag_enabled and is_cut)
+        prompt = self._input(fetched)
+        if not prompt.question.strip() or not (settings.rag_enabled or settings.auto_rag_enabled):
             return None
-        held = frozenset(each.id for each in alone.messages)
-        return RecallQuery(text, settings, segment_context(self.plan, held))
+        return RecallQuery(prompt.question, settings, self.segment_context(prompt.held))
+
+    def segment_context(self, held: frozenset[MessageId] = frozenset()) -> SegmentContext:
+        """Return the segment before the question; `held` messages are sent anyway."""
+        return SegmentContext(
+            frozenset(each.id for each in self.plan.segment[:-1]),
+            held,
+            self.history.quoted,
+            tuple(_recent(turn.stored) for turn in self.history.turns[-_RECENT_TURNS:]),
+        )
 
     def context(self, fetched: FetchedContext) -> ContextPlan:
         """Return the context plan for what was fetched."""
-        # The window is not kept when the model reads more than the previous one.
-        keeps_window = fetched.limit_before >= self.limits.usable_tokens
-        prompt = PromptInput(
-            self.plan.conversation.id,
-            self._path,
-            _question_index(self.plan.path),
-            self.preset.system_prompt,
-            fetched.core_memory,
-            fetched.summary,
-            self.tools,
-            fetched.window_before if keeps_window else None,
-            fetched.turn_numbers,
-        )
-        return plan_context(prompt, self._recall, fetched.found, self.limits)
+        if (run := self._run) is not None:
+            context = plan_context(
+                self._input(fetched), self._recall, RetrievalResult(), self.ceiling_tokens
+            )
+            return replace(context, items=run.items)
+        return plan_context(self._input(fetched), self._recall, fetched.found, self.ceiling_tokens)
 
     def record(self, context: ContextPlan, notice: str) -> StoredPrompt:
         """Return the record of the prompt."""
-        parts = context.parts
-        if len(self._path) > len(self.plan.path):
-            stored = frozenset(message.id for message in self.plan.path)
-            parts = tuple(_with_continue(part, stored) for part in parts)
         exchange = self.plan.exchange
-        return StoredPrompt(
+        prompt = StoredPrompt(
             exchange.id, exchange.conversation_id, now(), exchange.model or "",
-            self.limits.usable_tokens, self._result_chars, parts, context.items, notice,
+            self.ceiling_tokens, self._result_chars, context.parts, context.items, notice,
+        )  # fmt: skip
+        last = self.plan.messages[-1]
+        if self.plan.continues and last.role is Role.ASSISTANT:
+            return with_note(prompt, last.id, _CONTINUE)
+        return prompt
+
+    def request(self, prompt: StoredPrompt) -> ChatRequest:
+        """Return the request of a prompt of this draft."""
+        history, preset = self.history, self._start.preset
+        own = as_sent(self.plan.messages, (*history.runs, prompt), history.rejected)
+        messages = with_compaction((*history.messages, *own), history.compaction)
+        added = len(messages) - len(history.messages) - len(own)
+        return ChatRequest(
+            ModelRef.parse(prompt.model).model, tuple(messages), system_text(prompt.parts),
+            self._start.tools, preset.temperature, preset.reasoning_effort,
+            preset.max_output_tokens, history_count=len(history.messages) + added,
         )  # fmt: skip
 
-
-def segment_context(plan: ExchangePlan, held: frozenset[MessageId] = frozenset()) -> SegmentContext:
-    """Return the segment before the question of a plan; `held` messages are sent anyway."""
-    before = plan.path[: _question_index(plan.path)]
-    return SegmentContext(
-        frozenset(each.id for each in plan.segment[:-1]), held, recent=_recent_turns(before)
-    )
-
-
-def _recent_turns(messages: tuple[Message, ...]) -> tuple[RecentTurn, ...]:
-    """Return the last turns of some messages, newest last."""
-    starts = [place for place, each in enumerate(messages) if each.opens_turn][-_RECENT_TURNS:]
-    ends = [*starts[1:], len(messages)]
-    return tuple(
-        RecentTurn(
-            messages[start].text,
-            "\n\n".join(
-                each.text
-                for each in messages[start:end]
-                if each.role is Role.ASSISTANT and each.text
-            ),
+    def _input(self, fetched: FetchedContext) -> PromptInput:
+        """Return the prompt without what is recalled for it."""
+        core_memory = fetched.core_memory if self._core_memory is None else self._core_memory
+        tools, messages = self._start.tools, self.plan.messages
+        own = PlanPart(
+            PlanPartKind.QUESTION,
+            sum(map(message_tokens, messages)),
+            cacheable=False,
+            message_ids=tuple(each.id for each in messages),
         )
-        for start, end in zip(starts, ends, strict=False)
-    )
+        run = self._run
+        date = part_of(PlanPartKind.DATE, PromptPiece(f"[Sent on {local_moment(now())}]"))
+        return PromptInput(
+            self.plan.conversation.id,
+            next((each.text for each in messages if each.id == self._opening), ""),
+            fixed_parts(self._start.preset.system_prompt, core_memory, tools, self._recall),
+            self.history.parts,
+            (date,) if run is None else tuple(p for p in run.parts if p.kind in BLOCK_KINDS),
+            own,
+            any(tool.name == _FETCH_TOOL for tool in tools),
+            fetched.turn_numbers,
+        )
+
+    def _earlier_run(self) -> StoredPrompt | None:
+        """Return the run that the question has been sent in already; its block is repeated."""
+        for run in reversed(self.history.runs):
+            asked = next((p for p in run.parts if p.kind is PlanPartKind.QUESTION), None)
+            if asked is not None and self._opening in asked.message_ids:
+                return run
+        return None
 
 
-def _request_path(plan: ExchangePlan) -> tuple[Message, ...]:
-    """Return the plan's path; a reply that is continued is followed by the request to continue."""
-    last = plan.path[-1]
-    if not plan.continues or last.role is not Role.ASSISTANT:
-        return plan.path
-    blocks = (Text(_CONTINUE),)
-    request = Message(last.id, last.uid, last.conversation_id, last.id, Role.USER, blocks, now())
-    return (*plan.path, request)
-
-
-def _with_continue(part: PlanPart, stored: Iterable[MessageId]) -> PlanPart:
-    """Return a question part whose request to continue is text, since no message holds it."""
-    if part.kind is not PlanPartKind.QUESTION:
-        return part
-    known = tuple(dict.fromkeys(each for each in part.message_ids if each in stored))
-    return replace(part, message_ids=known, pieces=(PromptPiece(_CONTINUE),))
-
-
-def _question_index(path: tuple[Message, ...]) -> int:
-    """Return the index of the last message that opens a turn."""
-    opening = [index for index, message in enumerate(path) if message.opens_turn]
-    return opening[-1] if opening else len(path) - 1
+def _recent(messages: tuple[Message, ...]) -> RecentTurn:
+    """Return the text of both sides of a turn."""
+    said = {
+        role: "\n\n".join(each.text for each in messages if each.role is role and each.text)
+        for role in (Role.USER, Role.ASSISTANT)
+    }
+    return RecentTurn(said[Role.USER], said[Role.ASSISTANT])

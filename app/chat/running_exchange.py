@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 from app.chat.partial_message import Bill, PartialMessage
 from app.chat.planner import ExchangePlan
 from app.chat.reply import Reply
+from app.chat.sent_turns import with_note
 from app.chat.tools.results import failed_result, truncate_results, unfinished_result
 from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.domain.changes import (
@@ -142,7 +143,6 @@ class RunningExchange:
         reply: Reply,
     ) -> None:
         plan = reply.plan
-        own = set(plan.exchange.message_ids)
         self._store = store
         self._settings = settings
         self._models = models
@@ -152,7 +152,7 @@ class RunningExchange:
         self._ref = ModelRef.parse(plan.exchange.model or "")
         self._model: ChatModel | None = None
         self._exchange = plan.exchange
-        self._messages = [each for each in plan.path if each.id in own]
+        self._messages = [*plan.messages]
         self._count_before = len(self._messages)
         before = plan.exchange.usage if plan.continues else None
         self._bill = Bill(self._ref, models.price_of, before)
@@ -198,6 +198,8 @@ class RunningExchange:
         request = await self._prepared()
         rounds_max = self._settings.number("tool_rounds_max")
         result_chars = self._settings.number("tool_output_max_chars")
+        if (prompt := self._reply.prompt) is not None:
+            result_chars = prompt.result_chars
         for rounds in itertools.count(1):
             request = await self._send(request)
             calls = self._partial.calls if request.tools else ()
@@ -211,8 +213,7 @@ class RunningExchange:
             self._partial = PartialMessage(self._store.ids.message())
             added = truncate_results((reply, results), result_chars)
             if rounds >= rounds_max:
-                last = replace(results, role=Role.USER, blocks=(Text(_LAST_ROUND),))
-                request, added = replace(request, tools_disabled=True), (*added, last)
+                request, added = replace(request, tools_disabled=True), self._last(added)
             request = replace(request, messages=(*request.messages, *added))
         raise AssertionError("the rounds end by themselves")
 
@@ -251,6 +252,14 @@ class RunningExchange:
             )
             await self._stoppable(self._stream(request))
         return request
+
+    def _last(self, added: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return the messages of a round, the results with a request to answer; record that."""
+        *others, results = added
+        if (prompt := self._reply.prompt) is not None:
+            self._reply.prompt = with_note(prompt, results.id, _LAST_ROUND)
+            self._store.commit(PromptStored(self._reply.prompt)).add_done_callback(_log_failure)
+        return (*others, replace(results, blocks=(*results.blocks, Text(_LAST_ROUND))))
 
     async def _stream(self, request: ChatRequest) -> None:
         stream: Any = None

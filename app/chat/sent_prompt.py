@@ -1,11 +1,11 @@
 """A stored prompt as it was sent, by part: text, messages, tokens; and how two prompts differ."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.chat.tools.results import truncate_results
+from app.chat.sent_turns import turn_block
 from app.domain.conversations import (
     Attachment,
     Image,
@@ -16,12 +16,11 @@ from app.domain.conversations import (
 )
 from app.domain.ids import MessageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
-from app.memory.context_plan import recalled_block, system_text
+from app.memory.context_plan import compaction_block, system_text
 from app.storage.tables.prompts import FORGOTTEN
 
 _CONTEXT_LINES = 1
 _MOST_LINES = 6_000  # of both together: beyond it, comparing takes seconds
-_SYSTEM = (PlanPartKind.SYSTEM_PROMPT, PlanPartKind.CORE_MEMORY, PlanPartKind.SUMMARY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,41 +37,61 @@ class SentPart:
 
 @dataclass(frozen=True, slots=True)
 class SentPrompt:
-    """A prompt as it was sent. `system` and `recalled` include the tags that the provider got.
+    """A prompt as it was sent. `system`, `compaction` and `block` include the tags that the provider got.
 
     `cacheable_share` (0-1) is the share of tokens before the provider's cache breakpoint.
     """
 
     parts: tuple[SentPart, ...]
     system: str
-    recalled: str
+    compaction: str
+    block: str
     tokens: int
     cacheable_share: float
 
 
-def sent_prompt(prompt: StoredPrompt, messages: Mapping[MessageId, Message]) -> SentPrompt:
-    """Return a stored prompt with its messages; deleted messages are marked as forgotten."""
+def sent_prompt(prompt: StoredPrompt, sent: Mapping[MessageId, Sequence[Message]]) -> SentPrompt:
+    """Return a stored prompt with its messages as they were `sent`; deleted ones are marked as forgotten.
+
+    More than one message stands under an id where the program asked for something after it.
+    """
     tokens = sum(part.tokens for part in prompt.parts)
     cacheable = sum(part.tokens for part in prompt.parts if part.cacheable)
+    compaction = "".join(
+        compaction_block(part) for part in prompt.parts if part.kind is PlanPartKind.COMPACTION
+    )
     return SentPrompt(
         parts=tuple(
             SentPart(
-                part.kind, _text(part, prompt.result_chars, messages), part.tokens,
-                part.tokens / max(1, tokens), part.cacheable, len(part.message_ids),
+                part.kind, _text(part, sent), part.tokens, part.tokens / max(1, tokens),
+                part.cacheable, 0 if part.kind is PlanPartKind.NOTE else len(part.message_ids),
             )
             for part in prompt.parts
         ),
-        system=system_text(part for part in prompt.parts if part.kind in _SYSTEM),
-        recalled=recalled_block(prompt.parts),
+        system=system_text(prompt.parts),
+        compaction=compaction,
+        block=turn_block(prompt.parts),
         tokens=tokens,
         cacheable_share=cacheable / max(1, tokens),
     )  # fmt: skip
 
 
-def _text(part: PlanPart, result_chars: int, messages: Mapping[MessageId, Message]) -> str:
-    known = [messages[each] for each in part.message_ids if each in messages]
-    cut = {each.id: each for each in truncate_results(known, result_chars)}
-    texts = [_message_text(cut[each]) if each in cut else FORGOTTEN for each in part.message_ids]
+def by_id(messages: Iterable[Message]) -> dict[MessageId, list[Message]]:
+    """Return messages under their ids, in order."""
+    found: dict[MessageId, list[Message]] = {}
+    for message in messages:
+        found.setdefault(message.id, []).append(message)
+    return found
+
+
+def _text(part: PlanPart, sent: Mapping[MessageId, Sequence[Message]]) -> str:
+    if part.kind is PlanPartKind.NOTE:
+        return part.text
+    texts = [
+        _message_text(each) if each is not None else FORGOTTEN
+        for id_ in part.message_ids
+        for each in sent.get(id_, (None,))
+    ]
     return "\n\n".join(text for text in (*texts, part.text) if text)
 
 

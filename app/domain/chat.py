@@ -42,13 +42,12 @@ NO_IMAGES: Mapping[str, bytes] = MappingProxyType({})
 class ChatRequest:
     """One request. `messages` are oldest first and end with a user or tool message.
 
-    With `tools_disabled` the model may not call tools; `tools` then only describe earlier calls, for
-    servers that require it. None in `temperature`, `reasoning_effort` or `max_output_tokens` uses the
+    With `tools_disabled` the model may not call `tools`; they are sent all the same, since they stand
+    at the beginning of what a provider caches. None in `temperature`, `reasoning_effort` or `max_output_tokens` uses the
     server's default (Anthropic requires a maximum and gets the adapter's default).
 
-    `recalled` is the quoted text from memory; it is sent at the start of the message at `question_index`
-    and not stored. The messages before that index do not change from question to question, so that a
-    provider's prompt cache can end there; None when the index is unknown.
+    The first `history_count` messages belong to finished turns: the next request begins with them too,
+    so that a provider's prompt cache can end there.
 
     `images` are the files of the user's images by content hash; an image without one is sent as its name.
     """
@@ -61,8 +60,7 @@ class ChatRequest:
     reasoning_effort: Effort | None = None
     max_output_tokens: int | None = None
     tools_disabled: bool = False
-    recalled: str = ""
-    question_index: int | None = None
+    history_count: int = 0
     images: Mapping[str, bytes] = field(default_factory=lambda: NO_IMAGES)
 
 

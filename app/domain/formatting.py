@@ -50,6 +50,13 @@ def format_moment(at: datetime) -> str:
     return f"{format_day(at)}, {at.astimezone():%H:%M}"
 
 
+def local_moment(at: datetime) -> str:
+    """Return a local time for a model, such as "Sunday, 2026-05-03 14:05 (UTC+02:00)"."""
+    local = at.astimezone()
+    offset = f"{local:%z}"
+    return f"{local:%A, %Y-%m-%d %H:%M} (UTC{offset[:3]}:{offset[3:5]})"
+
+
 def format_size(size_bytes: int) -> str:
     """Return a size in bytes, KB, MB or GB (binary)."""
     if size_bytes < _KIB:

@@ -23,17 +23,27 @@ def is_recall_on(conversation: Conversation | None) -> bool:
 
 
 class PlanPartKind(StrEnum):
-    """The parts of a prompt, in the order of the specification (section 4)."""
+    """The parts of a prompt, in the order in which they are sent.
+
+    A compaction stands for the turns before the history; tool results in `SHORTENED` turns are one line
+    each. `NOTE` holds what the program asked for within the turn, after the messages in `message_ids`.
+    """
 
     SYSTEM_PROMPT = "system_prompt"
     CORE_MEMORY = "core_memory"
-    SUMMARY = "summary"
+    TOOLS = "tools"
+    COMPACTION = "summary"
+    SHORTENED = "shortened"
+    HISTORY = "window"
+    DATE = "date"
     FACTS = "facts"
     RELATED = "related"
     EARLIER = "earlier"
-    WINDOW = "window"
-    TOOLS = "tools"
     QUESTION = "question"
+    NOTE = "note"
+
+
+PAST_KINDS = (PlanPartKind.SHORTENED, PlanPartKind.HISTORY)
 
 
 class RecallLayer(StrEnum):
@@ -56,17 +66,21 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromptPiece:
-    """A text of a prompt part and the conversation that it quotes, so that forgetting can remove it."""
+    """A text of a prompt part, and the conversation and the passage that it quotes.
+
+    They allow forgetting to remove it, and a later request to leave it out.
+    """
 
     text: str
     conversation_id: ConversationId | None = None
+    passage_id: PassageId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
     """One part of a prompt.
 
-    Its text is the joined `pieces`; window and question have `message_ids` of stored messages instead,
+    Its text is the joined `pieces`; history and question have `message_ids` of stored messages instead,
     oldest first. `tokens` is an estimate; `cacheable` parts precede the provider's cache breakpoint.
     `sources` are the quoted passages.
     """
@@ -110,7 +124,7 @@ class RecalledItem:
 class StoredPrompt:
     """The prompt of one answer; an exchange that was retried has several.
 
-    `limit_tokens` is the model's context without the share reserved for the reply, `result_chars` the
+    `limit_tokens` is the ceiling of the whole prompt, `result_chars` the
     limit of a tool result; `notice` describes a problem with recall, "" for none.
     """
 
@@ -278,8 +292,6 @@ class RecallSettings:
     auto_rag_max_tokens: int = _default("auto_rag_max_tokens")
     auto_rag_relevance_threshold: float = _default("auto_rag_relevance_threshold")
     core_memory_max_tokens: int = _default("core_memory_max_tokens")
-    summary_max_tokens: int = _default("summary_max_tokens")
-    context_sliding_window: int = _default("context_sliding_window")
 
     @classmethod
     def read(cls, value_of: Callable[[str], SettingValue]) -> Self:

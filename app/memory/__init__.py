@@ -4,7 +4,7 @@ search            queries to results; `results` formats, `result_merging` merges
                   `probes` explain rankings
 vector_search     the answering embedder and vectors of questions; `embedders` and `spaces` select it
 recall            what answers a question; `recall_search` ranks, `recall_selection` selects for a prompt,
-                  `recalled_text` formats it, `context_plan` and `context_window` budget the prompt
+                  `recalled_text` formats it, `context_plan` and `compaction` budget the prompt
 facts             user operations on facts; also `summaries`, `core_memory`; `fact_matching` compares facts
 coverage          whether turns are searchable; totals of memory
 """

@@ -1,7 +1,7 @@
 """Context plan: the parts of a prompt, each within its token budget. Pure: nothing is read or written.
 
-The order of the parts is that of section 4 of the specification. `recall_selection` chooses the recalled
-items, `recalled_text` formats them, `context_window` chooses the messages. `app.chat` makes the request.
+`compaction` decides which past turns remain, `recall_selection` chooses the recalled items and
+`recalled_text` formats them. `app.chat` makes the request.
 """
 
 import json
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from app.domain.chat import ToolSchema
-from app.domain.conversations import Message
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.quoting import (
     CORE_MEMORY,
@@ -28,76 +27,81 @@ from app.domain.recall import (
     RetrievalResult,
 )
 from app.memory import recalled_text
-from app.memory.context_window import WindowLimits, message_tokens, window_start
 from app.memory.recall_selection import (
     BYTES_PER_TOKEN,
-    Selection,
     SelectionContext,
     select_recalled,
     tokens_of,
 )
 from app.memory.recalled_text import cut_at_sentence
 
-# Summarized messages are left out while the rest fits; a model with room for twice all gets all.
-_ALL_AGAIN_SHARE = 0.5
-_RECALL_SHARE = 0.5  # of what the question leaves, for a model with a small context
+_RELATED_SHARE, _EARLIER_SHARE, _COMPACTION_SHARE = 0.15, 0.05, 0.15  # of a small ceiling
 _QUOTED = (PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.EARLIER)
 _FETCH_TOOL = "fetch_conversation_details"
 
 
 @dataclass(frozen=True, slots=True)
-class ModelLimits:
-    """The context of a model: `usable_tokens` without the share reserved for the reply.
+class RecallRoom:
+    """The tokens for what is recalled: of other conversations, and of earlier in this one."""
 
-    `most_tokens` is what the server accepts at most; None if unknown.
-    """
+    related_tokens: int
+    earlier_tokens: int
 
-    usable_tokens: int
-    most_tokens: int | None = None
+    @property
+    def tokens(self) -> int:
+        """Both together."""
+        return self.related_tokens + self.earlier_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class CoveringSummary:
-    """A summary of the beginning of the segment; `until` is the last message it covers, if known."""
+def recall_room(settings: RecallSettings, ceiling_tokens: int, left_tokens: int) -> RecallRoom:
+    """Return the room below a ceiling, of which so many tokens are left."""
+    related = min(settings.rag_max_tokens, int(ceiling_tokens * _RELATED_SHARE), left_tokens)
+    related = max(0, related)
+    earlier = min(
+        settings.auto_rag_max_tokens, int(ceiling_tokens * _EARLIER_SHARE), left_tokens - related
+    )
+    return RecallRoom(related, max(0, earlier))
 
-    text: str
-    until: MessageId | None = None
+
+def compaction_tokens(most_tokens: int, ceiling_tokens: int) -> int:
+    """Return the most tokens of a compaction below a ceiling."""
+    return min(most_tokens, int(ceiling_tokens * _COMPACTION_SHARE))
 
 
 @dataclass(frozen=True, slots=True)
 class PromptInput:
-    """The question and everything that may be sent with it.
+    """What is known of a prompt before anything is recalled for it.
 
-    `messages` are the segment's, oldest first; the one at `question_index` is the question, and what
-    follows belongs to the same turn. `window_before` is the first message of the previous prompt's window,
-    None if that does not apply.
+    `fixed` are the parts of `fixed_parts`; `past` those before the question, `question` is its part.
+    `held` are the messages of both.
     """
 
     conversation_id: ConversationId
-    messages: tuple[Message, ...]
-    question_index: int
-    system_prompt: str = ""
-    core_memory: str = ""
-    summary: CoveringSummary | None = None
-    tools: tuple[ToolSchema, ...] = ()
-    window_before: MessageId | None = None
+    question: str
+    fixed: tuple[PlanPart, ...]
+    past: tuple[PlanPart, ...]
+    block: tuple[PlanPart, ...]
+    own: PlanPart
+    can_fetch: bool = False
     turn_numbers: Mapping[ExchangeId, int] = field(default_factory=dict)
+
+    @property
+    def held(self) -> frozenset[MessageId]:
+        """The messages in the prompt."""
+        return frozenset(each for part in (*self.past, self.own) for each in part.message_ids)
+
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of everything but what is recalled."""
+        return sum(part.tokens for part in (*self.fixed, *self.past, *self.block, self.own))
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPlan:
-    """A prompt: its parts in the order of the specification, without empty ones.
-
-    `messages` are sent as they are, the one at `question_index` with `recalled` inside. `system` and
-    `recalled` are wrapped in their tags. `items` are all that was found.
-    """
+    """A prompt: its parts in the order in which they are sent, without empty ones; and what was found."""
 
     parts: tuple[PlanPart, ...]
     items: tuple[RecalledItem, ...]
-    system: str
-    recalled: str
-    messages: tuple[Message, ...]
-    question_index: int
 
     @property
     def tokens(self) -> int:
@@ -106,45 +110,33 @@ class ContextPlan:
 
 
 def plan_context(
-    prompt: PromptInput, settings: RecallSettings, found: RetrievalResult, limits: ModelLimits
+    prompt: PromptInput, settings: RecallSettings, found: RetrievalResult, ceiling_tokens: int
 ) -> ContextPlan:
-    """Return the plan. Equal arguments give equal plans.
-
-    The window gets what other parts leave of their budgets. The question is always sent, and the last
-    messages of the segment (`context_sliding_window`) while the model accepts them at all.
-    """
-    planner = _Planner(prompt, settings, found, limits)
-    room = max(
-        0,
-        limits.usable_tokens - planner.fixed_tokens - sum(planner.weights[prompt.question_index :]),
+    """Return the plan. Equal arguments give equal plans."""
+    context = SelectionContext(
+        prompt.conversation_id, prompt.question, prompt.held, prompt.turn_numbers, prompt.can_fetch
     )
-    # The most it can take; selected again below, when the messages of the window are known.
-    related = planner.select(
-        len(prompt.messages), min(settings.rag_max_tokens, int(room * _RECALL_SHARE)), 0
-    ).tokens()
-    start, summary = planner.window_start(related), None
-    if start == 0:
-        return planner.plan(0, None, planner.select(0, related, 0))
-    summary = _summary_part(prompt, settings)
-    around = related + (0 if summary is None else summary.tokens)
-    earlier = min(settings.auto_rag_max_tokens, int(max(0, room - around) * _RECALL_SHARE))
-    start = planner.window_start(around + earlier)
-    selection = planner.select(start, related, earlier)
-    if not selection.tokens(PlanPartKind.EARLIER):
-        start = planner.window_start(around)
-        selection = planner.select(start, related, 0)
-    return planner.plan(start, summary if start > 0 else None, selection)
+    room = recall_room(settings, ceiling_tokens, ceiling_tokens - prompt.tokens)
+    chosen = select_recalled(found, settings, context, room.related_tokens, room.earlier_tokens)
+    parts = [*prompt.fixed, *prompt.past, *prompt.block, *chosen.parts, prompt.own]
+    order = list(PlanPartKind)
+    return ContextPlan(tuple(sorted(parts, key=lambda part: order.index(part.kind))), chosen.items)
 
 
 def system_text(parts: Iterable[PlanPart]) -> str:
-    """Return the parts before the window as they are sent, in their tags."""
+    """Return the system prompt and core memory as they are sent, in their tags."""
     by_kind = {part.kind: part.text for part in parts}
     texts = (
         by_kind.get(PlanPartKind.SYSTEM_PROMPT, "").strip(),
         wrap_in_tag(CORE_MEMORY, by_kind.get(PlanPartKind.CORE_MEMORY, "")),
-        wrap_in_tag(SUMMARY, by_kind.get(PlanPartKind.SUMMARY, "")),
     )
     return "\n\n".join(text for text in texts if text)
+
+
+def compaction_block(part: PlanPart) -> str:
+    """Return what stands for earlier turns as it is sent, in its tag; "" when it was forgotten."""
+    is_whole = all(piece.text for piece in part.pieces)
+    return wrap_in_tag(SUMMARY, part.text) if is_whole else ""
 
 
 def recalled_block(parts: Iterable[PlanPart]) -> str:
@@ -153,99 +145,32 @@ def recalled_block(parts: Iterable[PlanPart]) -> str:
     return wrap_in_tag(RECALLED, "".join(by_kind.get(kind, "") for kind in _QUOTED))
 
 
-class _Planner:
-    """One plan: the parts that do not change, and the choices that depend on where the window begins."""
-
-    def __init__(
-        self,
-        prompt: PromptInput,
-        settings: RecallSettings,
-        found: RetrievalResult,
-        limits: ModelLimits,
-    ) -> None:
-        self._prompt = prompt
-        self._settings = settings
-        self._found = found
-        self._limits = limits
-        self._fixed = _fixed_parts(prompt, settings)
-        self.fixed_tokens = sum(part.tokens for part in self._fixed)
-        self.weights = [message_tokens(message) for message in prompt.messages]
-
-    def select(self, window_start: int, related_tokens: int, earlier_tokens: int) -> Selection:
-        """Select recalled items for a window that begins at an index."""
-        prompt = self._prompt
-        context = SelectionContext(
-            prompt.conversation_id,
-            prompt.messages[prompt.question_index].text,
-            frozenset(message.id for message in prompt.messages[window_start:]),
-            prompt.turn_numbers,
-            can_fetch=any(tool.name == _FETCH_TOOL for tool in prompt.tools),
-        )
-        return select_recalled(self._found, self._settings, context, related_tokens, earlier_tokens)
-
-    def window_start(self, recalled_tokens: int) -> int:
-        """Return the index at which the window begins beside so many recalled tokens."""
-        prompt, limits = self._prompt, self._limits
-        around = self.fixed_tokens + recalled_tokens
-        budget = max(0, limits.usable_tokens - around)
-        most = None if limits.most_tokens is None else max(0, limits.most_tokens - around)
-        begins_at = 0
-        if sum(self.weights) > budget * _ALL_AGAIN_SHARE:
-            ids = [message.id for message in prompt.messages]
-            before = prompt.window_before
-            until = None if prompt.summary is None else prompt.summary.until
-            covered = ids.index(until) + 1 if until in ids else 0
-            begins_at = max(covered, ids.index(before) if before in ids else 0)
-        room = WindowLimits(budget, self._settings.context_sliding_window, most, begins_at)
-        return window_start(prompt.messages, self.weights, prompt.question_index, room)
-
-    def plan(self, start: int, summary: PlanPart | None, selection: Selection) -> ContextPlan:
-        """Return the plan with its parts in order, for a window that begins at `start`."""
-        prompt, question = self._prompt, self._prompt.question_index
-        parts = [*self._fixed, *selection.parts, *([] if summary is None else [summary])]
-        for kind, begin, end in (
-            (PlanPartKind.WINDOW, start, question),
-            (PlanPartKind.QUESTION, question, len(self.weights)),
-        ):
-            if ids := tuple(message.id for message in prompt.messages[begin:end]):
-                is_cacheable = kind is PlanPartKind.WINDOW
-                tokens = sum(self.weights[begin:end])
-                parts.append(PlanPart(kind, tokens, is_cacheable, message_ids=ids))
-        parts.sort(key=lambda part: list(PlanPartKind).index(part.kind))
-        return ContextPlan(
-            parts=tuple(parts),
-            items=selection.items,
-            system=system_text(parts),
-            recalled=recalled_block(parts),
-            messages=prompt.messages[start:],
-            question_index=question - start,
-        )
-
-
-def _fixed_parts(prompt: PromptInput, settings: RecallSettings) -> list[PlanPart]:
-    """Return the parts that depend neither on the question nor on the window."""
+def fixed_parts(
+    system_prompt: str, core_memory: str, tools: tuple[ToolSchema, ...], settings: RecallSettings
+) -> tuple[PlanPart, ...]:
+    """Return the parts that depend neither on the question nor on past turns."""
     parts = []
-    if prompt.system_prompt.strip():
-        text = sanitize(prompt.system_prompt)
-        parts.append(_part(PlanPartKind.SYSTEM_PROMPT, PromptPiece(text)))
+    if system_prompt.strip():
+        parts.append(part_of(PlanPartKind.SYSTEM_PROMPT, PromptPiece(sanitize(system_prompt))))
     intro = PromptPiece(recalled_text.CORE_MEMORY_INTRO)
-    if words := _within(sanitize(prompt.core_memory), intro, settings.core_memory_max_tokens):
-        parts.append(_part(PlanPartKind.CORE_MEMORY, intro, PromptPiece(words)))
-    if prompt.tools:
-        rows = ([each.name, each.description, each.parameters_json] for each in prompt.tools)
+    if words := _within(sanitize(core_memory), intro, settings.core_memory_max_tokens):
+        parts.append(part_of(PlanPartKind.CORE_MEMORY, intro, PromptPiece(words)))
+    if tools:
+        rows = ([each.name, each.description, each.parameters_json] for each in tools)
         text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-        parts.append(_part(PlanPartKind.TOOLS, PromptPiece(text)))
-    return parts
+        parts.append(part_of(PlanPartKind.TOOLS, PromptPiece(text)))
+    return tuple(parts)
 
 
-def _summary_part(prompt: PromptInput, settings: RecallSettings) -> PlanPart | None:
-    if prompt.summary is None:
-        return None
+def compaction_part(
+    text: str, conversation_id: ConversationId, most_tokens: int
+) -> PlanPart | None:
+    """Return the part that stands for earlier turns; None without a text."""
     intro = PromptPiece(recalled_text.SUMMARY_INTRO)
-    words = _within(blockquote(prompt.summary.text), intro, settings.summary_max_tokens)
+    words = _within(text, intro, most_tokens)
     if not words:
         return None
-    return _part(PlanPartKind.SUMMARY, intro, PromptPiece(words, prompt.conversation_id))
+    return part_of(PlanPartKind.COMPACTION, intro, PromptPiece(blockquote(words), conversation_id))
 
 
 def _within(text: str, intro: PromptPiece, most_tokens: int) -> str:
@@ -256,7 +181,9 @@ def _within(text: str, intro: PromptPiece, most_tokens: int) -> str:
     return cut_at_sentence(text, room) if room > 0 else ""
 
 
-def _part(kind: PlanPartKind, *pieces: PromptPiece) -> PlanPart:
+def part_of(kind: PlanPartKind, *pieces: PromptPiece) -> PlanPart:
+    """Return a part of texts, with its tokens in its tag."""
     size = sum(len(piece.text.encode()) for piece in pieces)
-    marks = 0 if kind in (PlanPartKind.SYSTEM_PROMPT, PlanPartKind.TOOLS) else 1
-    return PlanPart(kind, tokens_of(size + marks * recalled_text.MARK_BYTES), True, pieces)
+    marks = 1 if kind in (PlanPartKind.CORE_MEMORY, PlanPartKind.COMPACTION) else 0
+    is_cacheable = kind is not PlanPartKind.DATE
+    return PlanPart(kind, tokens_of(size + marks * recalled_text.MARK_BYTES), is_cacheable, pieces)

@@ -60,7 +60,9 @@ def fact_piece(found: RetrievedFact, turn_number: int | None) -> PromptPiece:
         )
         place += f" · {link}"
     head = f"- {found.match.kind.value} {found.match.passage_id} · {_date(found.said_at)}{place}\n"
-    return PromptPiece(head + blockquote(found.text, "  "), found.conversation_id)
+    return PromptPiece(
+        head + blockquote(found.text, "  "), found.conversation_id, found.match.passage_id
+    )
 
 
 def conversation_piece(found: RetrievedConversation) -> PromptPiece:
@@ -72,7 +74,7 @@ def conversation_piece(found: RetrievedConversation) -> PromptPiece:
         f"{count} {'exchange' if count == 1 else 'exchanges'}\n"
     )
     summary = f"  Summary:\n{blockquote(found.summary, '  ')}" if found.summary.strip() else ""
-    return PromptPiece(head + summary, found.conversation_id)
+    return PromptPiece(head + summary, found.conversation_id, found.match.passage_id)
 
 
 def exchange_piece(
@@ -92,7 +94,7 @@ def exchange_piece(
     for speaker, words in (("User", found.user), ("Assistant", found.assistant)):
         if words.strip():
             text += f"{indent}  {speaker}:\n{blockquote(words, f'{indent}  ')}"
-    return PromptPiece(text, found.conversation_id)
+    return PromptPiece(text, found.conversation_id, found.match.passage_id)
 
 
 def message_piece(
@@ -104,7 +106,7 @@ def message_piece(
         f"- {speaker} · message {found.message_id} · {_date(found.said_at)} · "
         f"{link_to(conversation_id, found.turn_number)}\n"
     )
-    return PromptPiece(head + blockquote(words, "  "), conversation_id)
+    return PromptPiece(head + blockquote(words, "  "), conversation_id, found.match.passage_id)
 
 
 def cut_at_sentence(text: str, most_bytes: int, question: str = "") -> str:

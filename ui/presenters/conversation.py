@@ -176,12 +176,11 @@ class ConversationPresenter(Presenter):
         if not is_new:
             self._show_record(plan.conversation)
         self._set_view(ConversationView(plan.conversation, (), "", (*path, exchange), siblings))
-        messages = [each for each in plan.path if each.id in exchange.message_ids]
         if not path:
             self._transcript.show_conversation(())
-        lengths = {each.id: len(each.text) for each in messages}
+        lengths = {each.id: len(each.text) for each in plan.messages}
         self._transcript.add_turn(
-            headers_of([exchange], lengths)[0], content_of(exchange, messages, (exchange.id,))
+            headers_of([exchange], lengths)[0], content_of(exchange, plan.messages, (exchange.id,))
         )
         self._transcript.begin_reply()
         if is_new:

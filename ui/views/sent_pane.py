@@ -19,13 +19,16 @@ _DOT = "  \N{MIDDLE DOT}  "
 PART_NAMES = {
     PlanPartKind.SYSTEM_PROMPT: "System prompt",
     PlanPartKind.CORE_MEMORY: "Core memory",
-    PlanPartKind.SUMMARY: "Summary of older messages",
+    PlanPartKind.TOOLS: "Tools",
+    PlanPartKind.COMPACTION: "Compaction of older messages",
+    PlanPartKind.SHORTENED: "Older messages, tool results left out",
+    PlanPartKind.HISTORY: "Messages of this conversation",
+    PlanPartKind.DATE: "Date and time",
     PlanPartKind.FACTS: "Facts",
     PlanPartKind.RELATED: "Related past",
     PlanPartKind.EARLIER: "Earlier in this conversation",
-    PlanPartKind.WINDOW: "Messages of this conversation",
-    PlanPartKind.TOOLS: "Tools",
     PlanPartKind.QUESTION: "Your message",
+    PlanPartKind.NOTE: "Added by Commonplace",
 }
 
 

@@ -101,6 +101,26 @@ def truncate_results(messages: Sequence[Message], max_chars: int) -> tuple[Messa
     return tuple(truncated)
 
 
+def shortened_results(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages with one line for each tool result: its name, its size, how to get it again."""
+    return tuple(
+        replace(each, blocks=tuple(map(_shortened, each.blocks)))
+        if any(isinstance(block, ToolResult) for block in each.blocks)
+        else each
+        for each in messages
+    )
+
+
+def _shortened(block: Block) -> Block:
+    if not isinstance(block, ToolResult):
+        return block
+    line = (
+        f"[Result of {block.name} left out: {len(block.text):,} characters. "
+        "Call it again with the same arguments to read it.]"
+    )
+    return replace(block, text=line) if len(line) < len(block.text) else block
+
+
 def _truncate(block: Block, max_chars: int, offsets: Mapping[str, int | None]) -> Block:
     if not isinstance(block, ToolResult) or len(block.text) <= max_chars:
         return block

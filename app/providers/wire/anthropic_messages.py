@@ -30,7 +30,6 @@ from app.providers.wire.messages import (
     raw_reply,
     schema_object,
     tools_as_text,
-    with_recall,
 )
 from app.providers.wire.reader import ReplyReader, Wire
 
@@ -205,21 +204,20 @@ class MessagesWire(Wire):
 
         Without tools in the request, tool calls and results are rejected, so they become text.
         """
-        source = with_recall(request) if request.tools else tools_as_text(with_recall(request))
+        source = request.messages if request.tools else tools_as_text(request.messages)
         prepared = self.prepared(source, model, request.images)
-        indexes = [message.index for message in prepared]
         # Empty messages were left out: a breakpoint moves to the last message before it.
         cached = {
-            max((index for index in indexes if index <= point), default=-1)
+            max((place for place, each in enumerate(prepared) if each.index <= point), default=-1)
             for point in _cache_points(request)
         }
         messages: list[Item] = []
-        for message in prepared:
+        for place, message in enumerate(prepared):
             role = "assistant" if message.role is Role.ASSISTANT else "user"
             blocks = _blocks(message)
             if not messages and role == "assistant":
                 messages.append({"role": "user", "content": [_text("(earlier messages left out)")]})
-            if blocks and message.index in cached:
+            if blocks and place in cached:
                 blocks[-1] = _with_breakpoint(blocks[-1])
             if messages and messages[-1]["role"] == role:
                 messages[-1]["content"] += blocks
@@ -231,14 +229,11 @@ class MessagesWire(Wire):
 def _cache_points(request: ChatRequest) -> tuple[int, ...]:
     """The indexes of the messages that end the stable prefix.
 
-    That is the message before the question (its recalled text is different each time), and within a
-    tool round also the last message, for the next round.
+    That is the last message of the last finished turn, and within a tool round also the last message,
+    for the next round.
     """
-    messages, question_index = request.messages, request.question_index
-    if question_index is None:
-        opening = [index for index, message in enumerate(messages) if message.opens_turn]
-        question_index = opening[-1] if opening else 0
-    points = [question_index - 1] if question_index > 0 else []
+    messages = request.messages
+    points = [request.history_count - 1] if request.history_count else []
     if messages and messages[-1].role is Role.TOOL:
         points.append(len(messages) - 1)
     return tuple(points)

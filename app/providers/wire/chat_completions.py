@@ -29,7 +29,6 @@ from app.providers.wire.messages import (
     arguments_text,
     raw_reply,
     schema_object,
-    with_recall,
 )
 from app.providers.wire.reader import ReplyReader, Wire
 
@@ -235,6 +234,7 @@ class ChatCompletionsWire(Wire):
     path = "/chat/completions"
     optional = (
         "stream_options",
+        "tool_choice",
         "tools",
         "reasoning_effort",
         "temperature",
@@ -248,7 +248,7 @@ class ChatCompletionsWire(Wire):
         messages: list[Item] = []
         if request.system.strip():
             messages.append({"role": "system", "content": request.system})
-        for message in self.prepared(with_recall(request), model, request.images):
+        for message in self.prepared(request.messages, model, request.images):
             for item in _items(message):
                 _append(messages, item)
         body: dict[str, Any] = {
@@ -257,7 +257,7 @@ class ChatCompletionsWire(Wire):
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if request.tools and not request.tools_disabled:
+        if request.tools:
             body["tools"] = [
                 {
                     "type": "function",
@@ -271,6 +271,7 @@ class ChatCompletionsWire(Wire):
             ]
         reasons = is_openai_reasoning_model(request.model)
         optional = {
+            "tool_choice": "none" if request.tools and request.tools_disabled else None,
             "temperature": request.temperature,
             "reasoning_effort": request.reasoning_effort,
             "max_completion_tokens" if reasons else "max_tokens": request.max_output_tokens,

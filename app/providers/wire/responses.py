@@ -27,7 +27,6 @@ from app.providers.wire.messages import (
     arguments_text,
     raw_reply,
     schema_object,
-    with_recall,
 )
 from app.providers.wire.reader import ReplyReader, Wire
 
@@ -121,6 +120,7 @@ class ResponsesWire(Wire):
         "reasoning.summary",
         "reasoning.effort",
         "temperature",
+        "tool_choice",
         "tools",
         "max_output_tokens",
     )
@@ -128,7 +128,7 @@ class ResponsesWire(Wire):
 
     def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
         """Return the request's JSON."""
-        messages = self.prepared(with_recall(request), model, request.images)
+        messages = self.prepared(request.messages, model, request.images)
         body: dict[str, Any] = {
             "model": request.model,
             "input": [item for message in messages for item in _items(message)],
@@ -142,7 +142,7 @@ class ResponsesWire(Wire):
             body["reasoning"] = {"summary": "auto"}
             if request.reasoning_effort is not None:
                 body["reasoning"]["effort"] = request.reasoning_effort
-        if request.tools and not request.tools_disabled:
+        if request.tools:
             body["tools"] = [
                 {
                     "type": "function",
@@ -153,6 +153,8 @@ class ResponsesWire(Wire):
                 }
                 for tool in request.tools
             ]
+        if request.tools and request.tools_disabled:
+            body["tool_choice"] = "none"
         if request.temperature is not None:
             body["temperature"] = request.temperature
         if request.max_output_tokens is not None:

@@ -6,15 +6,15 @@ the conversation removes it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from app.domain import codec
 from app.domain.changes import FeedbackPut, PromptStored
+from app.domain.conversations import Exchange
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import (
     PlanPart,
-    PlanPartKind,
-    PromptPiece,
     RecalledItem,
     RecalledItemDetails,
     StoredPrompt,
@@ -73,7 +73,7 @@ def _hashed(batch: Batch, part: PlanPart) -> PlanPart:
         owner = piece.conversation_id or _NO_CONVERSATION
         digest = content_hash(piece.text)
         batch.rows["prompt_text"][digest, owner] = (digest, owner, piece.text)
-        pieces.append(PromptPiece(digest, piece.conversation_id))
+        pieces.append(replace(piece, text=digest))
     return replace(part, pieces=tuple(pieces), message_ids=as_runs(part.message_ids))
 
 
@@ -191,28 +191,41 @@ class Prompts:
             self._store.read(select_in, "prompt", columns, exchange_ids, "exchange_id", rest)
         )
 
-    def last_window(self, exchange_ids: Iterable[ExchangeId]) -> tuple[MessageId | None, int]:
-        """Return where the window of the newest prompt of some exchanges began, and its limit.
+    def runs(self, exchange_ids: Iterable[ExchangeId]) -> Mapping[ExchangeId, list[StoredPrompt]]:
+        """Return the prompts of exchanges, oldest first, without their items and forgotten texts."""
+        return self._store.read(_runs, exchange_ids)
 
-        (None, 0) where there is none. The limit is `StoredPrompt.limit_tokens`.
-        """
-        columns, rest = "parts, limit_tokens", "ORDER BY sent_at DESC LIMIT 1"
-        for parts, limit_tokens in self._store.read(
-            select_in, "prompt", columns, exchange_ids, "exchange_id", rest
-        ):
-            plan: tuple[PlanPart, ...] = codec.loads(tuple[PlanPart, ...], parts)
-            for part in plan:
-                if part.kind in (PlanPartKind.WINDOW, PlanPartKind.QUESTION) and part.message_ids:
-                    return part.message_ids[0], int(limit_tokens)
-            return None, int(limit_tokens)
-        return None, 0
+    def last_with_prompt(self, exchanges: Sequence[Exchange]) -> Exchange | None:
+        """Return the last of some exchanges that has a prompt."""
+        ids = [each.id for each in exchanges]
+        known = {
+            row[0]
+            for row in self._store.read(select_in, "prompt", "exchange_id", ids, "exchange_id")
+        }
+        return next((each for each in reversed(exchanges) if each.id in known), None)
 
 
 def _history(cursor: Connection, exchange_id: int) -> tuple[StoredPrompt, ...]:
-    rows = cursor.execute(
-        f"SELECT {PROMPT_COLUMNS} FROM prompt WHERE exchange_id = ? ORDER BY sent_at DESC",
-        [exchange_id],
-    ).fetchall()
+    items = _items(cursor, exchange_id)
+    runs = _stored(cursor, [exchange_id], FORGOTTEN).get(ExchangeId(exchange_id), [])
+    return tuple(
+        replace(run, items=tuple(items.get(to_db(run.sent_at), ()))) for run in reversed(runs)
+    )
+
+
+def _runs(
+    cursor: Connection, exchange_ids: Iterable[int]
+) -> Mapping[ExchangeId, list[StoredPrompt]]:
+    return _stored(cursor, exchange_ids, "")
+
+
+def _stored(
+    cursor: Connection, exchange_ids: Iterable[int], forgotten: str
+) -> Mapping[ExchangeId, list[StoredPrompt]]:
+    """Return the prompts of exchanges without items, oldest first; `forgotten` replaces deleted texts."""
+    rows = select_in(
+        cursor, "prompt", PROMPT_COLUMNS, exchange_ids, "exchange_id", "ORDER BY sent_at"
+    )
     plans: list[tuple[PlanPart, ...]] = [codec.loads(tuple[PlanPart, ...], row[7]) for row in rows]
     hashes = {piece.text for plan in plans for part in plan for piece in part.pieces}
     columns = "hash, conversation_id, text"
@@ -220,25 +233,27 @@ def _history(cursor: Connection, exchange_id: int) -> tuple[StoredPrompt, ...]:
         (digest, owner): text
         for digest, owner, text in select_in(cursor, "prompt_text", columns, hashes, "hash")
     }
-    items = _items(cursor, exchange_id)
-    prompts = []
+
+    def restored(part: PlanPart) -> PlanPart:
+        pieces = tuple(
+            replace(
+                piece,
+                text=texts.get((piece.text, piece.conversation_id or _NO_CONVERSATION), forgotten),
+            )
+            for piece in part.pieces
+        )
+        return replace(part, pieces=pieces, message_ids=from_runs(part.message_ids))
+
+    found: dict[ExchangeId, list[StoredPrompt]] = {}
     for row, plan in zip(rows, plans, strict=True):
-        parts = []
-        for part in plan:
-            pieces = []
-            for piece in part.pieces:
-                key = (piece.text, piece.conversation_id or _NO_CONVERSATION)
-                pieces.append(PromptPiece(texts.get(key, FORGOTTEN), piece.conversation_id))
-            message_ids = from_runs(part.message_ids)
-            parts.append(replace(part, pieces=tuple(pieces), message_ids=message_ids))
-        prompts.append(
+        found.setdefault(ExchangeId(row[0]), []).append(
             StoredPrompt(
                 exchange_id=ExchangeId(row[0]), conversation_id=ConversationId(row[2]),
                 sent_at=from_db(row[1]), model=row[3], limit_tokens=row[4], result_chars=row[5],
-                parts=tuple(parts), items=tuple(items.get(row[1], ())), notice=row[6],
+                parts=tuple(map(restored, plan)), items=(), notice=row[6],
             )
         )  # fmt: skip
-    return tuple(prompts)
+    return found
 
 
 def _items(cursor: Connection, exchange_id: int) -> dict[object, list[RecalledItem]]:
@@ -300,6 +315,14 @@ class Feedback:
         """Return all verdicts; there are few."""
         rows = self._store.rows("SELECT passage_id, verdict FROM feedback")
         return {PassageId(passage): Verdict(verdict) for passage, verdict in rows}
+
+    def rejected(self, until: datetime) -> frozenset[PassageId]:
+        """Return the passages that were never to be used again at some time."""
+        rows = self._store.rows(
+            "SELECT passage_id FROM feedback WHERE verdict = ? AND given_at <= ?",
+            [Verdict.NEVER.value, to_db(until)],
+        )
+        return frozenset(PassageId(row[0]) for row in rows)
 
     def give(self, passage_id: PassageId, verdict: Verdict | None) -> None:
         """Replace a verdict; None removes it. Raises StorageError."""

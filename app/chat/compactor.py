@@ -1,0 +1,210 @@
+"""The compactor: it prepares the text that will stand for the oldest turns of a long conversation.
+
+This happens after a turn, never while a message is sent: from 70 % of the ceiling on, for as many turns
+as will be left out at 85 %. Messages stay as they are; a `SummaryPut` of the kind "context" names the last
+exchange that it covers. `history` uses it once a prompt is full.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from app.chat.history import (
+    CONTEXT,
+    compaction_text,
+    extract,
+    joined,
+    markdown_of,
+    past_position,
+)
+from app.chat.sent_turns import SentTurns
+from app.domain.changes import ChangeSet, SpendAdded, SummaryPut
+from app.domain.conversations import Exchange
+from app.domain.errors import KnownError, NotFound
+from app.domain.ids import ExchangeId
+from app.domain.recall import PlanPartKind, StoredPrompt
+from app.domain.turn_text import content_hash
+from app.domain.workers import WorkerName
+from app.language.extractive.summaries import MODEL, TurnMarkdown
+from app.language.sentences import shorten_middle
+from app.memory.compaction import (
+    FULL_SHARE,
+    LEFT_SHARE,
+    PREPARED_SHARE,
+    Kept,
+    compacted,
+    kept_tokens,
+)
+from app.memory.context_plan import compaction_tokens
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges, path_to
+from app.storage.tables.prompts import Prompts
+from app.storage.tables.settings import Settings
+from app.storage.tables.summaries import Summaries
+from app.workers.background_model import ModelClient
+from app.workers.prompts import Quoted, prompt
+
+_log = logging.getLogger(__name__)
+_STOP_TIMEOUT_S = 3.0
+_FIXED = (
+    PlanPartKind.SYSTEM_PROMPT, PlanPartKind.CORE_MEMORY, PlanPartKind.TOOLS, PlanPartKind.COMPACTION
+)  # fmt: skip
+_WORDS_PER_TOKEN = 0.6
+_READ_SHARE = 0.5  # of the background model's context
+_BYTES_PER_TOKEN = 3  # cautiously: a prompt that is too long is refused
+_SIDE_SHARE = 0.4  # of what is read at once, for one side of a turn
+
+
+class Compactor:
+    """Prepares compactions after turns, in a thread of its own.
+
+    The background model is asked where one is chosen; without it, and where it fails, sentences are
+    extracted. Private conversations are skipped.
+    """
+
+    def __init__(self, store: Store, settings: Settings, model: ModelClient | None = None) -> None:
+        self._store = store
+        self._settings = settings
+        self._model = model
+        self._conversations = Conversations(store)
+        self._exchanges = Exchanges(store)
+        self._prompts = Prompts(store)
+        self._summaries = Summaries(store)
+        self._turns = SentTurns(store)
+        self._ended: queue.SimpleQueue[ExchangeId | None] = queue.SimpleQueue()
+        self._expected: set[ExchangeId] = set()
+        self._is_stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._serve, name="compactor", daemon=True)
+        self._thread.start()
+        self._unsubscribe = self._store.subscribe(self._on_changed)
+
+    def stop(self) -> None:
+        """Stop after the current compaction, at most 3 s; the next turn continues. Blocking."""
+        self._unsubscribe()
+        self._is_stopping.set()
+        self._ended.put(None)
+        if self._thread is not None:
+            self._thread.join(_STOP_TIMEOUT_S)
+
+    def expect(self, exchange_id: ExchangeId) -> None:
+        """Check an exchange when it ends; others, such as imported ones, are not checked."""
+        self._expected.add(exchange_id)
+
+    def prepare(self, exchange_id: ExchangeId) -> bool:
+        """Prepare the compaction of an exchange's segment if it is long; return whether it was.
+
+        Blocking. Raises KnownError when it cannot be stored.
+        """
+        runs = self._prompts.runs([exchange_id]).get(exchange_id)
+        if not runs or self._conversations.get(runs[-1].conversation_id).private:
+            return False
+        last = self._exchanges.get(exchange_id)
+        path = path_to(last, self._exchanges.of(last.conversation_id))
+        segment = [each for each in path if each.segment_number == last.segment_number]
+        start, shortened = past_position(segment, runs[-1])
+        turns = self._turns.of(segment[start:], now())
+        sizes = [turn.sizes for turn in turns]
+        covered = _to_cover(sizes, Kept(0, shortened - start), runs[-1])
+        past = [each.id for each in segment[start:]]
+        if not covered or self._summaries.latest(CONTEXT, past):
+            return False
+        said = [markdown_of(turn.stored) for turn in turns[:covered]]
+        self._write(segment[start + covered - 1], compaction_text(runs[-1]), said, runs[-1])
+        return True
+
+    def _write(
+        self, last: Exchange, before: str, turns: Sequence[TurnMarkdown], sent: StoredPrompt
+    ) -> None:
+        most = compaction_tokens(self._settings.number("compaction_max_tokens"), sent.limit_tokens)
+        model = MODEL
+        spent: tuple[SpendAdded, ...] = ()
+        try:
+            text, model, spent = self._asked(before, turns, most)
+        except KnownError as error:
+            _log.info("a compaction is extracted without a model: %s", error)
+            text = joined(before, extract(turns), most)
+        if not text:
+            return
+        words = "\n".join(f"{turn.asked}\n{turn.answered}" for turn in turns)
+        self._store.save(
+            SummaryPut(
+                CONTEXT, last.id, last.conversation_id, text, model, content_hash(words), now()
+            ),
+            *spent,
+        )
+
+    def _asked(
+        self, before: str, turns: Sequence[TurnMarkdown], most_tokens: int
+    ) -> tuple[str, str, tuple[SpendAdded, ...]]:
+        """Return the model's text, its name and the last cost; earlier costs are stored.
+
+        What is too long for one request is read in parts, each with the notes on the parts before.
+        """
+        model = self._model
+        if model is None or not model.model:
+            return joined(before, extract(turns), most_tokens), MODEL, ()
+        room_bytes = int(model.context_tokens() * _READ_SHARE) * _BYTES_PER_TOKEN
+        spent: tuple[SpendAdded, ...] = ()
+        for part in _parts(turns, room_bytes):
+            self._store.save(*spent)
+            notes = [Quoted("notes on what came before", before)] if before else []
+            asked = prompt(
+                "compaction", [*notes, *part], words=str(int(most_tokens * _WORDS_PER_TOKEN))
+            )
+            purpose = WorkerName.CONVERSATION_SUMMARIZER
+            answer = model.ask(asked, purpose, self._is_stopping.is_set)
+            before, spent = answer.text.strip(), (answer.spent,)
+        return before, model.model, spent
+
+    # -- the thread
+
+    def _serve(self) -> None:
+        while (exchange_id := self._ended.get()) is not None:
+            with suppress(NotFound):  # the exchange was deleted meanwhile
+                try:
+                    self.prepare(exchange_id)
+                except KnownError as error:
+                    _log.warning("a compaction could not be prepared: %s", error)
+                except Exception:  # noqa: BLE001 - the edge of a thread: the next turn tries again
+                    _log.exception("a compaction failed unexpectedly")
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        for exchange_id in self._expected & changed.turns_completed:
+            self._expected.discard(exchange_id)
+            self._ended.put(exchange_id)
+
+
+def _to_cover(sizes: Sequence[tuple[int, int]], kept: Kept, sent: StoredPrompt) -> int:
+    """Return how many turns will be left out once the prompt is full; 0 while it is not near that."""
+    around = sum(part.tokens for part in sent.parts if part.kind in _FIXED)
+    total = around + kept_tokens(sizes, kept)
+    if total <= sent.limit_tokens * PREPARED_SHARE:
+        return 0
+    goal = total - sent.limit_tokens * (FULL_SHARE - LEFT_SHARE)
+    return compacted(sizes, kept, around, goal).dropped
+
+
+def _parts(turns: Sequence[TurnMarkdown], room_bytes: int) -> Sequence[Sequence[Quoted]]:
+    """Return turns as quotations, as many together as fit."""
+    parts: list[list[Quoted]] = [[]]
+    used = 0
+    for turn in turns:
+        for label, text in (("user", turn.asked), ("assistant", turn.answered)):
+            words = shorten_middle(text, int(room_bytes * _SIDE_SHARE))
+            size = len(words.encode())
+            if parts[-1] and used + size > room_bytes:
+                parts.append([])
+                used = 0
+            if words.strip():
+                parts[-1].append(Quoted(label, words))
+                used += size
+    return parts

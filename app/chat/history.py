@@ -1,0 +1,266 @@
+"""The history of a request: which past turns it repeats, and the compaction that stands for earlier ones.
+
+What a request repeats is read from the stored prompt before it, so that it begins with that prompt, also
+after a restart. Only a full prompt is compacted: with the text that was prepared, else with sentences of
+the turns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.chat.planner import ExchangePlan
+from app.chat.sent_turns import SentTurn, SentTurns, first_sent
+from app.domain.conversations import Exchange, Message, Role
+from app.domain.facts import BY_USER
+from app.domain.ids import ConversationId, PassageId
+from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
+from app.domain.turn_text import turn_text
+from app.language.extractive.summaries import TurnMarkdown, summarize_conversation
+from app.memory.compaction import (
+    FULL_SHARE,
+    LEFT_SHARE,
+    Kept,
+    compacted,
+    kept_tokens,
+    message_tokens,
+)
+from app.memory.context_plan import compaction_part
+from app.memory.recall_selection import BYTES_PER_TOKEN
+from app.memory.recalled_text import cut_at_sentence
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.memories import CoreMemory
+from app.storage.tables.prompts import Feedback, Prompts
+from app.storage.tables.summaries import Summaries
+
+CONTEXT = "context"  # the kind of prepared compactions
+_READ_TOGETHER = 16  # turns; doubled with each read
+_EXTRACTIVE_PARTS = 6  # of two or three sentences each
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The most tokens of a prompt, and of the compaction in it."""
+
+    tokens: int
+    compaction_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What precedes the question of a request.
+
+    Attributes:
+        turns: The past turns that are repeated, oldest first; of the first `shortened` with short
+            results.
+        compaction: What stands for the turns of the segment before them.
+        is_cut: Whether turns of the segment are not repeated.
+        before: The newest prompt before this one, of the same segment.
+        runs: The earlier prompts of the exchange itself, oldest first.
+        rejected: The passages that are never to be used again.
+    """
+
+    turns: tuple[SentTurn, ...] = ()
+    shortened: int = 0
+    compaction: PlanPart | None = None
+    is_cut: bool = False
+    before: StoredPrompt | None = None
+    runs: tuple[StoredPrompt, ...] = ()
+    rejected: frozenset[PassageId] = frozenset()
+    messages: tuple[Message, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take each turn as it is sent."""
+        turns = enumerate(self.turns)
+        sent = [turn.short if place < self.shortened else turn.whole for place, turn in turns]
+        object.__setattr__(self, "messages", tuple(each for turn in sent for each in turn))
+
+    @property
+    def parts(self) -> tuple[PlanPart, ...]:
+        """The parts of the prompt."""
+        parts = [self.compaction] if self.compaction is not None else []
+        for kind, turns in (
+            (PlanPartKind.SHORTENED, self.turns[: self.shortened]),
+            (PlanPartKind.HISTORY, self.turns[self.shortened :]),
+        ):
+            if ids := tuple(each.id for turn in turns for each in turn.stored):
+                sent = (
+                    turn.short if kind is PlanPartKind.SHORTENED else turn.whole for turn in turns
+                )
+                tokens = sum(message_tokens(each) for turn in sent for each in turn)
+                parts.append(PlanPart(kind, tokens, True, message_ids=ids))
+        return tuple(parts)
+
+    @property
+    def quoted(self) -> frozenset[PassageId]:
+        """The passages quoted in past turns."""
+        return frozenset(each for turn in self.turns for each in turn.quoted)
+
+
+class HistoryReader:
+    """Reads the history of a request. Blocking; thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._prompts = Prompts(store)
+        self._summaries = Summaries(store)
+        self._core_memory = CoreMemory(store)
+        self._feedback = Feedback(store)
+        self._turns = SentTurns(store)
+
+    def read(self, plan: ExchangePlan, around_tokens: int, ceiling: Ceiling) -> History:
+        """Return the history of a plan, compacted if it and the tokens around it fill the ceiling."""
+        past = plan.segment[:-1]
+        runs = tuple(self._prompts.runs([plan.exchange.id]).get(plan.exchange.id, ()))
+        before = runs[-1] if runs else self._newest(past)
+        start, shortened = past_position(plan.segment, before)
+        compaction = _compaction_of(before)
+        room = ceiling.tokens - around_tokens - (compaction.tokens if compaction else 0)
+        first, turns = self._newest_turns(past, start, shortened, room)
+        kept = Kept(0, max(0, shortened - first))
+        sizes = [turn.sizes for turn in turns]
+        full = ceiling.tokens * FULL_SHARE - ceiling.tokens + room
+        if first > start or kept_tokens(sizes, kept) > full:
+            goal = ceiling.tokens * LEFT_SHARE
+            around = around_tokens + ceiling.compaction_tokens
+            kept = compacted(sizes, kept, around, goal)
+            if first + kept.dropped > start:
+                text, dropped = self._compaction(
+                    plan, start, first, turns, kept.dropped, compaction, ceiling
+                )
+                kept = Kept(dropped, kept.shortened)
+                compaction = compaction_part(text, plan.conversation.id, ceiling.compaction_tokens)
+        return History(
+            tuple(turns[kept.dropped :]), max(0, kept.shortened - kept.dropped), compaction,
+            is_cut=first + kept.dropped > 0, before=before, runs=runs,
+            rejected=self._feedback.rejected(now()),
+        )  # fmt: skip
+
+    def core_memory(self, before: StoredPrompt | None) -> str | None:
+        """Return the core memory of the prompt before while it is to stay as it is: for a day.
+
+        None when it is to be read again: the user has changed it, or it was forgotten.
+        """
+        if before is None or _local_day(before.sent_at) != _local_day(now()):
+            return None
+        for version in self._core_memory.versions():
+            if version.author == BY_USER and version.made_at and version.made_at > before.sent_at:
+                return None
+        part = next((p for p in before.parts if p.kind is PlanPartKind.CORE_MEMORY), None)
+        if part is None:
+            return ""
+        return part.pieces[-1].text or None
+
+    def _newest(self, past: Sequence[Exchange]) -> StoredPrompt | None:
+        last = self._prompts.last_with_prompt(past)
+        return None if last is None else self._prompts.runs([last.id])[last.id][-1]
+
+    def _newest_turns(
+        self, past: Sequence[Exchange], start: int, shortened: int, room_tokens: int
+    ) -> tuple[int, list[SentTurn]]:
+        """Return past turns from `start` on, at most a few more than fit; and where they begin."""
+        first, tokens, count, at = len(past), 0, _READ_TOGETHER, now()
+        turns: list[SentTurn] = []
+        while first > start and tokens <= room_tokens:
+            begin = max(start, first - count)
+            read = self._turns.of(past[begin:first], at)
+            tokens += kept_tokens([each.sizes for each in read], Kept(0, shortened - begin))
+            turns, first, count = [*read, *turns], begin, count * 2
+        return first, turns
+
+    def _compaction(
+        self,
+        plan: ExchangePlan,
+        start: int,
+        first: int,
+        turns: Sequence[SentTurn],
+        dropped: int,
+        compaction: PlanPart | None,
+        ceiling: Ceiling,
+    ) -> tuple[str, int]:
+        """Return the text for the turns before `first + dropped`, and how many it covers of `turns`.
+
+        A prepared text is taken, with sentences of the turns that it lacks.
+        """
+        past = plan.segment[:-1]
+        covered, text = start, _unquoted(compaction)
+        prepared = self._summaries.latest(CONTEXT, [each.id for each in past])
+        for place in range(len(past) - 2, start - 1, -1):
+            if (found := prepared.get(past[place].id)) is not None:
+                covered, text = place + 1, found.text
+                break
+        if covered >= first + dropped:
+            return text, covered - first
+        if not text and covered < first and plan.exchange.segment_number == 0:
+            text = self._whole_summary(plan.conversation.id)
+        missing = turns[max(0, covered - first) : dropped]
+        added = extract([markdown_of(turn.stored) for turn in missing])
+        return joined(text, added, ceiling.compaction_tokens), dropped
+
+    def _whole_summary(self, conversation_id: ConversationId) -> str:
+        """Return the summary of a conversation too long to be read while a message is sent."""
+        summary = self._summaries.latest("conversation", [conversation_id]).get(conversation_id)
+        return "" if summary is None else summary.text
+
+
+def joined(before: str, added: str, most_tokens: int) -> str:
+    """Return the text of a compaction and what is added to it; the former is cut, to half at most."""
+    room_bytes = most_tokens * BYTES_PER_TOKEN
+    before = cut_at_sentence(before, max(room_bytes // 2, room_bytes - len(added.encode())))
+    return "\n".join(each for each in (before, added) if each)
+
+
+def compaction_text(prompt: StoredPrompt) -> str:
+    """Return the text that stood for earlier turns in a prompt."""
+    return _unquoted(_compaction_of(prompt))
+
+
+def extract(turns: Sequence[TurnMarkdown]) -> str:
+    """Return central sentences from each part of a conversation, in order."""
+    size = max(1, -(-len(turns) // _EXTRACTIVE_PARTS))
+    parts = (turns[place : place + size] for place in range(0, len(turns), size))
+    return "\n".join(summary for part in parts if (summary := summarize_conversation(part)))
+
+
+def markdown_of(messages: Sequence[Message]) -> TurnMarkdown:
+    """Return both sides of a turn."""
+    words = turn_text(
+        (message.role, message.blocks)
+        for message in messages
+        if message.role in (Role.USER, Role.ASSISTANT)
+    )
+    return TurnMarkdown(words.user, words.assistant)
+
+
+def past_position(segment: Sequence[Exchange], before: StoredPrompt | None) -> tuple[int, int]:
+    """Return the index of the first turn that a prompt repeats, and of the first with whole results."""
+    if before is None:
+        return 0, 0
+    shortened = next((p.message_ids for p in before.parts if p.kind is PlanPartKind.SHORTENED), ())
+    start = _index_of(segment, first_sent(before))
+    return start, _index_of(segment, shortened[-1]) + 1 if shortened else start
+
+
+def _index_of(segment: Sequence[Exchange], message_id: int | None) -> int:
+    found = (place for place, each in enumerate(segment) if message_id in each.message_ids)
+    return next(found, 0)
+
+
+def _compaction_of(before: StoredPrompt | None) -> PlanPart | None:
+    parts = () if before is None else before.parts
+    return next(
+        (p for p in parts if p.kind is PlanPartKind.COMPACTION and all(e.text for e in p.pieces)),
+        None,
+    )
+
+
+def _unquoted(compaction: PlanPart | None) -> str:
+    """Return the text of a compaction without its introduction and quotation marks."""
+    if compaction is None:
+        return ""
+    lines = compaction.pieces[-1].text.splitlines()
+    return "\n".join(line.removeprefix("> ") for line in lines)
+
+
+def _local_day(moment: datetime) -> object:
+    return moment.astimezone().date()

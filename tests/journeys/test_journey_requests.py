@@ -1,0 +1,199 @@
+"""Requests of one conversation: each begins with the one before, byte for byte, until it is compacted."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.bootstrap import RunMode, Services, build
+from app.chat.inspector import InspectionService
+from app.chat.reply import Reply
+from app.domain.conversations import Exchange, ExchangeStatus, Text
+from app.domain.ids import ConversationId
+from app.domain.recall import PlanPartKind
+from app.providers.configuration import ProviderConfig
+from app.system.paths import DataPaths
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_client import WIRES
+from tests.fakes.loopback_script import Step, Stall, error, text, thinking, tool_call
+from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
+from tests.fakes.stored import add_conversation, opened
+
+KINDS = {CHAT: "compatible", RESPONSES: "openai", MESSAGES: "anthropic"}
+SADDLE = "The saddle of my bicycle needs an M8 bolt, sixty millimetres long."
+BREAD = "My rye bread rises for nine hours in the cold kitchen."
+
+
+class Story:
+    """Someone who talks in one conversation with a server that records every request."""
+
+    def __init__(self, services: Services, server: Loopback) -> None:
+        self.services = services
+        self.server = server
+        self.where: ConversationId | None = None
+        self.last: Exchange | None = None
+
+    def begin(self, words: str, *answers: tuple[Step, ...]) -> Reply:
+        for steps in answers:
+            self.server.reply(*steps)
+        return self.services.chat.send(self.where, (Text(words),)).result(20)
+
+    def say(self, words: str, *answers: tuple[Step, ...]) -> Exchange:
+        """Send a message; return its exchange at its end."""
+        return self._ended(self.begin(words, *answers))
+
+    def stop(self, words: str, *steps: Step) -> Exchange:
+        """Send a message and stop the reply once its text, or the request, has arrived."""
+        sent = len(self.server.posts)
+        reply = self.begin(words, steps)
+        self.server.wait_for(lambda: len(self.server.posts) > sent)
+        while any(isinstance(step, type(text(""))) for step in steps) and not reply.drain():
+            reply.wait(1)
+        reply.stop()
+        return self._ended(reply)
+
+    def retry(self, *steps: Step) -> Exchange:
+        """Try the last exchange again, or continue it."""
+        assert self.last is not None
+        self.server.reply(*steps)
+        return self._ended(self.services.chat.retry(self.last.id).result(20))
+
+    def _ended(self, reply: Reply) -> Exchange:
+        self.last = reply.done.result(20)
+        self.where = self.last.conversation_id
+        return self.last
+
+    def restart(self, services: Services) -> "Story":
+        """Go on in a program that was started again."""
+        again = Story(services, self.server)
+        again.where, again.last = self.where, self.last
+        return again
+
+
+@contextmanager
+def started(data_dir: Path, server: Loopback, wire: str) -> Iterator[Services]:
+    services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
+    with ExitStack() as stack:
+        stack.callback(services.close)
+        url = server.url if wire == MESSAGES else server.v1
+        services.models.add_provider(ProviderConfig("friend", KINDS[wire], url, None))
+        services.settings.set("default_model", "friend:gpt-5")
+        services.index_sync.catch_up(lambda: False)
+        yield services
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.chat.context_fetcher.LIMIT_S", 20.0)
+    monkeypatch.setenv("FRIEND_API_KEY", "test")
+
+
+def texts_of(seen: Any) -> tuple[str, str]:
+    """Return what a provider caches of a request, in its order, and its messages; as JSON text.
+
+    Marks of where a cache ends are no part of it.
+    """
+    body = unmarked(seen.body)
+    messages = body.get("messages") or body["input"]
+    fixed = [body.get("tools"), body.get("system"), body.get("instructions")]
+    return json.dumps(fixed), json.dumps(messages)[:-1]
+
+
+def unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: unmarked(each) for name, each in value.items() if name != "cache_control"}
+    return [unmarked(each) for each in value] if isinstance(value, list) else value
+
+
+def breaks(server: Loopback) -> list[int]:
+    """Return the numbers of the requests that do not begin with the one before."""
+    sent = [texts_of(seen) for seen in server.posts]
+    return [
+        number
+        for number, (before, after) in enumerate(zip(sent, sent[1:], strict=False), 1)
+        if before[0] != after[0] or not after[1].startswith(before[1])
+    ]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_every_request_begins_with_the_one_before(
+    data_dir: Path, server: Loopback, wire: str
+) -> None:
+    with opened(data_dir) as store:
+        add_conversation(store, (SADDLE, "Noted."), title="Bicycle")
+        add_conversation(store, (BREAD, "Noted."), title="Bread")
+    server.always(thinking("Hm.", signature="Zm9v+/=="), text("Good to know."))
+    look = (tool_call("conversation_search", {"query": "rye bread"}, "call_a"),)
+    with started(data_dir, server, wire) as services:
+        story = Story(services, server)
+        story.say("Which bolt does the saddle of my bicycle need?")
+        assert SADDLE in texts_of(server.posts[-1])[1]
+        story.say("And how long is it?", (thinking("Hm."), text("Let me look."), *look), look)
+        services.settings.set("tool_rounds_max", 1)
+        story.say("Look once more", look)
+        services.settings.set("tool_output_max_chars", 100)
+        services.settings.set("rag_max_tokens", 100)
+        services.core_memory.append("Model was here.", "friend:gpt-5")
+        story.say("How long does my rye bread rise?", look)
+        story.stop("Tell me a story", text("Once upon"), Stall())
+        story.retry(text(" a time."))
+        story.stop("Never mind", Stall(before_headers=True))
+        story.retry(text("Fine."))
+        story.stop("And this", Stall(before_headers=True))
+        story.say("Then that")
+        story.say("Refused?", (error(400, message="no"),))
+        assert story.last is not None
+        assert story.last.status is ExchangeStatus.FAILED
+        story.retry(text("Now it works."))
+        story.stop("Another story", text("There was"), Stall())
+        story.say("Enough of stories")
+    with started(data_dir, server, wire) as services:
+        story = story.restart(services)
+        for number in range(18):
+            story.say(f"Which bolt, question {number}?")
+        assert breaks(server) == []
+        assert len(server.posts) > 35
+        assert story.last is not None
+        check_inspector(services, story.last, server)
+        quotes = [texts_of(seen)[1].count(SADDLE) for seen in server.posts]
+        assert set(quotes) == {quotes[0]}, "what is quoted is not recalled again"
+        if wire == MESSAGES:
+            check_marks(server.posts[-1].body)
+
+
+def check_inspector(services: Services, exchange: Exchange, server: Loopback) -> None:
+    """What the inspector shows is in the request, part by part."""
+    sent = InspectionService(services.store).inspect(exchange.id).sent
+    assert sent is not None
+    body = "\n".join(strings(server.posts[-1].body))
+    history = next(part for part in sent.parts if part.kind is PlanPartKind.HISTORY)
+    assert SADDLE in history.text
+    for said in history.text.splitlines():
+        if "[call: " not in said and "[result: " not in said:
+            assert said.removeprefix("user: ").removeprefix("assistant: ") in body
+    assert sent.system in body
+    assert sent.block in body
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from strings(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def check_marks(body: dict[str, Any]) -> None:
+    """The cache ends after the system prompt and after the last finished turn."""
+    marked = [
+        place
+        for place, each in enumerate(body["messages"])
+        if any("cache_control" in part for part in each["content"])
+    ]
+    assert marked == [len(body["messages"]) - 2]
+    assert "cache_control" in body["system"][-1]
