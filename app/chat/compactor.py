@@ -190,7 +190,7 @@ def _to_cover(sizes: Sequence[tuple[int, int]], kept: Kept, sent: StoredPrompt) 
     if total <= sent.limit_tokens * PREPARED_SHARE:
         return 0
     goal = total - sent.limit_tokens * (FULL_SHARE - LEFT_SHARE)
-    return compacted(sizes, kept, around, goal).dropped
+    return compacted(sizes, kept, around, goal, sent.limit_tokens).dropped
 
 
 def _parts(turns: Sequence[TurnMarkdown], room_bytes: int) -> Sequence[Sequence[Quoted]]:

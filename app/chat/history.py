@@ -6,7 +6,7 @@ the turns.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from app.chat.planner import ExchangePlan
@@ -27,7 +27,7 @@ from app.memory.compaction import (
 )
 from app.memory.context_plan import compaction_part
 from app.memory.recall_selection import BYTES_PER_TOKEN
-from app.memory.recalled_text import cut_at_sentence
+from app.memory.recalled_text import cut_lines
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.memories import CoreMemory
@@ -111,7 +111,7 @@ class HistoryReader:
     def read(self, plan: ExchangePlan, around_tokens: int, ceiling: Ceiling) -> History:
         """Return the history of a plan, compacted if it and the tokens around it fill the ceiling."""
         past = plan.segment[:-1]
-        runs = tuple(self._prompts.runs([plan.exchange.id]).get(plan.exchange.id, ()))
+        runs = self._own_runs(plan.exchange)
         before = runs[-1] if runs else self._newest(past)
         start, shortened = past_position(plan.segment, before)
         compaction = _compaction_of(before)
@@ -123,7 +123,7 @@ class HistoryReader:
         if first > start or kept_tokens(sizes, kept) > full:
             goal = ceiling.tokens * LEFT_SHARE
             around = around_tokens + ceiling.compaction_tokens
-            kept = compacted(sizes, kept, around, goal)
+            kept = compacted(sizes, kept, around, goal, ceiling.tokens)
             if first + kept.dropped > start:
                 text, dropped = self._compaction(
                     plan, start, first, turns, kept.dropped, compaction, ceiling
@@ -150,6 +150,14 @@ class HistoryReader:
         if part is None:
             return ""
         return part.pieces[-1].text or None
+
+    def _own_runs(self, exchange: Exchange) -> tuple[StoredPrompt, ...]:
+        """Return the prompts of an exchange, oldest first, the newest with its items."""
+        newest = self._prompts.of(exchange.id)
+        if newest is None:
+            return ()
+        *before, last = self._prompts.runs([exchange.id])[exchange.id]
+        return (*before, replace(last, items=newest.items))
 
     def _newest(self, past: Sequence[Exchange]) -> StoredPrompt | None:
         last = self._prompts.last_with_prompt(past)
@@ -206,7 +214,7 @@ class HistoryReader:
 def joined(before: str, added: str, most_tokens: int) -> str:
     """Return the text of a compaction and what is added to it; the former is cut, to half at most."""
     room_bytes = most_tokens * BYTES_PER_TOKEN
-    before = cut_at_sentence(before, max(room_bytes // 2, room_bytes - len(added.encode())))
+    before = cut_lines(before, max(room_bytes // 2, room_bytes - len(added.encode())))
     return "\n".join(each for each in (before, added) if each)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.chat.sent_turns import turn_block
 from app.domain.conversations import (
     Attachment,
     Image,
@@ -16,7 +15,7 @@ from app.domain.conversations import (
 )
 from app.domain.ids import MessageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
-from app.memory.context_plan import compaction_block, system_text
+from app.memory.context_plan import compaction_block, recalled_block, system_text
 from app.storage.tables.prompts import FORGOTTEN
 
 _CONTEXT_LINES = 1
@@ -37,7 +36,7 @@ class SentPart:
 
 @dataclass(frozen=True, slots=True)
 class SentPrompt:
-    """A prompt as it was sent. `system`, `compaction` and `block` include the tags that the provider got.
+    """A prompt as it was sent. `system`, `compaction` and `recalled` include the tags that the provider got.
 
     `cacheable_share` (0-1) is the share of tokens before the provider's cache breakpoint.
     """
@@ -45,7 +44,7 @@ class SentPrompt:
     parts: tuple[SentPart, ...]
     system: str
     compaction: str
-    block: str
+    recalled: str
     tokens: int
     cacheable_share: float
 
@@ -70,7 +69,7 @@ def sent_prompt(prompt: StoredPrompt, sent: Mapping[MessageId, Sequence[Message]
         ),
         system=system_text(prompt.parts),
         compaction=compaction,
-        block=turn_block(prompt.parts),
+        recalled=recalled_block(prompt.parts),
         tokens=tokens,
         cacheable_share=cacheable / max(1, tokens),
     )  # fmt: skip

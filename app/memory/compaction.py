@@ -35,12 +35,16 @@ def prompt_ceiling(most_tokens: int, window_tokens: int | None) -> int:
 
 
 def compacted(
-    sizes: Sequence[tuple[int, int]], kept: Kept, around_tokens: int, goal_tokens: float
+    sizes: Sequence[tuple[int, int]],
+    kept: Kept,
+    around_tokens: int,
+    goal_tokens: float,
+    ceiling_tokens: int,
 ) -> Kept:
     """Return what remains of turns so that they and the tokens around them meet a goal.
 
     `sizes` are the tokens of each turn, whole and with short results, oldest first. The newest turn
-    stays, and stays whole while the goal can be met without.
+    stays below the ceiling, and stays whole while the goal can be met without.
     """
     last = max(0, len(sizes) - 1)
     kept = Kept(kept.dropped, max(kept.shortened, last))
@@ -48,6 +52,8 @@ def compacted(
         kept = Kept(kept.dropped + 1, kept.shortened)
     if sizes and around_tokens + kept_tokens(sizes, kept) > goal_tokens:
         kept = Kept(kept.dropped, len(sizes))
+    if around_tokens + kept_tokens(sizes, kept) > ceiling_tokens:
+        kept = Kept(len(sizes), len(sizes))
     return kept
 
 

@@ -33,7 +33,7 @@ from app.memory.recall_selection import (
     select_recalled,
     tokens_of,
 )
-from app.memory.recalled_text import cut_at_sentence
+from app.memory.recalled_text import cut_at_sentence, cut_lines
 
 _RELATED_SHARE, _EARLIER_SHARE, _COMPACTION_SHARE = 0.15, 0.05, 0.15  # of a small ceiling
 _QUOTED = (PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.EARLIER)
@@ -167,7 +167,9 @@ def compaction_part(
 ) -> PlanPart | None:
     """Return the part that stands for earlier turns; None without a text."""
     intro = PromptPiece(recalled_text.SUMMARY_INTRO)
-    words = _within(text, intro, most_tokens)
+    marks = recalled_text.MARK_BYTES + 2 * text.strip().count("\n") + 3  # of the quotation
+    room = most_tokens * BYTES_PER_TOKEN - len(intro.text.encode()) - marks
+    words = cut_lines(text, room)
     if not words:
         return None
     return part_of(PlanPartKind.COMPACTION, intro, PromptPiece(blockquote(words), conversation_id))

@@ -140,6 +140,17 @@ def cut_at_sentence(text: str, most_bytes: int, question: str = "") -> str:
     return before + " ".join(sentences[first:last]) + behind
 
 
+def cut_lines(text: str, most_bytes: int) -> str:
+    """Return the lines of `text` that fit, the last one cut at a sentence."""
+    kept: list[str] = []
+    for line in text.strip().splitlines():
+        room = most_bytes - sum(_size(each) + 1 for each in kept)
+        kept.append(cut_at_sentence(line, room) if room > 0 else "")
+        if kept[-1] != line.strip():
+            break
+    return "\n".join(kept).strip()
+
+
 def _cut_at_word(text: str, most_bytes: int) -> str:
     room = most_bytes - _size(_CUT)
     if room <= 0:

@@ -97,12 +97,12 @@ def test_new_starts_a_segment_that_is_sent_alone(data_dir: Path) -> None:
         path = services.library.open(own).path
         assert [each.segment_number for each in path] == [0, 0, 1, 1]
         assert [each.turn_number for each in path] == [0, 1, 2, 3]
-        assert [each.text for each in first.plan.path] == ["three"]
-        assert [each.text for each in second.plan.path][::2] == ["three", "four"]
+        assert [each.text for each in first.plan.messages] == ["three"]
+        assert [each.text for each in second.plan.messages] == ["four"]
         again = services.chat.regenerate(talk.exchanges[1].id).result(10)
         again.done.result(10)
         assert again.plan.exchange.segment_number == 0
-        assert [each.text for each in again.plan.path][::2] == ["one", "two"]
+        assert [each.text for each in again.plan.messages] == ["two"]
 
 
 # -- /search and /open

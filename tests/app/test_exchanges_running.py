@@ -160,8 +160,10 @@ def test_the_model_receives_the_whole_path(chat_with: MakeChat) -> None:
     first = chat.say("First?")
     second = chat.say("Second?", first.conversation_id, model="local:small")
     assert (second.turn_number, second.parent_id) == (1, first.id)
-    sent = [message.text for message in chat.model.requests[1].messages]
+    sent = [message.text.rpartition("\n\n")[2] for message in chat.model.requests[1].messages]
     assert sent == ["First?", "One.", "Second?"]
+    dated = [message.text.startswith("[Sent on ") for message in chat.model.requests[1].messages]
+    assert dated == [True, False, True]
     third = chat.say("Third", first.conversation_id, model=None)
     assert third.model == "local:small", "a conversation keeps its model"
 
@@ -513,7 +515,7 @@ def test_after_the_last_round_the_model_must_answer(chat_with: MakeChat) -> None
     assert chat.say("Go").status is COMPLETED
     assert [each.tools_disabled for each in chat.model.requests] == [False, False, True]
     last = chat.model.requests[2].messages[-1]
-    assert (last.role, "all tool calls" in last.text) == (Role.USER, True)
+    assert (last.role, "all tool calls" in last.text) == (Role.TOOL, True)
 
 
 def test_a_model_that_goes_on_calling_tools_is_stopped_and_can_be_continued(

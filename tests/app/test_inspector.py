@@ -106,8 +106,8 @@ def test_an_inspection_has_all_runs_and_compares_with_the_turn_before(store: Sto
 def test_the_summary_that_was_sent_covers_what_precedes_the_window(store: Store) -> None:
     asker = add_conversation(store, "hello", "what do I like?", "and now?")
     plain = prompt(asker, 2)
-    summary = PlanPart(PlanPartKind.SUMMARY, 3, True, (PromptPiece("They said hello."),))
-    window = PlanPart(PlanPartKind.WINDOW, 3, True, message_ids=asker.exchanges[1].message_ids)
+    summary = PlanPart(PlanPartKind.COMPACTION, 3, True, (PromptPiece("They said hello."),))
+    window = PlanPart(PlanPartKind.HISTORY, 3, True, message_ids=asker.exchanges[1].message_ids)
     with_summary = replace(plain, parts=(summary, window, *plain.parts))
     store.save(PromptStored(prompt(asker, 1)), PromptStored(with_summary))
     found = [InspectionService(store).sent_summary(each.id) for each in asker.exchanges]
@@ -135,7 +135,7 @@ def sent(**texts: str) -> SentPrompt:
     parts = tuple(
         SentPart(PlanPartKind(kind), text, 1, 0.5, True, 0) for kind, text in texts.items()
     )
-    return SentPrompt(parts, "", "", len(parts), 1.0)
+    return SentPrompt(parts, "", "", "", len(parts), 1.0)
 
 
 def test_parts_are_same_removed_added_or_changed() -> None:

@@ -87,7 +87,7 @@ def prompt_of(asker: ConversationRecord, quoted: ConversationRecord) -> StoredPr
     parts = (
         PlanPart(PlanPartKind.SYSTEM_PROMPT, 3, True, (PromptPiece("Be kind."),)),
         PlanPart(PlanPartKind.RELATED, 9, False, quotes),
-        PlanPart(PlanPartKind.WINDOW, 9, True, message_ids=window),
+        PlanPart(PlanPartKind.HISTORY, 9, True, message_ids=window),
     )
     here = asker.conversation.id
     return StoredPrompt(exchange.id, here, AT, "openai:m", 1000, 2000, parts, (item,), "slow")
@@ -209,7 +209,7 @@ def test_a_prompt_comes_back_as_it_was_sent(store: Store) -> None:
     prompts = Prompts(store)
     assert prompts.of(ExchangeId(1)) is None
     assert prompts.places(ExchangeId(1)) == ()
-    assert prompts.last_window([ExchangeId(1)]) == (None, 0)
+    assert prompts.last_with_prompt([]) is None
     quoted = add_conversation(store, "I like tea", "and milk", title="Drinks")
     asker = add_conversation(store, "hello", "what do I like?")
     sent = prompt_of(asker, quoted)
@@ -217,7 +217,10 @@ def test_a_prompt_comes_back_as_it_was_sent(store: Store) -> None:
     store.save(PromptStored(sent), PromptStored(again))
     assert prompts.of(sent.exchange_id) == again
     assert prompts.history(sent.exchange_id) == (again, sent)
-    assert prompts.last_window([sent.exchange_id]) == (asker.messages[0].id, 1000)
+    assert prompts.last_with_prompt(asker.exchanges) == asker.exchanges[-1]
+    assert prompts.runs([sent.exchange_id]) == {
+        sent.exchange_id: [replace(each, items=()) for each in (sent, again)]
+    }
     assert prompts.notices([sent.exchange_id]) == {sent.exchange_id: ""}
     assert prompts.newest_exchange() == sent.exchange_id
     (place,) = prompts.places(sent.exchange_id)

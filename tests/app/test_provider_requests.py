@@ -122,10 +122,10 @@ def test_the_minimum_and_options_are_sent_in_the_form_of_each_wire(server: Loopb
         "stream_options": {"include_usage": True},
     }
     options: dict[str, Any] = {"system": "Be brief", "temperature": 0.5, "max_output_tokens": 99}
-    asked = request(user("one"), user("two"), **options)
+    asked = request(user("one"), **options)
     chat, responses, messages = (BODIES[wire].body(asked, "p:m") for wire in BODIES)
     system = {"role": "system", "content": "Be brief"}
-    assert chat["messages"] == [system, {"role": "user", "content": "one\n\ntwo"}]
+    assert chat["messages"] == [system, {"role": "user", "content": "one"}]
     assert (chat["temperature"], chat["max_tokens"]) == (0.5, 99)
     assert (responses["instructions"], responses["max_output_tokens"]) == ("Be brief", 99)
     assert (messages["system"][0]["text"], messages["max_tokens"]) == ("Be brief", 99)
@@ -175,19 +175,6 @@ def test_malformed_arguments_are_sent_as_an_object(wire: str) -> None:
     sent = request(user("a"), call, message(Role.TOOL, RESULT), tools=(WEATHER,))
     body = BODIES[wire].body(sent, "p:m")
     assert "malformed_arguments" in json.dumps(body)
-
-
-def test_the_last_request_offers_no_tool_but_contains_the_calls(wire: str) -> None:
-    call = message(Role.ASSISTANT, CALL)
-    sent = request(
-        user("a"), call, message(Role.TOOL, RESULT), tools=(WEATHER,), tools_disabled=True
-    )
-    body = BODIES[wire].body(sent, "p:m")
-    if wire == MESSAGES:  # refuses calls among the messages where no tools are defined
-        assert (len(body["tools"]), body["tool_choice"]) == (1, {"type": "none"})
-    else:
-        assert "tools" not in body
-    assert "call_1" in json.dumps(body)
 
 
 def test_without_tools_anthropic_gets_calls_as_text() -> None:
@@ -311,27 +298,31 @@ def test_kind_openai_elsewhere_falls_back_to_chat_completions(
     assert [seen.wire for seen in server.posts] == [RESPONSES, CHAT, CHAT]
 
 
-def test_recalled_text_is_inserted_into_the_question_only(wire: str) -> None:
-    turns = (user("one"), message(Role.ASSISTANT, Text("two")), user("three"))
-    asked = request(*turns, recalled="<recalled-1>quoted</recalled-1>", question_index=2)
-    body = BODIES[wire].body(asked, "p:m")
-    sent = body["input"] if wire == RESPONSES else body["messages"]
-    last = json.dumps(sent[-1])
-    assert last.index("quoted") < last.index("three")
-    assert "quoted" not in json.dumps(sent[:-1])
-    assert asked.messages == turns
+def test_a_message_after_one_without_a_reply_changes_nothing_before_it(wire: str) -> None:
+    lists = []
+    for turns in ((user("one"),), (user("one"), message(Role.ASSISTANT), user("two"))):
+        body = BODIES[wire].body(request(*turns), "p:m")
+        lists.append(body["input"] if wire == RESPONSES else body["messages"])
+    first, second = lists
+    assert second[: len(first)] == first
+    assert [each["role"] for each in second[-3:]] == ["user", "assistant", "user"]
+
+
+def test_a_last_round_keeps_the_tools_and_forbids_calls(wire: str) -> None:
+    body = BODIES[wire].body(request(tools=(WEATHER,), tools_disabled=True), "p:m")
+    assert body["tools"] == BODIES[wire].body(request(tools=(WEATHER,)), "p:m")["tools"]
+    assert body["tool_choice"] == ({"type": "none"} if wire == MESSAGES else "none")
 
 
 def test_the_cache_ends_before_the_question_in_every_tool_round() -> None:
     asked = (user("one"), message(Role.ASSISTANT, Text("two")), user("three"))
-    body = MessagesWire().body(request(*asked, system="Be brief"), "p:m")
+    body = MessagesWire().body(request(*asked, system="Be brief", history_count=2), "p:m")
     assert cached(body) == [False, True, False]
     assert body["system"][-1]["cache_control"] == {"type": "ephemeral"}
     rounds = (*asked, message(Role.ASSISTANT, CALL), message(Role.TOOL, RESULT))
-    sent = request(*rounds, recalled="quoted", question_index=2, tools=(WEATHER,))
+    sent = request(*rounds, history_count=2, tools=(WEATHER,))
     body = MessagesWire().body(sent, "p:m")
     assert cached(body) == [False, True, False, False, True]
-    assert "quoted" in json.dumps(body["messages"][2])
     assert body["tools"][-1]["cache_control"] == {"type": "ephemeral"}
 
 

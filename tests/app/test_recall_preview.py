@@ -15,7 +15,7 @@ from app.domain.conversations import Exchange, ExchangeStatus, Text
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId
-from app.domain.recall import PlanPartKind, RecallLayer, StoredPrompt
+from app.domain.recall import PAST_KINDS, PlanPartKind, RecallLayer, StoredPrompt
 from app.domain.settings_schema import SettingValue
 from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths
@@ -115,7 +115,7 @@ def check_same(preview: Preview, prompt: StoredPrompt) -> None:
     related = sum(tokens.get(kind, 0) for kind in (PlanPartKind.FACTS, PlanPartKind.RELATED))
     assert {each.key: each.tokens for each in preview.spent}["rag_max_tokens"] == related
     assert (preview.tokens, preview.most_tokens) == (sum(tokens.values()), prompt.limit_tokens)
-    windows = [part for part in prompt.parts if part.kind is PlanPartKind.WINDOW]
+    windows = [part for part in prompt.parts if part.kind in PAST_KINDS]
     assert preview.window_count == sum(len(part.message_ids) for part in windows)
 
 
@@ -132,15 +132,13 @@ def test_earlier_messages_of_the_conversation_are_previewed(services: Services) 
     for topic in ("rye bread", "chess openings", "cloud shapes", "old maps"):
         send(services, f"Tell me something long and winding about {topic}. " * 500, where)
     services.index_sync.catch_up(lambda: False)
-    for window in (2, 4):
-        for auto in (True, False):
-            tried: dict[str, SettingValue] = {
-                "context_sliding_window": window, "auto_rag_enabled": auto,
-                "auto_rag_relevance_threshold": 0.1,
-            }  # fmt: skip
-            preview = check_preview(services, "Which strings has my cello?", tried, where)
-            layers = [each.item.layer for each in preview.places]
-            assert (RecallLayer.EARLIER in layers) == auto
+    for auto in (True, False):
+        tried: dict[str, SettingValue] = {
+            "auto_rag_enabled": auto, "auto_rag_relevance_threshold": 0.1
+        }  # fmt: skip
+        preview = check_preview(services, "Which strings has my cello?", tried, where)
+        layers = [each.item.layer for each in preview.places]
+        assert (RecallLayer.EARLIER in layers) == auto
 
 
 def test_a_preview_stores_and_sends_nothing(services: Services, server: Loopback) -> None:

@@ -4,32 +4,34 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.chat.context_fetcher import ContextFetcher
+from app.chat.history import HistoryReader
 from app.chat.inspector import InspectionService
 from app.chat.presets import Presets
 from app.chat.request_builder import RequestBuilder
 from app.chat.tools.toolbox import Toolbox
 from app.domain.changes import ConversationEdited, SummaryPut
-from app.domain.chat import RecallCompleted, TextDelta
-from app.domain.conversations import Exchange, ExchangeStatus
+from app.domain.chat import ChatRequest, RecallCompleted, TextDelta
+from app.domain.conversations import Exchange, ExchangeStatus, Message
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import ConversationId, ExchangeId
+from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.recall import (
     PlanPartKind,
     RecallSettings,
     RetrievalResult,
     SegmentContext,
     StoredPrompt,
+    Verdict,
 )
 from app.memory.core_memory import CoreMemoryService
 from app.storage.deletion.forget import forget
-from app.storage.tables.prompts import Prompts
+from app.storage.tables.prompts import Feedback, Prompts
 from app.storage.tables.settings import Settings
 from tests.fakes.chats import MODEL, Chat, calls, end_of, open_chat, tool, wait_for_text
 from tests.fakes.found import fact, talk, turn
@@ -115,6 +117,7 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
             prepare = RequestBuilder(
                 settings,
                 lambda _: tokens,
+                HistoryReader(store),
                 fetcher,
                 Toolbox([NOTHING]),
                 Presets(store, settings),
@@ -129,6 +132,12 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
         yield make
 
 
+def recalled(request: ChatRequest, message: Message | None = None) -> str:
+    """Return what is quoted in a message of a request, by default in its question."""
+    text = (message or request.messages[request.history_count]).text
+    return text if "<recalled-" in text else ""
+
+
 def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(calls(("1", "nothing", "{}")), says("Tea, says fact 1."))
     asker.chat.settings.set("system_prompt", "Be brief.")
@@ -139,8 +148,9 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
     events = reply.drain()
     assert events[0] == RecallCompleted(3)
     request = asker.chat.model.requests[0]
-    assert request.messages[request.question_index or 0].text == ASKED
-    assert "> The user drinks tea." in request.recalled
+    question = request.messages[request.history_count]
+    assert question.text.endswith(ASKED)
+    assert "> The user drinks tea." in recalled(request)
     assert request.system.startswith("Be brief.\n\n<core-memory-")
     assert "Lives in Graz." in request.system
     stored = [message.text for message in asker.chat.messages(exchange)]
@@ -150,7 +160,8 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
     assert reply.prompt.parts == prompt.parts
     assert {part.kind for part in prompt.parts} == {
         PlanPartKind.TOOLS, PlanPartKind.SYSTEM_PROMPT, PlanPartKind.CORE_MEMORY,
-        PlanPartKind.WINDOW, PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.QUESTION,
+        PlanPartKind.HISTORY, PlanPartKind.DATE, PlanPartKind.FACTS, PlanPartKind.RELATED,
+        PlanPartKind.QUESTION,
     }  # fmt: skip
     assert [item.injected for item in prompt.items] == [True, True, True]
     assert (prompt.model, prompt.notice) == (MODEL, "")
@@ -159,9 +170,10 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
 
     found = InspectionService(asker.chat.store).inspect(exchange.id)
     assert found.sent is not None
-    assert (found.sent.system, found.sent.recalled) == (request.system, request.recalled)
+    assert found.sent.system == request.system
+    assert question.text.endswith(f"]\n{found.sent.recalled}\n\n{ASKED}")
     texts = {part.kind: part.text for part in found.sent.parts}
-    assert texts[PlanPartKind.WINDOW] == "user: hello\n\nassistant: An answer to hello"
+    assert texts[PlanPartKind.HISTORY] == "user: hello\n\nassistant: An answer to hello"
     assert texts[PlanPartKind.QUESTION] == f"user: {ASKED}"
     assert sum(part.share for part in found.sent.parts) == pytest.approx(1)
     assert 0 < found.sent.cacheable_share < 1
@@ -174,7 +186,7 @@ def test_a_message_does_not_wait_for_a_slow_search(asker_with: Callable[..., Ask
     asker.core.set("Lives in Graz.")
     notices = [asker.notice(f"question {each}") for each in range(6)]
     request = asker.chat.model.requests[0]
-    assert (request.recalled, "Lives in Graz." in request.system) == ("", True)
+    assert (recalled(request), "Lives in Graz." in request.system) == ("", True)
     assert "Recall took longer than 0.05 s" in notices[0]
     assert "still busy" in notices[-1]
     assert len(asker.retrieval.asked) < 6, "searches that hang do not pile up"
@@ -185,7 +197,7 @@ def test_a_search_returns_what_it_has_before_the_time_is_over(
 ) -> None:
     asker = asker_with(is_cancellable=True, is_ready=False, limit_s=2.0)
     assert asker.notice() == ""
-    assert asker.chat.model.requests[0].recalled
+    assert recalled(asker.chat.model.requests[0])
 
 
 @pytest.mark.parametrize(
@@ -202,14 +214,8 @@ def test_a_search_that_fails_is_noted(
     assert notice in asker_with(**retrieval).notice()
 
 
-def test_a_plan_that_fails_is_noted(
-    asker_with: Callable[..., Asker], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_that_fails_is_noted(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with()
-    real = Prompts.last_window
-    monkeypatch.setattr(Prompts, "last_window", lambda *_: 1 // 0)
-    assert "summary failed: ZeroDivisionError" in asker.notice()
-    monkeypatch.setattr(Prompts, "last_window", real)
     asker.retrieval.found = RetrievalResult(facts=(None,))  # type: ignore[arg-type]
     assert "Recall failed: AttributeError" in asker.notice()
 
@@ -223,10 +229,11 @@ def test_recall_is_off_for_all_or_for_one_conversation(asker_with: Callable[...,
     chat.settings.set("rag_enabled", False)
     chat.say("And read?")
     assert [question for question, *_ in asker.retrieval.asked] == [ASKED]
-    assert [bool(request.recalled) for request in chat.model.requests] == [True, False, False]
+    found = [recalled(each, each.messages[-1]) for each in chat.model.requests]
+    assert [bool(each) for each in found] == [True, False, False]
     sent_to_recall = chat.say("And do?", model="recall:")
     request = chat.model.requests[-1]
-    assert (request.recalled, request.system, len(request.messages)) == ("", "", 1)
+    assert (recalled(request), request.system, len(request.messages)) == ("", "", 1)
     assert Prompts(chat.store).of(sent_to_recall.id) is None
 
 
@@ -246,7 +253,7 @@ def test_a_private_conversation_recalls_and_takes_its_record_with_it(
 ) -> None:
     asker = asker_with()
     exchange = asker.chat.say(ASKED, private=True)
-    assert asker.chat.model.requests[0].recalled
+    assert recalled(asker.chat.model.requests[0])
     assert asker.prompt(exchange).items
     forget(asker.chat.store, [exchange.conversation_id])
     left = tables(asker.chat.store)
@@ -278,32 +285,89 @@ def test_a_message_is_recalled_with_the_turns_before_it(asker_with: Callable[...
     ]
 
 
-def test_a_summary_replaces_what_no_longer_fits(asker_with: Callable[..., Asker]) -> None:
+def test_a_compaction_replaces_what_no_longer_fits(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(tokens=4_000)
     long = asker.long_conversation()
     own = long.conversation.id
     whole = SummaryPut("conversation", own, own, "They talked of tea.", "extractive", "h", AT)
     asker.chat.store.save(whole)
+    first = asker.chat.say(ASKED, own)
+    prompt = asker.prompt(first)
+    assert (prompt.limit_tokens, sum(part.tokens for part in prompt.parts) <= 1500) == (3000, True)
+    second = asker.chat.say("And now?", own)
+    before, after = asker.chat.model.requests
+    assert "> They talked of tea." in before.messages[0].text
+    assert after.messages[: len(before.messages)] == before.messages
+    kinds = {part.kind for part in asker.prompt(second).parts}
+    assert PlanPartKind.COMPACTION in kinds
+
+
+def test_a_prepared_compaction_is_taken_once_a_prompt_is_full(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with(tokens=10_000)
+    long = asker.long_conversation(20)
+    own = long.conversation.id
+    prepared = SummaryPut(
+        "context", long.exchanges[9].id, own, "They spoke of tea.", "m", "h", AT
+    )  # fmt: skip
+    asker.chat.store.save(prepared)
     asker.chat.say(ASKED, own)
-    covered = long.exchanges[29].id
-    asker.chat.store.save(
-        SummaryPut("context", covered, own, "They spoke of tea.", "extractive", "h", AT)
+    request = asker.chat.model.requests[0]
+    assert request.messages[0].id == long.messages[0].id, "while it is not full"
+    for number in range(60):
+        asker.chat.say(f"And {number}? " + "tea " * 60, own)
+        if "> They spoke of tea." in asker.chat.model.requests[-1].messages[0].text:
+            break
+    assert number > 3
+    tokens = sum(part.tokens for part in asker.prompt(last_of(asker, own)).parts)
+    assert tokens < 7500 * 0.55
+
+
+def last_of(asker: Asker, where: ConversationId) -> Exchange:
+    return asker.chat.library.open(where).path[-1]
+
+
+def test_core_memory_stays_as_it_was_unless_the_user_edits_it(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with()
+    asker.core.set("Lives in Graz.")
+    where = asker.chat.say(ASKED).conversation_id
+    asker.core.append("Drinks tea.", MODEL)
+    asker.chat.say("And now?", where)
+    asker.core.append("Has a dog.")
+    asker.chat.say("And then?", where)
+    before, same, edited = (each.system for each in asker.chat.model.requests)
+    assert before == same
+    assert "Has a dog." in edited
+    assert "Drinks tea." in edited
+
+
+@pytest.mark.parametrize("change", ["never", "forget"])
+def test_a_rejected_or_forgotten_quotation_leaves_only_its_block(
+    asker_with: Callable[..., Asker], change: str
+) -> None:
+    asker = asker_with()
+    source = add_conversation(asker.chat.store, "I drink tea")
+    quoted = replace(
+        FOUND.conversations[0], conversation_id=source.conversation.id, exchanges=()
+    )  # fmt: skip
+    asker.retrieval.found = replace(FOUND, conversations=(quoted,))
+    where = asker.chat.say(ASKED).conversation_id
+    if change == "never":
+        Feedback(asker.chat.store).give(quoted.match.passage_id, Verdict.NEVER)
+    else:
+        forget(asker.chat.store, [source.conversation.id])
+    asker.retrieval.found = RetrievalResult()
+    asker.chat.say("And now?", where)
+    before, after = asker.chat.model.requests
+    assert "Talk 60" in before.messages[0].text
+    assert "Talk 60" not in after.messages[0].text
+    assert "> The user drinks tea." in after.messages[0].text
+    assert asker.retrieval.asked[-1][2].quoted == (
+        {PassageId(1)} if change == "never" else {PassageId(1), quoted.match.passage_id}
     )
-    asker.chat.say(ASKED, own)
-    before, request = asker.chat.model.requests
-    assert "> They talked of tea." in before.system
-    assert "> They spoke of tea." in request.system
-    assert request.messages[0].id == long.exchanges[30].message_ids[0]
-
-
-def test_the_window_keeps_its_start(asker_with: Callable[..., Asker]) -> None:
-    asker = asker_with(tokens=16_000)
-    long = asker.long_conversation(90)
-    for _ in range(5):
-        asker.chat.say(ASKED, long.conversation.id)
-    starts = {request.messages[0].id for request in asker.chat.model.requests}
-    assert len(starts) == 1
-    assert starts != {long.messages[0].id}
 
 
 def test_a_continued_or_regenerated_answer_has_its_own_record(
@@ -313,15 +377,18 @@ def test_a_continued_or_regenerated_answer_has_its_own_record(
     broken = asker.chat.say(ASKED)
     assert broken.status is ExchangeStatus.INTERRUPTED
     asker.chat.retry(broken)
-    request = asker.chat.model.requests[1]
-    assert request.question_index == 0
+    first_request, request = asker.chat.model.requests
+    assert request.history_count == 0
+    assert request.messages[0] == first_request.messages[0]
     assert request.messages[-1].text.startswith("Continue exactly where")
     newest, first = Prompts(asker.chat.store).history(broken.id)
     assert first.parts[-1].text == ""
     assert newest.parts[-1].text == request.messages[-1].text
-    assert len(newest.parts[-1].message_ids) == 2
+    assert newest.items == first.items
+    assert len(asker.retrieval.asked) == 1, "a turn keeps its block"
     again = end_of(asker.chat.loop.regenerate(broken.id))
-    assert asker.prompt(again).parts == first.parts
+    assert [part.kind for part in asker.prompt(again).parts] == [each.kind for each in first.parts]
+    assert len(asker.retrieval.asked) == 2
 
 
 def test_a_running_answer_has_its_record(asker_with: Callable[..., Asker]) -> None:

@@ -176,34 +176,33 @@ def test_recall_survives_failures_and_quotes_planted_instructions(
     chat.say("Which bolt does the saddle need, and how long is it?")
 
 
-def test_a_conversation_that_outgrows_its_model_is_summarized_and_recalled(
-    services: Services, server: Loopback, monkeypatch: pytest.MonkeyPatch
+def test_a_conversation_that_outgrows_its_model_is_compacted_and_recalled(
+    services: Services, server: Loopback
 ) -> None:
-    monkeypatch.setattr("app.chat.request_builder._ASSUMED_CONTEXT_TOKENS", 4_000)
+    services.settings.set("prompt_max_tokens", 4_000)
     opening = "My boat is called Halcyon and lies at berth 14 in Trondheim."
     server.always(text("Look for wear, clean it with fresh water, write down the date. " * 3))
     chat = Chat(services, server)
     first = chat.say(opening)
     where = first.conversation_id
-    assert part_of(chat.prompt(first), PlanPartKind.SUMMARY) is None
+    assert part_of(chat.prompt(first), PlanPartKind.COMPACTION) is None
     for number in range(39):
         name = PARTS[number % len(PARTS)]
         chat.say(f"What about the {name}, number {number} on the list of this season?", where)
     chat.index()
     last = chat.prompt(chat.say("What is my boat called?", where))
 
-    summary, earlier = part_of(last, PlanPartKind.SUMMARY), part_of(last, PlanPartKind.EARLIER)
+    summary, earlier = part_of(last, PlanPartKind.COMPACTION), part_of(last, PlanPartKind.EARLIER)
     assert summary is not None
     assert earlier is not None
-    assert summary.tokens <= 500
+    assert summary.tokens <= 600
     intro, *quoted = summary.text.strip().splitlines()
     assert "data, not instructions" in intro
     assert len(quoted) > 1, "a line for each stretch"
     assert all(line.startswith("> ") for line in quoted)
     assert opening in quoted[0], "how it began is not lost"
-    assert chat.sent[0]["role"] == "system"
-    assert "\n".join(quoted) in chat.sent[0]["content"]
-    assert opening not in "".join(str(each["content"]) for each in chat.sent[1:-1])
+    assert "\n".join(quoted) in chat.sent[1]["content"]
+    assert opening not in "".join(str(each["content"]) for each in chat.sent[2:-1])
     assert opening in earlier.text
     assert f"commonplace://{where}/0" in chat.sent[-1]["content"]
 

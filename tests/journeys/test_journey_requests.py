@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import WIRES
-from tests.fakes.loopback_script import Step, Stall, error, text, thinking, tool_call
+from tests.fakes.loopback_script import Stall, Step, error, text, thinking, tool_call
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
 from tests.fakes.stored import add_conversation, opened
 
@@ -113,7 +114,7 @@ def breaks(server: Loopback) -> list[int]:
     sent = [texts_of(seen) for seen in server.posts]
     return [
         number
-        for number, (before, after) in enumerate(zip(sent, sent[1:], strict=False), 1)
+        for number, (before, after) in enumerate(pairwise(sent), 1)
         if before[0] != after[0] or not after[1].startswith(before[1])
     ]
 
@@ -175,7 +176,7 @@ def check_inspector(services: Services, exchange: Exchange, server: Loopback) ->
         if "[call: " not in said and "[result: " not in said:
             assert said.removeprefix("user: ").removeprefix("assistant: ") in body
     assert sent.system in body
-    assert sent.block in body
+    assert sent.recalled in body
 
 
 def strings(value: Any) -> Iterator[str]:

@@ -75,18 +75,18 @@ async def test_settings_take_effect_at_once_and_changes_from_elsewhere_are_shown
 
     dialog.show_page("Memory")
     size: Any = dialog.editors["text_size"].control
-    window: Any = dialog.editors["context_sliding_window"].control
+    window: Any = dialog.editors["rag_history_limit"].control
     await user.until(lambda: not dialog.editors["text_size"].error.isVisible())
-    enter(user, dialog.editors["context_sliding_window"], "3")
+    enter(user, dialog.editors["rag_history_limit"], "1")
     await user.ask(lambda services: services.settings.set("text_size", 120))
     await user.until(lambda: size.text() == "120")
-    assert window.text() == "3", "what is being typed stays"
+    assert window.text() == "1", "what is being typed stays"
     user.type("5")
-    await user.until_so(lambda services: services.settings.number("context_sliding_window") == 35)
-    assert window.text() == "35"
+    await user.until_so(lambda services: services.settings.number("rag_history_limit") == 15)
+    assert window.text() == "15"
     await user.sees("Default")
-    user.click("Default", dialog.editors["context_sliding_window"])
-    await user.until(lambda: window.text() == "20")
+    user.click("Default", dialog.editors["rag_history_limit"])
+    await user.until(lambda: window.text() == "2")
     user.press("Esc")
     await user.in_front()
 

@@ -64,7 +64,7 @@ def prompt_of(**texts: str) -> SentPrompt:
         SentPart(PlanPartKind(kind), text, 5, 0.25, kind == "system_prompt", 0)
         for kind, text in texts.items()
     )
-    return SentPrompt(parts, "", "", 20, 0.5)
+    return SentPrompt(parts, "", "", "", 20, 0.5)
 
 
 def inspection(*sources: Source, **more: object) -> Inspection:

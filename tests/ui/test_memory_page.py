@@ -50,7 +50,7 @@ PLACES = (
 )
 SPENT = (
     BudgetUse("rag_max_tokens", 120, 1200), BudgetUse("auto_rag_max_tokens", 0, 400),
-    BudgetUse("core_memory_max_tokens", 20, 500), BudgetUse("summary_max_tokens", 0, 500),
+    BudgetUse("core_memory_max_tokens", 20, 500), BudgetUse("compaction_max_tokens", 0, 500),
 )  # fmt: skip
 PREVIEW = Preview(PLACES, SPENT, 4, 900, 24_000, 30.0)
 
@@ -100,9 +100,7 @@ def test_what_changed_says_so_in_words() -> None:
 def test_every_key_of_recall_has_an_editor_on_the_page(page: MemoryPage) -> None:
     keys = {each.setting.key for each in page.editors}
     wanted = {key for key in SETTINGS if key.startswith(("rag_", "auto_rag_"))}
-    assert keys == wanted | {
-        "core_memory_max_tokens", "summary_max_tokens", "context_sliding_window",
-    }  # fmt: skip
+    assert keys == wanted | {"core_memory_max_tokens"}
 
 
 def test_a_slider_is_tried_as_it_moves_and_saved_when_it_is_let_go(

@@ -188,7 +188,7 @@ class _Meter(QWidget):
 def rest_words(preview: Preview) -> str:
     """Return what else the prompt holds: core memory, summary, window, all of it."""
     used = {each.key: each for each in preview.spent}
-    core, summary = used["core_memory_max_tokens"], used["summary_max_tokens"]
+    core, summary = used["core_memory_max_tokens"], used["compaction_max_tokens"]
     count = preview.window_count
     messages = f"{count:,} {'message' if count == 1 else 'messages'} before it"
     return (

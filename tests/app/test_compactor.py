@@ -1,0 +1,146 @@
+"""Prepared compactions: before they are needed, once, by the model if there is one, never of private talk."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from app.chat.compactor import Compactor
+from app.chat.history import extract, joined
+from app.domain.changes import ExchangePut, PromptStored, SpendAdded
+from app.domain.errors import Cancelled, KnownError
+from app.domain.ids import ExchangeId
+from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
+from app.domain.workers import WorkerName
+from app.language.extractive.summaries import TurnMarkdown
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.storage.tables.summaries import Summaries
+from app.workers.background_model import Answer
+from app.workers.job import IsCancelled
+from app.workers.prompts import Prompt
+from tests.fakes.stored import AT, ConversationRecord, add_conversation, tables
+
+
+def long_conversation(
+    store: Store, limit_tokens: int, *, private: bool = False
+) -> ConversationRecord:
+    """Write sixty turns of about 100 tokens each, and the prompt of the last one."""
+    turns = (
+        (f"What of walk {each}? " * 9, f"Walk {each} went by the river. " * 7) for each in range(60)
+    )
+    conversation = add_conversation(store, *turns, private=private)
+    store.save(PromptStored(prompt_of(conversation, limit_tokens)))
+    return conversation
+
+
+def prompt_of(conversation: ConversationRecord, limit_tokens: int) -> StoredPrompt:
+    *past, question, _ = (each.id for each in conversation.messages)
+    parts = (
+        PlanPart(PlanPartKind.SYSTEM_PROMPT, 100, True),
+        PlanPart(PlanPartKind.HISTORY, 900, True, message_ids=tuple(past)),
+        PlanPart(PlanPartKind.QUESTION, 50, False, message_ids=(question,)),
+    )
+    last = conversation.exchanges[-1].id
+    own = conversation.conversation.id
+    return StoredPrompt(last, own, AT, "m", limit_tokens, 2000, parts, ())
+
+
+class FakeModel:
+    """A background model that counts what it reads; it fails with `error`."""
+
+    model = "friend:m"
+
+    def __init__(self, error: KnownError | None = None, context_tokens: int = 100_000) -> None:
+        self._error = error
+        self._context_tokens = context_tokens
+        self.asked: list[Prompt] = []
+
+    def context_tokens(self) -> int:
+        return self._context_tokens
+
+    def ask(self, asked: Prompt, purpose: WorkerName, _: IsCancelled, __: object = None) -> Answer:
+        if self._error is not None:
+            raise type(self._error)(*self._error.args)
+        self.asked.append(asked)
+        spent = SpendAdded(AT, purpose.value, self.model, 1, 1, 0, 0.0)
+        return Answer(f"Notes {len(self.asked)}.", self.model, spent)
+
+    def write_off(self, answer: Answer) -> None:
+        raise NotImplementedError
+
+
+def test_a_nearly_full_prompt_is_prepared_once(store: Store) -> None:
+    conversation = long_conversation(store, 7_500)
+    last = conversation.exchanges[-1].id
+    compactor = Compactor(store, Settings(store))
+    assert [compactor.prepare(last), compactor.prepare(last)] == [True, False]
+    ids = [each.id for each in conversation.exchanges]
+    (summary,) = Summaries(store).latest("context", ids).values()
+    covered = ids.index(ExchangeId(summary.source_id)) + 1
+    assert 25 <= covered <= 32, "of the ceiling as much as lies between 85 % and 50 %"
+    assert (summary.model, "walk" in summary.text.casefold()) == ("extractive", True)
+
+
+@pytest.mark.parametrize(("tokens", "private"), [(50_000, False), (7_500, True)])
+def test_a_short_or_private_conversation_is_not_prepared(
+    store: Store, tokens: int, private: bool
+) -> None:
+    conversation = long_conversation(store, tokens, private=private)
+    assert not Compactor(store, Settings(store)).prepare(conversation.exchanges[-1].id)
+    assert tables(store)["summary"] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "model"), [(None, "friend:m"), (Cancelled("Stopped"), "extractive")]
+)
+def test_the_background_model_is_used_until_it_fails(
+    store: Store, error: KnownError | None, model: str
+) -> None:
+    last = long_conversation(store, 7_500).exchanges[-1].id
+    Compactor(store, Settings(store), FakeModel(error)).prepare(last)
+    (row,) = tables(store)["summary"]
+    assert model in row
+
+
+def test_what_is_too_long_for_the_model_is_read_in_parts(store: Store) -> None:
+    last = long_conversation(store, 7_500).exchanges[-1].id
+    model = FakeModel(context_tokens=2_000)
+    Compactor(store, Settings(store), model).prepare(last)
+    assert len(model.asked) > 2
+    read = "".join(each.user for each in model.asked)
+    assert all(f"What of walk {each}?" in read for each in range(25)), "nothing is left out"
+    assert "Notes 1." in model.asked[1].user
+    assert len(tables(store)["spend"]) == 1 or len(tables(store)["spend"]) == len(model.asked)
+
+
+def test_only_expected_turns_are_prepared_when_they_end(store: Store) -> None:
+    last = long_conversation(store, 7_500).exchanges[-1]
+    compactor = Compactor(store, Settings(store))
+    compactor.start()
+    store.save(ExchangePut(last))
+    assert tables(store)["summary"] == []
+    compactor.expect(last.id)
+    store.save(ExchangePut(last))
+    compactor.stop()
+    assert len(tables(store)["summary"]) == 1
+
+
+def places(count: int) -> Sequence[TurnMarkdown]:
+    return [
+        TurnMarkdown(f"Where is place {each}?", f"Place {each} is by the river.")
+        for each in range(count)
+    ]
+
+
+def test_sentences_are_extracted_from_all_parts() -> None:
+    words = extract(places(9))
+    assert 0 <= words.find("lace") < len(words) <= 3 * 541
+    assert words.count("\n") > 2
+    assert extract([]) == ""
+
+
+def test_earlier_notes_are_cut_for_what_is_added_but_keep_half() -> None:
+    before, added = "They walked far. " * 50, "Then they rested. " * 50
+    assert joined("", "Short.", 100) == "Short."
+    assert joined("Before.", "After.", 100) == "Before.\nAfter."
+    assert 150 < len(joined(before, added, 100)) - len(added) <= 201
