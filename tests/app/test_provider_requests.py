@@ -231,13 +231,6 @@ def test_images_of_the_user_are_sent_first_and_in_each_vendors_form(
     assert repeated["input" if wire == RESPONSES else "messages"] == sent
 
 
-def test_messages_with_and_without_images_are_merged() -> None:
-    image = Image("b.png", "image/png", "copy")
-    asked = request(user("a"), message(Role.USER, image), user("b"), images=IMAGES)
-    (sent,) = BODIES[CHAT].body(asked, "p:m")["messages"]
-    assert [each["type"] for each in sent["content"]] == ["text", "image_url", "text"]
-
-
 @pytest.mark.parametrize(
     ("said", "status"),
     [

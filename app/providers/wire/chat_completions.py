@@ -311,16 +311,10 @@ def _text_parts(text: str) -> list[Item]:
 
 
 def _append(messages: list[Item], item: Item) -> None:
-    """Add a message, merged with one of the same role: many chat templates require alternation."""
+    """Add a message; two of the assistant are merged: many chat templates require alternation."""
     last = messages[-1] if messages else {}
-    mergeable = item.keys() == {"role", "content"} == last.keys() and item["role"] != "system"
-    if not mergeable or last["role"] != item["role"] or None in (last["content"], item["content"]):
-        messages.append(item)
-    elif isinstance(last["content"], str) and isinstance(item["content"], str):
+    is_plain = item.keys() == {"role", "content"} == last.keys() and item["role"] == "assistant"
+    if is_plain and last["role"] == item["role"] and last["content"] and item["content"]:
         last["content"] = f"{last['content']}\n\n{item['content']}"
     else:
-        last["content"] = [*_parts(last["content"]), *_parts(item["content"])]
-
-
-def _parts(content: str | list[Item]) -> list[Item]:
-    return _text_parts(content) if isinstance(content, str) else content
+        messages.append(item)
