@@ -185,7 +185,12 @@ class Services:
             store, settings, registry, prices, limits=limits
         )
         self.workers = board = WorkerBoard(
-            store, settings, embedder=self.embedders.active, model=model, limits=limits
+            store,
+            settings,
+            embedder=self.embedders.active,
+            model=model,
+            limits=limits,
+            nearest=self.fact_book.nearest,
         )
         # Closing the embedders ends requests that workers and questions wait for.
         self._closers += [board.stop, self.embedders.close, model.close]

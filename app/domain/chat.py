@@ -50,6 +50,9 @@ class ChatRequest:
     so that a provider's prompt cache can end there.
 
     `images` are the files of the user's images by content hash; an image without one is sent as its name.
+
+    `answer_schema_json` asks for an answer in JSON that fits a schema, "" for text; a server that
+    does not enforce schemas answers without it.
     """
 
     model: str
@@ -62,6 +65,7 @@ class ChatRequest:
     tools_disabled: bool = False
     history_count: int = 0
     images: Mapping[str, bytes] = field(default_factory=lambda: NO_IMAGES)
+    answer_schema_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ durable.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import zip_longest
 
 from app.domain.changes import Change, FactForgotten, FactPut, PassagesPut
 from app.domain.errors import IndexUnavailable, InvalidInput
@@ -24,6 +25,7 @@ from app.storage.engine.times import now
 from app.storage.tables.facts import FactFilter, Facts, KnownFact, fact_changes
 
 FACT_LIMIT_CHARS = 1_000
+_FACTS = (PassageKind.FACT,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,26 @@ class FactService:
         listed = [each for each in self._facts.listed(with_words) if each.fact.id not in ranked_ids]
         total = len(ranked_ids | self._facts.ids(with_words))
         return FactMatches((*ranked, *listed)[:limit], total)
+
+    def nearest(self, texts: Sequence[str], limit: int) -> Sequence[Fact]:
+        """Return the current facts nearest to some texts, each text's best first, in turns.
+
+        All of them if there are no more; while search is unavailable the newest.
+        """
+        newest = self._facts.listed(FactFilter(limit=limit + 1))
+        if len(newest) <= limit:
+            return [each.fact for each in newest]
+        try:
+            found = [self._search.by_sentence(text, limit, _FACTS) for text in texts]
+        except IndexUnavailable:
+            found = []
+        in_turns = (each for row in zip_longest(*found) for each in row if each is not None)
+        ids = list(dict.fromkeys(each.passage_id for each in in_turns))
+        known = self._facts.by_ids(ids)
+        ranked = [known[each].fact for each in ids if each in known]
+        ranked = [fact for fact in ranked if fact.valid_until is None]
+        rest = [each.fact for each in newest if each.fact.id not in known]
+        return [*ranked, *rest][:limit]
 
     def add(self, text: str, category: FactCategory) -> Fact:
         """Add a fact written by the user; raises InvalidInput."""

@@ -4,6 +4,7 @@ Only an answer that should have been JSON is requested again here; workers retry
 where the user can see it. The model is chosen in `model_choice`.
 """
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -42,7 +43,7 @@ from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
 from app.workers.job import Blocked, IsCancelled
-from app.workers.json_output import Schema, find_object
+from app.workers.json_output import Schema, find_object, strict
 from app.workers.prompts import Prompt, asked_again, with_schema
 from app.workers.spend_limits import MaxUsage, Reservation, SpendLimits, may_be_paid
 
@@ -59,6 +60,10 @@ _REFUSED = (FinishReason.FILTERED, FinishReason.REFUSED)
 
 class UnusableAnswer(KnownError):
     """The model's answer cannot be used; its cost is recorded."""
+
+
+class AnswerTooLong(UnusableAnswer):
+    """The model's answer was cut off at its maximum length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,10 @@ class ModelClient(Protocol):
         """Return the size of the context window in tokens. May block."""
         ...
 
+    def answer_tokens(self) -> int:
+        """Return the maximum length of an answer, which is a part of the window."""
+        ...
+
     def ask(
         self,
         asked: Prompt,
@@ -99,7 +108,7 @@ class ModelClient(Protocol):
         Blocks. The caller stores its result with `Answer.spent` before the next request. Raises
         `Cancelled` within a second of `is_cancelled`; `Blocked` without a model or consent, and
         before a request that might exceed a spend limit; `ContextTooLong` for a prompt that has to
-        be shorter; `UnusableAnswer` after two invalid answers; `ProviderError`.
+        be shorter; `AnswerTooLong`; `UnusableAnswer` after two invalid answers; `ProviderError`.
         """
         ...
 
@@ -179,6 +188,10 @@ class BackgroundModel:
         chosen = self.model
         return self._windows.tokens(ModelRef.parse(chosen)) if chosen else UNKNOWN_TOKENS
 
+    def answer_tokens(self) -> int:
+        """Return the maximum length of an answer; see `ModelClient`."""
+        return min(_MAX_OUTPUT_TOKENS, self.context_tokens() // 4)
+
     def ask(
         self,
         asked: Prompt,
@@ -191,7 +204,7 @@ class BackgroundModel:
             return self._ask_once(asked, purpose, is_cancelled)
         wanted = with_schema(asked, schema)
         for each in (wanted, asked_again(wanted)):
-            answer = self._ask_once(each, purpose, is_cancelled)
+            answer = self._ask_once(each, purpose, is_cancelled, schema)
             if (found := find_object(answer.text, schema)) is not None:
                 return Answer(answer.text, answer.model, answer.spent, found)
             self.write_off(answer)
@@ -210,10 +223,16 @@ class BackgroundModel:
 
     # -- one request
 
-    def _ask_once(self, asked: Prompt, purpose: WorkerName, is_cancelled: IsCancelled) -> Answer:
+    def _ask_once(
+        self,
+        asked: Prompt,
+        purpose: WorkerName,
+        is_cancelled: IsCancelled,
+        schema: Schema | None = None,
+    ) -> Answer:
         ref = self._ref()
         provider = self._provider(ref)
-        request = self._request(ref, asked)
+        request = self._request(ref, asked, schema)
         input_tokens = estimated_tokens(asked.system + asked.user, ref.model) + _ENVELOPE_TOKENS
         most = self._most(ref, round(input_tokens * _SLACK), request.max_output_tokens or 0)
         reservation = self._limits.reserve(purpose, str(ref), most)
@@ -242,16 +261,19 @@ class BackgroundModel:
         cost = self._prices.cost(ref, input_tokens, output_tokens)
         return MaxUsage(input_tokens, output_tokens, cost.cost_usd)
 
-    def _request(self, ref: ModelRef, asked: Prompt) -> ChatRequest:
+    def _request(self, ref: ModelRef, asked: Prompt, schema: Schema | None) -> ChatRequest:
         message = Message(
             MessageId(0), "", ConversationId(0), None, Role.USER, (Text(asked.user),),
             datetime.now(UTC),
         )  # fmt: skip
-        most_output = min(_MAX_OUTPUT_TOKENS, self.context_tokens() // 4)
         return ChatRequest(
-            ref.model, (message,), system=asked.system, reasoning_effort=Effort.NONE,
-            max_output_tokens=most_output,
-        )  # fmt: skip
+            ref.model,
+            (message,),
+            system=asked.system,
+            reasoning_effort=Effort.NONE,
+            max_output_tokens=self.answer_tokens(),
+            answer_schema_json="" if schema is None else json.dumps(strict(schema)),
+        )
 
     def _spent(
         self,
@@ -353,7 +375,7 @@ def _fault(answer: Answer, reply: PartialReply, request: ChatRequest) -> KnownEr
             f"{answer.model} refused to answer", "Choose another model for background work."
         )
     if reason is FinishReason.LENGTH:
-        return UnusableAnswer(
+        return AnswerTooLong(
             f"{answer.model} did not finish within {request.max_output_tokens:,} tokens",
             "Choose a model for background work that thinks less.",
         )

@@ -21,6 +21,7 @@ from app.workers.job import ActiveEmbedder, Clock, Job, SystemClock
 from app.workers.jobs import JobParts, build_jobs, embedding_pipeline
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.part_reader import READERS, NearestFacts, PartReader
 from app.workers.loop import StatusListener, WorkerLoop
 from app.workers.retries import Jitter, full_jitter
 from app.workers.spend_limits import SpendLimits
@@ -44,7 +45,7 @@ class WorkerBoard:
     """The workers of one store. Thread-safe; methods that block say so.
 
     It has all workers, or those of `jobs`. `model` is the background model, `limits` are the spend
-    limits that all workers share. Nothing runs before `start` or `run_until_idle`.
+    limits that all workers share, `nearest` finds the known facts it is told of. Nothing runs before `start` or `run_until_idle`.
 
     Attributes:
         embedding: The embedding pipeline; None without `embedder`.
@@ -62,13 +63,20 @@ class WorkerBoard:
         embedder: ActiveEmbedder | None = None,
         model: ModelClient | None = None,
         limits: SpendLimits | None = None,
+        nearest: NearestFacts | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._open_conversation = OpenConversation(SummaryWork(store), settings)
         self._clock = clock or SystemClock()
         self.ui_priority = UiPriority(self._clock)
-        parts = JobParts(store, settings, self._open_conversation, embedder, model, limits)
+        opened = self._open_conversation
+        self._reader = (
+            None if model is None else PartReader(store, settings, model, opened, nearest)
+        )
+        if self._reader is not None:
+            self._reader.on_stored = self.wake
+        parts = JobParts(store, settings, opened, embedder, model, limits, self._reader)
         if jobs is None:
             jobs = build_jobs(parts)
         elif (pipeline := embedding_pipeline.build(parts)) is not None:
@@ -264,6 +272,7 @@ class WorkerBoard:
             run = self._runs.get(name)
             if on and self._host is not None and (run is None or run.stop.is_set()):
                 run = self._runs[name] = _Run()
+                self._note_running(name)
                 self._host(partial(self._serve, worker, run))
             elif not on and run is not None:
                 run.stop.set()
@@ -273,7 +282,14 @@ class WorkerBoard:
         try:
             worker.run(run.stop)
         finally:
+            if self._reader is not None and worker.name in READERS:
+                self._reader.running.end(worker.name)
+                self.wake(READERS)  # one of the others asks the model now
             run.ended.set()
+
+    def _note_running(self, name: WorkerName) -> None:
+        if self._reader is not None and name in READERS:
+            self._reader.running.start(name)
 
     def _is_hosted(self, name: WorkerName) -> bool:
         run = self._runs.get(name)
@@ -281,6 +297,8 @@ class WorkerBoard:
 
     def _run_here(self, workers: Sequence[WorkerLoop[Any, Any]]) -> dict[WorkerName, _Run]:
         runs = {worker.name: _Run() for worker in workers}
+        for worker in workers:
+            self._note_running(worker.name)
         for worker in workers:
             target = partial(self._serve, worker, runs[worker.name])
             threading.Thread(target=target, name=worker.name, daemon=True).start()

@@ -52,6 +52,22 @@ def fits(value: object, schema: Schema) -> bool:
     return True
 
 
+def strict(schema: Schema) -> Schema:
+    """Return a schema in the form that servers enforce: each member required, no others allowed.
+
+    Members that were optional should allow null. Source:
+    platform.openai.com/docs/guides/structured-outputs#supported-schemas.
+    """
+    made = dict(schema)
+    if "properties" in made:
+        made["properties"] = {name: strict(each) for name, each in made["properties"].items()}
+        made["required"] = list(made["properties"])
+        made["additionalProperties"] = False
+    if "items" in made:
+        made["items"] = strict(made["items"])
+    return made
+
+
 def _objects(said: str) -> Iterator[dict[str, Any]]:
     decoder = json.JSONDecoder(strict=False)
     for text in (said, _TRAILING_COMMA.sub(r"\1", said)):

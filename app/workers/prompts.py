@@ -51,6 +51,12 @@ def prompt(name: str, quoted: Sequence[Quoted], **values: str) -> Prompt:
     )
 
 
+def prompt_lines(name: str) -> Mapping[str, str]:
+    """Return the lines of `NAME.txt` by the word before their first colon."""
+    lines = (line.partition(": ") for line in _file(name).splitlines())
+    return {key: text for key, _, text in lines if text}
+
+
 def with_schema(asked: Prompt, schema: Mapping[str, Any]) -> Prompt:
     """Return a prompt that requests JSON of a schema."""
     shown = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))

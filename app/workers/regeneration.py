@@ -63,9 +63,9 @@ class SummaryRegeneration:
 
         Raises InvalidInput or NotFound if the chosen model does not exist or lacks consent.
         """
-        exchanges, conversations = self._workloads.summaries_again()
-        plan = _allowed_plan(self._choice, exchanges, conversations)
-        count = exchanges.requests + conversations.requests
+        exchanges, conversations, load = self._workloads.summaries_again()
+        plan = _allowed_plan(self._choice, load)
+        count = exchanges + conversations
         maker = _EXTRACTIVE if plan is None else plan.model
         if not count:
             return RegenerationPlan(
@@ -74,8 +74,8 @@ class SummaryRegeneration:
         return RegenerationPlan(
             count,
             f"{_capital(maker)} would regenerate "
-            f"{format_count(exchanges.requests, 'exchange summary', 'exchange summaries')} and "
-            f"{format_count(conversations.requests, 'conversation summary', 'conversation summaries')}"
+            f"{format_count(exchanges, 'exchange summary', 'exchange summaries')} and "
+            f"{format_count(conversations, 'conversation summary', 'conversation summaries')}"
             f": {_price(plan)}. Earlier versions are kept, and what you wrote yourself does not change.",
         )
 

@@ -6,17 +6,14 @@ from collections.abc import Callable
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
+from app.storage.work.part_work import PartWork, WantedResults
 from app.storage.work.summary_work import SummaryWork
 from app.storage.work.tool_call_work import ToolCallWork
-from app.workers.jobs.fact_reader import MOST_MESSAGES
 from app.workers.model_choice import Workload
 
-# A message is read up to 12,000 characters for an exchange, 3,000 for a conversation of 60 turns.
-_EXCHANGE_READS_TOKENS = 3_000
-_TURN_READS_TOKENS, _CONVERSATION_READS_TOKENS = 1_500, 90_000
-_EXCHANGE_PROMPT_TOKENS, _CONVERSATION_PROMPT_TOKENS = 350, 500
-_EXCHANGE_ANSWER_TOKENS, _CONVERSATION_ANSWER_TOKENS = 90, 180
-_FACTS_PROMPT_TOKENS, _FACTS_ANSWER_TOKENS = 900, 60  # of a request, of an exchange
+_MOST_TURNS_OF_A_PART = 25
+_TURN_READS_TOKENS = 6_000
+_PART_PROMPT_TOKENS, _PART_ANSWER_TOKENS, _TURN_ANSWER_TOKENS = 1_400, 180, 130
 _CALLS_OF_A_REQUEST, _CALL_READS_TOKENS, _CALL_ANSWER_TOKENS = 10, 400, 40
 _NOTHING = Workload(0, 0, 0, 0)
 
@@ -30,64 +27,43 @@ class Workloads:
         self._work = SummaryWork(store)
 
     def all(self) -> tuple[Callable[[], Workload], ...]:
-        """Return the estimates, one for each worker."""
-        return self.exchanges, self.conversations, self.facts, self.tool_calls
+        """Return the estimates, one for each kind of request."""
+        return self.parts, self.tool_calls
 
-    def exchanges(self) -> Workload:
-        """Return the work of the exchange summarizer."""
-        if not self._settings.flag("summarizer_exchange_enabled"):
-            return _NOTHING
-        tally = self._work.exchange_tally(
-            self._settings.number("min_messages_for_exchange_summary")
+    def parts(self) -> Workload:
+        """Return the work of the summarizers and the extractor, which read conversations together."""
+
+        def least(flag: str, key: str) -> int | None:
+            return self._settings.number(key) if self._settings.flag(flag) else None
+
+        wanted = WantedResults(
+            least("summarizer_exchange_enabled", "min_messages_for_exchange_summary"),
+            least("summarizer_conversation_enabled", "min_exchanges_for_conversation_summary"),
+            self._settings.flag("knowledge_extractor_enabled"),
         )
-        return self._of_exchanges(tally.total - tally.done)
+        return self._of_parts(*PartWork(self._store).amount(wanted))
 
-    def _of_exchanges(self, count: int) -> Workload:
-        read = count * (
-            _EXCHANGE_PROMPT_TOKENS + self._mean(_EXCHANGE_MEAN, _EXCHANGE_READS_TOKENS)
-        )
-        return Workload(count, count, round(read), count * _EXCHANGE_ANSWER_TOKENS)
+    def summaries_again(self) -> tuple[int, int, Workload]:
+        """Return how many summaries of exchanges and of conversations others than the model made.
 
-    def conversations(self) -> Workload:
-        """Return the work of the conversation summarizer."""
-        if not self._settings.flag("summarizer_conversation_enabled"):
-            return _NOTHING
-        tally = self._work.conversation_tally(
-            self._settings.number("min_exchanges_for_conversation_summary")
-        )
-        return self._of_conversations(tally.total - tally.done)
-
-    def _of_conversations(self, count: int) -> Workload:
-        mean = self._mean(_CONVERSATION_MEAN, _TURN_READS_TOKENS, _CONVERSATION_READS_TOKENS)
-        read = count * (_CONVERSATION_PROMPT_TOKENS + mean)
-        return Workload(0, count, round(read), count * _CONVERSATION_ANSWER_TOKENS)
-
-    def summaries_again(self) -> tuple[Workload, Workload]:
-        """Return the work of regenerating other models' summaries: of exchanges, of conversations."""
+        With them, the work of regenerating them.
+        """
         exchanges, conversations = self._work.count_by_other_models(
             self._settings.number("min_messages_for_exchange_summary"),
             self._settings.number("min_exchanges_for_conversation_summary"),
         )
-        return self._of_exchanges(exchanges), self._of_conversations(conversations)
-
-    def facts(self) -> Workload:
-        """Return the work of the knowledge extractor, which reads many exchanges per request."""
-        if not self._settings.flag("knowledge_extractor_enabled"):
-            return _NOTHING
-        tally = ExtractionWork(self._store).tally()
-        return self._of_facts(tally.total - tally.done)
+        return exchanges, conversations, self._of_parts(conversations, exchanges)
 
     def facts_again(self) -> Workload:
         """Return the work of extracting other models' facts again."""
-        return self._of_facts(ExtractionWork(self._store).exchanges_read_by_other_models())
+        turns = ExtractionWork(self._store).exchanges_read_by_other_models()
+        return self._of_parts(math.ceil(turns / max(1.0, self._mean(_TURNS_MEAN))), turns)
 
-    def _of_facts(self, count: int) -> Workload:
-        messages = max(1.0, self._mean(_MESSAGES_MEAN))
-        together = max(1.0, MOST_MESSAGES // messages)  # an exchange's messages stay together
-        requests = math.ceil(count / together * max(1.0, messages / MOST_MESSAGES))
-        read = count * self._mean(_EXCHANGE_MEAN, _EXCHANGE_READS_TOKENS)
-        read += requests * _FACTS_PROMPT_TOKENS
-        return Workload(count, requests, round(read), count * _FACTS_ANSWER_TOKENS)
+    def _of_parts(self, conversations: int, turns: int) -> Workload:
+        requests = max(conversations, math.ceil(turns / _MOST_TURNS_OF_A_PART))
+        read = turns * self._mean(_TURN_MEAN, _TURN_READS_TOKENS) + requests * _PART_PROMPT_TOKENS
+        made = turns * _TURN_ANSWER_TOKENS + requests * _PART_ANSWER_TOKENS
+        return Workload(turns, requests, round(read), made)
 
     def tool_calls(self) -> Workload:
         """Return the work of the tool-call summarizer."""
@@ -103,13 +79,8 @@ class Workloads:
         return float(row[0]) if row and row[0] is not None else 0.0
 
 
-_EXCHANGE_MEAN = "SELECT avg(least(tokens, $1)) FROM passage WHERE kind = 'turn'"
-_MESSAGES_MEAN = (
-    "SELECT avg(said) FROM (SELECT count(*) AS said FROM exchange_message l JOIN message m "
-    "ON m.id = l.message_id WHERE m.role IN ('user', 'assistant') AND m.text <> '' "
-    "GROUP BY l.exchange_id)"
-)
-_CONVERSATION_MEAN = (
-    "SELECT avg(least(tokens, $2)) FROM (SELECT sum(least(tokens, $1)) AS tokens FROM passage "
-    "WHERE kind = 'turn' GROUP BY conversation_id)"
+_TURN_MEAN = "SELECT avg(least(tokens, $1)) FROM passage WHERE kind = 'turn'"
+_TURNS_MEAN = (
+    "SELECT avg(turns) FROM (SELECT count(*) AS turns FROM exchange WHERE status = 'completed' "
+    "GROUP BY conversation_id)"
 )

@@ -15,10 +15,8 @@ from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.settings import ProviderRow, Settings
 from app.storage.tables.spending import Spending, Spent, by_month
-from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
-from app.workers.jobs import JobParts, knowledge_extractor
-from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.part_reader import READERS
 from app.workers.workload import Workloads
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.command_line import CommandLine, Ran
@@ -148,14 +146,13 @@ def test_another_model_retries_items_that_failed(cli: CommandLine, server: Loopb
     assert len(tries) == 2, "embedding does not depend on the model"
 
 
-def test_the_estimate_for_facts_is_what_they_take(store: Store) -> None:
-    add_conversation(store, *(f"I live in town number {number}." for number in range(30)))
-    load = Workloads(store, Settings(store)).facts()
-    asker = ScriptedAsker(*[{"facts": []}] * 30)
-    open_conversation = OpenConversation(SummaryWork(store), Settings(store))
-    parts = JobParts(store, Settings(store), open_conversation, model=asker)
-    WorkerBoard(store, Settings(store), [knowledge_extractor.build(parts)]).run_until_idle()
-    assert (load.turns, load.requests) == (30, 3)
+def test_the_estimate_of_requests_is_what_is_asked(store: Store) -> None:
+    add_conversation(store, *(f"I live in town number {number}." for number in range(50)))
+    add_conversation(store, "I sail.")
+    load = Workloads(store, Settings(store)).parts()
+    asker = ScriptedAsker()
+    WorkerBoard(store, Settings(store), model=asker).run_until_idle(READERS)
+    assert (load.turns, load.requests) == (51, 3)
     assert len(asker.asked) == load.requests
 
 

@@ -17,10 +17,18 @@ from app.workers.prompts import Prompt
 Reply = str | dict[str, Any] | Exception
 
 
+def part_answer(*facts: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return the answer to a conversation part: "Line NUMBER." for each turn."""
+    lines = [{"number": number, "line": f"Line {number}."} for number in range(1, 61)]
+    whole = {"summary": "They spoke.", "title": "Talk", "tags": ["talk"], "turns": lines}
+    return {**whole, "facts": list(facts), **fields}
+
+
 class ScriptedAsker:
     """Plays one reply for each request; a dictionary becomes JSON, an exception is raised.
 
-    `asked` holds (prompt, purpose) of every request; `before` is called first, with the prompt.
+    Without replies left it answers `otherwise`. `asked` holds (prompt, purpose) of every request,
+    `schemas` their schemas; `before` is called first, with the prompt.
     """
 
     def __init__(self, *replies: Reply, model: str = "scripted:1", context: int = 100_000) -> None:
@@ -28,6 +36,8 @@ class ScriptedAsker:
         self.context = context
         self.asked: list[tuple[Prompt, WorkerName]] = []
         self.written_off: list[Answer] = []
+        self.schemas: list[Schema | None] = []
+        self.otherwise: Reply = part_answer()
         self.before: Callable[[Prompt], None] = lambda _: None
         self._replies = list(replies)
         self._at = datetime.now(UTC) + timedelta(hours=1)  # later than any worker was made
@@ -44,6 +54,9 @@ class ScriptedAsker:
     def context_tokens(self) -> int:
         return self.context
 
+    def answer_tokens(self) -> int:
+        return min(4096, self.context // 4)
+
     def ask(
         self,
         asked: Prompt,
@@ -55,7 +68,8 @@ class ScriptedAsker:
         if is_cancelled():
             raise Cancelled("The request was stopped")
         self.asked.append((asked, purpose))
-        reply = self._replies.pop(0) if self._replies else "All right."
+        self.schemas.append(schema)
+        reply = self._replies.pop(0) if self._replies else self.otherwise
         if isinstance(reply, Exception):
             raise reply
         text = reply if isinstance(reply, str) else json.dumps(reply)

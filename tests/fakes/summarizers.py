@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message, Role, Text
@@ -50,19 +51,20 @@ class ScriptedSummarizer:
 def go_on(
     store: Store, conversation: Conversation, after: Exchange, question: str, *, leaf: bool = True
 ) -> Exchange:
-    """Write one more completed turn after an exchange, and show it."""
+    """Write one more completed turn, a minute after an exchange, and show it."""
+    at = (after.completed_at or AT) + timedelta(minutes=1)
     asked = Message(
         store.ids.message(), new_uid(), conversation.id, after.message_ids[-1], Role.USER,
-        (Text(question),), AT,
+        (Text(question),), at,
     )  # fmt: skip
     answered = replace(
         asked, id=store.ids.message(), uid=new_uid(), parent_id=asked.id, role=Role.ASSISTANT
     )
     exchange = Exchange(
         store.ids.exchange(), conversation.id, after.id, after.turn_number + 1, 0,
-        ExchangeStatus.COMPLETED, (asked.id, answered.id), AT, AT,
+        ExchangeStatus.COMPLETED, (asked.id, answered.id), at, at,
     )  # fmt: skip
-    shown = ConversationEdited(conversation.id, visible_leaf_id=answered.id, updated_at=AT)
+    shown = ConversationEdited(conversation.id, visible_leaf_id=answered.id, updated_at=at)
     store.save(MessagesAdded((asked, answered)), ExchangePut(exchange), *([shown] if leaf else []))
     return exchange
 

@@ -163,6 +163,7 @@ class MessagesWire(Wire):
     name = WIRE
     path = "/v1/messages"
     optional = (
+        "output_config.format",
         "thinking",
         "output_config",
         "tool_choice",
@@ -197,6 +198,10 @@ class MessagesWire(Wire):
                 body["tool_choice"] = {"type": "none"}
         if request.reasoning_effort is not None:
             _set_thinking(body, request.reasoning_effort)
+        if request.answer_schema_json:
+            schema = schema_object(request.answer_schema_json)
+            answer_format = {"type": "json_schema", "schema": schema}
+            body["output_config"] = {**body.get("output_config", {}), "format": answer_format}
         return body
 
     def _messages(self, request: ChatRequest, model: str) -> list[Item]:

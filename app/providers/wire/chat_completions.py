@@ -235,6 +235,7 @@ class ChatCompletionsWire(Wire):
     optional = (
         "stream_options",
         "tool_choice",
+        "response_format",
         "tools",
         "reasoning_effort",
         "temperature",
@@ -269,6 +270,12 @@ class ChatCompletionsWire(Wire):
                 }
                 for tool in request.tools
             ]
+        if request.answer_schema_json:
+            schema = schema_object(request.answer_schema_json)
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": schema},
+            }
         reasons = is_openai_reasoning_model(request.model)
         optional = {
             "tool_choice": "none" if request.tools and request.tools_disabled else None,

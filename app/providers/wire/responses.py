@@ -117,6 +117,7 @@ class ResponsesWire(Wire):
     path = "/responses"
     optional = (
         "include",
+        "text.format",
         "reasoning.summary",
         "reasoning.effort",
         "temperature",
@@ -155,6 +156,11 @@ class ResponsesWire(Wire):
             ]
         if request.tools and request.tools_disabled:
             body["tool_choice"] = "none"
+        if request.answer_schema_json:
+            schema = schema_object(request.answer_schema_json)
+            body["text"] = {
+                "format": {"type": "json_schema", "name": "answer", "strict": True, "schema": schema}
+            }
         if request.temperature is not None:
             body["temperature"] = request.temperature
         if request.max_output_tokens is not None:

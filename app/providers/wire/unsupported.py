@@ -11,7 +11,7 @@ from app.providers.http.error_classification import ErrorResponse
 
 _CODES = ("unknown_parameter", "unsupported_parameter", "unsupported_value", "extra_forbidden")
 _REJECTION = re.compile(
-    r"unknown|unrecogni[sz]ed|unsupported|not supported|(?:n[o']t|not) support|extra inputs?"
+    r"unknown|unrecogni[sz]ed|unsupported|unavailable|not supported|(?:n[o']t|not) support|extra inputs?"
     r"|unexpected|not permitted|not allowed|deprecated|requires? |must be verified"
     r"|invalid (?:parameter|argument|field)"
 )
@@ -25,6 +25,9 @@ _MENTIONS = {
     "reasoning_effort": r"reasoning[. _]effort|\breasoning\b|\bthinking\b",
     "reasoning.effort": r"reasoning[. _]effort",
     "thinking": r"\bthinking\b|adaptive",
+    "response_format": r"response[_ ]format|json[_ ]schema|structured output",
+    "text.format": r"text\.format|json[_ ]schema|structured output",
+    "output_config.format": r"output[_ ](?:config\.)?format|json[_ ]schema|structured output",
     "output_config": r"output_config|\beffort\b",
 }
 

@@ -73,7 +73,7 @@ class ExtractionState:
     replaced: Mapping[int, tuple[int, ...]]
 
 
-_WORK = WorkQuery(
+EXTRACTIONS = WorkQuery(
     "knowledge_extractor",
     EXCHANGES,
     "i.id",
@@ -98,7 +98,7 @@ class ExtractionWork:
         abandoned exchanges, and those whose next try comes after `at` (UTC), unless by so much that the clock
         must have been set back.
         """
-        statement = _WORK.missing(
+        statement = EXTRACTIONS.missing(
             "i.id, t.stamp",
             "AND i.conversation_id IS DISTINCT FROM $open ORDER BY i.id DESC LIMIT $limit",
         )
@@ -107,29 +107,7 @@ class ExtractionWork:
 
     def exchanges(self, found: Sequence[WorkItem]) -> tuple[ExchangeToRead, ...]:
         """Return work items with their texts, in the same order; deleted ones are left out."""
-
-        def query(cursor: Connection) -> tuple[ExchangeToRead, ...]:
-            ids = [each for each, _ in found]
-            conversations: dict[int, int] = dict(
-                select_in(cursor, "exchange", "id, conversation_id", ids)
-            )
-            messages = _messages(cursor, ids)
-            recalled = _recalled(cursor, ids)
-            openings = _openings(cursor, set(conversations.values()))
-            return tuple(
-                ExchangeToRead(
-                    ExchangeId(each),
-                    ConversationId(conversations[each]),
-                    stamp,
-                    tuple(messages.get(each, ())),
-                    tuple(recalled.get(each, ())),
-                    openings.get(conversations[each], ()),
-                )
-                for each, stamp in found
-                if each in conversations
-            )  # fmt: skip
-
-        return self._store.read(query)
+        return self._store.read(exchanges_to_read, found)
 
     def tally(self) -> Tally:
         """Return how many exchanges should be read, how many were, and what delays the rest."""
@@ -150,7 +128,7 @@ class ExtractionWork:
         return int(count)
 
     def _tally(self, *, of_all: bool) -> Tally:
-        return self._store.read(_WORK.tally, {}, FACTS, of_all=of_all)
+        return self._store.read(EXTRACTIONS.tally, {}, FACTS, of_all=of_all)
 
     def state(self, exchange_ids: Iterable[int]) -> ExtractionState:
         """Return which of some exchanges may have facts, and whose facts theirs replace."""
@@ -226,6 +204,27 @@ class ExtractionWork:
     def _facts(self, condition: str, values: list[object]) -> Sequence[Fact]:
         rows = self._store.rows(f"SELECT {FACT_COLUMNS} FROM fact WHERE {condition}", values)
         return [fact_of(row) for row in rows]
+
+
+def exchanges_to_read(cursor: Connection, found: Sequence[WorkItem]) -> tuple[ExchangeToRead, ...]:
+    """Return exchanges with their texts, in the same order; deleted ones are left out."""
+    ids = [each for each, _ in found]
+    conversations: dict[int, int] = dict(select_in(cursor, "exchange", "id, conversation_id", ids))
+    messages = _messages(cursor, ids)
+    recalled = _recalled(cursor, ids)
+    openings = _openings(cursor, set(conversations.values()))
+    return tuple(
+        ExchangeToRead(
+            ExchangeId(each),
+            ConversationId(conversations[each]),
+            stamp,
+            tuple(messages.get(each, ())),
+            tuple(recalled.get(each, ())),
+            openings.get(conversations[each], ()),
+        )
+        for each, stamp in found
+        if each in conversations
+    )  # fmt: skip
 
 
 def _messages(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list[MessageToRead]]:

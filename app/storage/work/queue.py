@@ -60,13 +60,19 @@ class WorkQuery:
 
         Left out are abandoned items and those whose next try comes later.
         """
+        return self.unmade(
+            columns,
+            f"AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.worker = '{self.worker}' "
+            f"AND a.item_id = {self.item} AND {POSTPONED}) {rest}",
+        )
+
+    def unmade(self, columns: str, rest: str) -> str:
+        """Return the query for all items without a result, whatever their attempts."""
         # WORKAROUND(duckdb 2.0.0): with LEFT JOINs, the LIMIT is lost when a table is empty.
         table, condition = self.result.split(" ON ", 1)
         return (
             f"SELECT {columns} {self.items} {self.wanted} "
-            f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {condition}) "
-            f"AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.worker = '{self.worker}' "
-            f"AND a.item_id = {self.item} AND {POSTPONED}) {rest}"
+            f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {condition}) {rest}"
         )
 
     def tally(

@@ -88,8 +88,8 @@ def _query(kind: str, items: str, wanted: str) -> WorkQuery:
     return WorkQuery(worker, items, "i.id", wanted, f"{result} AND {_IS_CURRENT}", "source_id")
 
 
-_EXCHANGES = _query("exchange", EXCHANGES, f"{COMPLETED} AND t.size >= $size")
-_CONVERSATIONS = _query(
+EXCHANGE_SUMMARIES = _query("exchange", EXCHANGES, f"{COMPLETED} AND t.size >= $size")
+CONVERSATION_SUMMARIES = _query(
     "conversation",
     "FROM conversation i JOIN (SELECT conversation_id, count(*) AS size, "
     "count(*) || ':' || coalesce(epoch_us(max(completed_at)), 0) AS stamp FROM exchange "
@@ -132,7 +132,7 @@ class SummaryWork:
         after `at` (UTC), unless by so much that the clock must have been set back.
         """
         values = {"size": min_messages, "at": to_db(at), "limit": limit, "open": skipped}
-        statement = _EXCHANGES.missing(
+        statement = EXCHANGE_SUMMARIES.missing(
             "i.id, t.stamp",
             "AND i.conversation_id IS DISTINCT FROM $open ORDER BY i.id DESC LIMIT $limit",
         )
@@ -165,7 +165,7 @@ class SummaryWork:
         Left out as above, and conversations with fewer completed exchanges than `min_exchanges`.
         """
         values = {"size": min_exchanges, "at": to_db(at), "limit": limit, "open": skipped}
-        statement = _CONVERSATIONS.missing(
+        statement = CONVERSATION_SUMMARIES.missing(
             "i.id, t.stamp",
             "AND i.id IS DISTINCT FROM $open ORDER BY i.updated_at DESC, i.id DESC LIMIT $limit",
         )
@@ -177,26 +177,24 @@ class SummaryWork:
 
     def exchange_tally(self, min_messages: int) -> Tally:
         """Return how many exchanges should have a summary, how many do, and what delays the rest."""
-        return self._tally(_EXCHANGES, min_messages)
+        return self._tally(EXCHANGE_SUMMARIES, min_messages)
 
     def conversation_tally(self, min_exchanges: int) -> Tally:
         """Return the same of conversations; an outdated summary does not count as done."""
-        return self._tally(_CONVERSATIONS, min_exchanges)
+        return self._tally(CONVERSATION_SUMMARIES, min_exchanges)
 
     def summarizable_exchanges(self, ids: Iterable[int]) -> Summarizable:
         """Return which of some exchanges may still be summarized."""
-        return self._summarizable(_EXCHANGES, PassageKind.EXCHANGE_SUMMARY, list(ids))
+        return self._summarizable(EXCHANGE_SUMMARIES, PassageKind.EXCHANGE_SUMMARY, list(ids))
 
     def summarizable_conversations(self, ids: Iterable[int]) -> Summarizable:
         """Return which of some conversations may still be summarized, and which have tags."""
-        return self._summarizable(_CONVERSATIONS, PassageKind.CONVERSATION_SUMMARY, list(ids))
+        return self._summarizable(
+            CONVERSATION_SUMMARIES, PassageKind.CONVERSATION_SUMMARY, list(ids)
+        )
 
     def _summarizable(self, work: WorkQuery, kind: PassageKind, ids: list[int]) -> Summarizable:
-        table, condition = work.result.split(" ON ", 1)
-        statement = (
-            f"SELECT i.id {work.items} {work.wanted} AND i.id IN (SELECT unnest($ids)) "
-            f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {condition})"
-        )
+        statement = work.unmade("i.id", "AND i.id IN (SELECT unnest($ids))")
 
         def query(cursor: Connection) -> Summarizable:
             rows = waiting(cursor, statement, {"ids": ids, "size": 0}, SUMMARIES)
@@ -204,7 +202,7 @@ class SummaryWork:
             return Summarizable(
                 {each for (each,) in rows},
                 _passages(cursor, kind, ids),
-                {each for (each,) in tagged} if work is _CONVERSATIONS else (),
+                {each for (each,) in tagged} if work is CONVERSATION_SUMMARIES else (),
             )
 
         return self._store.read(query)
@@ -226,7 +224,10 @@ class SummaryWork:
         """
         exchanges, conversations = (
             self._tally(work, size).done - self._tally(work, size, of_all=True).done
-            for work, size in ((_EXCHANGES, min_messages), (_CONVERSATIONS, min_exchanges))
+            for work, size in (
+                (EXCHANGE_SUMMARIES, min_messages),
+                (CONVERSATION_SUMMARIES, min_exchanges),
+            )
         )
         return exchanges, conversations
 

@@ -13,12 +13,16 @@ from app.storage.tables.settings import Settings
 from app.workers.background_model import ModelClient
 from app.workers.job import ActiveEmbedder, Job
 from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.part_reader import PartReader
 from app.workers.spend_limits import SpendLimits
 
 
 @dataclass(frozen=True, slots=True)
 class JobParts:
-    """What jobs are made from; `embedder` and `model` are None where there is none."""
+    """What jobs are made from; None where there is no embedder or model.
+
+    `reader` is shared by the workers that read conversations.
+    """
 
     store: Store
     settings: Settings
@@ -26,6 +30,7 @@ class JobParts:
     embedder: ActiveEmbedder | None = None
     model: ModelClient | None = None
     limits: SpendLimits | None = None
+    reader: PartReader | None = None
 
 
 def build_jobs(parts: JobParts) -> tuple[Job[Any, Any], ...]:

@@ -2,19 +2,24 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from app.domain.changes import Change, ConversationEdited, TagsChanged
 from app.domain.conversations import TitleOrigin
-from app.domain.ids import PassageId
-from app.domain.passages import Passage, PassageKind
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.extractive.summaries import TurnMarkdown
 from app.storage.work.queue import Tally
 from app.storage.work.summary_work import Summarizable, WaitingConversation
-from app.workers.job import IsCancelled
+from app.workers.job import IsCancelled, Job
 from app.workers.jobs import JobParts
-from app.workers.jobs.summarizers import BackgroundSummarizer, Summarized, SummaryJob
+from app.workers.jobs.part_reader import ReadingJob
+from app.workers.jobs.summarizers import (
+    BackgroundSummarizer,
+    Summarized,
+    SummaryJob,
+    conversation_passage,
+)
 
 
 class ConversationSummarizer(SummaryJob):
@@ -25,7 +30,6 @@ class ConversationSummarizer(SummaryJob):
     """
 
     name = WorkerName.CONVERSATION_SUMMARIZER
-    kind = "conversation"
     minimum = "min_exchanges_for_conversation_summary"
     batch = 25  # titles and tags are separate statements: more would delay other writes
 
@@ -42,15 +46,7 @@ class ConversationSummarizer(SummaryJob):
         """Return the summary of the one conversation given."""
         (item,) = items
         turns = [TurnMarkdown(words.asked, words.answered) for words in item.words]
-        passage = Passage(
-            id=PassageId(0),
-            kind=PassageKind.CONVERSATION_SUMMARY,
-            source_id=item.id,
-            conversation_id=item.id,
-            exchange_id=None,
-            content_hash="",
-            created_at=item.said_at,
-        )
+        passage = conversation_passage(item.id, item.said_at)
         digest = self._summarizer.conversation(item.id, turns, is_cancelled)
         return Summarized(item, passage, digest)
 
@@ -72,7 +68,8 @@ class ConversationSummarizer(SummaryJob):
         return changes
 
 
-def build(parts: JobParts) -> ConversationSummarizer:
+def build(parts: JobParts) -> Job[Any, Any]:
     """Return the job."""
-    summarizer = BackgroundSummarizer(parts.store, parts.model)
-    return ConversationSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)
+    summarizer = BackgroundSummarizer(parts.store, None)
+    job = ConversationSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)
+    return job if parts.reader is None else ReadingJob(job, parts.reader)

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from app.domain.changes import ChangeSet
-from app.domain.ids import PassageId
-from app.domain.passages import Passage, PassageKind
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.extractive.summaries import TurnMarkdown
@@ -13,10 +12,17 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.work.queue import Tally
 from app.storage.work.summary_work import Summarizable, WaitingExchange
-from app.workers.job import IsCancelled
+from app.workers.job import IsCancelled, Job
 from app.workers.jobs import JobParts
 from app.workers.jobs.exchange_selection import OpenConversation, Prefetch
-from app.workers.jobs.summarizers import BackgroundSummarizer, Summarized, Summarizer, SummaryJob
+from app.workers.jobs.part_reader import ReadingJob
+from app.workers.jobs.summarizers import (
+    BackgroundSummarizer,
+    Summarized,
+    Summarizer,
+    SummaryJob,
+    exchange_passage,
+)
 
 _PREFETCH = 1_000  # finding them takes 10 ms in a library of 10,000
 
@@ -25,7 +31,6 @@ class ExchangeSummarizer(SummaryJob):
     """A `Job`: summaries of exchanges."""
 
     name = WorkerName.EXCHANGE_SUMMARIZER
-    kind = "exchange"
     minimum = "min_messages_for_exchange_summary"
     batch = 100
 
@@ -60,15 +65,7 @@ class ExchangeSummarizer(SummaryJob):
     def make(self, items: Sequence[WaitingExchange], is_cancelled: IsCancelled) -> Summarized:
         """Return the summary of the one exchange given."""
         (item,) = items
-        passage = Passage(
-            id=PassageId(0),
-            kind=PassageKind.EXCHANGE_SUMMARY,
-            source_id=item.id,
-            conversation_id=item.conversation_id,
-            exchange_id=item.id,
-            content_hash="",
-            created_at=item.said_at,
-        )
+        passage = exchange_passage(item.id, item.conversation_id, item.said_at)
         turn = TurnMarkdown(item.words.asked, item.words.answered)
         return Summarized(item, passage, self._summarizer.exchange(turn, is_cancelled))
 
@@ -84,7 +81,8 @@ class ExchangeSummarizer(SummaryJob):
         return self._work.summarizable_exchanges(ids)
 
 
-def build(parts: JobParts) -> ExchangeSummarizer:
+def build(parts: JobParts) -> Job[Any, Any]:
     """Return the job."""
-    summarizer = BackgroundSummarizer(parts.store, parts.model)
-    return ExchangeSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)
+    summarizer = BackgroundSummarizer(parts.store, None)
+    job = ExchangeSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)
+    return job if parts.reader is None else ReadingJob(job, parts.reader)

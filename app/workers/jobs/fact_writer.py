@@ -1,7 +1,8 @@
 """Changes that store facts: repeated, superseded and withdrawn statements; the last one is current.
 
-Exchanges are read newest first, and again after an edit, so statements are ordered by their time. A
-fact that the user edited or pinned keeps its text and stays current.
+Exchanges may be read in any order, and again after an edit, so statements are ordered by their time.
+Of what patterns find, two facts with one subject supersede each other; of what a model finds, a fact
+supersedes the one that the model names. A fact that the user edited or pinned stays as it is.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -97,6 +98,7 @@ class FactWriter:
                 {fact.stated.subject for fact in stated if fact.stated.subject},
             ),
             *self._work.by_id(each for fact in stated for each in fact.same),
+            *self._work.by_id(fact.stated.known for fact in stated if fact.stated.known),
             *self._work.learned_from(sources),
         ]
         found += self._work.superseded_by(fact.id for fact in found)
@@ -142,12 +144,18 @@ class _Known:
 
         Nothing new is learned from `silent` messages: None.
         """
+        stated = said.stated
+        known = self._facts.get(stated.known) if stated.known is not None else None
+        if known is not None and (known.valid_until is not None or is_kept(known)):
+            known = None
+        if not stated.text:
+            return None if known is None else self._end(known, stated)
         if (same := self._same(said)) is not None:
-            self._again(same, said.stated, source)
+            self._again(same, stated, source)
             return same.id
-        if (kept := self._kept_of(said.stated)) is not None:
+        if (kept := self._kept_of(stated)) is not None:
             return kept.id
-        return None if said.stated.message_id in silent else self._new(said, source).id
+        return None if stated.message_id in silent else self._new(said, source, known).id
 
     def take_back(
         self,
@@ -157,7 +165,7 @@ class _Known:
     ) -> None:
         """End the facts that were learned from exchanges which do not say so any more."""
         for fact in tuple(self._facts.values()):
-            if fact.valid_until is not None or fact.id in touched or _is_kept(fact):
+            if fact.valid_until is not None or fact.id in touched or is_kept(fact):
                 continue
             if fact.exchange_id in sources and fact.message_id not in silent:
                 self._take_back(fact, sources)
@@ -177,7 +185,7 @@ class _Known:
     def _kept_of(self, stated: ExtractedFact) -> Fact | None:
         """Return what the user made of a statement of the same message, which it must not undo."""
         for fact in self._facts.values():
-            if fact.valid_until is None and _is_kept(fact):
+            if fact.valid_until is None and is_kept(fact):
                 versions = self._versions.get(fact.id, ())
                 if any(_was_said(fact, version, stated) for version in versions):
                     return fact
@@ -204,7 +212,7 @@ class _Known:
             self._put(self._worded(fact, stated, source, valid_until=None))  # it was taken back
         elif any(each.exchange_id == own and each.text == stated.text for each in known):
             return
-        elif stated.said_at >= fact.said_at and not _is_kept(fact) and fact.valid_until is None:
+        elif stated.said_at >= fact.said_at and not is_kept(fact) and fact.valid_until is None:
             self._put(self._worded(fact, stated, source, valid_until=None))
         else:
             before = min((each.made_at for each in known), default=fact.made_at) - _TICK
@@ -229,22 +237,41 @@ class _Known:
             valid_until=valid_until,
         )
 
-    def _new(self, said: Compared, source: ReadExchange) -> Fact:
-        """Add a fact among those of its subject: each ends when the next was said."""
+    def _new(self, said: Compared, source: ReadExchange, known: Fact | None) -> Fact:
+        """Add a fact: in the place of `known`, or among those of its subject."""
         stated = said.stated
         fact = Fact(
             self._store.ids.passage(), new_uid(), stated.text, stated.category, stated.subject,
             source.exchange.conversation_id, source.exchange.id, stated.message_id, stated.said_at,
-            source.model, self.moment(),
+            source.model, self.moment(), _past(stated.until),
         )  # fmt: skip
-        if stated.subject:
+        if known is not None:
+            fact = self._replacing(fact, known, stated)
+        elif stated.subject:
             fact = self._in_line(fact)
         self._put(fact)
         if said.vector is not None:
             self._vectors[fact.id] = said.vector
         return fact
 
+    def _end(self, known: Fact, stated: ExtractedFact) -> PassageId:
+        """End a fact, unless it was said again since."""
+        if stated.said_at >= known.said_at:
+            at = _past(stated.until) or stated.said_at
+            self._put(replace(known, valid_until=max(at, known.said_at)))
+        return known.id
+
+    def _replacing(self, fact: Fact, known: Fact, stated: ExtractedFact) -> Fact:
+        """End the older of two facts when the later one was said; return the new one."""
+        fact = replace(fact, subject=known.subject)
+        if fact.said_at < known.said_at:
+            return replace(fact, valid_until=known.said_at, superseded_by=known.id)
+        at = max(_past(stated.since) or stated.said_at, known.said_at)
+        self._put(replace(known, valid_until=at, superseded_by=fact.id))
+        return fact
+
     def _in_line(self, fact: Fact) -> Fact:
+        """Place a fact among those of its subject: each ends when the next was said."""
         others = [
             each
             for each in self._facts.values()
@@ -299,7 +326,12 @@ class _Known:
         self._versions[fact.id] = [*others, version]
 
 
-def _is_kept(fact: Fact) -> bool:
+def _past(at: datetime | None) -> datetime | None:
+    """Return a time unless it is still to come."""
+    return at if at is not None and at <= now() else None
+
+
+def is_kept(fact: Fact) -> bool:
     """Return whether the user has made a fact their own."""
     return fact.pinned or fact.model == BY_USER
 

@@ -1,15 +1,15 @@
 """The knowledge extractor: facts that people state about themselves, each with its turn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from app.domain.changes import ChangeSet, SpendAdded
+from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
-from app.domain.facts import Fact
+from app.domain.facts import BY_PATTERNS, Fact
 from app.domain.ids import PassageId
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
@@ -23,23 +23,18 @@ from app.workers.background_model import MODEL_KEYS
 from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.exchange_selection import OpenConversation, Prefetch
-from app.workers.jobs.fact_reader import MOST_MESSAGES, ExtractedFact, FactReader
+from app.workers.jobs.fact_reader import ExtractedFact, read_by_patterns
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange
-from app.workers.jobs.summarizers import total_usage
+from app.workers.jobs.part_reader import ReadingJob
 
 _PREFETCH = 1_000
+_MOST_MESSAGES = 20
 
-
-@dataclass(frozen=True, slots=True)
-class ExchangesRead:
-    """Exchanges with their facts, and the cost of reading them."""
-
-    exchanges: tuple[ReadExchange, ...]
-    spent: tuple[SpendAdded, ...]
+ExchangesRead = Sequence[ReadExchange]
 
 
 class KnowledgeExtractor(Job[ExchangeToRead, ExchangesRead]):
-    """A `Job`: reads exchanges for facts, 20 messages at a time, each batch in one commit.
+    """A `Job`: finds facts in exchanges by patterns, 20 messages at a time, each batch in one commit.
 
     `embedder` decides whether statements have the same meaning; only a local one is used. Without
     it their words are compared.
@@ -47,17 +42,15 @@ class KnowledgeExtractor(Job[ExchangeToRead, ExchangesRead]):
 
     name = WorkerName.KNOWLEDGE_EXTRACTOR
     concerned = MODEL_KEYS.union(("summarizer_quiet_minutes", FACTS.key))
-    pace = Pace(MOST_MESSAGES, save_items=1)  # one request for a batch, stored before the next
+    pace = Pace(_MOST_MESSAGES, save_items=1)
 
     def __init__(
         self,
         store: Store,
-        reader: FactReader,
         opened: OpenConversation,
         embedder: ActiveEmbedder | None = None,
     ) -> None:
         self._store = store
-        self._reader = reader
         self._opened = opened
         self._embedder = embedder
         self._work = ExtractionWork(store)
@@ -69,7 +62,7 @@ class KnowledgeExtractor(Job[ExchangeToRead, ExchangesRead]):
         skipped = self._opened.skipped(at)
         self._ahead.renew(lambda: self._work.exchange_ids(_PREFETCH, skipped, at))
         while self._ahead.left:
-            found = self._ahead.left[:MOST_MESSAGES]
+            found = self._ahead.left[:_MOST_MESSAGES]
             waiting = self._work.exchanges(found)
             taken = _first_messages(waiting)
             later = {each.id for each in waiting[taken:]}
@@ -86,24 +79,23 @@ class KnowledgeExtractor(Job[ExchangeToRead, ExchangesRead]):
 
     def make(self, items: Sequence[ExchangeToRead], is_cancelled: IsCancelled) -> ExchangesRead:
         """Return the facts of exchanges, and the known facts with the same meaning."""
-        reading = self._reader.read(items, is_cancelled)
-        compared = self._compared([one for each in reading.facts for one in each])
+        found = read_by_patterns(items, is_cancelled)
+        compared = self._compared([one for each in found for one in each])
         read = []
-        for item, facts in zip(items, reading.facts, strict=True):
+        for item, facts in zip(items, found, strict=True):
             own, compared = compared[: len(facts)], compared[len(facts) :]
-            read.append(ReadExchange(item, tuple(own), reading.model))
-        return ExchangesRead(tuple(read), reading.spent)
+            read.append(ReadExchange(item, tuple(own), BY_PATTERNS))
+        return read
 
     def save(self, results: Sequence[ExchangesRead]) -> Saved:
         """Store facts and passages, and that exchanges were read, unless they may no longer be."""
-        spent = [each for result in results for each in result.spent]
-        read = [each for result in results for each in result.exchanges]
+        read = [each for result in results for each in result]
 
         def commit() -> Saved:
             changes, covered = self._writer.changes(read)
-            if changes or spent:
-                self._store.commit_now(*spent, *changes)
-            return Saved(covered, len(read) - covered, total_usage(spent))
+            if changes:
+                self._store.commit_now(*changes)
+            return Saved(covered, len(read) - covered)
 
         return self._store.on_writer(commit).result()
 
@@ -148,7 +140,7 @@ def _first_messages(waiting: Sequence[ExchangeToRead]) -> int:
     total = 0
     for place, each in enumerate(waiting):
         total += len(each.messages)
-        if total > MOST_MESSAGES:
+        if total > _MOST_MESSAGES:
             return max(1, place)
     return len(waiting)
 
@@ -160,7 +152,7 @@ def _same(
     return tuple(fact.id for fact in known if float(vectors[fact.text] @ own) >= SAME_COSINE)
 
 
-def build(parts: JobParts) -> KnowledgeExtractor:
+def build(parts: JobParts) -> Job[Any, Any]:
     """Return the job."""
-    reader = FactReader(parts.store, parts.model)
-    return KnowledgeExtractor(parts.store, reader, parts.open_conversation, parts.embedder)
+    job = KnowledgeExtractor(parts.store, parts.open_conversation, parts.embedder)
+    return job if parts.reader is None else ReadingJob(job, parts.reader)

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from app.domain.changes import Change, PassagesPut, SpendAdded, SummaryPut
 from app.domain.errors import Cancelled, ContextTooLong
-from app.domain.ids import ConversationId
-from app.domain.passages import Passage
+from app.domain.ids import ConversationId, ExchangeId, PassageId
+from app.domain.passages import Passage, PassageKind
 from app.domain.text import one_line
 from app.domain.turn_text import content_hash, estimate_tokens
 from app.domain.workers import UsageTotals, WorkerName
@@ -272,12 +273,10 @@ class SummaryJob(Job[Any, Summarized]):
     """What the two summarizers share: one item a call, summaries and passages in one commit.
 
     Attributes:
-        kind: The kind of source in the table of summaries.
         minimum: The setting that says how much a source must hold.
         batch: How many summaries are saved together.
     """
 
-    kind: str
     minimum: str
     batch: int
 
@@ -314,7 +313,10 @@ class SummaryJob(Job[Any, Summarized]):
             spent = [paid for each in results for paid in each.digest.spent]
             changes: list[Change] = [*spent]
             for each in kept:
-                changes += self._records(each, stored.passages.get(each.source.id, ()))
+                digest = each.digest
+                summary = SummaryText(digest.summary, digest.model, each.source.stamp)
+                replaced = stored.passages.get(each.source.id, ())
+                changes += summary_changes(self._store, each.passage, summary, replaced)
                 changes += self._more_changes(each, stored)
             if changes:
                 self._store.commit_now(*changes)
@@ -335,29 +337,55 @@ class SummaryJob(Job[Any, Summarized]):
         """Return changes to store together with a summary."""
         return []
 
-    def _records(self, made: Summarized, replaced: tuple[int, ...]) -> list[Change]:
-        """Return what stores a summary; an empty one is kept too, so that it is not tried again.
 
-        The passage has the time of its source, not of the summary. `replaced` are its earlier ones.
-        """
-        summary, source, passage = made.digest.summary, made.source, made.passage
-        assert passage.conversation_id is not None
-        put = SummaryPut(
-            kind=self.kind,
-            source_id=source.id,
-            conversation_id=passage.conversation_id,
-            text=summary,
-            model=made.digest.model,
-            source_hash=source.stamp,
-            made_at=now(),
-        )
-        stored = replace(
-            passage,
-            id=self._store.ids.passage(),
-            content_hash=content_hash(summary),
-            tokens=estimate_tokens(summary),
-        )
-        return [put, PassagesPut((stored,) if summary else (), replaced)]
+@dataclass(frozen=True, slots=True)
+class SummaryText:
+    """The text of a summary, "" for a source without text; who made it; the stamp of its source."""
+
+    text: str
+    model: str
+    stamp: str
+
+
+def exchange_passage(
+    exchange_id: ExchangeId, conversation_id: ConversationId, said_at: datetime
+) -> Passage:
+    """Return the passage of an exchange's summary but for id and text."""
+    kind = PassageKind.EXCHANGE_SUMMARY
+    own = PassageId(0)
+    return Passage(own, kind, exchange_id, conversation_id, exchange_id, "", said_at)
+
+
+def conversation_passage(conversation_id: ConversationId, said_at: datetime) -> Passage:
+    """Return the passage of a conversation's summary but for id and text."""
+    kind = PassageKind.CONVERSATION_SUMMARY
+    return Passage(PassageId(0), kind, conversation_id, conversation_id, None, "", said_at)
+
+
+def summary_changes(
+    store: Store, passage: Passage, summary: SummaryText, replaced: tuple[int, ...]
+) -> list[Change]:
+    """Return what stores a summary; an empty one is kept too, so that it is not tried again.
+
+    The passage has the time of its source, not of the summary. `replaced` are its earlier ones.
+    """
+    assert passage.conversation_id is not None
+    put = SummaryPut(
+        kind=passage.kind.removesuffix("_summary"),
+        source_id=passage.source_id,
+        conversation_id=passage.conversation_id,
+        text=summary.text,
+        model=summary.model,
+        source_hash=summary.stamp,
+        made_at=now(),
+    )
+    stored = replace(
+        passage,
+        id=store.ids.passage(),
+        content_hash=content_hash(summary.text),
+        tokens=estimate_tokens(summary.text),
+    )
+    return [put, PassagesPut((stored,) if summary.text else (), replaced)]
 
 
 def total_usage(spent: Sequence[SpendAdded]) -> UsageTotals:

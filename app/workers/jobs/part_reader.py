@@ -1,0 +1,364 @@
+"""Reading by a language model: one request for the new part of a conversation serves three workers.
+
+The conversation summarizer, the exchange summarizer and the knowledge extractor share a
+`PartReader`. Only one of them works, the first that runs; the request asks for the results of all
+that run, and what comes back is stored in one commit, so that the others find nothing missing.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from app.domain.changes import Change, ConversationEdited, SpendAdded, TagsChanged
+from app.domain.conversations import TitleOrigin
+from app.domain.errors import ContextTooLong
+from app.domain.facts import Fact
+from app.domain.text import one_line
+from app.domain.workers import WorkerName
+from app.language.extractive.summaries import MODEL, TurnMarkdown, summarize_exchange
+from app.storage.engine.store import Store
+from app.storage.tables.facts import FactFilter, Facts
+from app.storage.tables.settings import Settings
+from app.storage.work.part_work import ConversationPart, PartTurn, PartWork, WantedResults
+from app.storage.work.queue import Tally
+from app.storage.work.summary_work import SummaryWork
+from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
+from app.workers.job import PAID, IsCancelled, Job, Pace, Saved
+from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange, is_kept
+from app.workers.jobs.part_request import PartAnswer, PartRequest, part_request
+from app.workers.jobs.summarizers import (
+    SummaryText,
+    conversation_passage,
+    exchange_passage,
+    summary_changes,
+    total_usage,
+)
+
+READERS = (
+    WorkerName.CONVERSATION_SUMMARIZER,
+    WorkerName.EXCHANGE_SUMMARIZER,
+    WorkerName.KNOWLEDGE_EXTRACTOR,
+)
+_MOST_KNOWN_FACTS = 20
+_LEAST_CONTEXT_TOKENS = 2_000
+
+NearestFacts = Callable[[Sequence[str], int], Sequence[Fact]]
+
+
+@dataclass(frozen=True, slots=True)
+class PartRead:
+    """A part that was read: what was asked, the answer, its model and its cost."""
+
+    request: PartRequest
+    answer: PartAnswer
+    model: str
+    spent: SpendAdded
+
+
+@dataclass(frozen=True, slots=True)
+class StoredByAnother:
+    """How many results of a worker another worker has stored with its own."""
+
+    count: int
+
+
+class RunningReaders:
+    """Which of the three workers run, and which of them asks the model. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[WorkerName] = set()
+        self._leader: WorkerName | None = None
+
+    def start(self, name: WorkerName) -> None:
+        """Note that a worker runs."""
+        with self._lock:
+            self._running.add(name)
+
+    def end(self, name: WorkerName) -> None:
+        """Note that a worker has ended; another one of the three then asks the model."""
+        with self._lock:
+            self._running.discard(name)
+            if self._leader is name:
+                self._leader = None
+
+    def leads(self, name: WorkerName) -> bool:
+        """Return whether this worker asks the model; it goes on to as long as it runs."""
+        with self._lock:
+            if self._leader is None:
+                running = self._running | {name}
+                self._leader = next(each for each in READERS if each in running)
+            return self._leader is name
+
+    def running(self) -> frozenset[WorkerName]:
+        """Return the workers whose results are wanted."""
+        with self._lock:
+            return frozenset(self._running)
+
+
+class PartReader:
+    """Reads parts with the background model and stores all that comes of them. Blocking.
+
+    `nearest` returns the current facts that are nearest to some texts.
+
+    Attributes:
+        running: The workers that run.
+        on_stored: Called with the names of other workers whose results were stored; returns at once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        model: ModelClient,
+        opened: OpenConversation,
+        nearest: NearestFacts | None = None,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._model = model
+        self._opened = opened
+        self._nearest = nearest or _newest(store)
+        self._work = PartWork(store)
+        self._summaries = SummaryWork(store)
+        self._writer = FactWriter(store)
+        self._stored_for: Counter[WorkerName] = Counter()  # not reported by their workers yet
+        self.running = RunningReaders()
+        self.on_stored: Callable[[Collection[WorkerName]], None] = lambda _: None
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether a model is chosen now."""
+        return bool(self._model.model)
+
+    def find(
+        self, name: WorkerName, at: datetime
+    ) -> "Sequence[ConversationPart | StoredByAnother]":
+        """Return the next part for a worker, or what another one has stored for it; () for none."""
+        if count := self._stored_for.pop(name, 0):
+            return (StoredByAnother(count),)
+        if not self.running.leads(name):
+            return ()
+        part = self._work.next(name, self._wanted(name), self._opened.skipped(at), at)
+        return () if part is None else (part,)
+
+    def read(self, name: WorkerName, part: ConversationPart, is_cancelled: IsCancelled) -> PartRead:
+        """Return the answer for as many turns as fit; fewer where they prove too many.
+
+        Raises as `ModelClient.ask`.
+        """
+        context_tokens = self._model.context_tokens()
+        known = self._known(part)
+        while True:
+            request = part_request(part, known, context_tokens, self._model.answer_tokens())
+            try:
+                answer = self._model.ask(request.asked, name, is_cancelled, request.schema)
+            except (ContextTooLong, AnswerTooLong):
+                turns = request.part.turns
+                if len(turns) == 1 and context_tokens <= _LEAST_CONTEXT_TOKENS:
+                    raise
+                part = replace(part, turns=turns[: max(1, len(turns) // 2)])
+                context_tokens = max(_LEAST_CONTEXT_TOKENS, context_tokens // 2)
+                continue
+            made = request.answer(answer.fields)
+            if request.part.wants_summary and not made.summary:
+                self._model.write_off(answer)
+                raise UnusableAnswer(
+                    f"{answer.model} gave an empty summary", "Try again, or choose another model."
+                )
+            return PartRead(request, made, answer.model, answer.spent)
+
+    def save(self, name: WorkerName, results: Sequence[PartRead]) -> Saved:
+        """Store the results of the workers that still run, in one commit; raises StorageError."""
+
+        def commit() -> Saved:
+            spent = [each.spent for each in results]
+            changes: list[Change] = [*spent]
+            counts: Counter[WorkerName] = Counter()
+            running = self.running.running() | {name}
+            for each in results:
+                for kind, store in (
+                    (WorkerName.CONVERSATION_SUMMARIZER, self._of_conversation),
+                    (WorkerName.EXCHANGE_SUMMARIZER, self._of_exchanges),
+                    (WorkerName.KNOWLEDGE_EXTRACTOR, self._of_facts),
+                ):
+                    if kind in running:
+                        made, count = store(each)
+                        changes += made
+                        counts[kind] += count
+            self._store.commit_now(*changes)
+            saved = Saved(counts.pop(name, 0), 0, total_usage(spent))
+            self._stored_for += counts
+            return saved
+
+        saved = self._store.on_writer(commit).result()
+        self.on_stored([each for each in READERS if each in self._stored_for])
+        return saved
+
+    # -- what is asked
+
+    def _wanted(self, name: WorkerName) -> WantedResults:
+        running = self.running.running() | {name}
+
+        def least(worker: WorkerName, key: str) -> int | None:
+            return self._settings.number(key) if worker in running else None
+
+        return WantedResults(
+            least(WorkerName.EXCHANGE_SUMMARIZER, "min_messages_for_exchange_summary"),
+            least(WorkerName.CONVERSATION_SUMMARIZER, "min_exchanges_for_conversation_summary"),
+            WorkerName.KNOWLEDGE_EXTRACTOR in running,
+        )
+
+    def _known(self, part: ConversationPart) -> Sequence[Fact]:
+        """Return the facts near to what the user says.
+
+        Facts of turns that are read again are left out unless the user changed them: the answer
+        takes their place.
+        """
+        again = {turn.exchange.id for turn in part.turns if turn.wants_facts}
+        if not again:
+            return ()
+        texts = [turn.text.asked for turn in part.turns if turn.wants_facts and turn.text.asked]
+        found = self._nearest(texts, _MOST_KNOWN_FACTS + len(again))
+        kept = [each for each in found if each.exchange_id not in again or is_kept(each)]
+        return kept[:_MOST_KNOWN_FACTS]
+
+    # -- what is stored
+
+    def _of_conversation(self, read: PartRead) -> tuple[list[Change], int]:
+        part, answer = read.request.part, read.answer
+        covered = [turn for turn in part.turns if turn.covered]
+        own = part.conversation
+        stored = self._summaries.summarizable_conversations([own.id])
+        if not covered or own.id not in stored.ids:
+            return [], 0
+        summary = SummaryText(answer.summary, read.model, covered[-1].covered)
+        passage = conversation_passage(own.id, own.updated_at)
+        changes = summary_changes(self._store, passage, summary, stored.passages.get(own.id, ()))
+        if answer.title and own.title_origin is TitleOrigin.FIRST_WORDS:
+            origin = TitleOrigin.SUMMARISER
+            changes.append(ConversationEdited(own.id, title=answer.title, title_origin=origin))
+        if answer.tags and part.wants_tags and own.id not in stored.tagged:
+            changes.append(TagsChanged(own.id, answer.tags, automatic=True))
+        return changes, 1
+
+    def _of_exchanges(self, read: PartRead) -> tuple[list[Change], int]:
+        turns = {
+            turn.exchange.id: (place, turn)
+            for place, turn in enumerate(read.request.part.turns)
+            if turn.wants_line
+        }
+        stored = self._summaries.summarizable_exchanges(turns)
+        changes: list[Change] = []
+        for own, (place, turn) in turns.items():
+            if own in stored.ids:
+                summary = _line(turn, read.answer.lines.get(place, ""), read.model)
+                passage = exchange_passage(own, turn.exchange.conversation_id, turn.said_at)
+                replaced = stored.passages.get(own, ())
+                changes += summary_changes(self._store, passage, summary, replaced)
+        return changes, len(stored.ids)
+
+    def _of_facts(self, read: PartRead) -> tuple[list[Change], int]:
+        return self._writer.changes(
+            [
+                ReadExchange(
+                    turn.exchange,
+                    tuple(map(Compared, read.answer.facts.get(place, ()))),
+                    read.model,
+                )
+                for place, turn in enumerate(read.request.part.turns)
+                if turn.wants_facts
+            ]
+        )
+
+
+class ReadingJob(Job[Any, Any]):
+    """One of the three workers: parts while a model is chosen, otherwise its own work.
+
+    `local` does that work without a model. The item of a part is its conversation for the
+    conversation summarizer, and the first exchange that lacks its result for the others.
+    """
+
+    def __init__(self, local: Job[Any, Any], reader: PartReader) -> None:
+        self._local = local
+        self._reader = reader
+        self.name = local.name
+        self.concerned = local.concerned
+
+    @property
+    def pace(self) -> Pace:
+        """One part at a time: it is paid for."""
+        return PAID if self._reader.is_chosen else self._local.pace
+
+    def find(self, at: datetime) -> Sequence[Any]:
+        """Return one part, or the local work."""
+        if self._reader.is_chosen:
+            return self._reader.find(self.name, at)
+        return self._local.find(at)
+
+    def item_id(self, item: Any) -> int:
+        """Return the item's id in the table of attempts."""
+        if isinstance(item, StoredByAnother):
+            return 0
+        if not isinstance(item, ConversationPart):
+            return self._local.item_id(item)
+        if self.name is WorkerName.CONVERSATION_SUMMARIZER:
+            return int(item.conversation.id)
+        return int(item.turns[0].exchange.id)
+
+    def describe(self, item: Any) -> str:
+        """Return the title of the conversation."""
+        if isinstance(item, StoredByAnother):
+            return ""
+        if not isinstance(item, ConversationPart):
+            return self._local.describe(item)
+        return one_line(item.conversation.title, 60) or f"conversation {item.conversation.id}"
+
+    def make(self, items: Sequence[Any], is_cancelled: IsCancelled) -> Any:
+        """Return what a part or local items give."""
+        if isinstance(items[0], ConversationPart):
+            (part,) = items
+            return self._reader.read(self.name, part, is_cancelled)
+        if isinstance(items[0], StoredByAnother):
+            return items[0]
+        return self._local.make(items, is_cancelled)
+
+    def save(self, results: Sequence[Any]) -> Saved:
+        """Store the results; of parts, those of all three workers."""
+        if isinstance(results[0], PartRead):
+            return self._reader.save(self.name, results)
+        if isinstance(results[0], StoredByAnother):
+            return Saved(sum(each.count for each in results))
+        return self._local.save(results)
+
+    def tally(self) -> Tally:
+        """Return the counts of this worker's own items."""
+        return self._local.tally()
+
+    def poll_interval_s(self) -> float:
+        """Return the idle time between two polls."""
+        return self._local.poll_interval_s()
+
+    def wakes_for(self, changed: Any) -> bool:
+        """Return whether a change may have caused work."""
+        return self._local.wakes_for(changed)
+
+
+def _line(turn: PartTurn, line: str, model: str) -> SummaryText:
+    """Return the summary of a turn; an extract where the model left it out."""
+    stamp = turn.exchange.stamp
+    if line:
+        return SummaryText(line, model, stamp)
+    extract = summarize_exchange(TurnMarkdown(turn.text.asked, turn.text.answered))
+    return SummaryText(extract, MODEL, stamp)
+
+
+def _newest(store: Store) -> NearestFacts:
+    def newest(_texts: Sequence[str], limit: int) -> Sequence[Fact]:
+        return [known.fact for known in Facts(store).listed(FactFilter(limit=limit))]
+
+    return newest

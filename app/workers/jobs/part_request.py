@@ -1,0 +1,259 @@
+"""One request for the new part of a conversation: its prompt, its schema, and the checked answer."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from app.domain.conversations import TitleOrigin
+from app.domain.facts import Fact, FactCategory
+from app.domain.text import clean, one_line
+from app.language.sentences import shorten_middle
+from app.providers.pricing.estimated_tokens import estimated_tokens
+from app.storage.work.extraction_work import MessageToRead
+from app.storage.work.part_work import ConversationPart, PartTurn
+from app.workers.jobs.fact_reader import ExtractedFact
+from app.workers.json_output import Schema
+from app.workers.prompts import Prompt, Quoted, prompt, prompt_lines
+
+_SUMMARY_LIMIT_CHARS = 900
+_LINE_LIMIT_CHARS = 600
+_TITLE_LIMIT_CHARS = 60
+_FACT_LIMIT_CHARS = 300
+_TAG_LIMIT_CHARS = 30
+_MOST_TAGS = 5
+_MOST_FACTS_OF_A_TURN = 8
+_MOST_PART_TOKENS = 24_000
+_ANSWER_TOKENS = 250  # summary, title and tags
+_ANSWER_TOKENS_OF_A_TURN = 150
+_LEAST_ROOM_TOKENS = 500
+_KNOWN_SHARE = 0.25  # of the room
+_SLACK = 0.95
+_QUOTES = "\"'“”„«»`* "
+# Code blocks and lines that begin with ">".
+_QUOTED = re.compile(
+    r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*>[^\n]*(?:\n|\Z)", re.MULTILINE | re.DOTALL
+)
+_OPTIONAL_TEXT = ["string", "null"]
+_FIELDS: Mapping[str, Schema] = {
+    "summary": {"type": "string"},
+    "title": {"type": "string"},
+    "tags": {"type": "array", "items": {"type": "string"}},
+    "turns": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"number": {"type": "integer"}, "line": {"type": "string"}},
+            "required": ["number", "line"],
+        },
+    },
+    "facts": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "op": {"type": "string", "enum": ["add", "update", "end", "none"]},
+                "id": {"type": ["integer", "null"]},
+                "text": {"type": _OPTIONAL_TEXT},
+                "category": {"type": _OPTIONAL_TEXT, "enum": [*FactCategory, None]},
+                "valid_from": {"type": _OPTIONAL_TEXT},
+                "valid_to": {"type": _OPTIONAL_TEXT},
+                "source_turn": {"type": "integer"},
+            },
+            "required": ["op", "source_turn"],
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartAnswer:
+    """The checked answer; what was not asked for is empty.
+
+    `lines` and `facts` are by the place of their turn in the part.
+    """
+
+    summary: str
+    title: str
+    tags: tuple[str, ...]
+    lines: Mapping[int, str]
+    facts: Mapping[int, Sequence[ExtractedFact]]
+
+
+@dataclass(frozen=True, slots=True)
+class PartRequest:
+    """The prompt for as many turns of a part as fit, and the schema of the answer.
+
+    `part` has these turns only; `known` are the facts that the answer may refer to.
+    """
+
+    part: ConversationPart
+    known: tuple[Fact, ...]
+    asked: Prompt
+    schema: Schema
+
+    def answer(self, fields: Mapping[str, Any]) -> PartAnswer:
+        """Return the checked answer, each text cut to its limit."""
+        tags = (
+            _label(tag.strip("# ").casefold(), _TAG_LIMIT_CHARS) for tag in fields.get("tags", ())
+        )
+        return PartAnswer(
+            summary=_label(fields.get("summary", ""), _SUMMARY_LIMIT_CHARS),
+            title=_label(fields.get("title", "").strip(_QUOTES).rstrip(". "), _TITLE_LIMIT_CHARS),
+            tags=tuple(dict.fromkeys(tag for tag in tags if tag))[:_MOST_TAGS],
+            lines={
+                each["number"] - 1: _label(each["line"].strip(_QUOTES), _LINE_LIMIT_CHARS)
+                for each in fields.get("turns", ())
+            },
+            facts=self._facts(fields.get("facts", ())),
+        )
+
+    def _facts(self, given: Sequence[Mapping[str, Any]]) -> Mapping[int, Sequence[ExtractedFact]]:
+        """Return the facts that point to words of the user in this part.
+
+        An id that was not offered makes an update a new fact, and an end nothing.
+        """
+        found: dict[int, list[ExtractedFact]] = {}
+        offered = {fact.id for fact in self.known}
+        for each in given:
+            operation, place = each["op"], each["source_turn"] - 1
+            if operation == "none" or not 0 <= place < len(self.part.turns):
+                continue
+            turn = self.part.turns[place]
+            known = each.get("id") if operation != "add" and each.get("id") in offered else None
+            text = "" if operation == "end" else _label(each.get("text") or "", _FACT_LIMIT_CHARS)
+            source = _speaking(turn) if turn.wants_facts else None
+            if source is None or not (text or (operation == "end" and known)):
+                continue
+            found.setdefault(place, []).append(
+                ExtractedFact(
+                    text, FactCategory(each.get("category") or FactCategory.OTHER), "", "",
+                    source.id, source.said_at, known,
+                    _date(each.get("valid_from")), _date(each.get("valid_to")),
+                )
+            )  # fmt: skip
+        return {place: facts[:_MOST_FACTS_OF_A_TURN] for place, facts in found.items()}
+
+
+def part_request(
+    part: ConversationPart, known: Sequence[Fact], context_tokens: int, answer_tokens: int
+) -> PartRequest:
+    """Return the request for the first turns of a part that fit a model's window.
+
+    `answer_tokens` of the window are left for the answer.
+    """
+    wanted = _wanted(part)
+    lines = prompt_lines("part_fields")
+    schema = {
+        "type": "object",
+        "properties": {name: _FIELDS[name] for name in wanted},
+        "required": list(wanted),
+    }
+    template = "\n".join(f'- "{name}": {lines[name]}' for name in wanted)
+    around = prompt("part", (), wanted=template)
+    room = context_tokens - answer_tokens - _tokens(f"{around.system}{around.user}{schema}")
+    room = max(_LEAST_ROOM_TOKENS, min(room, _MOST_PART_TOKENS))
+    before = [Quoted("title", part.conversation.title)]
+    if part.summary:
+        before.append(Quoted("summary of what came before", part.summary))
+    offered = _first(known, round(room * _KNOWN_SHARE)) if "facts" in wanted else ()
+    if offered:
+        before.append(Quoted("known", "\n".join(map(_known_line, offered))))
+    room = max(_LEAST_ROOM_TOKENS, room - sum(_tokens(each.text) for each in before))
+    most_turns = max(1, (answer_tokens - _ANSWER_TOKENS) // _ANSWER_TOKENS_OF_A_TURN)
+    turns, pieces = _fitting(part.turns[:most_turns], room)
+    asked = prompt("part", [*before, *pieces], wanted=template)
+    return PartRequest(replace(part, turns=turns), offered, asked, schema)
+
+
+def _wanted(part: ConversationPart) -> tuple[str, ...]:
+    has = {
+        "summary": part.wants_summary,
+        "title": part.wants_summary and part.conversation.title_origin is TitleOrigin.FIRST_WORDS,
+        "tags": part.wants_tags,
+        "turns": any(turn.wants_line for turn in part.turns),
+        "facts": any(turn.wants_facts for turn in part.turns),
+    }
+    return tuple(name for name, wanted in has.items() if wanted)
+
+
+def _fitting(
+    turns: Sequence[PartTurn], room_tokens: int
+) -> tuple[tuple[PartTurn, ...], list[Quoted]]:
+    """Return the first turns that fit, one at least, and their pieces."""
+    taken: list[PartTurn] = []
+    pieces: list[Quoted] = []
+    left = room_tokens
+    for number, turn in enumerate(turns, 1):
+        own = list(_pieces(number, turn, room_tokens))
+        size = sum(_tokens(f"{each.label} {each.text}") + 20 for each in own)
+        if taken and size > left:
+            break
+        taken.append(turn)
+        pieces += own
+        left -= size
+    return tuple(taken), pieces
+
+
+def _pieces(number: int, turn: PartTurn, room_tokens: int) -> Iterator[Quoted]:
+    """Yield what is said in a turn, each piece labelled with who wrote it."""
+    at = f"turn {number}, {turn.said_at:%A %d %B %Y %H:%M}"
+    if turn.line:
+        yield Quoted(f"{at}, in short", turn.line)
+        return
+    half = room_tokens // 2
+    asked = _within(turn.text.asked, max(half, room_tokens - _tokens(turn.text.answered)))
+    answered = _within(turn.text.answered, max(half, room_tokens - _tokens(asked)))
+    start = 0
+    for quoted in _QUOTED.finditer(asked):
+        if own := asked[start : quoted.start()].strip():
+            yield Quoted(f"{at}, user", own)
+        yield Quoted(f"{at}, quoted by the user", quoted[0].strip())
+        start = quoted.end()
+    if own := asked[start:].strip():
+        yield Quoted(f"{at}, user", own)
+    if answered.strip():
+        yield Quoted(f"{at}, assistant", answered)
+
+
+def _speaking(turn: PartTurn) -> MessageToRead | None:
+    """Return the first message in which the user says something in their own words."""
+    own = (message for message in turn.exchange.messages if message.by_user)
+    return next((message for message in own if _QUOTED.sub("", message.text).strip()), None)
+
+
+def _known_line(fact: Fact) -> str:
+    return f"{fact.id} | {fact.said_at:%Y-%m-%d} | {fact.category} | {fact.text}"
+
+
+def _first(facts: Sequence[Fact], room_tokens: int) -> tuple[Fact, ...]:
+    taken: list[Fact] = []
+    for fact in facts:
+        room_tokens -= _tokens(_known_line(fact))
+        if room_tokens < 0:
+            break
+        taken.append(fact)
+    return tuple(taken)
+
+
+def _within(text: str, room_tokens: int) -> str:
+    """Return the text, or its head and tail, in about so many tokens."""
+    while (tokens := _tokens(text)) > room_tokens and len(text) > room_tokens:
+        text = shorten_middle(text, int(len(text) * room_tokens / tokens * _SLACK))
+    return text
+
+
+def _tokens(text: str) -> int:
+    return estimated_tokens(text, "")
+
+
+def _label(text: str, limit_chars: int) -> str:
+    return one_line(clean(text), limit_chars)
+
+
+def _date(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat((text or "")[:10]).replace(tzinfo=UTC)
+    except ValueError:
+        return None
