@@ -1,5 +1,6 @@
 """A model for background work on the command line: estimate, consent, prices, spend, work."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from app.storage.tables.spending import Spending, Spent, by_month
 from app.workers.board import WorkerBoard
 from app.workers.jobs.part_reader import READERS
 from app.workers.workload import Workloads
-from tests.fakes.background import ScriptedAsker
+from tests.fakes.background import ScriptedAsker, part_answer
 from tests.fakes.command_line import CommandLine, Ran
 from tests.fakes.jobs import until
 from tests.fakes.loopback import Loopback
@@ -28,7 +29,7 @@ from tests.fakes.stored import add_conversation, made, opened
 CLOUD = "openai:gpt-4o-mini"
 LOCAL = "local:test-model"
 SAMPLE = Path(__file__).resolve().parents[2] / "resources/samples/sample-archive.json"
-REPLY = '{"summary": "About herbs.", "title": "Herbs", "tags": ["herbs"]}'
+REPLY = json.dumps(part_answer())
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def chosen(cli: CommandLine) -> object:
 def test_a_cloud_model_is_not_chosen_before_a_yes_to_its_price(cli: CommandLine) -> None:
     ran = choose(cli, CLOUD)
     assert ran.code == 1
-    for words in ("2 turns", "4 requests", "$0.01", "https://api.openai.com/v1", "--yes"):
+    for words in ("2 turns", "1 request", "$0.01", "https://api.openai.com/v1", "--yes"):
         assert words in ran.err
     for model in ("recall:", "nowhere:model", "local:", "words alone"):
         assert choose(cli, model).code == 1
@@ -88,14 +89,14 @@ def test_a_local_model_needs_no_yes_and_does_the_work(cli: CommandLine, server: 
     cli.done("price", "set", LOCAL, "1", "10")
     server.reply(error(429, "rate_limit_error", retry_after=0.2))
     assert "2 of 2" in work(cli).out
-    assert len(server.posts) == 3
+    assert len(server.posts) == 2
     spend = cli.json("status")["spend"]
-    assert spend["today_usd"] == pytest.approx(0.004)
+    assert spend["today_usd"] == pytest.approx(0.002)
     (row,), (of_month,) = spend["this_month"], spend["by_month"]
     assert of_month["known_usd"] == row["known_usd"]
-    assert (row["purpose"], row["model"], row["requests"]) == ("exchange_summarizer", LOCAL, 2)
+    assert (row["purpose"], row["model"], row["requests"]) == ("exchange_summarizer", LOCAL, 1)
     assert "spent: $0.00 today" in cli.done("status").out
-    assert [turn["summary"] for turn in cli.json("show", "1")["turns"]] == [REPLY, REPLY]
+    assert [turn["summary"] for turn in cli.json("show", "1")["turns"]] == ["Line 1.", "Line 2."]
 
 
 def test_a_changed_place_of_a_provider_asks_again(cli: CommandLine) -> None:

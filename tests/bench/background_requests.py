@@ -20,6 +20,7 @@ from app.storage.tables.settings import ProviderRow
 from app.system.paths import DataPaths
 from app.transfer.importing import import_files
 from tests.bench.shared.measuring import Figures, print_json
+from tests.fakes.background import part_answer
 from tests.fakes.loopback import Loopback, Seen
 from tests.fakes.loopback_script import Step, text, usage
 from tests.fakes.summarizers import go_on
@@ -60,9 +61,7 @@ def main() -> None:
 
 
 def answer(seen: Seen) -> Iterable[Step]:
-    turns = [{"number": number, "line": f"Line {number}."} for number in range(1, 100)]
-    whole = {"summary": "A summary.", "title": "A title", "tags": ["tag"], "facts": []}
-    return [text(json.dumps({**whole, "turns": turns})), usage(tokens(seen.body), 100)]
+    return [text(json.dumps(part_answer())), usage(tokens(seen.body), 100)]
 
 
 def sent(posts: Iterable[Seen]) -> Figures:

@@ -1,5 +1,7 @@
 """Background work by a model, in the window: chosen, agreed to, priced, limited, taken back."""
 
+import json
+
 import pytest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
@@ -7,6 +9,7 @@ from app.bootstrap import Services
 from app.domain.workers import WorkerName
 from app.storage.tables.facts import FactFilter
 from app.storage.tables.settings import ProviderRow
+from tests.fakes.background import part_answer
 from tests.fakes.jobs import count_rows
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text, usage
@@ -17,7 +20,7 @@ from ui.views.settings.background_page import BackgroundPage
 
 LOCAL = "local:test-model"
 AWAY = "openai:gpt-4o-mini"  # without a key nothing can be sent there
-REPLY = '{"summary": "They spoke of tea.", "title": "Tea", "tags": ["tea"]}'
+REPLY = json.dumps(part_answer())
 
 
 @pytest.fixture
@@ -146,7 +149,7 @@ async def test_facts_are_extracted_again_after_a_question(user: User, server: Lo
     await user.ask(lambda services: services.settings.reset("knowledge_extractor_enabled"))
     await user.until_so(lambda services: services.facts.count(FactFilter()) == 1)
     await user.until_so(lambda services: count_rows(services.store, "extraction") == 2)
-    server.always(text('{"facts": []}'), usage(200, 30))
+    server.always(text(REPLY), usage(200, 30))
     await user.ask(lambda services: services.background.choose(LOCAL))
     user.window.dock.show()
     card = user.window.dashboard.card(WorkerName.KNOWLEDGE_EXTRACTOR)

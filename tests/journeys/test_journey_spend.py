@@ -14,6 +14,7 @@ from app.providers.pricing.prices import OwnPrice
 from app.storage.tables.facts import FactFilter
 from app.storage.tables.settings import ProviderRow
 from app.system.paths import DataPaths
+from tests.fakes.background import part_answer
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import stall, text, usage
 from tests.fakes.stored import add_conversation, opened
@@ -96,7 +97,7 @@ def test_a_request_under_way_at_a_kill_counts_against_the_limit(
     assert "is reached" in program(*EXCHANGES, code=1)
     assert len(server.posts) == 1, "nothing more was sent"
     program.inside(lambda services: services.settings.reset("spend_cap_daily_usd"))
-    server.always(text("Tea was spoken of."), usage(100, 10))
+    server.always(text(json.dumps(part_answer())), usage(100, 10))
     program(*EXCHANGES)
     (row,) = program.spend()["this_month"]
     assert (row["requests"], row["interrupted_requests"]) == (2, 1)
@@ -119,8 +120,8 @@ def test_facts_extracted_again_at_a_kill_stay_until_the_new_ones_are_there(
 
     old, new = "The user lives in Oslo.", "The user's home is in Oslo."
     assert texts() == {old}
-    fact = {"message": 1, "text": new, "category": "identity"}
-    server.always(text(json.dumps({"facts": [fact]})), usage(100, 10))
+    fact = {"op": "add", "source_turn": 1, "text": new, "category": "identity"}
+    server.always(text(json.dumps(part_answer(fact))), usage(100, 10))
     program(*EXTRACTOR)
     assert texts() == {new}
     assert old in texts(ended=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.domain.changes import Change, ConversationEdited, SpendAdded, TagsChanged
 from app.domain.conversations import TitleOrigin
-from app.domain.errors import ContextTooLong
+from app.domain.errors import ContextTooLong, KnownError
 from app.domain.facts import Fact
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
@@ -26,7 +26,7 @@ from app.storage.work.part_work import ConversationPart, PartTurn, PartWork, Wan
 from app.storage.work.queue import Tally
 from app.storage.work.summary_work import SummaryWork
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
-from app.workers.job import PAID, IsCancelled, Job, Pace, Saved
+from app.workers.job import PAID, Blocked, IsCancelled, Job, Pace, Saved
 from app.workers.jobs.exchange_selection import OpenConversation
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange, is_kept
 from app.workers.jobs.part_request import PartAnswer, PartRequest, part_request
@@ -37,6 +37,7 @@ from app.workers.jobs.summarizers import (
     summary_changes,
     total_usage,
 )
+from app.workers.retries import classify
 
 READERS = (
     WorkerName.CONVERSATION_SUMMARIZER,
@@ -107,7 +108,8 @@ class PartReader:
 
     Attributes:
         running: The workers that run.
-        on_stored: Called with the names of other workers whose results were stored; returns at once.
+        on_stored: Called with the workers whose results were stored, or that cannot be; returns at
+            once.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class PartReader:
         self._summaries = SummaryWork(store)
         self._writer = FactWriter(store)
         self._stored_for: Counter[WorkerName] = Counter()  # not reported by their workers yet
+        self._block: Blocked | None = None
         self.running = RunningReaders()
         self.on_stored: Callable[[Collection[WorkerName]], None] = lambda _: None
 
@@ -136,12 +139,17 @@ class PartReader:
         return bool(self._model.model)
 
     def find(
-        self, name: WorkerName, at: datetime
+        self, name: WorkerName, at: datetime, has_work: Callable[[], bool]
     ) -> "Sequence[ConversationPart | StoredByAnother]":
-        """Return the next part for a worker, or what another one has stored for it; () for none."""
+        """Return the next part for a worker, or what another one has stored for it; () for none.
+
+        Raises what keeps another worker from reading if this one `has_work`.
+        """
         if count := self._stored_for.pop(name, 0):
             return (StoredByAnother(count),)
         if not self.running.leads(name):
+            if self._block is not None and has_work():
+                raise self._block
             return ()
         part = self._work.next(name, self._wanted(name), self._opened.skipped(at), at)
         return () if part is None else (part,)
@@ -151,6 +159,20 @@ class PartReader:
 
         Raises as `ModelClient.ask`.
         """
+        try:
+            read = self._read(name, part, is_cancelled)
+        except KnownError as error:
+            if (block := classify(error, 0)) is not None:
+                is_news, self._block = str(block) != str(self._block), block
+                if is_news:
+                    self.on_stored(READERS)
+            raise
+        self._block = None
+        return read
+
+    def _read(
+        self, name: WorkerName, part: ConversationPart, is_cancelled: IsCancelled
+    ) -> PartRead:
         context_tokens = self._model.context_tokens()
         known = self._known(part)
         while True:
@@ -297,7 +319,7 @@ class ReadingJob(Job[Any, Any]):
     def find(self, at: datetime) -> Sequence[Any]:
         """Return one part, or the local work."""
         if self._reader.is_chosen:
-            return self._reader.find(self.name, at)
+            return self._reader.find(self.name, at, self._has_work)
         return self._local.find(at)
 
     def item_id(self, item: Any) -> int:
@@ -338,6 +360,10 @@ class ReadingJob(Job[Any, Any]):
     def tally(self) -> Tally:
         """Return the counts of this worker's own items."""
         return self._local.tally()
+
+    def _has_work(self) -> bool:
+        tally = self.tally()
+        return tally.done + tally.abandoned < tally.total
 
     def poll_interval_s(self) -> float:
         """Return the idle time between two polls."""
