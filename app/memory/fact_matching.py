@@ -1,4 +1,4 @@
-"""Fact matching: whether two statements are the same fact, and whether a text restates one. Pure."""
+"""Fact matching: whether two statements are the same fact. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from app.domain.facts import Fact
 from app.domain.ids import MessageId
 from app.domain.turn_text import content_hash
-from app.language.languages import stem
-from app.language.sentences import content_terms, content_words, unspaced_runs
+from app.language.sentences import content_terms, unspaced_runs
 from app.language.statements.patterns import LANGUAGES, patterns_of
 from app.language.word_lists import FUNCTION_WORDS
 
@@ -17,8 +16,6 @@ SAME_COSINE = 0.90
 LIKE_SHARE = 0.5
 _WORDS = re.compile(r"[^\W_]+")
 _MOST_CANDIDATES = 8
-_REPEATED_SHARE = 0.8
-_SENTENCE_END = re.compile(r"[.!?]\s+|\n+")
 # A name before a colon or a verb in the third person.
 _SUBJECT = re.compile(
     r"([A-Z][\w-]+)(?:'s \w| (?:[A-Z][\w-]+ )?(?:[a-z]+(?:s|ed)|has|is|was|does) |(?: [A-Z][\w-]+)?: )"
@@ -61,40 +58,10 @@ def contains_value(text: str, value: str) -> bool:
     return f" {' '.join(_WORDS.findall(value.casefold()))} " in words
 
 
-def restates(text: str, others: Iterable[str]) -> bool:
-    """Return whether a statement only repeats what another text says of the same person.
-
-    The others may be statements or messages: "I live in Rome" is about the user unless a name precedes it.
-    """
-    who = _subject_of(text)
-    own = _statement_stems(text, who)
-    return bool(own) and any(
-        len(own & _statement_stems(part, who)) >= _REPEATED_SHARE * len(own)
-        for other in others
-        for part in (*_SENTENCE_END.split(other), other)
-        if _is_about(who, part, other)
-    )
-
-
-def _is_about(who: str, part: str, whole: str) -> bool:
-    """Return whether part of a text may be about somebody; "" is the user."""
-    if who:
-        return who in {word.casefold() for word in _WORDS.findall(part)} or bool(
-            re.match(rf"\W*{re.escape(who)}\b[^:\n]{{0,30}}:", whole, re.IGNORECASE)
-        )
-    return not _subject_of(part)
-
-
 def _subject_of(text: str) -> str:
     """Return whom a statement is about, lower case: "tom" in "Tom lives here" and "Tom: I do"; "" is the user."""
     found = _SUBJECT.match(text.strip())
     return "" if found is None or found[1].casefold() in FUNCTION_WORDS else found[1].casefold()
-
-
-def _statement_stems(text: str, who: str) -> frozenset[str]:
-    """Return the stems of a statement without its subject."""
-    words = (word.removesuffix("'s") for word in content_words(text))
-    return frozenset(stem(word, "english") for word in words if word not in {"user", who})
 
 
 def _distinguishing_words(text: str) -> frozenset[str]:

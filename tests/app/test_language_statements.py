@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.facts import FactCategory
-from app.language.speakers import find_speakers, split_speaker
 from app.language.statements.extraction import Statement, extract_statements
 from app.language.statements.patterns import LANGUAGES, slots_of
 from tests.bench.facts import found_in, read_talks, true_of
@@ -68,20 +67,6 @@ def test_conversations_give_true_facts_and_replace_none_wrongly() -> None:
                 found[each.subject or each.text] = each
         assert [each.text for each in found.values() if not true_of(each, talk.facts)] == []
         assert [each for each in talk.facts if not found_in(each, list(found.values()))] == []
-
-
-@pytest.mark.parametrize(
-    ("messages", "names"),
-    [
-        (["Ann: Hi", "Tom: Hello", "Ann: Well", "Tom: Good"], {"Ann", "Tom"}),
-        (["Ann: Hi", "Tom: Hello"], set()),
-        (["Here: I prefer tea", "Sure", "Here: more", "Fine", "ok", "yes"], set()),
-        ([], set()),
-    ],
-)
-def test_names_count_where_they_lead_a_talk(messages: list[str], names: set[str]) -> None:
-    assert find_speakers(messages) == names
-    assert all(split_speaker(each, names)[0] in {"", *names} for each in messages)
 
 
 PIECES = st.sampled_from(

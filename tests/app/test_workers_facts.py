@@ -13,17 +13,15 @@ from app.domain.changes import (
     FactForgotten,
     FactPut,
     MessagesAdded,
-    PromptStored,
 )
 from app.domain.conversations import Exchange, ExchangeStatus, Message, Role, Text
 from app.domain.facts import BY_PATTERNS, Fact
-from app.domain.ids import PassageId, new_uid
+from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
-from app.domain.recall import RecalledItem, RecallLayer, StoredPrompt
 from app.domain.turn_text import RECALL_MODEL, content_hash
 from app.domain.workers import WorkerName, WorkerStatus
 from app.language.sentences import content_terms
-from app.memory.fact_matching import restates, similar_facts
+from app.memory.fact_matching import similar_facts
 from app.providers.embedders.local import LocalEmbedder
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
@@ -96,22 +94,6 @@ def bench(store: Store) -> Bench:
 def copied(store: Store, message: Message, **changes: object) -> Message:
     """Return another message with these fields changed."""
     return replace(message, id=store.ids.message(), uid=new_uid(), **changes)  # type: ignore[arg-type]
-
-
-def recall(
-    store: Store, layer: RecallLayer, kind: PassageKind, passage: PassageId,
-    source: ConversationRecord, target: ConversationRecord,
-) -> None:  # fmt: skip
-    """Store the prompt of a turn into which a passage was recalled."""
-    exchange = target.exchanges[0]
-    item = RecalledItem(
-        layer, kind, passage, source.conversation.id, source.exchanges[0].id, None, 0.9, 0.9, 1.0,
-        10, injected=True,
-    )  # fmt: skip
-    own = target.conversation.id
-    store.save(
-        PromptStored(StoredPrompt(exchange.id, own, AT, "openai:m", 1000, 2000, (), (item,)))
-    )
 
 
 def test_statements_become_facts_with_their_turn_and_passage(bench: Bench) -> None:
@@ -336,24 +318,3 @@ def test_facts_are_restored_from_the_journal_alone(data_dir: Path) -> None:
         replayed = tables(store, "meta", "state")
     for table in ("fact", "fact_version", "extraction", "passage"):
         assert replayed[table] == rows[table]
-
-
-@pytest.mark.parametrize(
-    ("text", "recalled", "is_said"),
-    [
-        ("The user lives in Rome.", "I live in Rome.", True),
-        ("The user lives in Rome.", "Hello there!\nI live in Rome, you know", True),
-        ("The user lives in Rome.", "The user lives in Rome.", True),
-        ("The user lives in Rome.", "Tom lives in Rome.", False),
-        ("The user lives in Rome.", "Tom: I live in Rome", False),
-        ("Tom lives in Rome.", "I live in Rome.", False),
-        ("Tom lives in Rome.", "Tom: I live in Rome", True),
-        ("Tom lives in Rome.", "Tom lived in Rome.", True),
-        ("Tom lives in Rome.", "Tom loves tea.", False),
-        ("The user decided to use SQLite.", "Decision: use SQLite", False),
-    ],
-)
-def test_restating_is_the_same_statement_on_the_same_person(
-    text: str, recalled: str, is_said: bool
-) -> None:
-    assert restates(text, [recalled]) is is_said

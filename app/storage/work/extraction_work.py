@@ -18,7 +18,6 @@ from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.tables.facts import fact_of, version_of
-from app.storage.tables.passage_texts import texts_of
 from app.storage.work.queue import (
     COMPLETED,
     COUNTS_BY_MAKER,
@@ -45,7 +44,7 @@ class MessageToRead:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeToRead:
-    """An exchange to be read for facts: its messages, and what recall added to its prompt.
+    """An exchange to be read for facts: its messages.
 
     Recall's own answers, which quote, and what tools answered are no part of it. `openings` are the
     first 100 characters of every message of its conversation, oldest first.
@@ -55,7 +54,6 @@ class ExchangeToRead:
     conversation_id: ConversationId
     stamp: str
     messages: tuple[MessageToRead, ...]
-    recalled: tuple[str, ...]
     openings: tuple[str, ...] = ()
 
 
@@ -211,7 +209,6 @@ def exchanges_to_read(cursor: Connection, found: Sequence[WorkItem]) -> tuple[Ex
     ids = [each for each, _ in found]
     conversations: dict[int, int] = dict(select_in(cursor, "exchange", "id, conversation_id", ids))
     messages = _messages(cursor, ids)
-    recalled = _recalled(cursor, ids)
     openings = _openings(cursor, set(conversations.values()))
     return tuple(
         ExchangeToRead(
@@ -219,7 +216,6 @@ def exchanges_to_read(cursor: Connection, found: Sequence[WorkItem]) -> tuple[Ex
             ConversationId(conversations[each]),
             stamp,
             tuple(messages.get(each, ())),
-            tuple(recalled.get(each, ())),
             openings.get(conversations[each], ()),
         )
         for each, stamp in found
@@ -252,21 +248,3 @@ def _openings(cursor: Connection, conversation_ids: Iterable[int]) -> dict[int, 
         [list(conversation_ids)],
     ).fetchall()
     return {each: tuple(found) for each, found in rows}
-
-
-def _recalled(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list[str]]:
-    """Return, by exchange, the texts of the passages that were added to its prompts."""
-    rows = cursor.execute(
-        "SELECT DISTINCT exchange_id, passage_id FROM recalled "
-        "WHERE injected AND exchange_id IN (SELECT unnest(?)) ORDER BY ALL",
-        [list(exchange_ids)],
-    ).fetchall()
-    texts = {
-        text.id: "\n".join(part.shown for part in text.parts)
-        for text in texts_of(cursor, sorted({passage_id for _, passage_id in rows}))
-    }
-    found: dict[int, list[str]] = {}
-    for exchange_id, passage_id in rows:
-        if passage_id in texts:
-            found.setdefault(exchange_id, []).append(texts[passage_id])
-    return found
