@@ -24,7 +24,6 @@ from app.storage.tables.settings import Settings
 from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
 from app.workers.jobs.exchange_selection import OpenConversation
-from app.workers.jobs.fact_reader import FactReader
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
 from tests.bench.shared.measuring import ROOT, Figures, options, print_json, timed
 from tests.fakes.jobs import JumpingClock
@@ -99,7 +98,7 @@ def read_facts(store: Store) -> list[Fact]:
     """Read a library without a model and return its current facts."""
     settings = Settings(store)
     opened_now = OpenConversation(SummaryWork(store), settings)
-    job = KnowledgeExtractor(store, FactReader(store), opened_now)
+    job = KnowledgeExtractor(store, opened_now)
     board = WorkerBoard(store, settings, (job,), clock=JumpingClock())
     board.run_until_idle([WorkerName.KNOWLEDGE_EXTRACTOR])
     return [known.fact for known in Facts(store).listed(FactFilter())]
