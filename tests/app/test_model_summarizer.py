@@ -1,6 +1,5 @@
 """Summaries by a language model: prompts, answers, parts of long conversations, cost, failures."""
 
-
 import pytest
 
 from app.domain.errors import ContextTooLong, ServerFailed

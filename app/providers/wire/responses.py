@@ -159,7 +159,12 @@ class ResponsesWire(Wire):
         if request.answer_schema_json:
             schema = schema_object(request.answer_schema_json)
             body["text"] = {
-                "format": {"type": "json_schema", "name": "answer", "strict": True, "schema": schema}
+                "format": {
+                    "type": "json_schema",
+                    "name": "answer",
+                    "strict": True,
+                    "schema": schema,
+                }
             }
         if request.temperature is not None:
             body["temperature"] = request.temperature
