@@ -55,6 +55,9 @@ class FakeModel:
         self._context_tokens = context_tokens
         self.asked: list[Prompt] = []
 
+    def answer_tokens(self) -> int:
+        return 1_000
+
     def context_tokens(self) -> int:
         return self._context_tokens
 
