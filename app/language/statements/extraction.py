@@ -19,7 +19,7 @@ from app.language.statements.patterns import (
     LATIN,
     UNSPACED,
     Patterns,
-    mentions_date,
+    end_of_date,
     patterns_of,
     slots_of,
 )
@@ -28,6 +28,7 @@ _MOST_CHARS = 20_000
 _MOST_OF_A_SENTENCE_CHARS = 400
 _MOST_OF_A_PARAGRAPH_CHARS = 800  # longer ones are pasted
 _MOST_FACTS = 12  # of one message
+_DATE_WITHIN_CHARS = 80  # of the start of a plan
 _MOST_OF_AN_ITEM = 2  # words
 
 # The kinds of facts, most specific first, and whether each has one value at a time.
@@ -62,6 +63,29 @@ _SLOTS = MappingProxyType(
 _OF_OTHERS = frozenset({"family", "partner", "pet"})  # a clause without a subject is about them
 _WHOLE = frozenset({"remember", "language of answers", "instruction"})  # to the sentence's end
 
+_ARTICLES = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "le",
+        "la",
+        "les",
+        "el",
+        "los",
+        "las",
+        "il",
+        "lo",
+        "i",
+        "gli",
+        "o",
+        "os",
+        "as",
+        "der",
+        "die",
+        "das",
+    ]
+)
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _QUOTED = re.compile(
@@ -189,12 +213,14 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
             shift = len(said) - len(candidate)  # from the candidate's places to the sentence's
             value = _value_of(match, known)
             last = match.end() - (len(match["value"]) - len(value))
+            if slot in DATED and match.end() == match.end("value"):
+                last = match.start("value") + end_of_date(value)
             stop, after = _clause_end(said, last + shift, ends, known)
             done = stop
             before = "" if slot in _OF_OTHERS else known.subject
             clause = candidate[: stop - shift]
             denies = known.negated.search(clause[match.start("value") :])
-            if not denies and (not asks or known.asking.match(after)):
+            if value and not denies and (not asks or known.asking.match(after)):
                 yield _statement(slot, match, clause, value)
             break
 
@@ -209,7 +235,7 @@ def _value_of(match: re.Match[str], known: Patterns) -> str:
         (place for place, word in enumerate(words) if place and word.casefold() in known.stops),
         len(words),
     )
-    return " ".join(words[:kept])
+    return "" if words[0].casefold() in known.stops - _ARTICLES else " ".join(words[:kept])
 
 
 def _clause_end(
@@ -249,7 +275,9 @@ def _first_match(text: str, known: Patterns) -> tuple[str, re.Match[str]] | None
         if slot not in _WHOLE:
             for pattern in slots_of(known.language).get(slot, ()):
                 match = pattern.match(text)
-                if match and (slot not in DATED or mentions_date(match[0])):
+                if match and (
+                    slot not in DATED or end_of_date(match["value"][:_DATE_WITHIN_CHARS])
+                ):
                     return slot, match
     return None
 

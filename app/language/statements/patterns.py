@@ -5,7 +5,7 @@ Each file has words and regular expressions that delimit what the writer states 
 
 {name}, {place}    capitalized words: a person; a place, company or product
 {words}, {age}     one to four words; 10 to 119
-{date}             up to 24 characters; a clause with it must hold a date (`DATED`)
+{date}             up to 20 characters; a clause with it must hold a date (`DATED`)
 {adv}              any of the file's `adverbs`, or nothing
 
 Those of the first two lines are the group `value`, which every pattern has.
@@ -112,7 +112,7 @@ def _read(language: str) -> Mapping[str, Any]:
 def _fields(given: Mapping[str, Any], *, spaced: bool) -> Mapping[str, str]:
     gap = r"[ ]" if spaced else ""
     adverbs = f"(?:(?:{given['adverbs']}),?{gap})*"
-    fields = {"adv": adverbs, "date": r"[^,;，；]{2,24}?", "age": r"(?P<value>1[01]\d|[1-9]\d)"}
+    fields = {"adv": adverbs, "date": r"[^,;，；]{2,20}?", "age": r"(?P<value>1[01]\d|[1-9]\d)"}
     if spaced:
         return fields | {"name": _NAME, "place": _PLACE, "words": _WORDS}
     return fields | {
@@ -125,9 +125,10 @@ def _fields(given: Mapping[str, Any], *, spaced: bool) -> Mapping[str, str]:
 DATED = frozenset({"plan", "birthday"})
 
 
-def mentions_date(text: str) -> bool:
-    """Return whether a text names a day, a month, a weekday or a year that can be found in a calendar."""
-    return bool(_date().search(text))
+def end_of_date(text: str) -> int:
+    """Return the end of the first date that a text names: a day, month, weekday or year; 0 for none."""
+    found = _date().search(text)
+    return found.end() if found else 0
 
 
 @cache
@@ -139,7 +140,7 @@ def _date() -> re.Pattern[str]:
     return _compiled(
         rf"(?<![\w.])(?:{numbered}|{named}|(?:{days}) (?:prochain|próximo|que viene|prossimo)"
         r"|\d{1,2}[./]\d{1,2}\.?(?:[./]?\d{2,4})?|\d{4}-\d\d-\d\d|20\d\d"
-        r"|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|(?:下周|下週|下星期|来週の?)[一二三四五六日天月火水木金土]?)"
+        r"|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|(?:下周|下週|下星期|来週の?)[一二三四五六日天月火水木金土])"
     )
 
 
