@@ -12,6 +12,7 @@ from app.domain.ports import ChatModel
 from app.domain.presets import ModelOptions
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrices, PriceList
+from app.providers.pricing.usage import UsageEstimator
 from app.providers.registry import provider_registry
 from app.providers.remote_provider import ConnectionReport, RemoteProvider
 from app.providers.vendors.local_servers import LocalServer, find_local_servers
@@ -39,6 +40,7 @@ class ModelDirectory:
 
     Attributes:
         windows: The context windows of the models.
+        usage: The estimator of usage that servers do not report.
     """
 
     def __init__(self, settings: Settings, keys: KeyStore, find_passages: FindPassages) -> None:
@@ -46,6 +48,7 @@ class ModelDirectory:
         self._recall = RecallModel(find_passages)
         self._registry = provider_registry(settings, keys)
         self._prices = PriceList(self._registry.find_config, OwnPrices(settings).all)
+        self.usage = UsageEstimator()
         self.windows = ModelWindows(settings, self._registry, self._prices.context_tokens)
         self._built: dict[str, tuple[object, RemoteProvider]] = {}
 
@@ -86,9 +89,7 @@ class ModelDirectory:
         """Return (USD, the price as text) of a request; None when it is unknown. May block."""
         if ref.provider == RECALL:
             return 0.0, "built in"
-        cost = self._prices.cost(
-            ref, tokens.input_tokens, tokens.output_tokens, tokens.cached_tokens
-        )
+        cost = self._prices.cost(ref, tokens)
         return cost.cost_usd, cost.price
 
     def options(self, ref: ModelRef) -> ModelOptions:

@@ -19,7 +19,7 @@ from app.domain.chat import (
 )
 from app.domain.conversations import Block, Text, Thinking, ToolCall, Usage
 from app.domain.ids import ExchangeId, MessageId
-from app.domain.turn_text import estimate_tokens
+from app.providers.pricing.usage import UsageEstimator
 from app.providers.vendors.recall import RECALL
 from app.storage.engine.times import now
 
@@ -86,8 +86,14 @@ class PartialMessage:
 
     @property
     def text(self) -> str:
-        """All text and thinking, to estimate its tokens."""
+        """All text and thinking."""
         return "".join(b.text for b in self.blocks if isinstance(b, Text | Thinking))
+
+    @property
+    def written(self) -> str:
+        """All that the model has written, to estimate its tokens."""
+        calls = (f"{b.name} {b.arguments}" for b in self.blocks if isinstance(b, ToolCall))
+        return " ".join((self.text, *calls))
 
     def _append(self, kind: type[Text] | type[Thinking], text: str) -> None:
         if self.first_token_ms is None:
@@ -106,10 +112,17 @@ class Bill:
         usage: The total; None before the first request.
     """
 
-    def __init__(self, ref: ModelRef, price_of: PriceOf, before: Usage | None = None) -> None:
+    def __init__(
+        self,
+        ref: ModelRef,
+        price_of: PriceOf,
+        estimator: UsageEstimator,
+        before: Usage | None = None,
+    ) -> None:
         """Start from the usage of an earlier run of the same reply."""
         self._ref = ref
         self._price_of = price_of
+        self._estimator = estimator
         self._started = time.monotonic()
         self._before_ms = (before.duration_ms or 0) if before else 0
         self.usage = before
@@ -121,13 +134,16 @@ class Bill:
 
         Tokens that the server did not report, also because it was stopped, are estimated.
         """
-        tokens = _tokens(reply, request)
+        tokens = self._estimator.complete(
+            self._ref, request, reply.written, reply.tokens, is_finished=reply.finished is not None
+        )
         cost_usd, price = self._price_of(self._ref, tokens)
         if not reply.has_begun and cost_usd:
             cost_usd, price = None, ""  # it is unknown whether the provider charges for it
         usage = Usage(
             tokens.input_tokens, tokens.output_tokens, tokens.cached_tokens, cost_usd, price,
             estimated=tokens is not reply.tokens, first_token_ms=reply.first_token_ms,
+            cache_write_tokens=tokens.cache_write_tokens,
         )  # fmt: skip
         duration_ms = self._before_ms + round((time.monotonic() - self._started) * 1000)
         total = usage if self.usage is None else _sum(self.usage, usage)
@@ -142,17 +158,6 @@ class Bill:
         ]  # fmt: skip
 
 
-def _tokens(reply: PartialMessage, request: ChatRequest) -> UsageReported:
-    """Return the server's count, or an estimate where it reported none or was stopped before."""
-    written = estimate_tokens(reply.text) if reply.text else 0
-    if reply.tokens is None:
-        texts = (request.system, *(each.text for each in request.messages))
-        return UsageReported(sum(estimate_tokens(text) for text in texts if text), written)
-    if reply.finished or written <= reply.tokens.output_tokens:
-        return reply.tokens
-    return replace(reply.tokens, output_tokens=written)
-
-
 def _sum(first: Usage, second: Usage) -> Usage:
     """Return the usage of both; an unknown price makes the total unknown."""
     is_known = first.cost_usd is not None and second.cost_usd is not None
@@ -164,4 +169,5 @@ def _sum(first: Usage, second: Usage) -> Usage:
         second.price if is_known else "",
         first.estimated or second.estimated,
         first.first_token_ms if first.first_token_ms is not None else second.first_token_ms,
+        cache_write_tokens=first.cache_write_tokens + second.cache_write_tokens,
     )

@@ -56,6 +56,7 @@ from app.domain.ids import MessageId, new_uid
 from app.domain.ports import ChatModel
 from app.domain.recall import StoredPrompt
 from app.domain.turn_text import turn_passage
+from app.providers.pricing.usage import UsageEstimator
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
@@ -112,7 +113,12 @@ class ChatModels(Protocol):
     """The models as exchanges use them; `app.chat.models.ModelDirectory` implements it.
 
     All but `aclose` may block.
+
+    Attributes:
+        usage: The estimator of usage that servers do not report.
     """
+
+    usage: UsageEstimator
 
     def chat_model(self, ref: ModelRef) -> ChatModel:
         """Return a model; raise NotFound or ModelNotFound."""
@@ -155,7 +161,7 @@ class RunningExchange:
         self._messages = [*plan.messages]
         self._count_before = len(self._messages)
         before = plan.exchange.usage if plan.continues else None
-        self._bill = Bill(self._ref, models.price_of, before)
+        self._bill = Bill(self._ref, models.price_of, models.usage, before)
         self._spend: list[Change] = []
         self._partial = PartialMessage(store.ids.message())
         self._unjournaled: list[ReplyGrew] = []

@@ -101,11 +101,17 @@ class ToolCallReady:
 
 @dataclass(frozen=True, slots=True)
 class UsageReported:
-    """The provider's token count; the last one of a request is final. `input_tokens` include `cached_tokens`."""
+    """The provider's token count; the last one of a request is final.
+
+    `input_tokens` include `cached_tokens`, read from the prompt cache, and `cache_write_tokens`, which
+    include those written for an hour.
+    """
 
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,8 @@ def is_real(blocks: tuple[Block, ...]) -> bool:
 class Usage:
     """The tokens, cost and time of all requests of one reply.
 
-    `input_tokens` includes `cached_tokens`, the part read from the provider's prompt cache.
+    `input_tokens` includes `cached_tokens`, the part read from the provider's prompt cache, and
+    `cache_write_tokens`, the part written to it.
     `cost_usd` is None when the price is unknown (shown as "unknown", never as 0); `price` names the
     price that was used (see `app.providers`). `estimated` marks counts that the provider did not report.
     """
@@ -158,6 +159,7 @@ class Usage:
     estimated: bool = False
     first_token_ms: int | None = None
     duration_ms: int | None = None
+    cache_write_tokens: int = 0
 
 
 class ExchangeStatus(StrEnum):

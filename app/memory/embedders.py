@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.domain.chat import ModelRef
+from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import ConsentMissing, EmbedderUnavailable, KnownError, StorageError
 from app.domain.passages import Space
 from app.domain.ports import Embedder
@@ -165,7 +165,7 @@ class EmbedderDirectory:
             minutes = max(minutes, requests / limit)
         return Estimate(
             minutes,
-            self._prices.cost(ref, tokens, 0).cost_usd,
+            self._prices.cost(ref, UsageReported(tokens, 0)).cost_usd,
             "" if base_url.is_loopback else base_url.text,
             is_agreed=self._is_agreed(value, base_url),
         )
@@ -249,7 +249,7 @@ class EmbedderDirectory:
             remote_model(ref.model, config.url()),
             self._loop,
             RateLimiter(self._requests_per_minute),
-            cost_of=lambda tokens: self._prices.cost(ref, tokens, 0).cost_usd,
+            cost_of=lambda tokens: self._prices.cost(ref, UsageReported(tokens, 0)).cost_usd,
             batch_limit_s=self._batch_limit_s,
             query_limit_s=self._question_limit_s,
         )

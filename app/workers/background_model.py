@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
@@ -34,8 +34,8 @@ from app.domain.text import clean
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
 from app.providers.http.loop_thread import EventLoopThread
-from app.providers.pricing.estimated_tokens import estimated_tokens
 from app.providers.pricing.prices import PriceList
+from app.providers.pricing.usage import UsageEstimator
 from app.providers.registry import ProviderRegistry
 from app.providers.remote_provider import RemoteProvider
 from app.providers.windows import UNKNOWN_TOKENS, ModelWindows
@@ -170,6 +170,7 @@ class BackgroundModel:
         self._settings = settings
         self._registry = registry
         self._prices = prices
+        self._usage = UsageEstimator()
         self._windows = ModelWindows(settings, registry, prices.context_tokens)
         self._clock = clock
         self._limits = limits or SpendLimits(store, settings, clock)
@@ -233,7 +234,7 @@ class BackgroundModel:
         ref = self._ref()
         provider = self._provider(ref)
         request = self._request(ref, asked, schema)
-        input_tokens = estimated_tokens(asked.system + asked.user, ref.model) + _ENVELOPE_TOKENS
+        input_tokens = self._usage.input_tokens(ref, request) + _ENVELOPE_TOKENS
         most = self._most(ref, round(input_tokens * _SLACK), request.max_output_tokens or 0)
         reservation = self._limits.reserve(purpose, str(ref), most)
         reply = PartialReply()
@@ -245,11 +246,11 @@ class BackgroundModel:
             if not reply.has_begun and not may_be_paid(error):
                 self._limits.release(reservation)
             else:  # the server has charged for it
-                spent = self._spent(reservation, ref, purpose, reply, input_tokens)
+                spent = self._spent(reservation, ref, purpose, reply, request)
                 self._limits.settle(reservation, spent)
                 self._store_quietly(spent)
             raise
-        spent = self._spent(reservation, ref, purpose, reply, input_tokens)
+        spent = self._spent(reservation, ref, purpose, reply, request)
         self._limits.settle(reservation, spent)
         answer = Answer(reply.text, str(ref), spent)
         if (fault := _fault(answer, reply, request)) is not None:
@@ -258,7 +259,8 @@ class BackgroundModel:
         return answer
 
     def _most(self, ref: ModelRef, input_tokens: int, output_tokens: int) -> MaxUsage:
-        cost = self._prices.cost(ref, input_tokens, output_tokens)
+        written = UsageReported(input_tokens, output_tokens, cache_write_tokens=input_tokens)
+        cost = self._prices.cost(ref, written)  # what costs most is a prompt written to the cache
         return MaxUsage(input_tokens, output_tokens, cost.cost_usd)
 
     def _request(self, ref: ModelRef, asked: Prompt, schema: Schema | None) -> ChatRequest:
@@ -281,17 +283,17 @@ class BackgroundModel:
         ref: ModelRef,
         purpose: WorkerName,
         reply: PartialReply,
-        input_tokens: int,
+        request: ChatRequest,
     ) -> SpendAdded:
         """Return the cost of a request: as reported by the server, else estimated."""
-        reported = reply.tokens or UsageReported(input_tokens, 0)
-        if reply.tokens is None or reply.finished is None:
-            text = "".join((*reply.thoughts, *reply.parts))
-            made = estimated_tokens(text, ref.model) if text else 0
-            reported = replace(reported, output_tokens=max(reported.output_tokens, made))
-        cost = self._prices.cost(
-            ref, reported.input_tokens, reported.output_tokens, reported.cached_tokens
+        reported = self._usage.complete(
+            ref,
+            request,
+            "".join((*reply.thoughts, *reply.parts)),
+            reply.tokens,
+            is_finished=reply.finished is not None,
         )
+        cost = self._prices.cost(ref, reported)
         return SpendAdded(
             self._clock(), purpose, str(ref), reported.input_tokens, reported.output_tokens,
             reported.cached_tokens, cost.cost_usd, held=reservation.uid, is_estimated=reply.finished is None,

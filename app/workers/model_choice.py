@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.domain.chat import ModelRef
+from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.formatting import format_count, format_estimate
 from app.domain.workers import WorkerName
@@ -105,7 +105,7 @@ class BackgroundModelChoice:
             requests=sum(each.requests for each in loads),
             tokens=given + made,
             minutes=seconds / 60,
-            cost_usd=self._prices.cost(ref, given, made).cost_usd,
+            cost_usd=self._prices.cost(ref, UsageReported(given, made)).cost_usd,
             sent_to="" if base_url.is_loopback else base_url.text,
             needs_consent=lacks_consent(self._settings, ref, config),
         )
@@ -161,7 +161,7 @@ class BackgroundModelChoice:
 
     def price_text(self, ref: ModelRef) -> str:
         """Return the price of a model as text."""
-        return self._prices.cost(ref, 0, 0).price
+        return self._prices.cost(ref, UsageReported(0, 0)).price
 
     def _put(self, chosen: str | None) -> None:
         if (chosen or "") != self._settings.text(_KEY):

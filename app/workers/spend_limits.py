@@ -150,13 +150,16 @@ class SpendLimits:
             )
         begins = limit.begins(at)
         self._drop_stored()
-        known_usd = self._spending.on_background(begins).known_usd
-        known_usd += sum(each.most_usd for each in self._reservations if each.at >= begins)
-        if known_usd + most_usd > limit_usd + _ROUNDING_USD:
+        counted = [each for each in self._reservations if each.at >= begins]
+        spent_usd = self._spending.on_background(begins).known_usd
+        spent_usd += sum(each.most_usd for each in counted if each.spent is not None)
+        running_usd = sum(each.most_usd for each in counted if each.spent is None)
+        if spent_usd + running_usd + most_usd > limit_usd + _ROUNDING_USD:
             until_s = (limit.ends(at) - at).total_seconds()
+            running = f", running requests may cost ${running_usd:,.4f}" if running_usd else ""
             raise Blocked(
-                f"The limit of ${limit_usd:,.2f} per {limit.word} is reached: ${known_usd:,.4f} is "
-                f"spent, and the next request may cost ${most_usd:,.4f}",
+                f"The limit of ${limit_usd:,.2f} per {limit.word} is reached: ${spent_usd:,.4f} is "
+                f"spent{running}, and the next request may cost ${most_usd:,.4f}",
                 f"Raise {limit.key} in Settings, or wait for the next {limit.word}.",
                 retry_after_s=min(until_s, _LOOK_AGAIN_S),
                 ends_drain=True,

@@ -37,7 +37,7 @@ def test_the_document_of_an_answer(cli: Console) -> None:
         "recalled",
     }  # fmt: skip
     assert document["usage"].keys() == {
-        "input_tokens", "output_tokens", "cached_tokens", "cost_usd",
+        "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "cost_usd",
     }  # fmt: skip
     assert (document["conversation_id"], document["turn_number"]) == (4, 0)
     assert document["model"] == "recall:"
@@ -124,7 +124,7 @@ def test_an_answer_is_streamed_and_its_usage_reported(served: Console, server: L
     document = served.json("ask", "xylophone?")
     assert (document["answer"], document["model"]) == ("Light.", "local:test-model")
     assert document["usage"] == {
-        "input_tokens": 21, "output_tokens": 7, "cached_tokens": 5, "cost_usd": 0.0,
+        "input_tokens": 21, "output_tokens": 7, "cached_tokens": 5, "cache_write_tokens": 0, "cost_usd": 0.0,
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.arguments import parse
-from app.domain.chat import ModelRef
+from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import InvalidInput
 from app.providers import vendors as package
 from app.providers.configuration import ProviderConfig
@@ -52,7 +52,9 @@ def test_one_module_adds_a_vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert hear(registry.build("mistral")).text == "yes"
             sent = server.posts[0]
             assert (sent.wire, sent.headers["authorization"]) == (CHAT, "Bearer sk-m")
-        cost = PriceList(registry.find_config).cost(ModelRef("mistral", "mistral-large"), 1000, 10)
+        cost = PriceList(registry.find_config).cost(
+            ModelRef("mistral", "mistral-large"), UsageReported(1000, 10)
+        )
         assert cost.cost_usd is not None
         given = parse(["provider", "add", "mine", "--kind", "mistral"])
         assert given.kind == "mistral"
@@ -66,7 +68,10 @@ def test_an_unknown_kind_is_an_error_of_its_provider_only() -> None:
     assert [each.name for each in registry.configs()] == ["openai", "anthropic", "future"]
     with pytest.raises(InvalidInput, match="unknown kind 'telepathy'"):
         registry.build("future")
-    assert PriceList(registry.find_config).cost(ModelRef("future", "m"), 1, 1).cost_usd is None
+    assert (
+        PriceList(registry.find_config).cost(ModelRef("future", "m"), UsageReported(1, 1)).cost_usd
+        is None
+    )
     assert not config.can_embed()
 
 

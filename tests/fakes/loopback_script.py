@@ -44,11 +44,13 @@ class Call:
 
 @dataclass(frozen=True)
 class UsageSaid:
-    """A report of tokens; `input_tokens` includes `cached`."""
+    """A report of tokens; `input_tokens` includes `cached` and `written`, which includes `hour`."""
 
     input_tokens: int
     output_tokens: int
     cached: int = 0
+    written: int = 0
+    hour: int = 0
 
 
 @dataclass(frozen=True)

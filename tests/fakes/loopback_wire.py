@@ -132,10 +132,14 @@ def _messages(steps: list[Step], model: str) -> Iterator[Frame]:
         return _data({"type": kind, **fields}, kind)
 
     usage = _usage(steps) or UsageSaid(1, 1)
-    counts = {
-        "input_tokens": usage.input_tokens - usage.cached,
+    counts: Item = {
+        "input_tokens": usage.input_tokens - usage.cached - usage.written,
         "cache_read_input_tokens": usage.cached,
-        "cache_creation_input_tokens": 0,
+        "cache_creation_input_tokens": usage.written,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.written - usage.hour,
+            "ephemeral_1h_input_tokens": usage.hour,
+        },
         "output_tokens": 1,
     }
     message: Item = {

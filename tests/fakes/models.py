@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from app.chat.partial_message import PriceOf
 from app.domain.chat import ChatRequest, Finished, FinishReason, ModelRef, StreamEvent, TextDelta
 from app.domain.errors import ContextTooLong
+from app.providers.pricing.usage import UsageEstimator
 
 
 class ScriptedModel:
@@ -53,6 +54,7 @@ class FakeModels:
         self._model = model
         self._context_tokens = context_tokens
         self.price_of = price_of
+        self.usage = UsageEstimator()
 
     def chat_model(self, _: ModelRef) -> ScriptedModel:
         """Return the model."""

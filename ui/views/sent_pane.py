@@ -150,6 +150,8 @@ def usage_text(usage: Usage) -> str:
     if usage.cached_tokens:
         share = usage.cached_tokens / max(1, usage.input_tokens)
         said += f", {usage.cached_tokens:,} of them from its cache ({share:.0%})"
+    if usage.cache_write_tokens:
+        said += f", {usage.cache_write_tokens:,} written to it"
     said += f", {usage.output_tokens:,} out"
     if usage.cost_usd is None:
         return f"{said}{_DOT}cost unknown"

@@ -208,6 +208,7 @@ def _asked(exchange: Exchange, answer: str, recalled: Sequence[_Recalled]) -> di
             "input_tokens": usage.input_tokens if usage else None,
             "output_tokens": usage.output_tokens if usage else None,
             "cached_tokens": usage.cached_tokens if usage else None,
+            "cache_write_tokens": usage.cache_write_tokens if usage else None,
             "cost_usd": usage.cost_usd if usage else None,
         },
         "recalled": [each.plain for each in recalled],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.domain.chat import ModelRef
+from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import InvalidInput, NotFound
 from app.providers.configuration import ProviderConfig
 from app.providers.vendors import vendors
@@ -58,34 +58,29 @@ class PriceList:
         self._find_config = find_config
         self._own = own
 
-    def cost(
-        self,
-        ref: ModelRef,
-        input_tokens: int,
-        output_tokens: int,
-        cached_tokens: int = 0,
-        at: datetime | None = None,
-    ) -> Cost:
-        """Return the cost of one request; `input_tokens` includes `cached_tokens`.
+    def cost(self, ref: ModelRef, tokens: UsageReported, at: datetime | None = None) -> Cost:
+        """Return the cost of one request.
 
         `at` (default: now) selects among prices that have changed. The user's own price takes
         precedence.
         """
-        cached_tokens = min(cached_tokens, input_tokens)
         if (own := self._own().get(str(ref))) is not None:
-            return _own_cost(own, input_tokens, output_tokens, cached_tokens)
-        location = self._private_location(ref.provider)
-        if location is not None and not _is_sold(ref.model):
+            return _own_cost(own, tokens)
+        if (location := self._free_location(ref)) is not None:
             return Cost(0.0, f"{ref} runs {location}, so it costs nothing unless you set a price")
         if (vendor := self._vendor(ref.provider)) is None:
             return _unknown(ref)
         import genai_prices
         from genai_prices.data_snapshot import get_snapshot
 
+        cached_tokens = min(tokens.cached_tokens, tokens.input_tokens)
+        written_tokens = min(tokens.cache_write_tokens, tokens.input_tokens - cached_tokens)
         usage = genai_prices.Usage(
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
+            input_tokens=tokens.input_tokens,
+            output_tokens=tokens.output_tokens,
             cache_read_tokens=cached_tokens,
+            cache_write_tokens=written_tokens,
+            cache_write_1h_tokens=min(tokens.cache_write_1h_tokens, written_tokens),
         )
         try:
             found = get_snapshot().calc(usage, ref.model, *vendor, at)
@@ -106,19 +101,20 @@ class PriceList:
             return None
         return model.context_window
 
-    def _private_location(self, provider: str) -> str | None:
-        """Where the user's own server is, as text; None for other servers.
+    def _free_location(self, ref: ModelRef) -> str | None:
+        """Where the user's own server is that costs nothing, as text; None for other servers.
 
-        A server with a vendor's protocol is rather a gateway to the vendor, which costs money; so is
-        a server with a model that has the name of a sold one.
+        In the user's own network, a server with a vendor's protocol or with a model that has the name
+        of a sold one is rather a gateway to the vendor.
         """
-        config = self._find_config(provider)
+        config = self._find_config(ref.provider)
         base_url = config.valid_url() if config is not None else None
-        if config is None or base_url is None or config.vendor.price_key:
+        if config is None or base_url is None:
             return None
         if base_url.is_loopback:
             return "on this computer"
-        return "in your own network" if base_url.is_private else None
+        is_own = base_url.is_private and not config.vendor.price_key and not _is_sold(ref.model)
+        return "in your own network" if is_own else None
 
     def _vendor(self, provider: str) -> tuple[str | None, str | None] | None:
         """The id or the base URL by which genai-prices finds the vendor, None for neither."""
@@ -143,12 +139,13 @@ def _is_sold(model: str) -> bool:
     return False
 
 
-def _own_cost(own: OwnPrice, input_tokens: int, output_tokens: int, cached_tokens: int) -> Cost:
+def _own_cost(own: OwnPrice, tokens: UsageReported) -> Cost:
     cached_usd = own.input_usd if own.cached_usd is None else own.cached_usd
+    cached_tokens = min(tokens.cached_tokens, tokens.input_tokens)
     spent = (
-        (input_tokens - cached_tokens) * own.input_usd
+        (tokens.input_tokens - cached_tokens) * own.input_usd
         + cached_tokens * cached_usd
-        + output_tokens * own.output_usd
+        + tokens.output_tokens * own.output_usd
     )
     price = f"your price: ${own.input_usd:g} in, ${cached_usd:g} cached, ${own.output_usd:g} out"
     return Cost(spent / _PER_TOKENS, f"{price} per million tokens")
@@ -160,7 +157,12 @@ def _unknown(ref: ModelRef) -> Cost:
 
 def _price_text(price: Any) -> str:
     parts = []
-    for name, label in (("input", "in"), ("cache_read", "cached"), ("output", "out")):
+    for name, label in (
+        ("input", "in"),
+        ("cache_read", "cached"),
+        ("cache_write", "cache write"),
+        ("output", "out"),
+    ):
         value = getattr(price, f"{name}_mtok", None)
         base = getattr(value, "base", value)
         if base is not None:

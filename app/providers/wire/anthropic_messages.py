@@ -60,6 +60,7 @@ class MessagesReader(ReplyReader):
         self._blocks: dict[int, Item] = {}
         self._arguments: dict[int, list[str]] = {}
         self._usage: dict[str, int] = {}
+        self._hour_tokens = 0  # written to the cache for an hour
         self._stop_reason = ""
         self._last_index = -1
         self._ended: set[int] = set()
@@ -142,7 +143,11 @@ class MessagesReader(ReplyReader):
         self._usage |= {name: count for name, count in found.items() if count is not None}
         if self._usage:
             fresh, output, cached, written = (self._usage.get(name, 0) for name in _USAGE)
-            yield UsageReported(fresh + cached + written, output, cached)
+            hour = count_at(usage, "cache_creation", "ephemeral_1h_input_tokens")
+            self._hour_tokens = self._hour_tokens if hour is None else hour
+            yield UsageReported(
+                fresh + cached + written, output, cached, written, min(written, self._hour_tokens)
+            )
 
     def _finish(self) -> Iterator[StreamEvent]:
         for index in sorted(self._blocks):

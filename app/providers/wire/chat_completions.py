@@ -224,6 +224,9 @@ def _usage_reported(usage: Mapping[str, Any]) -> UsageReported:
         count_at(usage, "prompt_tokens_details", "cached_tokens")
         or count_at(usage, "prompt_cache_hit_tokens")
         or 0,
+        count_at(usage, "prompt_tokens_details", "cache_write_tokens")  # OpenRouter
+        or count_at(usage, "cache_creation_input_tokens")  # LiteLLM
+        or 0,
     )
 
 
