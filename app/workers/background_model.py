@@ -186,8 +186,15 @@ class BackgroundModel:
 
     def context_tokens(self) -> int:
         """Return the size of the context window; see `ModelClient`."""
-        chosen = self.model
-        return self._windows.tokens(ModelRef.parse(chosen)) if chosen else UNKNOWN_TOKENS
+        ref = ModelRef.parse(self.model)
+        config = self._registry.find_config(ref.provider)
+        if (
+            config is None
+            or config.valid_url() is None
+            or lacks_consent(self._settings, ref, config)
+        ):
+            return UNKNOWN_TOKENS  # nothing is asked of a server that may not be used
+        return self._windows.tokens(ref)
 
     def answer_tokens(self) -> int:
         """Return the maximum length of an answer; see `ModelClient`."""
