@@ -11,6 +11,7 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.history import HistoryReader
 from app.chat.inspector import InspectionService
 from app.chat.library import Library
+from app.chat.message_cost import MessageCosts
 from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
 from app.chat.recall_preview import PREVIEW_LIMIT_S, RecallPreviews
@@ -238,6 +239,9 @@ class Services:
         )
         preview_fetcher = ContextFetcher(store, core_memory, retrieve, PREVIEW_LIMIT_S)
         self.previews = RecallPreviews(store, settings, builder, preview_fetcher)
+        self.message_costs = MessageCosts(
+            store, settings, builder, preview_fetcher, self.presets, self.models.price_of
+        )
         self._closers += [preview_fetcher.close, self.context_fetcher.close]
         self.chat = ExchangeLoop(store, settings, self.models, builder, toolbox)
         self._closers.append(self.chat.close)

@@ -45,11 +45,17 @@ class Presets:
 
     def default(self) -> Preset:
         """Return the preset of new conversations."""
-        return self._or_default(None)
+        return self.resolve(None)
 
     def of(self, conversation: Conversation) -> Preset:
         """Return the preset that applies in a conversation."""
-        return self._or_default(conversation.preset)
+        return self.resolve(conversation.preset)
+
+    def resolve(self, uid: str | None) -> Preset:
+        """Return the preset with a uid; the default for None and for one that was removed."""
+        presets = {preset.uid: preset for preset in self.listed()}
+        found = presets.get(uid or "") or presets.get(self._settings.text(_DEFAULT))
+        return found or presets[BUILT_IN_PRESET.uid]
 
     def get(self, uid: str) -> Preset:
         """Return the preset with a uid; raise NotFound."""
@@ -128,11 +134,6 @@ class Presets:
     def choose_default(self, uid: str) -> None:
         """Make a preset that of new conversations; raise NotFound."""
         self._settings.set(_DEFAULT, self.get(uid).uid)
-
-    def _or_default(self, uid: str | None) -> Preset:
-        presets = {preset.uid: preset for preset in self.listed()}
-        found = presets.get(uid or "") or presets.get(self._settings.text(_DEFAULT))
-        return found or presets[BUILT_IN_PRESET.uid]
 
 
 @cache

@@ -212,6 +212,7 @@ class FakeConversation(QObject):
     left = Signal(object)
     scrolled_to = Signal(int)
     recalls = True
+    conversation_id: ConversationId | None = None
     view: ConversationView | None = None
 
     def open_path(self, view: object) -> None:

@@ -23,12 +23,15 @@ from tests.fakes.screens import (
     FakeBanner,
     FakeBridge,
     FakeTranscript,
+    Parts,
+    Recorder,
     conversation,
     exchange,
     message,
 )
 from ui.presenters.compose import ComposePresenter
 from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.message_cost import MessageCostPresenter
 from ui.presenters.replies import RunningReplies
 from ui.widgets.composer import Composer
 
@@ -365,3 +368,36 @@ def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
     compose.send("secret")
     assert compose.loop.more == {"model": None, "private": True, "recalls": True, "preset": "terse"}
     assert len(compose.pane.banner.messages) == 1
+
+
+# -- the cost before sending
+
+
+def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: Parts) -> None:
+    composer, costs = Composer(), Recorder(cost_usd=0.0325)
+    qtbot.addWidget(composer)
+    composer.show()
+    asked = parts.make(
+        MessageCostPresenter, costs=costs, composer=composer, model_for_new=lambda: "a:b",
+        preset_for_new=lambda: None,
+    )  # fmt: skip
+    composer.box.setPlainText("A long question")
+    qtbot.waitUntil(composer.cost.isVisible)
+    assert "$0.03" in composer.cost.text()
+    assert costs.calls == [("cost_usd", "A long question", None, "a:b", None)]
+    costs.results["cost_usd"] = 0.0099
+    asked.refresh()
+    qtbot.waitUntil(composer.cost.isHidden)
+    costs.results["cost_usd"] = 1.5
+    parts.bridge.changed.emit(ChangeSet(settings=frozenset({"default_model"})))
+    qtbot.waitUntil(lambda: "$1.50" in composer.cost.text())
+    composer.clear()
+    assert composer.cost.isHidden()
+    costs.error = StorageError("Full", "Free some space.")
+    composer.box.setPlainText("Another one")
+    qtbot.waitUntil(lambda: not asked.is_waiting)
+    assert composer.cost.isHidden()
+    costs.calls.clear()
+    composer.box.setPlainText("/help")
+    qtbot.waitUntil(lambda: not asked.is_waiting)
+    assert costs.calls == []

@@ -30,6 +30,7 @@ from ui.presenters.inspector import InspectorPresenter
 from ui.presenters.links import LinkPresenter
 from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.memories import MemoriesPresenter
+from ui.presenters.message_cost import MessageCostPresenter
 from ui.presenters.model_choice import ModelPickerPresenter
 from ui.presenters.presenter import Navigation
 from ui.presenters.preset_choice import PresetPickerPresenter
@@ -111,6 +112,12 @@ class Presenters(QObject):
             bridge, services.chat, services.library, chat, self.conversation,
             self.models.model_for_new, self.presets.preset_for_new, self.replies,
         )  # fmt: skip
+        self.costs = MessageCostPresenter(
+            bridge, services.message_costs, chat.composer, self.conversation,
+            self.models.model_for_new, self.presets.preset_for_new,
+        )  # fmt: skip
+        for chosen in (self.presets.changed, chat.model_chosen):
+            chosen.connect(self.costs.refresh)
         self.privacy = PrivacyPresenter(
             bridge, self._removal.forget, self._banner, self.conversation
         )

@@ -69,6 +69,8 @@ class Composer(QWidget):
         self._is_command: Callable[[str], bool] = lambda _: False
         self._complete: Callable[[str], Completion] | None = None
         self._is_completion_refused = False
+        self.cost = PlainLabel(self, tone="small")
+        self.cost.hide()
         self._editing = _editing_note(self, self.cancel_edit)
         row = QHBoxLayout()
         row.addWidget(self.box, 1)
@@ -77,6 +79,7 @@ class Composer(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._editing)
         column.addLayout(row)
+        column.addWidget(self.cost)
         self._running = False
         self.stops = (self.box, self._send, self._stop)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
@@ -148,6 +151,12 @@ class Composer(QWidget):
         """Offer Stop while a reply runs, else Send."""
         self._buttons.setCurrentWidget(self._stop if running else self._send)
         self._running = running
+
+    def show_cost(self, text: str) -> None:
+        """Show what the message costs to send; "" hides it."""
+        self.cost.setText(text)
+        self.cost.setVisible(bool(text))
+        self.box.setAccessibleDescription(text)
 
     def _on_box_text_changed(self) -> None:
         self._send.setEnabled(bool(self.text.strip()))

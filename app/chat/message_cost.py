@@ -1,0 +1,98 @@
+"""Message costs: what a message that is being typed would cost to send, before it is sent.
+
+The prompt is planned as for a message, without recall, whose budget is small; the answer is not
+included. Prompt caching is not known in advance, so a conversation that goes on may cost less.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from app.chat.context_fetcher import ContextFetcher
+from app.chat.planner import NewConversation, Planner
+from app.chat.presets import Presets
+from app.chat.request_builder import RequestBuilder
+from app.domain.chat import ModelRef, UsageReported
+from app.domain.conversations import Text
+from app.domain.ids import ConversationId, MessageId
+from app.domain.presets import Preset
+from app.domain.turn_text import estimate_tokens
+from app.storage.engine.ids import IdAllocator
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.settings import Settings
+
+SHOWN_FROM_USD = 0.01
+_UNSAVED = (-(2**62),) * 4  # ids of what is never stored
+_PLACEHOLDER = (Text("."),)
+_PRICED_TOKENS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the prompt before the message depends on."""
+
+    conversation_id: ConversationId | None
+    leaf: MessageId | None
+    model: ModelRef
+    preset: Preset
+
+
+class MessageCosts:
+    """Estimates costs. Thread-safe; blocking: planning a long conversation takes a second.
+
+    `price_of` returns (USD, the price as text), None for an unknown price.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        builder: RequestBuilder,
+        fetcher: ContextFetcher,
+        presets: Presets,
+        price_of: Callable[[ModelRef, UsageReported], tuple[float | None, str]],
+    ) -> None:
+        self._builder = builder
+        self._fetcher = fetcher
+        self._presets = presets
+        self._settings = settings
+        self._price_of = price_of
+        self._conversations = Conversations(store)
+        self._planner = Planner(store, settings, ids=IdAllocator(*_UNSAVED))
+        self._known: tuple[_Place, int] | None = None
+
+    def cost_usd(
+        self,
+        text: str,
+        conversation_id: ConversationId | None,
+        model: str | None = None,
+        preset: str | None = None,
+    ) -> float | None:
+        """Return the cost of sending `text` in a conversation, or (None) in a new one.
+
+        `model` and `preset` are those of a new conversation, None for the defaults. Returns None when
+        the price is unknown or nothing. Raises NotFound, StorageError.
+        """
+        leaf = None
+        if conversation_id is not None:
+            conversation = self._conversations.get(conversation_id)
+            leaf, model = conversation.visible_leaf_id, conversation.model
+            preset = conversation.preset
+        resolved = self._presets.resolve(preset)
+        resolved = replace(resolved, system_prompt=self._presets.instructions(resolved))
+        ref = ModelRef.parse(model or resolved.model or self._settings.text("default_model"))
+        if not self._input_usd(ref, _PRICED_TOKENS):
+            return None  # planning may ask a server for its window
+        place = _Place(conversation_id, leaf, ref, resolved)
+        if self._known is None or self._known[0] != place:
+            self._known = (place, self._planned_tokens(place))
+        return self._input_usd(ref, self._known[1] + estimate_tokens(text))
+
+    def _planned_tokens(self, place: _Place) -> int:
+        """Return the tokens of the prompt around a message."""
+        new = NewConversation(str(place.model), preset=place.preset.uid)
+        draft = self._builder.draft(self._planner.send(place.conversation_id, _PLACEHOLDER, new))
+        return draft.context(self._fetcher.fetch(draft.plan, lambda _: None)).tokens
+
+    def _input_usd(self, ref: ModelRef, tokens: int) -> float | None:
+        return self._price_of(ref, UsageReported(tokens, 0))[0]
