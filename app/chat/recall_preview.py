@@ -12,7 +12,7 @@ from app.chat.request_builder import PromptDraft, RequestBuilder
 from app.domain.chat import ModelRef
 from app.domain.conversations import Text
 from app.domain.errors import InvalidInput
-from app.domain.ids import ConversationId, MessageId, PassageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -47,6 +47,7 @@ _LIMITS = {
     RecallLayer.CONVERSATION: "rag_conversation_limit",
     RecallLayer.EXCHANGE: "rag_exchange_limit_per_conversation",
     RecallLayer.HISTORY: "rag_history_limit",
+    RecallLayer.HINT: "rag_hint_similarity",
     RecallLayer.EARLIER: "auto_rag_top_k",
 }
 _GROUPS = {  # the order of the prompt
@@ -54,13 +55,15 @@ _GROUPS = {  # the order of the prompt
     RecallLayer.CONVERSATION: 1,
     RecallLayer.EXCHANGE: 1,
     RecallLayer.HISTORY: 2,
-    RecallLayer.EARLIER: 3,
+    RecallLayer.HINT: 3,
+    RecallLayer.EARLIER: 4,
 }
 _NO_PROMPT = "Recall, the built-in model, receives no prompt: this is what another model would get."
 _PRIVATE = "Nothing is recalled in this conversation."
 _OFF = "Recall is off: rag_enabled is off, and every message fits into the window."
 
 _ItemKey = tuple[RecallLayer, PassageId, MessageId | None]
+_SourceKey = tuple[PassageId, ExchangeId | None, MessageId | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class RecallCandidates:
     draft: PromptDraft
     fetched: FetchedContext
     half_life_days: float
-    places: Mapping[_ItemKey, RecalledItemDetails]
+    places: Mapping[_SourceKey, RecalledItemDetails]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,7 @@ class RecallPreviews:
 
         fetched = self._fetcher.fetch(draft.plan, widest_query)
         items = draft.context(fetched).items
-        places = zip(map(_key_of, items), self._prompts.placed(items), strict=True)
+        places = zip(map(_source_of, items), self._prompts.placed(items), strict=True)
         return RecallCandidates(draft, fetched, settings.real(_HALF_LIFE), dict(places))
 
     def is_current(self, candidates: RecallCandidates, tried: Mapping[str, SettingValue]) -> bool:
@@ -177,7 +180,7 @@ class RecallPreviews:
         if query is not None:
             found = narrowed(fetched.found, query.settings, query.segment)
         context = draft.context(replace(alone, found=found))
-        places = [replace(candidates.places[_key_of(item)], item=item) for item in context.items]
+        places = [replace(candidates.places[_source_of(item)], item=item) for item in context.items]
         if before is not None:
             places = _with_dropped(places, before, settings)
         return Preview(
@@ -203,6 +206,11 @@ def is_changed(preview: Preview, place: RecalledItemDetails) -> bool:
 
 def _key_of(item: RecalledItem) -> _ItemKey:
     return item.layer, item.passage_id, item.message_id
+
+
+def _source_of(item: RecalledItem) -> _SourceKey:
+    """Return what an item is of: its layer depends on the settings."""
+    return item.passage_id, item.exchange_id, item.message_id
 
 
 def _notice(candidates: RecallCandidates, *, has_query: bool) -> str:
@@ -239,11 +247,11 @@ def _with_dropped(
     places: Sequence[RecalledItemDetails], before: Preview, settings: SettingValues
 ) -> list[RecalledItemDetails]:
     """Return places with the items that were injected before and are not searched for any more."""
-    present = {_key_of(each.item) for each in places}
+    present = {_source_of(each.item) for each in places}
     dropped = [
         replace(each, item=replace(each.item, injected=False, dropped_by=_reason(each, settings)))
         for each in before.injected
-        if _key_of(each.item) not in present
+        if _source_of(each.item) not in present
     ]
     return sorted([*places, *dropped], key=lambda place: _GROUPS[place.item.layer])
 

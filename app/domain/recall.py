@@ -47,12 +47,13 @@ PAST_KINDS = (PlanPartKind.SHORTENED, PlanPartKind.HISTORY)
 
 
 class RecallLayer(StrEnum):
-    """The search that retrieved an item."""
+    """The search that retrieved an item; HINT is any of the first four that is only hinted at in one line."""
 
     FACT = "fact"
     CONVERSATION = "conversation"
     EXCHANGE = "exchange"
     HISTORY = "history"
+    HINT = "hint"
     EARLIER = "earlier"
 
 
@@ -193,6 +194,20 @@ class SegmentContext:
 
 
 @dataclass(frozen=True, slots=True)
+class QuoteUnit:
+    """The least that is quoted of a text: a sentence, a row of a table or a line of code, as written.
+
+    Units of the same `line` are joined by a space. `needs` are the places of the units that are quoted with
+    it, such as the head of its table. `worth` (0-2) is how much of the question it answers.
+    """
+
+    text: str
+    line: int
+    needs: tuple[int, ...] = ()
+    worth: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class RetrievedFact:
     """A current fact; `is_shown` when its turn is on the visible path."""
 
@@ -207,11 +222,16 @@ class RetrievedFact:
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievedExchange:
-    """A past turn; `user` and `assistant` are excerpts of at most 200 characters.
+class QuotableText:
+    """A message that can be quoted, as its units in reading order."""
 
-    `is_shown` when it is on the visible path of its conversation.
-    """
+    is_user: bool
+    units: tuple[QuoteUnit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedExchange:
+    """A past turn; `texts` are its messages. `is_shown` when it is on the visible path of its conversation."""
 
     match: MatchScore
     conversation_id: ConversationId
@@ -219,8 +239,7 @@ class RetrievedExchange:
     message_id: MessageId | None
     turn_number: int
     started_at: datetime
-    user: str
-    assistant: str
+    texts: tuple[QuotableText, ...]
     is_shown: bool = True
 
 
@@ -228,15 +247,15 @@ class RetrievedExchange:
 class RetrievedConversation:
     """A past conversation, ranked by its summary or its best turn, whichever is better.
 
-    `exchanges` are its best ones, more than are selected; `exchange_count` counts all. `summary` is
-    truncated.
+    `exchanges` are its best ones, more than are selected; `exchange_count` counts all. `summary` has the
+    units of its summary.
     """
 
     match: MatchScore
     conversation_id: ConversationId
     title: str
     started_at: datetime
-    summary: str
+    summary: tuple[QuoteUnit, ...]
     exchange_count: int
     exchanges: tuple[RetrievedExchange, ...] = ()
 
@@ -283,6 +302,7 @@ class RecallSettings:
     rag_conversation_limit: int = _default("rag_conversation_limit")
     rag_exchange_limit_per_conversation: int = _default("rag_exchange_limit_per_conversation")
     rag_min_similarity: float = _default("rag_min_similarity")
+    rag_hint_similarity: float = _default("rag_hint_similarity")
     rag_fact_limit: int = _default("rag_fact_limit")
     rag_history_limit: int = _default("rag_history_limit")
     rag_max_tokens: int = _default("rag_max_tokens")

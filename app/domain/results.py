@@ -22,7 +22,8 @@ _SNIPPET_CHARS = 200
 class SearchResult:
     """One line of a search.
 
-    `relevance` is 0-1; `is_weak` when it is below what recall takes; `cosine` is None without a
+    `relevance` is 0-1; `is_weak` when it is below what recall quotes, `is_hint` when recall may hint at it;
+    `cosine` is None without a
     vector. `message_id` is the message of the turn that was found. `marks` are (start, end) offsets
     of matching words in `snippet`. `turn_number` counts on the exchange's own path; `is_shown` when
     that path is the one its conversation shows. Times are UTC.
@@ -46,6 +47,7 @@ class SearchResult:
     created_at: datetime
     model: str | None
     is_shown: bool = True
+    is_hint: bool = False
 
     @property
     def place(self) -> str:

@@ -62,6 +62,11 @@ class WordFinder:
         self._components = tuple(term for term in lone if builds and len(term) >= _MIN_COMPONENT)
         self._known: dict[str, _Sign | None] = {}
 
+    @property
+    def words(self) -> Sequence[str]:
+        """The words of the query, as `WordMatch` numbers them: the term as typed."""
+        return [word.terms[0] for word in self._words]
+
     def matches(self, text: str) -> list[WordMatch]:
         """Return the matches of words and phrases of the query, in order.
 

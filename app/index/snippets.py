@@ -69,6 +69,17 @@ def matching_snippet(
     return Snippet(cut, _marks(marked, offset, cut))
 
 
+def best_region(text: str, query: SearchQuery, limit_chars: int) -> str:
+    """Return about `limit_chars` of a long text around the words of the query, else its beginning."""
+    matches = _finder(query, language_of(text)).matches(text)
+    if not matches:
+        return text[:limit_chars]
+    start, end = _best_window(matches, limit_chars // 2)
+    first = max(0, (start + end - limit_chars) // 2)
+    begin = text.find("\n", first, start) + 1 if first else 0
+    return text[begin or first : (begin or first) + limit_chars]
+
+
 def strip_markdown(text: str) -> str:
     """Return `text` on one line without Markdown's marks and link targets.
 

@@ -80,7 +80,7 @@ def split_sentences(text: str) -> list[tuple[str, bool]]:
     found: list[tuple[str, bool]] = []
     for line, is_item in plain_text_lines(text):
         start = 0
-        for end in _ends(line):
+        for end in sentence_ends(line):
             if piece := line[start:end].strip():
                 found.append((piece, is_item))
             start = end
@@ -135,7 +135,13 @@ def _plain(line: str) -> str:
     return " ".join(line.split())
 
 
-def _ends(line: str) -> Iterator[int]:
+def lead_chars(line: str) -> int:
+    """Return the length of what marks a line as a list item or a quotation."""
+    lead = _LEAD.match(line)
+    return lead.end() if lead else 0
+
+
+def sentence_ends(line: str) -> Iterator[int]:
     """Yield the ends of the sentences in a line, the end of the line last."""
     for mark in _BREAK.finditer(line):
         start, end = mark.span()

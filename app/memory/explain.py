@@ -180,11 +180,15 @@ class Explainer:
                 Obstacle(
                     ObstacleCause.WEAK,
                     f"Its relevance of {case.best.relevance:.0%} is below {floor:.0%}: a search "
-                    "shows it as a weak match, and recall leaves it out.",
-                    "The setting is rag_min_similarity.",
+                    f"shows it as a weak match, and recall {self._weak_outcome(case.best)}.",
+                    "The settings are rag_min_similarity and rag_hint_similarity.",
                 )
             )
         return found
+
+    def _weak_outcome(self, best: Ranked) -> str:
+        is_hint = best.relevance >= self._settings.share("rag_hint_similarity")
+        return "gives it in one line at most, as possibly related" if is_hint else "leaves it out"
 
     def _filter_obstacles(self, case: "_Case", passage: PassageId) -> Iterator[Obstacle]:
         """Yield the filters of the query that exclude it, each tried alone."""

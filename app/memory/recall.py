@@ -29,7 +29,6 @@ from app.domain.recall import (
     is_recall_on,
 )
 from app.domain.results import SearchResult
-from app.domain.text import one_line
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.memory.recall_search import (
@@ -41,12 +40,8 @@ from app.memory.recall_search import (
     repeated_turns,
     with_feedback_and_age,
 )
-from app.memory.results import (
-    ResultBuilder,
-    match_score,
-    retrieved_exchanges,
-    retrieved_messages,
-)
+from app.memory.results import ResultBuilder
+from app.memory.retrieved import match_score, quotable, retrieved_exchanges, retrieved_messages
 from app.memory.search import SearchScope, SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -64,7 +59,6 @@ SPARE = 2  # results of each kind beyond the limit
 _FACTS_CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
 _FACT_LOG_ODDS = -1.0  # log odds: a short fact matches the words of a question too easily
 _FACT_KINDS = (PassageKind.FACT, PassageKind.MEMORY)
-_SUMMARY_CHARS = 400  # two or three sentences; imported ones may exceed the whole budget
 _TOO_LONG = "Recall was stopped because it took too long."
 _FAILED = "A part of recall failed. See the log for details."
 _MEMORY_OFF = "Memory is off in this conversation, so nothing is recalled"
@@ -180,7 +174,7 @@ class RecallService:
         taken = settings.rag_conversation_limit * exchanges
         history = turns[: _with_spare(settings.rag_history_limit, taken)]
         wanted = {head.id: each for group in (*of_each.values(), history) for each, head in group}
-        made = retrieved_exchanges(self._passages, prepared.query, wanted, verdicts)
+        made = retrieved_exchanges(self._passages, prepared, wanted, verdicts)
         conversations = self._reads.talks(
             {*best_finds, *(each.conversation_id for each in made.values())}
         )
@@ -192,7 +186,7 @@ class RecallService:
                     conversation_id=conversation_id,
                     title=talk.title,
                     started_at=talk.started_at,
-                    summary=one_line(talk.summary, _SUMMARY_CHARS),
+                    summary=quotable(prepared, [talk.summary], 1.0)[0] if talk.summary else (),
                     exchange_count=talk.exchange_count,
                     exchanges=_retrieved(of_each[conversation_id], made),
                 )

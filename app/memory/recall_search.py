@@ -7,7 +7,7 @@ would displace the turn with the answer, and make an answer seem likely where th
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 
@@ -43,10 +43,14 @@ _IN_STEP = 0.995  # of the passages: a turn that was just added need not be inde
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A question to search for; `vector` is None if only words can be searched."""
+    """A question to search for; `vector` is None if only words can be searched.
+
+    `weights` are the idf of the words of the query.
+    """
 
     query: SearchQuery
     vector: QueryVector | None
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 def prepare(search: SearchService, question: str) -> PreparedQuery | None:
@@ -62,7 +66,10 @@ def prepare(search: SearchService, question: str) -> PreparedQuery | None:
         frequencies, messages = {}, 0
     if is_small_talk(question, frequencies, messages):
         return None
-    return PreparedQuery(query, search.query_vector(query))
+    weights = {
+        word: math.log((messages + 1) / (count + 0.5)) for word, count in frequencies.items()
+    }
+    return PreparedQuery(query, search.query_vector(query), weights)
 
 
 def problems(search: SearchService, prepared: PreparedQuery) -> Iterable[str]:

@@ -1,14 +1,20 @@
-"""Recall selection: which retrieved items go into a prompt, and why the others do not. Pure."""
+"""Recall selection: which retrieved items go into a prompt, and why the others do not. Pure.
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+Each selected turn or summary is first quoted by its best sentence. After facts and hints, what is left of the
+budget goes to further sentences, the best first, until none is worth anything.
+"""
 
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.passages import PassageKind
 from app.domain.recall import (
     MatchScore,
     PlanPart,
     PlanPartKind,
     PromptPiece,
+    QuoteUnit,
     RecalledItem,
     RecallLayer,
     RecallSettings,
@@ -19,16 +25,19 @@ from app.domain.recall import (
     RetrievedMessage,
     Verdict,
 )
+from app.language.sentences import content_terms
 from app.memory import recalled_text
 from app.memory.recalled_text import cut_at_sentence
+from app.memory.token_budget import TokenBudget, size_of, tokens_of
 
-BYTES_PER_TOKEN = 4
 _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says nothing
-_LAYERS = {
-    PlanPartKind.FACTS: (RecallLayer.FACT,),
-    PlanPartKind.RELATED: (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE, RecallLayer.HISTORY),
-    PlanPartKind.EARLIER: (RecallLayer.EARLIER,),
-}
+_MAX_HINTS = 3
+_LEAST_WORTH = 0.1  # of a further sentence, times the relevance of its turn
+_SAID_SHARE = 0.6  # of the words of a fact are in one sentence that says the same
+_GROUPS = (
+    RecallLayer.FACT, RecallLayer.CONVERSATION, RecallLayer.HISTORY, RecallLayer.HINT,
+    RecallLayer.EARLIER,
+)  # fmt: skip
 _QUOTED = "it is already quoted"
 _IN_PROMPT = "it is already in the prompt"
 _SAME_CONVERSATION = "it is in this conversation"
@@ -73,83 +82,172 @@ def select_recalled(
     """Return what fits of facts, conversations and turns, and of earlier messages, in these budgets."""
     introduction = recalled_text.INTRO + (recalled_text.MORE if context.can_fetch else "")
     budget = TokenBudget(related_tokens, introduction)
-    selector = _Selector(settings, context, budget)
-    selector.select_facts(found.facts)
+    selector = _Selector(settings, context, budget, found.titles)
     selector.select_conversations(found.conversations)
-    selector.select_turns(
-        RecallLayer.HISTORY, found.history, "rag_history_limit", titles=found.titles
-    )
-    parts = budget.parts(selector.items)
+    selector.select_turns(RecallLayer.HISTORY, found.history, "rag_history_limit")
+    selector.select_facts(found.facts)
+    selector.select_hints()
+    selector.extend_quotations()
+    parts = budget.parts(selector.items())
     selector.budget = TokenBudget(earlier_tokens, "" if parts else introduction)
     selector.select_earlier(found.earlier)
-    return Selection((*parts, *selector.budget.parts(selector.items)), tuple(selector.items))
+    items = selector.items()
+    return Selection((*parts, *selector.budget.parts(items)), items)
 
 
-def tokens_of(size_bytes: int) -> int:
-    """Return the estimated tokens of so many bytes, rounded up."""
-    return -(-size_bytes // BYTES_PER_TOKEN)
+@dataclass(slots=True)
+class _Quotation:
+    """A turn or a summary with the units that are quoted so far, by the number of their text."""
 
+    relevance: float
+    texts: tuple[tuple[QuoteUnit, ...], ...]
+    render: Callable[[Mapping[int, set[int]]], PromptPiece]
+    chosen: dict[int, set[int]] = field(default_factory=dict)
+    heading: str = ""
+    place: int = 0
 
-class TokenBudget:
-    """Pieces within a token budget; introduction and headings are added with the first piece that needs them."""
+    def piece(self) -> PromptPiece:
+        """Return it as it is quoted now."""
+        return self.render(self.chosen)
 
-    def __init__(self, budget_tokens: int, introduction: str = "") -> None:
-        self._left_bytes = budget_tokens * BYTES_PER_TOKEN
-        self._introduction = introduction
-        self._headings: set[str] = set()
-        self._pieces: dict[PlanPartKind, list[PromptPiece]] = {}
+    def places(self) -> Iterator[tuple[float, int, int]]:
+        """Yield the worth, text and place of the units that are not chosen."""
+        for text, units in enumerate(self.texts):
+            for place, unit in enumerate(units):
+                if place not in self.chosen.get(text, ()):
+                    yield unit.worth, text, place
 
-    def left_bytes(self, heading: str) -> int:
-        """Return the room for text under a heading."""
-        return self._left_bytes - sum(map(_size, self._before(heading)))
+    def with_unit(self, text: int, place: int) -> dict[int, set[int]]:
+        """Return what is chosen, and one more unit."""
+        return self.chosen | {text: {*self.chosen.get(text, ()), place}}
 
-    def put(self, kind: PlanPartKind, heading: str, piece: PromptPiece) -> bool:
-        """Add a piece if there is room; return whether there was."""
-        before = self._before(heading)
-        cost = sum(map(_size, before)) + _size(piece.text)
-        if before and self._introduction:
-            cost += recalled_text.MARK_BYTES
-        if cost > self._left_bytes:
+    def put(self, budget: TokenBudget, heading: str, *before: PromptPiece) -> bool:
+        """Add its best unit to the block, after other pieces; return whether there was room."""
+        best = max(self.places(), key=lambda each: (each[0], -each[1], -each[2]), default=None)
+        chosen = {} if best is None else self.with_unit(best[1], best[2])
+        placed = budget.put(heading, *before, self.render(chosen))
+        if placed is not None:
+            self.heading, self.place, self.chosen = heading, placed, chosen
+        return placed is not None
+
+    def extend(self, budget: TokenBudget, text: int, place: int) -> bool:
+        """Quote one more unit if there is room; return whether there was."""
+        chosen = self.with_unit(text, place)
+        if not budget.change(self.heading, self.place, self.render(chosen)):
             return False
-        self._left_bytes -= cost
-        self._introduction = ""
-        self._headings.add(heading)
-        self._pieces.setdefault(kind, []).extend([*map(PromptPiece, before), piece])
+        self.chosen = chosen
         return True
 
-    def parts(self, items: Iterable[RecalledItem]) -> tuple[PlanPart, ...]:
-        """Return the non-empty parts, in order, with the passages that `items` quote."""
-        return tuple(self._part(kind, items) for kind in _LAYERS if self._pieces.get(kind))
 
-    def _part(self, kind: PlanPartKind, items: Iterable[RecalledItem]) -> PlanPart:
-        pieces = tuple(self._pieces[kind])
-        quoted = (
-            item.passage_id for item in items if item.injected and item.layer in _LAYERS[kind]
-        )
-        size = sum(_size(piece.text) for piece in pieces)
-        if pieces[0].text.startswith(recalled_text.INTRO):
-            size += recalled_text.MARK_BYTES
-        return PlanPart(kind, tokens_of(size), False, pieces, sources=tuple(dict.fromkeys(quoted)))
+@dataclass(slots=True)
+class _Entry:
+    """An item, and what it adds to the block: its quotation, or the line that may hint at it instead."""
 
-    def _before(self, heading: str) -> list[str]:
-        new = [heading] if heading not in self._headings else []
-        return [self._introduction, *new] if self._introduction else new
+    item: RecalledItem
+    quotation: _Quotation | None = None
+    hint: PromptPiece | None = None
+
+    def leave_out(self, reason: str) -> None:
+        """Note that the item is left out."""
+        self.item = replace(self.item, injected=False, dropped_by=reason)
 
 
 class _Selector:
     """Selects layer by layer; every item is noted with the reason why it was left out, "" if it was not."""
 
     def __init__(
-        self, settings: RecallSettings, context: SelectionContext, budget: TokenBudget
+        self,
+        settings: RecallSettings,
+        context: SelectionContext,
+        budget: TokenBudget,
+        titles: Mapping[ConversationId, str],
     ) -> None:
         self._settings = settings
         self._context = context
+        self._titles = titles
+        self._quotations: dict[PassageId, _Quotation] = {}
         self._exchanges: set[ExchangeId] = set()
         self._texts: set[str] = set()
+        self._entries: list[_Entry] = []
         self.budget = budget
-        self.items: list[RecalledItem] = []
+
+    def items(self) -> tuple[RecalledItem, ...]:
+        """Return all items in the order of the prompt."""
+        items = sorted((each.item for each in self._entries), key=_order)
+        hints = (item for item in items if item.layer is RecallLayer.HINT)
+        hinted = {(item.passage_id, item.exchange_id): item for item in hints}
+        return tuple(
+            item for item in items if hinted.get((item.passage_id, item.exchange_id), item) is item
+        )
+
+    def select_conversations(self, conversations: Sequence[RetrievedConversation]) -> None:
+        """Select conversations with their summary, if that was found, and their best turns."""
+        taken: set[ConversationId] = set()
+        for each in conversations:
+            why_not = (
+                self._refused(each.match)
+                or self._same_conversation(each.conversation_id)
+                or (_QUOTED if each.conversation_id in taken else "")
+                or self._over(len(taken), "rag_conversation_limit")
+            )
+            quotation, header = _summary_quotation(each), recalled_text.conversation_piece(each)
+            is_by_summary = each.match.kind is PassageKind.CONVERSATION_SUMMARY
+            if is_by_summary and not why_not:
+                why_not = self._quoted(each.match, quotation, recalled_text.RELATED)
+            source = (each.conversation_id, None, None)
+            entry = self._note(RecallLayer.CONVERSATION, each.match, source, header, why_not)
+            if is_by_summary:
+                entry.quotation = quotation
+                entry.hint = recalled_text.conversation_hint(each)
+            has_turn = self.select_turns(
+                RecallLayer.EXCHANGE, each.exchanges, "rag_exchange_limit_per_conversation",
+                blocked=_LEFT_OUT if why_not else "", header=None if is_by_summary else header,
+            )  # fmt: skip
+            if entry.item.injected and not (is_by_summary or has_turn):
+                entry.leave_out(self._no_room())
+            if entry.item.injected:
+                taken.add(each.conversation_id)
+
+    def select_turns(
+        self,
+        layer: RecallLayer,
+        turns: Sequence[RetrievedExchange],
+        limit_key: str,
+        blocked: str = "",
+        header: PromptPiece | None = None,
+    ) -> bool:
+        """Select single turns, or turns of a conversation whose `header` precedes the first.
+
+        Return whether any was selected.
+        """
+        is_single = layer is RecallLayer.HISTORY
+        heading = recalled_text.HISTORY if is_single else recalled_text.RELATED
+        taken = 0
+        for turn in turns:
+            title = self._titles.get(turn.conversation_id, "")
+            quotation = _turn_quotation(turn, title if is_single else None)
+            text = " ".join(unit.text for units in quotation.texts for unit in units)
+            why_not = (
+                blocked
+                or self._refused(turn.match)
+                or self._same_conversation(turn.conversation_id)
+                or (_QUOTED if turn.exchange_id in self._exchanges else self._repeated(text))
+                or self._over(taken, limit_key)
+            )
+            if not why_not:
+                before = [] if header is None or taken else [header]
+                why_not = self._quoted(turn.match, quotation, heading, *before)
+            source = (turn.conversation_id, turn.exchange_id, turn.message_id)
+            entry = self._note(layer, turn.match, source, quotation.piece(), why_not, text)
+            entry.quotation = quotation
+            entry.hint = recalled_text.exchange_hint(turn, title)
+            if entry.item.injected:
+                taken += 1
+                self._exchanges.add(turn.exchange_id)
+        return taken > 0
 
     def select_facts(self, facts: Sequence[RetrievedFact]) -> None:
+        """Select facts; for one that a quoted turn says, that turn's sentence is quoted instead."""
         taken = 0
         for fact in facts:
             number = None
@@ -160,62 +258,53 @@ class _Selector:
                 self._refused(fact.match)
                 or (_IN_PROMPT if fact.message_id in self._context.held else "")
                 or self._repeated(fact.text)
+                or (_QUOTED if self._is_said(fact.text) else "")
                 or self._over(taken, "rag_fact_limit")
-                or self._placed(PlanPartKind.FACTS, recalled_text.FACTS, piece)
+                or (
+                    ""
+                    if self.budget.put(recalled_text.FACTS, piece) is not None
+                    else self._no_room()
+                )
             )
             source = (fact.conversation_id, fact.exchange_id, fact.message_id)
-            taken += self._note(RecallLayer.FACT, fact.match, source, piece, why_not, fact.text)
+            entry = self._note(RecallLayer.FACT, fact.match, source, piece, why_not, fact.text)
+            entry.hint = piece
+            taken += entry.item.injected
 
-    def select_conversations(self, conversations: Sequence[RetrievedConversation]) -> None:
-        taken: set[ConversationId] = set()
-        for each in conversations:
-            piece = recalled_text.conversation_piece(each)
-            why_not = (
-                self._refused(each.match)
-                or self._same_conversation(each.conversation_id)
-                or (_QUOTED if each.conversation_id in taken else "")
-                or self._over(len(taken), "rag_conversation_limit")
-                or self._placed(PlanPartKind.RELATED, recalled_text.RELATED, piece)
+    def select_hints(self) -> None:
+        """Select the best of what is relevant and left out, as one line each."""
+        shown: set[object] = {*self._exchanges}
+        waiting = [each for each in self._entries if each.hint and self._may_hint(each.item)]
+        for entry in sorted(waiting, key=lambda each: -each.item.relevance):
+            item, line = entry.item, entry.hint
+            key = item.exchange_id or item.passage_id
+            if key in shown or line is None:
+                continue
+            if self.budget.put(recalled_text.HINTS, line) is None:
+                break
+            shown.add(key)
+            size = tokens_of(size_of(line.text))
+            entry.item = replace(
+                item, layer=RecallLayer.HINT, tokens=size, injected=True, dropped_by=""
             )
-            source = (each.conversation_id, None, None)
-            if self._note(RecallLayer.CONVERSATION, each.match, source, piece, why_not):
-                taken.add(each.conversation_id)
-            self.select_turns(
-                RecallLayer.EXCHANGE,
-                each.exchanges,
-                "rag_exchange_limit_per_conversation",
-                blocked=_LEFT_OUT if why_not else "",
-            )
+            if len(shown) - len(self._exchanges) == _MAX_HINTS:
+                break
 
-    def select_turns(
-        self,
-        layer: RecallLayer,
-        turns: Sequence[RetrievedExchange],
-        limit_key: str,
-        blocked: str = "",
-        titles: Mapping[ConversationId, str] | None = None,
-    ) -> None:
-        """Select turns under their conversation or, with `titles`, as single turns."""
-        heading = recalled_text.RELATED if titles is None else recalled_text.HISTORY
-        taken = 0
-        for turn in turns:
-            if titles is None:
-                piece = recalled_text.exchange_piece(turn, indent="  ")
-            else:
-                piece = recalled_text.exchange_piece(turn, titles.get(turn.conversation_id, ""))
-            text = turn.user + turn.assistant
-            why_not = (
-                blocked
-                or self._refused(turn.match)
-                or self._same_conversation(turn.conversation_id)
-                or (_QUOTED if turn.exchange_id in self._exchanges else self._repeated(text))
-                or self._over(taken, limit_key)
-                or self._placed(PlanPartKind.RELATED, heading, piece)
-            )
-            source = (turn.conversation_id, turn.exchange_id, turn.message_id)
-            if self._note(layer, turn.match, source, piece, why_not, text):
-                taken += 1
-                self._exchanges.add(turn.exchange_id)
+    def extend_quotations(self) -> None:
+        """Quote further sentences, the best first, as far as the budget goes."""
+        quoted = [*self._quotations.values()]
+        waiting = [
+            (quotation.relevance * worth, -number, -text, -place)
+            for number, quotation in enumerate(quoted)
+            for worth, text, place in quotation.places()
+            if quotation.relevance * worth > _LEAST_WORTH
+        ]
+        for _, number, text, place in sorted(waiting, reverse=True):
+            quoted[-number].extend(self.budget, -text, -place)
+        for entry in self._entries:
+            if entry.quotation is not None and entry.item.injected and entry.quotation.chosen:
+                size = size_of(entry.quotation.piece().text)
+                entry.item = replace(entry.item, tokens=tokens_of(size))
 
     def select_earlier(self, messages: Sequence[RetrievedMessage]) -> None:
         """Select messages of this segment, cut at a sentence; each may use what others left."""
@@ -236,7 +325,7 @@ class _Selector:
                 piece, why_not = self._place_excerpt(message, still_wanted)
             source = (self._context.conversation_id, message.exchange_id, message.message_id)
             layer, text = RecallLayer.EARLIER, message.text
-            taken += self._note(layer, message.match, source, piece, why_not, text)
+            taken += self._note(layer, message.match, source, piece, why_not, text).item.injected
 
     def _place_excerpt(
         self, message: RetrievedMessage, still_wanted: int
@@ -245,15 +334,15 @@ class _Selector:
         context, heading = self._context, recalled_text.EARLIER
         frame = recalled_text.message_piece(message, context.conversation_id, "")
         share = self.budget.left_bytes(heading) // still_wanted
-        share -= _size(frame.text) + recalled_text.MARK_BYTES
+        share -= size_of(frame.text) + recalled_text.MARK_BYTES
         why_not = f"auto_rag_max_tokens is {self._settings.auto_rag_max_tokens}"
-        if share < min(_MIN_EXCERPT_BYTES, _size(message.text)):
+        if share < min(_MIN_EXCERPT_BYTES, size_of(message.text)):
             return frame, why_not
         # Quoting adds two characters to each line, so a smaller excerpt may be needed.
         for room in (share, share * 3 // 4, share // 2):
             words = cut_at_sentence(message.text, room, context.question)
             piece = recalled_text.message_piece(message, context.conversation_id, words)
-            if words and self.budget.put(PlanPartKind.EARLIER, heading, piece):
+            if words and self.budget.put(heading, piece) is not None:
                 return piece, ""
         return frame, why_not
 
@@ -281,10 +370,40 @@ class _Selector:
     def _repeated(self, text: str) -> str:
         return _QUOTED if _normalized(text) in self._texts else ""
 
-    def _placed(self, kind: PlanPartKind, heading: str, piece: PromptPiece) -> str:
-        if self.budget.put(kind, heading, piece):
-            return ""
+    def _no_room(self) -> str:
         return f"rag_max_tokens is {self._settings.rag_max_tokens}"
+
+    def _quoted(
+        self, match: MatchScore, quotation: _Quotation, heading: str, *before: PromptPiece
+    ) -> str:
+        """Add a quotation to the block."""
+        if not quotation.put(self.budget, heading, *before):
+            return self._no_room()
+        self._quotations[match.passage_id] = quotation
+        return ""
+
+    def _is_said(self, fact: str) -> bool:
+        """Return whether a quoted turn says what a fact says; its sentence is quoted then."""
+        words = set(content_terms(fact))
+        for quotation in self._quotations.values():
+            for number, units in enumerate(quotation.texts):
+                for place, unit in enumerate(units):
+                    shared = words.intersection(content_terms(unit.text))
+                    if words and len(shared) >= _SAID_SHARE * len(words):
+                        return place in quotation.chosen.get(number, ()) or quotation.extend(
+                            self.budget, number, place
+                        )
+        return False
+
+    def _may_hint(self, item: RecalledItem) -> bool:
+        """Return whether an item is left out only because of a limit, and relevant enough."""
+        return (
+            not item.injected
+            and self._settings.rag_enabled
+            and item.relevance >= self._settings.rag_hint_similarity
+            and item.conversation_id != self._context.conversation_id
+            and item.dropped_by not in (_QUOTED, _IN_PROMPT, _SAME_CONVERSATION, _NEVER)
+        )
 
     def _note(
         self,
@@ -294,23 +413,41 @@ class _Selector:
         piece: PromptPiece,
         why_not: str,
         text: str | None = None,
-    ) -> bool:
-        """Add an item; return whether it was selected, and remember its `text` then."""
+    ) -> _Entry:
+        """Add an item; remember its `text` if it was selected."""
         if not why_not and text is not None:
             self._texts.add(_normalized(text))
-        tokens = tokens_of(_size(piece.text))
-        self.items.append(
-            RecalledItem(
-                layer, match.kind, match.passage_id, *source, match.relevance, match.cosine,
-                match.coverage, tokens, injected=not why_not, dropped_by=why_not,
-            )
+        item = RecalledItem(
+            layer, match.kind, match.passage_id, *source, match.relevance, match.cosine,
+            match.coverage, tokens_of(size_of(piece.text)), injected=not why_not, dropped_by=why_not,
         )  # fmt: skip
-        return not why_not
+        self._entries.append(_Entry(item))
+        return self._entries[-1]
+
+
+def _summary_quotation(found: RetrievedConversation) -> _Quotation:
+    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
+        return recalled_text.conversation_piece(found, chosen.get(0, ()))
+
+    return _Quotation(found.match.relevance, (found.summary,), render)
+
+
+def _turn_quotation(found: RetrievedExchange, title: str | None) -> _Quotation:
+    """Return the quotation of a turn, with a `title` if it stands alone."""
+    indent = "  " if title is None else ""
+
+    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
+        return recalled_text.exchange_piece(found, chosen, title, indent)
+
+    return _Quotation(found.match.relevance, tuple(each.units for each in found.texts), render)
+
+
+def _order(item: RecalledItem) -> tuple[int, float]:
+    """Return the place of an item in the prompt: hints are ranked, others are as they were noted."""
+    is_inner = item.layer is RecallLayer.EXCHANGE
+    group = _GROUPS.index(RecallLayer.CONVERSATION if is_inner else item.layer)
+    return group, -item.relevance if item.layer is RecallLayer.HINT else 0.0
 
 
 def _normalized(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8"))

@@ -1,20 +1,18 @@
-"""Results from rankings: search results, and retrieved turns and messages for recall."""
+"""Search results from rankings."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from app.domain.conversations import Role
 from app.domain.ids import MessageId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, PassagePart, PassageText, SearchQuery
-from app.domain.recall import MatchScore, RetrievedExchange, RetrievedMessage, Verdict
 from app.domain.results import SearchResult
 from app.domain.text import one_line
 from app.index.ranking import Ranked
 from app.index.snippets import SNIPPET_CHARS, Snippet, matching_snippet, snippet
 from app.storage.tables.passage_texts import PassagePlace
 from app.storage.tables.passages import Passages
-from app.storage.tables.recall_reads import PassageHeader
 from app.storage.tables.settings import Settings
 
 _COVERAGE_MARGIN = 0.5  # of the question more; at .15 every tenth target was worse
@@ -41,7 +39,9 @@ class ResultBuilder:
 
         Each turn is shown once, at its best message.
         """
-        floor = self._settings.share("rag_min_similarity")
+        floors = (
+            self._settings.share("rag_hint_similarity"), self._settings.share("rag_min_similarity")
+        )  # fmt: skip
         lists = [_List(_by_passage(ranked), limit) for ranked, limit in rankings]
         while any(steps := [each.step() for each in lists]):
             wanted = (passage_id_of(each.part_id) for each in chain(*steps))
@@ -54,7 +54,7 @@ class ResultBuilder:
                 )
         return [
             [
-                _result(found, floor, found.snippet(query, self._quotes_answers))
+                _result(found, *floors, found.snippet(query, self._quotes_answers))
                 for found in each.found
             ]
             for each in lists
@@ -170,7 +170,7 @@ def _is_shown(part: PassagePart) -> bool:
     return part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
 
 
-def _result(found: _Found, floor: float, cut: Snippet) -> SearchResult:
+def _result(found: _Found, hint_floor: float, floor: float, cut: Snippet) -> SearchResult:
     place, ranked = found.place, found.ranked
     return SearchResult(
         kind=place.kind,
@@ -191,102 +191,5 @@ def _result(found: _Found, floor: float, cut: Snippet) -> SearchResult:
         created_at=place.created_at,
         model=place.model,
         is_shown=place.is_shown,
-    )
-
-
-CUT_CHARS = 200
-_WORTH_A_CUT = 0.3  # relevance; below it an excerpt is cut at the beginning, without a search for the best part
-
-
-def retrieved_exchanges(
-    passages: Passages,
-    query: SearchQuery,
-    ranked: Mapping[PassageId, Ranked],
-    verdicts: Mapping[PassageId, Verdict],
-) -> dict[PassageId, RetrievedExchange]:
-    """Return turns by passage; deleted ones are absent. Blocking."""
-    shown = passages.shown(ranked)
-    made = {
-        each: _exchange(query, ranked[each], *shown[each], verdicts)
-        for each in ranked
-        if each in shown
-    }
-    return {passage: exchange for passage, exchange in made.items() if exchange is not None}
-
-
-def retrieved_messages(
-    passages: Passages, ranked: Sequence[Ranked], verdicts: Mapping[PassageId, Verdict]
-) -> list[RetrievedMessage]:
-    """Return messages, in order; deleted ones are absent. Blocking."""
-    shown = passages.shown({passage_id_of(each.part_id) for each in ranked})
-    made = []
-    for each in ranked:
-        if (whole := shown.get(passage_id_of(each.part_id))) is None:
-            continue
-        place, text = whole
-        part = next((part for part in text.parts if part.id == each.part_id), None)
-        if part is None or part.message_id is None or place.exchange_id is None:
-            continue
-        made.append(
-            RetrievedMessage(
-                match=match_score(each, place, verdicts),
-                exchange_id=place.exchange_id,
-                message_id=part.message_id,
-                turn_number=place.turn_number or 0,
-                said_at=place.created_at,
-                is_user=part.role is Role.USER,
-                text=part.text or part.shown,
-            )
-        )
-    return made
-
-
-def match_score(
-    ranked: Ranked, of: PassagePlace | PassageHeader, verdicts: Mapping[PassageId, Verdict]
-) -> MatchScore:
-    """Return the scores of a passage."""
-    return MatchScore(
-        kind=of.kind,
-        passage_id=of.id,
-        relevance=ranked.relevance,
-        cosine=ranked.cosine,
-        coverage=ranked.coverage,
-        verdict=verdicts.get(of.id),
-    )
-
-
-def _exchange(
-    query: SearchQuery,
-    ranked: Ranked,
-    place: PassagePlace,
-    text: PassageText,
-    verdicts: Mapping[PassageId, Verdict],
-) -> RetrievedExchange | None:
-    if place.conversation_id is None or place.exchange_id is None:
-        return None
-    best = next((part for part in text.parts if part.id == ranked.part_id), None)
-    is_likely = ranked.relevance >= _WORTH_A_CUT
-
-    def cut(role: Role) -> str:
-        """Return the excerpt of a side: of the message found, else of its first with text."""
-        own = [part for part in text.parts if part.role is role]
-        part = next((part for part in own if part.text), own[0] if own else None)
-        part = best if best in own else part
-        if part is None:
-            return ""
-        words = part.text or part.shown
-        if len(words) <= CUT_CHARS or not is_likely:
-            return one_line(words, CUT_CHARS)
-        return snippet(words, query, limit_chars=CUT_CHARS).text
-
-    return RetrievedExchange(
-        match=match_score(ranked, place, verdicts),
-        conversation_id=place.conversation_id,
-        exchange_id=place.exchange_id,
-        message_id=(best.message_id if best else None) or place.first_message_id,
-        turn_number=place.turn_number or 0,
-        started_at=place.created_at,
-        user=cut(Role.USER),
-        assistant=cut(Role.ASSISTANT),
-        is_shown=place.is_shown,
+        is_hint=hint_floor <= ranked.relevance < floor,
     )

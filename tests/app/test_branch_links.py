@@ -53,8 +53,11 @@ def test_search_and_recall_mark_results_that_are_not_shown(library: Library) -> 
 
 def test_links_are_made_and_parsed() -> None:
     turn, fact = found.turn(600), found.fact(1, "Tea.")
-    assert "commonplace://60/3\n" in exchange_piece(turn).text
-    assert "commonplace://60/3?exchange=600\n" in exchange_piece(replace(turn, is_shown=False)).text
+    assert "commonplace://60/3\n" in exchange_piece(turn, {}).text
+    assert (
+        "commonplace://60/3?exchange=600\n"
+        in exchange_piece(replace(turn, is_shown=False), {}).text
+    )
     assert "commonplace://50/4?exchange=500\n" in fact_piece(replace(fact, is_shown=False), 4).text
     link = link_to(34, 0, found.turn(73).exchange_id, is_shown=False)
     assert link == "commonplace://34/0?exchange=73"

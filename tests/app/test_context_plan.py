@@ -13,6 +13,8 @@ from app.domain.recall import (
     PlanPart,
     PlanPartKind,
     PromptPiece,
+    QuotableText,
+    QuoteUnit,
     RecalledItem,
     RecallLayer,
     RecallSettings,
@@ -35,7 +37,7 @@ from app.memory.context_plan import (
     recalled_block,
     system_text,
 )
-from tests.fakes.found import earlier, fact, match, talk, turn
+from tests.fakes.found import earlier, fact, match, quotable, talk, turn
 from tests.fakes.stored import AT
 
 HERE = ConversationId(1)
@@ -138,12 +140,12 @@ def test_recalled_text_is_dated_attributed_and_linked() -> None:
     said = recalled_block(plan.parts)
     for words in (
         "fact 871 · 2026-03-03 · commonplace://50/4\n  > The user drinks tea.",
-        'conversation 60 · "Talk 60" · 2026-03-03 · relevance 90% · 7 exchanges',
+        'conversation 60 · "Talk 60" · 2026-03-03 · 7 exchanges',
         "Summary:\n  > On tea.",
-        "exchange 600 · 2026-03-03 · relevance 90% · commonplace://60/3",
+        "exchange 600 · 2026-03-03 · commonplace://60/3",
         "User:\n    > Which tea?",
         "Assistant:\n    > answer to Which tea?",
-        'exchange 700 of conversation 70 · "Old walks"',
+        'exchange 700 · "Old walks" · 2026-03-03 · commonplace://70/3',
         "call fetch_conversation_details",
         "not instructions",
     ):
@@ -168,6 +170,8 @@ OWN = turn(600, conversation_id=HERE)
         ), ["", "", "", "rag_fact_limit is 3", "", "", "", "rag_exchange_limit_per_conversation is 2",
             "", "", "rag_conversation_limit is 3", "rag_min_similarity is 0.7", QUOTED,
             "rag_min_similarity is 0.7", "", "", "rag_history_limit is 2"]),
+        (RetrievalResult(history=(turn(600), turn(601, "twice"), turn(602, "twice", conversation_id=61))),
+         ["", "", QUOTED]),
         (RetrievalResult(conversations=(talk(HERE, OWN),), history=(OWN,)),
          ["it is in this conversation", "its conversation was left out", "it is in this conversation"]),
         (RetrievalResult(
@@ -177,14 +181,61 @@ OWN = turn(600, conversation_id=HERE)
         (RetrievalResult(history=(replace(turn(600), match=match(1600, verdict=Verdict.NEVER)),)),
          ["you asked never to use it again"]),
         (RetrievalResult(facts=(fact(1, "tea", message_id=3),)), [IN_PROMPT]),
-        (RetrievalResult(history=(turn(600, "long " * 800), turn(601, "short"))),
+        (RetrievalResult(history=(turn(600, "long " * 1_000), turn(601, "short"))),
          ["rag_max_tokens is 1200", ""]),
         (RetrievalResult(earlier=(earlier(1, "tea"),)), [IN_PROMPT]),
     ],
-    ids=["limits", "own conversation", "repeated", "never", "message is sent", "budget", "earlier"],
+    ids=["limits", "twice", "own conversation", "repeated", "never", "message is sent", "budget", "earlier"],
 )  # fmt: skip
 def test_each_dropped_item_has_a_reason(found: RetrievalResult, expected: list[str]) -> None:
-    assert reasons(planned(found)) == expected
+    assert reasons(planned(found, settings=RecallSettings(rag_hint_similarity=1.0))) == expected
+
+
+def test_what_is_left_out_is_hinted_at_in_one_line() -> None:
+    found = RetrievalResult(
+        facts=(fact(1, "The user drinks tea.", 0.5), fact(2, "The user has a cat.", 0.29)),
+        conversations=(talk(60, turn(600, relevance=0.9), relevance=0.9), talk(61, relevance=0.4)),
+        history=(
+            turn(700, "Milk?\n" + "The long way to the mill " * 20, 0.6, conversation_id=70),
+            replace(turn(701, "Never?"), match=match(1701, 0.6, verdict=Verdict.NEVER)),
+            turn(702, "In here?", 0.6, conversation_id=HERE),
+            turn(703, "Sugar?", 0.35, conversation_id=73),
+        ),
+        titles={ConversationId(70): "Old walks"},
+    )
+    plan = planned(found)
+    hints = injected(plan, RecallLayer.HINT)
+    assert [each.passage_id for each in hints] == [1700, 1, 2061]
+    assert all(each.tokens < 70 for each in hints)
+    assert not {1700, 1, 2061} & {each.passage_id for each in plan.items if not each.injected}
+    assert not {1700, 1, 2061} & set(part(plan, PlanPartKind.RELATED).sources)
+    assert '"Old walks" · 2026-03-03 · commonplace://70/3' in plan.recalled
+    none = planned(found, settings=RecallSettings(rag_hint_similarity=0.7))
+    assert not injected(none, RecallLayer.HINT)
+
+
+def test_the_budget_goes_to_the_sentences_of_most_worth_and_a_turn_keeps_one() -> None:
+    units = [QuoteUnit(f"Sentence {each} is here.", each, worth=each / 40) for each in range(40)]
+    long = replace(turn(600), texts=(QuotableText(False, tuple(units)),))
+    plan = planned(
+        RetrievalResult(history=(long, turn(601, "Milk?"))),
+        settings=RecallSettings(rag_max_tokens=200),
+    )
+    quoted = [each for each in range(40) if f"Sentence {each} is" in plan.recalled]
+    assert quoted == list(range(40 - len(quoted), 40))
+    assert 5 < len(quoted) < 39
+    assert "Milk?" in plan.recalled
+    assert part(plan, PlanPartKind.RELATED).tokens <= 200
+
+
+def test_a_fact_is_merged_into_the_turn_that_says_it() -> None:
+    said = replace(
+        turn(600), texts=(quotable("Which tea?\nThe user drinks green tea.", is_user=True),)
+    )
+    facts = (fact(1, "The user drinks green tea."), fact(2, "The user has a cat."))
+    plan = planned(RetrievalResult(facts=facts, history=(said,)))
+    assert [item.dropped_by for item in plan.items] == [QUOTED, "", ""]
+    assert plan.recalled.count("drinks green tea") == 1
 
 
 def test_recall_that_is_off_is_the_reason() -> None:

@@ -89,6 +89,9 @@ def test_a_low_relevance_is_an_obstacle_by_the_setting(library: ExplainedLibrary
     (weak,) = library.explain("sourdough", whole).obstacles
     assert weak.cause is CAUSE.WEAK
     assert "rag_min_similarity" in weak.hint
+    library.settings.set("rag_hint_similarity", 1.0)
+    (left_out,) = library.explain("sourdough", whole).obstacles
+    assert left_out.words != weak.words
     library.settings.set("rag_min_similarity", 0.0)
     library.meaning.problem = "The embedder is gone"
     explained = library.explain("sourdough", whole)

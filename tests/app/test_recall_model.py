@@ -89,14 +89,17 @@ def test_without_results_or_memory_it_says_so() -> None:
 
 def test_weak_results_are_introduced_as_such_and_few() -> None:
     openings = {
-        answer(RESULT), answer(replace(RESULT, relevance=0.46, is_weak=True)),
+        answer(RESULT), answer(replace(RESULT, relevance=0.46, is_weak=True, is_hint=True)),
         answer(replace(RESULT, relevance=0.2, is_weak=True)),
     }  # fmt: skip
     assert len({each.partition(":")[0] for each in openings}) == 3
     poor = [replace(RESULT, relevance=0.09, is_weak=True, turn_number=n) for n in range(5)]
     assert answer(*poor, replace(BIKES, relevance=0.02)).count("commonplace://") == 3
-    for better in (RESULT, replace(RESULT, relevance=0.46, is_weak=True)):
-        assert "Bicycles" not in answer(better, BIKES)
+    hint = replace(BIKES, relevance=0.46, is_hint=True, turn_number=4)
+    for better in (RESULT, hint):
+        assert "Bicycles" not in answer(replace(better, conversation_title="Herbs"), BIKES)
+    said = answer(RESULT, *(replace(hint, turn_number=n) for n in range(4, 9)))
+    assert (said.count("commonplace://"), said.count("possibly related")) == (4, 3)
 
 
 def test_a_summary_is_labeled_and_not_repeated() -> None:

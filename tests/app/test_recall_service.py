@@ -18,6 +18,7 @@ from app.memory.core_memory import ArchivalMemoryService
 from app.memory.recall import RecallService, narrowed
 from app.storage.engine.store import Store
 from app.storage.tables.recall_reads import RecallReads
+from tests.fakes.found import said_in
 from tests.fakes.searchable import CAT, FLOOR, OTHERS, VET, RecallLibrary
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened
 
@@ -45,8 +46,8 @@ def test_the_turn_that_answers_is_found_with_its_conversation(library: RecallLib
     talk = found.conversations[0]
     (turn,) = talk.exchanges
     assert (talk.title, talk.exchange_count, talk.started_at) == ("Minka", 1, AT)
-    assert (turn.user, turn.started_at, turn.turn_number) == (CAT, AT, 0)
-    assert "Doctor Arden" in turn.assistant
+    assert (said_in(turn, is_user=True), turn.started_at, turn.turn_number) == (CAT, AT, 0)
+    assert "Doctor Arden" in said_in(turn, is_user=False)
     assert turn.exchange_id == library.about_cat.exchanges[0].id
     assert talk.match.relevance >= FLOOR
     assert turn.match.kind is PassageKind.TURN
@@ -55,7 +56,7 @@ def test_the_turn_that_answers_is_found_with_its_conversation(library: RecallLib
         assert library.recalled_titles(question) == []
 
 
-def test_a_long_answer_is_cut_where_it_answers_and_equal_turns_are_found_once(
+def test_the_sentence_that_answers_is_worth_most_and_equal_turns_are_found_once(
     library: RecallLibrary,
 ) -> None:
     filler = "The weather was mild and nothing else happened that day. " * 30
@@ -63,10 +64,10 @@ def test_a_long_answer_is_cut_where_it_answers_and_equal_turns_are_found_once(
         library.store, ("Tell me of the harbour", f"{filler}The ferry costs twelve euros. {filler}")
     )
     (turn, *_) = library.recall("What does the harbour ferry cost?").history
-    assert "twelve euros" in turn.assistant
-    assert len(turn.assistant) <= 200
+    units = [unit for each in turn.texts for unit in each.units]
+    assert max(units, key=lambda unit: unit.worth).text == "The ferry costs twelve euros."
     add_conversation(library.store, VET, title="Minka again")
-    assert [each.user for each in library.recall(WHO).history].count(CAT) == 1
+    assert [said_in(each, is_user=True) for each in library.recall(WHO).history].count(CAT) == 1
 
 
 def test_current_facts_are_found_with_their_source(library: RecallLibrary) -> None:
@@ -413,7 +414,11 @@ def injected(library: RecallLibrary, service: RecallService | None = None) -> li
         BEES, None, SegmentContext(), RecallSettings()
     )
     turns = [turn for talk in found.conversations for turn in talk.exchanges] + [*found.history]
-    return list(dict.fromkeys(each.user for each in turns if each.match.relevance >= FLOOR))
+    return list(
+        dict.fromkeys(
+            said_in(each, is_user=True) for each in turns if each.match.relevance >= FLOOR
+        )
+    )
 
 
 def test_turns_that_only_ask_do_not_displace_the_answer(library: RecallLibrary) -> None:
@@ -444,5 +449,5 @@ def test_short_answers_count_and_near_duplicates_do_not(library: RecallLibrary) 
         )
     add_conversation(library.store, STATES, title="Sunday")
     turns = library.recall(BEES, rag_history_limit=9).history
-    assert sum("from the mill" in each.assistant for each in turns) == 1
+    assert sum("from the mill" in said_in(each, is_user=False) for each in turns) == 1
     assert STATES[0] in injected(library)

@@ -77,11 +77,12 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and the ids of the turns that hold its answer (of its own conversation)."""
+    """A question, its gold answer ("" for none), and the ids of the turns that hold it."""
 
     category: Words
     text: Annotated[str, Field(alias="question")]
     evidence: frozenset[Words]
+    answer: Annotated[Words, AfterValidator(lambda text: "" if text == "None" else text)] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,10 @@
 The conversations of the files go into two libraries in turn, with their ready-made summaries and facts.
 Each library is asked all questions, as from a new conversation: those of its own conversations have an
 answer in it, those of the other's have none. What would be injected is chosen as for a prompt, with the
-settings' defaults. Evidence counts when its exchange is injected. With `--conversations` the libraries
+settings' defaults. Evidence counts when its exchange is quoted, for
+`evidence_or_hint` also when it is hinted at or the source of a fact. `answer_words` is the mean share of the
+gold answer's content words, those of the question left out, that the recalled block contains;
+`answer_all` is the share of questions with all of them (`answerable` have any). With `--conversations` the libraries
 hold so many each, drawn of one set: how recall does in the first days of use. `scale.py` measures how
 long retrieval takes in a large library.
 """
@@ -22,6 +25,7 @@ from app.bootstrap import RunMode, Services, build
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.recall import RecallLayer, RecallSettings, RetrievalResult, SegmentContext
+from app.language.sentences import content_terms
 from app.memory.recall_selection import SelectionContext, select_recalled
 from app.storage.tables.facts import fact_changes
 from app.system.paths import DataPaths
@@ -52,15 +56,20 @@ _NEW = ConversationId(0)
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """What one question would put into its prompt; `right` of the `turns` hold evidence."""
+    """What one question would put into its prompt; `right` of the `turns` hold evidence.
+
+    `in_prompt` when evidence is quoted, hinted at, or the source of a fact.
+    """
 
     turns: int
     right: int
     found_share: float
+    in_prompt: bool
     facts: int
     talks: int
     tokens: int
     took_ms: float
+    answer_words: float | None
 
     @property
     def anything(self) -> bool:
@@ -199,25 +208,41 @@ def _injected(
         turns=len(turns),
         right=len(right),
         found_share=len(right) / len(evidence) if evidence else 0.0,
+        in_prompt=not evidence.isdisjoint(each.exchange_id for each in items if each.exchange_id),
         facts=sum(each.layer is RecallLayer.FACT for each in items),
         talks=sum(each.layer is RecallLayer.CONVERSATION for each in items),
-        tokens=sum(each.tokens for each in items),
+        tokens=selection.tokens(),
         took_ms=took.ms,
+        answer_words=_answer_words(question, "".join(part.text for part in selection.parts)),
     )
+
+
+def _answer_words(question: Question, block: str) -> float | None:
+    """Return the share of the answer's words in a block; None for an answer without words of its own."""
+    wanted = set(content_terms(question.answer)) - set(content_terms(question.text))
+    return len(wanted & set(content_terms(block))) / len(wanted) if wanted else None
 
 
 def _figures(own: Sequence[Injected], foreign: Sequence[Injected]) -> Figures:
     """Return shares (0-1) of the questions with an answer, and of those without."""
     turns = sum(each.turns for each in own)
+    answers = [each.answer_words for each in own if each.answer_words is not None]
     return {
         "with_answer": {
             "questions": len(own),
             "anything": _mean(each.anything for each in own),
             "evidence_any": _mean(each.right > 0 for each in own),
+            "evidence_or_hint": _mean(each.in_prompt for each in own),
+            "evidence_or_hint_of_answerable": _mean(
+                each.in_prompt for each in own if each.answer_words is not None
+            ),
             "evidence_frac": _mean(each.found_share for each in own),
             "precision_of_turns": round(sum(e.right for e in own) / turns, 4) if turns else None,
             "turns": _mean(each.turns for each in own),
             "facts": _mean(each.facts for each in own),
+            "answerable": len(answers),
+            "answer_words": _mean(answers),
+            "answer_all": _mean(each == 1 for each in answers),
             "tokens": _mean(each.tokens for each in own),
             "tokens_p95": round(percentile([each.tokens for each in own] or [0], 0.95)),
         },
@@ -226,6 +251,7 @@ def _figures(own: Sequence[Injected], foreign: Sequence[Injected]) -> Figures:
             "anything": _mean(each.anything for each in foreign),
             "turns": _mean(bool(each.turns) for each in foreign),
             "facts": _mean(bool(each.facts) for each in foreign),
+            "tokens": _mean(each.tokens for each in foreign),
         },
         "latency_ms": latency([each.took_ms for each in [*own, *foreign]]),
     }

@@ -5,8 +5,11 @@ from datetime import UTC, datetime
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
+from app.domain.quoting import sanitize
 from app.domain.recall import (
     MatchScore,
+    QuotableText,
+    QuoteUnit,
     RetrievedConversation,
     RetrievedExchange,
     RetrievedFact,
@@ -48,8 +51,25 @@ def turn(
     said = user or f"question {exchange_id}"
     return RetrievedExchange(
         match(exchange_id + 1000, relevance), ConversationId(conversation_id),
-        ExchangeId(exchange_id), None, number, SAID_AT, said, f"answer to {said}",
+        ExchangeId(exchange_id), None, number, SAID_AT,
+        (quotable(said, is_user=True), quotable(f"answer to {said}", is_user=False)),
     )  # fmt: skip
+
+
+def quotable(text: str, *, is_user: bool) -> QuotableText:
+    """Return a message whose lines are its units, all of the same worth."""
+    return QuotableText(is_user, units_of(text))
+
+
+def units_of(text: str) -> tuple[QuoteUnit, ...]:
+    lines = enumerate(sanitize(text).splitlines())
+    return tuple(QuoteUnit(line, number, worth=0.5) for number, line in lines if line.strip())
+
+
+def said_in(found: RetrievedExchange, *, is_user: bool) -> str:
+    """Return all that one side says in a turn."""
+    sides = (each.units for each in found.texts if each.is_user is is_user)
+    return " ".join(unit.text for units in sides for unit in units)
 
 
 def talk(
@@ -61,7 +81,7 @@ def talk(
     """Return a conversation; its passage is its id and two thousand."""
     return RetrievedConversation(
         match(conversation_id + 2000, relevance, PassageKind.CONVERSATION_SUMMARY),
-        ConversationId(conversation_id), f"Talk {conversation_id}", SAID_AT, summary, 7, turns,
+        ConversationId(conversation_id), f"Talk {conversation_id}", SAID_AT, units_of(summary), 7, turns,
     )  # fmt: skip
 
 

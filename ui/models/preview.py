@@ -16,6 +16,7 @@ GROUPS = (
     ("Facts and saved memories", (RecallLayer.FACT,)),
     ("Related conversations", (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE)),
     ("Single turns of all history", (RecallLayer.HISTORY,)),
+    ("Possibly related", (RecallLayer.HINT,)),
     ("Earlier in this conversation", (RecallLayer.EARLIER,)),
 )
 

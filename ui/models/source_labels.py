@@ -16,6 +16,7 @@ _LAYERS = {
     RecallLayer.CONVERSATION: ("\N{IDENTICAL TO}", "Conversation"),
     RecallLayer.EXCHANGE: ("\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT}", "Turn of it"),
     RecallLayer.HISTORY: ("\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT}", "Turn"),
+    RecallLayer.HINT: ("\N{ALMOST EQUAL TO}", "Possibly related"),
     RecallLayer.EARLIER: ("\N{UPWARDS ARROW}", "Earlier in this conversation"),
 }
 _MEMORY = ("\N{LOWER RIGHT PENCIL}", "Memory")

@@ -19,7 +19,9 @@ from ui.widgets.banner import Banner
 from ui.widgets.transcript.values import SourceChip, Sources
 from ui.widgets.transcript.view import TranscriptView
 
-_TURN_LAYERS = (RecallLayer.EXCHANGE, RecallLayer.HISTORY, RecallLayer.CONVERSATION)
+_TURN_LAYERS = (
+    RecallLayer.EXCHANGE, RecallLayer.HISTORY, RecallLayer.HINT, RecallLayer.CONVERSATION
+)  # fmt: skip
 
 
 class RecallPresenter(Presenter):

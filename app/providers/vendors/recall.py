@@ -26,8 +26,7 @@ from app.domain.text import escape_markdown, one_line
 
 RECALL = "recall"
 _PASSAGES = 6
-_MAX_UNCERTAIN = 3  # passages quoted when none is relevant for certain
-_UNCERTAIN_RELEVANCE = 0.3  # below the threshold of recall, but correct in half of the cases
+_MAX_UNCERTAIN = 3  # passages that are only possibly related
 _MIN_RELEVANCE = 0.035  # below that a passage is unrelated to the question
 _QUESTION_LIMIT_CHARS = 160
 _MAX_ANSWERS = 16
@@ -101,15 +100,14 @@ class RecallModel:
 
 
 def _quoted(found: Sequence[SearchResult]) -> Sequence[SearchResult]:
-    """Return the results to quote: all relevant ones, else at most three less relevant ones.
+    """Return the results to quote: relevant ones, and at most three possibly related ones.
 
-    A summary is left out where turns of its conversation are quoted.
+    Without either, the three that are nearest. A summary is left out where turns of its conversation are quoted.
     """
-    relevant = (
-        [each for each in found if not each.is_weak]
-        or [each for each in found if each.relevance >= _UNCERTAIN_RELEVANCE][:_MAX_UNCERTAIN]
-        or [each for each in found if each.relevance >= _MIN_RELEVANCE][:_MAX_UNCERTAIN]
-    )
+    relevant = [
+        *(each for each in found if not each.is_weak),
+        *[each for each in found if each.is_hint][:_MAX_UNCERTAIN],
+    ] or [each for each in found if each.relevance >= _MIN_RELEVANCE][:_MAX_UNCERTAIN]
     quoted_conversations = {
         each.conversation_id for each in relevant if each.kind is PassageKind.TURN
     }
@@ -131,8 +129,8 @@ def _opening(quoted: Sequence[SearchResult]) -> str:
     )
     if not best.is_weak:
         return f"From your {sources}:\n\n"
-    if best.relevance >= _UNCERTAIN_RELEVANCE:
-        return f"This may answer it, from your {sources}:\n\n"
+    if best.is_hint:
+        return f"Possibly related, from your {sources}:\n\n"
     return f"Nothing is clearly relevant. The closest passages from your {sources}:\n\n"
 
 
@@ -155,7 +153,8 @@ def _section(results: Sequence[SearchResult]) -> str:
     title = escape_markdown(first.conversation_title)
     lines = [f"{_HEADINGS.get(first.kind) or f'**{title}** · {_date(first)}'}\n"]
     for result in results:
-        lines.append(f"{_source(result)} · {result.relevance:.0%}\n")
+        hint = " · possibly related" if result.is_hint else ""
+        lines.append(f"{_source(result)} · {result.relevance:.0%}{hint}\n")
         quote = result.snippet.strip().replace("\n", "\n> ").replace("```", "'''")
         lines.append(f"> {quote}\n")
     return "\n".join(lines) + "\n"

@@ -1,0 +1,120 @@
+"""Retrieved turns and messages from rankings, divided into the units that can be quoted."""
+
+from collections.abc import Mapping, Sequence
+
+from app.domain.conversations import Role
+from app.domain.ids import PassageId, passage_id_of
+from app.domain.passages import PassageText
+from app.domain.quoting import sanitize
+from app.domain.recall import (
+    MatchScore,
+    QuotableText,
+    QuoteUnit,
+    RetrievedExchange,
+    RetrievedMessage,
+    Verdict,
+)
+from app.domain.text import one_line
+from app.index.ranking import Ranked
+from app.memory.quotation import quote_units
+from app.memory.recall_search import PreparedQuery
+from app.storage.tables.passage_texts import PassagePlace
+from app.storage.tables.passages import Passages
+from app.storage.tables.recall_reads import PassageHeader
+
+_PLAIN_CHARS = 200
+_WORTH_READING = 0.1  # relevance; below it a text is one unit, cut at the beginning
+
+
+def retrieved_exchanges(
+    passages: Passages,
+    prepared: PreparedQuery,
+    ranked: Mapping[PassageId, Ranked],
+    verdicts: Mapping[PassageId, Verdict],
+) -> dict[PassageId, RetrievedExchange]:
+    """Return turns by passage; deleted ones are absent. Blocking."""
+    shown = passages.shown(ranked)
+    made = {
+        each: _exchange(prepared, ranked[each], *shown[each], verdicts)
+        for each in ranked
+        if each in shown
+    }
+    return {passage: exchange for passage, exchange in made.items() if exchange is not None}
+
+
+def retrieved_messages(
+    passages: Passages, ranked: Sequence[Ranked], verdicts: Mapping[PassageId, Verdict]
+) -> list[RetrievedMessage]:
+    """Return messages, in order; deleted ones are absent. Blocking."""
+    shown = passages.shown({passage_id_of(each.part_id) for each in ranked})
+    made = []
+    for each in ranked:
+        if (whole := shown.get(passage_id_of(each.part_id))) is None:
+            continue
+        place, text = whole
+        part = next((part for part in text.parts if part.id == each.part_id), None)
+        if part is None or part.message_id is None or place.exchange_id is None:
+            continue
+        made.append(
+            RetrievedMessage(
+                match=match_score(each, place, verdicts),
+                exchange_id=place.exchange_id,
+                message_id=part.message_id,
+                turn_number=place.turn_number or 0,
+                said_at=place.created_at,
+                is_user=part.role is Role.USER,
+                text=part.text or part.shown,
+            )
+        )
+    return made
+
+
+def match_score(
+    ranked: Ranked, of: PassagePlace | PassageHeader, verdicts: Mapping[PassageId, Verdict]
+) -> MatchScore:
+    """Return the scores of a passage."""
+    return MatchScore(
+        kind=of.kind,
+        passage_id=of.id,
+        relevance=ranked.relevance,
+        cosine=ranked.cosine,
+        coverage=ranked.coverage,
+        verdict=verdicts.get(of.id),
+    )
+
+
+def _exchange(
+    prepared: PreparedQuery,
+    ranked: Ranked,
+    place: PassagePlace,
+    text: PassageText,
+    verdicts: Mapping[PassageId, Verdict],
+) -> RetrievedExchange | None:
+    if place.conversation_id is None or place.exchange_id is None:
+        return None
+    best = next((part for part in text.parts if part.id == ranked.part_id), None)
+    parts = [part for part in text.parts if part.text] or list(text.parts)
+    units = quotable(prepared, [part.text or part.shown for part in parts], ranked.relevance)
+    return RetrievedExchange(
+        match=match_score(ranked, place, verdicts),
+        conversation_id=place.conversation_id,
+        exchange_id=place.exchange_id,
+        message_id=(best.message_id if best else None) or place.first_message_id,
+        turn_number=place.turn_number or 0,
+        started_at=place.created_at,
+        texts=tuple(
+            QuotableText(part.role is Role.USER, each)
+            for part, each in zip(parts, units, strict=True)
+        ),
+        is_shown=place.is_shown,
+    )
+
+
+def quotable(
+    prepared: PreparedQuery, texts: Sequence[str], relevance: float
+) -> list[tuple[QuoteUnit, ...]]:
+    """Return the units of texts that follow each other, for a question."""
+    if relevance < _WORTH_READING:
+        return [(QuoteUnit(one_line(sanitize(text), _PLAIN_CHARS), 0),) for text in texts]
+    clean_texts = [sanitize(text) for text in texts]
+    return quote_units(clean_texts, prepared.query, prepared.weights)

@@ -1,0 +1,95 @@
+"""Token budget of the recalled block: pieces under their headings, as far as there is room."""
+
+from collections.abc import Iterable, Sequence
+
+from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, RecalledItem, RecallLayer
+from app.memory import recalled_text
+
+BYTES_PER_TOKEN = 4
+_QUOTING = {
+    PlanPartKind.FACTS: (RecallLayer.FACT,),
+    PlanPartKind.RELATED: (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE, RecallLayer.HISTORY),
+    PlanPartKind.EARLIER: (RecallLayer.EARLIER,),
+}
+_HEADINGS = {
+    PlanPartKind.FACTS: (recalled_text.FACTS,),
+    PlanPartKind.RELATED: (recalled_text.RELATED, recalled_text.HISTORY, recalled_text.HINTS),
+    PlanPartKind.EARLIER: (recalled_text.EARLIER,),
+}
+
+
+def tokens_of(size_bytes: int) -> int:
+    """Return the estimated tokens of so many bytes, rounded up."""
+    return -(-size_bytes // BYTES_PER_TOKEN)
+
+
+def size_of(text: str) -> int:
+    """Return the size of a text in bytes."""
+    return len(text.encode("utf-8"))
+
+
+class TokenBudget:
+    """Pieces under headings within a token budget; introduction and headings cost with the first piece."""
+
+    def __init__(self, budget_tokens: int, introduction: str = "") -> None:
+        self._left_bytes = budget_tokens * BYTES_PER_TOKEN
+        self._introduction = introduction
+        self._pieces: dict[str, list[PromptPiece]] = {}
+
+    def left_bytes(self, heading: str) -> int:
+        """Return the room for text under a heading."""
+        return self._left_bytes - self._opening_bytes(heading)
+
+    def put(self, heading: str, *pieces: PromptPiece) -> int | None:
+        """Add pieces if there is room for all; return the place of the last one, None without room."""
+        cost = self._opening_bytes(heading) + sum(size_of(piece.text) for piece in pieces)
+        if cost > self._left_bytes:
+            return None
+        self._left_bytes -= cost
+        under = self._pieces.setdefault(heading, [])
+        under.extend(pieces)
+        return len(under) - 1
+
+    def change(self, heading: str, place: int, piece: PromptPiece) -> bool:
+        """Replace a piece if there is room; return whether there was."""
+        more = size_of(piece.text) - size_of(self._pieces[heading][place].text)
+        if more > self._left_bytes:
+            return False
+        self._left_bytes -= more
+        self._pieces[heading][place] = piece
+        return True
+
+    def parts(self, items: Iterable[RecalledItem]) -> tuple[PlanPart, ...]:
+        """Return the non-empty parts, in order, with the passages that `items` quote."""
+        parts: list[PlanPart] = []
+        for kind, headings in _HEADINGS.items():
+            under = [heading for heading in headings if heading in self._pieces]
+            if under:
+                parts.append(self._part(kind, under, items, is_first=not parts))
+        return tuple(parts)
+
+    def _part(
+        self,
+        kind: PlanPartKind,
+        headings: Sequence[str],
+        items: Iterable[RecalledItem],
+        *,
+        is_first: bool,
+    ) -> PlanPart:
+        pieces = [PromptPiece(self._introduction)] if is_first and self._introduction else []
+        for heading in headings:
+            pieces += [PromptPiece(heading), *self._pieces[heading]]
+        quoted = (
+            item.passage_id for item in items if item.injected and item.layer in _QUOTING[kind]
+        )
+        size = sum(size_of(piece.text) for piece in pieces)
+        if is_first and self._introduction:
+            size += recalled_text.MARK_BYTES
+        sources = tuple(dict.fromkeys(quoted))
+        return PlanPart(kind, tokens_of(size), False, tuple(pieces), sources=sources)
+
+    def _opening_bytes(self, heading: str) -> int:
+        if heading in self._pieces:
+            return 0
+        opening = "" if self._pieces else self._introduction
+        return size_of(opening + heading) + (recalled_text.MARK_BYTES if opening else 0)
