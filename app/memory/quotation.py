@@ -96,7 +96,7 @@ def _units(text: str) -> list[_Span]:
                 fence, ends = "", (opening, len(found) - 1)
                 inside = slice(opening + 1, len(found) - 1)
                 found[inside] = [
-                    (replace(unit, needs=ends), *span) for unit, *span in found[inside]
+                    (replace(unit, needs=ends), at, to) for unit, at, to in found[inside]
                 ]
         elif _TABLE_ROW.match(bare):
             found.append((QuoteUnit(bare.strip(), number, table), start, end))

@@ -239,7 +239,9 @@ def test_recall_is_off_for_all_or_for_one_conversation(asker_with: Callable[...,
 
 def test_settings_limit_what_is_sent(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with()
-    for key, value in (("rag_fact_limit", 0), ("rag_min_similarity", 0.95)):
+    for key, value in (
+        ("rag_fact_limit", 0), ("rag_min_similarity", 0.95), ("rag_hint_similarity", 0.95)
+    ):  # fmt: skip
         asker.chat.settings.set(key, value)
     exchange = asker.chat.say(ASKED)
     assert [item.dropped_by for item in asker.prompt(exchange).items] == [
