@@ -42,7 +42,7 @@ _MANY_PASSAGES = 20_000  # fitted on 5 to 2,900; beyond this the trend is not ex
 _BIAS, _NEARNESS, _SHARE, _PASSAGES = -0.42, 1.77, 3.67, -1.0
 _WORDS_BIAS, _WORDS_SHARE, _WORDS_PASSAGES = 5.4, 6.4, -0.5
 _MAX_LOG_ODDS = 3.0  # above it every hit near the best would pass
-_FALL = 0.07  # log odds lost per squared unit of score below the best: near ones lose little
+_FALL = 0.6  # log odds lost per unit of score below the best
 
 _TYPICAL_SHARE = 0.3  # share of the words where no text index is available
 
@@ -114,7 +114,7 @@ def with_relevance(
     else:
         odds = _WORDS_BIAS + _WORDS_SHARE * share + _WORDS_PASSAGES * _size(passages)
     top, best = min(odds + prior, _MAX_LOG_ODDS), ranked[0].score
-    return [each.with_relevance(sigmoid(top - _FALL * (best - each.score) ** 2)) for each in ranked]
+    return [each.with_relevance(sigmoid(top - _FALL * (best - each.score))) for each in ranked]
 
 
 def answer_log_odds(

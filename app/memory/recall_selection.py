@@ -402,6 +402,7 @@ class _Selector:
             and self._settings.rag_enabled
             and item.relevance >= self._settings.rag_hint_similarity
             and item.conversation_id != self._context.conversation_id
+            and item.message_id not in self._context.held
             and item.dropped_by not in (_QUOTED, _IN_PROMPT, _SAME_CONVERSATION, _NEVER)
         )
 

@@ -442,9 +442,10 @@ def _keeps_budgets(plan: ContextPlan, settings: RecallSettings, ceiling: int) ->
 
 def _quotes_nothing_twice(plan: ContextPlan) -> None:
     sent = {each for part in plan.parts for each in part.message_ids}
-    facts_and_earlier = injected(plan, RecallLayer.FACT, RecallLayer.EARLIER)
+    facts_and_earlier = injected(plan, RecallLayer.FACT, RecallLayer.EARLIER, RecallLayer.HINT)
     assert not sent & {item.message_id for item in facts_and_earlier}
-    turns = [item.exchange_id for item in injected(plan, RecallLayer.EXCHANGE, RecallLayer.HISTORY)]
+    layers = (RecallLayer.EXCHANGE, RecallLayer.HISTORY, RecallLayer.HINT)
+    turns = [each.exchange_id for each in injected(plan, *layers) if each.exchange_id is not None]
     assert len(turns) == len(set(turns))
     talks = [item.conversation_id for item in injected(plan, RecallLayer.CONVERSATION)]
     assert len(talks) == len(set(talks))
@@ -459,6 +460,8 @@ def _respects(plan: ContextPlan, settings: RecallSettings) -> None:
             assert item.relevance >= settings.auto_rag_relevance_threshold
             assert settings.auto_rag_enabled
             continue
-        assert item.relevance >= settings.rag_min_similarity
+        is_hint = item.layer is RecallLayer.HINT
+        least = settings.rag_hint_similarity if is_hint else settings.rag_min_similarity
+        assert item.relevance >= least
         assert settings.rag_enabled
         assert item.layer is RecallLayer.FACT or item.conversation_id != HERE
