@@ -26,8 +26,8 @@ from app.memory.compaction import (
     message_tokens,
 )
 from app.memory.context_plan import compaction_part
-from app.memory.recall_selection import BYTES_PER_TOKEN
 from app.memory.recalled_text import cut_lines
+from app.memory.token_budget import BYTES_PER_TOKEN
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.memories import CoreMemory

@@ -209,7 +209,7 @@ def test_what_is_left_out_is_hinted_at_in_one_line() -> None:
     assert all(each.tokens < 70 for each in hints)
     assert not {1700, 1, 2061} & {each.passage_id for each in plan.items if not each.injected}
     assert not {1700, 1, 2061} & set(part(plan, PlanPartKind.RELATED).sources)
-    assert '"Old walks" · 2026-03-03 · commonplace://70/3' in plan.recalled
+    assert '"Old walks" · 2026-03-03 · commonplace://70/3' in recalled_block(plan.parts)
     none = planned(found, settings=RecallSettings(rag_hint_similarity=0.7))
     assert not injected(none, RecallLayer.HINT)
 
@@ -221,10 +221,10 @@ def test_the_budget_goes_to_the_sentences_of_most_worth_and_a_turn_keeps_one() -
         RetrievalResult(history=(long, turn(601, "Milk?"))),
         settings=RecallSettings(rag_max_tokens=200),
     )
-    quoted = [each for each in range(40) if f"Sentence {each} is" in plan.recalled]
+    quoted = [each for each in range(40) if f"Sentence {each} is" in recalled_block(plan.parts)]
     assert quoted == list(range(40 - len(quoted), 40))
     assert 5 < len(quoted) < 39
-    assert "Milk?" in plan.recalled
+    assert "Milk?" in recalled_block(plan.parts)
     assert part(plan, PlanPartKind.RELATED).tokens <= 200
 
 
@@ -235,7 +235,7 @@ def test_a_fact_is_merged_into_the_turn_that_says_it() -> None:
     facts = (fact(1, "The user drinks green tea."), fact(2, "The user has a cat."))
     plan = planned(RetrievalResult(facts=facts, history=(said,)))
     assert [item.dropped_by for item in plan.items] == [QUOTED, "", ""]
-    assert plan.recalled.count("drinks green tea") == 1
+    assert recalled_block(plan.parts).count("drinks green tea") == 1
 
 
 def test_recall_that_is_off_is_the_reason() -> None:
