@@ -17,6 +17,7 @@ from app.domain.changes import (
 )
 from app.domain.conversations import (
     Conversation,
+    Draft,
     Exchange,
     Message,
     TitleOrigin,
@@ -163,9 +164,9 @@ class Library:
                 )
         self._store.save(TagsChanged(conversation_id, names, tuple(removed)))
 
-    def save_draft(self, conversation_id: ConversationId | None, text: str) -> None:
-        """Store unsent text."""
-        self._store.save(DraftPut(conversation_id, clean(text), now()))
+    def save_draft(self, conversation_id: ConversationId | None, draft: Draft) -> None:
+        """Store an unsent message."""
+        self._store.save(DraftPut(conversation_id, clean(draft.text), now(), draft.files))
 
     def fork(self, exchange_id: ExchangeId) -> ConversationId:
         """Copy the path up to and including an exchange into a new conversation.

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
-from app.domain.conversations import Attachment, Block, Image
+from app.domain.conversations import Attachment, Block, File, Image
 
 IMAGE_MAX_BYTES = 20 << 20
 FILE_MAX_BYTES = 30 << 20
@@ -175,7 +175,7 @@ def image_tokens(image: Image) -> int:
     return max(min(patches, _PATCHES_MAX), _BASE_TOKENS + _TILE_TOKENS * tiles)
 
 
-def files_of(blocks: Iterable[Block]) -> tuple[Image | Attachment, ...]:
+def files_of(blocks: Iterable[Block]) -> tuple[File, ...]:
     """Return the images and attachments among blocks, in order."""
     return tuple(each for each in blocks if isinstance(each, Image | Attachment))
 

@@ -12,10 +12,9 @@ from datetime import datetime
 from typing import ClassVar
 
 from app.domain.conversations import (
-    Attachment,
     Conversation,
     Exchange,
-    Image,
+    File,
     Message,
     TitleOrigin,
 )
@@ -159,7 +158,7 @@ class DraftPut:
     conversation_id: ConversationId | None
     text: str
     at: datetime
-    files: tuple[Image | Attachment, ...] = ()
+    files: tuple[File, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class Attachment:
     content_hash: str | None = None
 
 
+File = Image | Attachment
 Block = Text | Thinking | ToolCall | ToolResult | Image | Attachment
 
 
@@ -201,6 +202,14 @@ class Exchange:
     model: str | None = None
     usage: Usage | None = None
     problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An unsent message of the composer."""
+
+    text: str = ""
+    files: tuple[File, ...] = ()
 
 
 class TitleOrigin(StrEnum):

@@ -21,7 +21,7 @@ from app.domain.attachments import (
     is_text,
     media_type_of,
 )
-from app.domain.conversations import Attachment, Image
+from app.domain.conversations import Attachment, File, Image
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.formatting import format_size
 from app.domain.text import clean, one_line
@@ -36,7 +36,7 @@ _CONVERTED = frozenset(("image/bmp", "image/tiff"))
 class Attached:
     """A stored file as a block; `notice` says what models will not get of it, "" for nothing."""
 
-    file: Image | Attachment
+    file: File
     notice: str = ""
 
 

@@ -15,13 +15,13 @@ from app.domain.changes import (
     SummaryPut,
     TagsChanged,
 )
-from app.domain.conversations import Exchange, ExchangeStatus, Role
+from app.domain.conversations import Draft, Exchange, ExchangeStatus, Role
 from app.domain.errors import NotFound
 from app.domain.ids import part_id
 from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.conversations import Conversations, Draft, ListFilter
+from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path
 from app.storage.tables.passages import Passages
 from app.storage.work.summary_work import SummaryWork

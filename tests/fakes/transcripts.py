@@ -7,8 +7,8 @@ from pytestqt.qtbot import QtBot
 
 from app.domain.conversations import Block, ExchangeStatus, Message, Role, Text
 from app.domain.ids import ConversationId, MessageId
-from ui.rendering.document import ImageResolver
 from ui.theme import Theme
+from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.values import TurnContent, TurnHeader
 from ui.widgets.transcript.view import TranscriptView
@@ -51,14 +51,14 @@ class Shown:
         *,
         lie: float = 1.0,
         answers: bool = True,
-        resolver: ImageResolver | None = None,
+        thumbnails: Thumbnails | None = None,
     ) -> None:
         self.contents = list(contents)
         self.heads = [head(at, content, lie=lie) for at, content in enumerate(self.contents)]
         self.requested: list[tuple[int, int]] = []
         self.provided = 0
         self._qtbot, self._answers = qtbot, answers
-        self.view = TranscriptView(Theme(), resolver)
+        self.view = TranscriptView(Theme(), thumbnails)
         qtbot.addWidget(self.view)
         self.view.resize(700, 600)
         self.view.content_requested.connect(self._on_requested)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.commands.table import Completion, CompletionItem
+from app.domain.conversations import Draft
 from app.domain.errors import NotFound
 from ui.theme import DARK, Theme
 from ui.views.command_panel import CommandPanel
@@ -77,7 +78,7 @@ def test_completions_are_listed_above_the_composer(composer: Composer) -> None:
     at = listed.visualItemRect(item).center()
     QTest.mouseClick(listed.viewport(), Qt.MouseButton.LeftButton, pos=at)
     assert composer.text == "/search "
-    composer.show_text("/se")  # a draft
+    composer.show_draft(Draft("/se"))  # a draft
     assert not listed.isVisible()
 
 
@@ -122,7 +123,7 @@ def test_esc_closes_the_list_until_another_command_is_begun(
 
 
 def test_an_edited_message_stays_a_message(composer: Composer, qtbot: QtBot) -> None:
-    composer.begin_edit("/new")
+    composer.begin_edit(Draft("/new"))
     typed(composer, " ")
     assert not composer.completion.isVisible()
     with qtbot.waitSignal(composer.send_requested):

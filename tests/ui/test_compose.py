@@ -14,7 +14,15 @@ from app.chat.library import ConversationView
 from app.chat.planner import ExchangePlan
 from app.chat.reply import Reply
 from app.domain.changes import ChangeSet
-from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message
+from app.domain.conversations import (
+    Conversation,
+    Draft,
+    Exchange,
+    ExchangeStatus,
+    Image,
+    Message,
+    Text,
+)
 from app.domain.errors import NotFound, StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from tests.fakes.screens import (
@@ -58,8 +66,8 @@ class Library:
             each.id: tuple(message(number) for number in each.message_ids) for each in exchanges
         }
 
-    def save_draft(self, conversation_id: int | None, text: str) -> None:
-        self.drafts.append((conversation_id, text))
+    def save_draft(self, conversation_id: int | None, draft: Draft) -> None:
+        self.drafts.append((conversation_id, draft.text))
 
     def switch_branch(self, exchange_id: int) -> ConversationView:
         self.calls.append(("switch", exchange_id))
@@ -82,8 +90,8 @@ class Library:
             raise NotFound("It was deleted")
         return self.record
 
-    def draft(self, _conversation_id: int | None) -> str:
-        return ""
+    def draft(self, _conversation_id: int | None) -> Draft:
+        return Draft()
 
 
 class Loop:
@@ -190,6 +198,21 @@ def test_a_message_that_could_not_be_stored_is_put_back_before_what_was_typed(
     assert compose.text == "first\n\nsecond"
     assert compose.library.drafts[-1] == (TALK, "first\n\nsecond")
     assert len(compose.pane.banner.errors) == 1
+
+
+def test_files_are_sent_edited_and_put_back_with_their_message(compose: Compose) -> None:
+    row = compose.pane.composer.files
+    key = row.add("a.png")
+    compose.send("Look")
+    assert compose.loop.requests == [], "a file is still being read"
+    image = Image("a.png", "image/png", "aa11")
+    row.show_file(key, image)
+    compose.pane.composer.box.submitted.emit()
+    assert compose.loop.requests[-1][1][1] == (Text("Look"), image)
+    assert row.count == 0
+    row.add("b.png", image)
+    compose.fail()
+    assert compose.pane.composer.draft == Draft("Look", (image, image))
 
 
 def test_a_failed_message_of_a_conversation_that_was_left_becomes_its_draft(

@@ -26,10 +26,11 @@ from app.domain.ids import MessageId
 from tests.fakes.transcripts import Shown, message, turn
 from ui.rendering import document_builder
 from ui.theme import Theme
+from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.folds import Fold
 from ui.widgets.transcript.message_footer import footer_text
 from ui.widgets.transcript.message_text import MessageText
-from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider, day_label
+from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider, ImageButton, day_label
 from ui.widgets.transcript.turn import SUMMARY_NOTE
 from ui.widgets.transcript.values import (
     Branch,
@@ -165,12 +166,25 @@ def test_attachments_are_chips_and_images_have_a_thumbnail(show: Show) -> None:
         Image("lost.png", "image/png"),
         Image("a.png", "image/png", "cc33"),
     )
-    images = {"cc33": picture}
-    shown = show(TurnContent((message(0, Role.USER, *blocks),)), resolver=images.get)
+    thumbnails = Thumbnails()
+    wanted: list[str] = []
+    thumbnails.wanted.connect(wanted.append)
+    shown = show(TurnContent((message(0, Role.USER, *blocks),)), thumbnails=thumbnails)
     widget = shown.turn(0)
+    button = widget.findChild(ImageButton)
+    assert button is not None
+    height = widget.height()
+    assert (wanted, button.icon().isNull()) == (["cc33"], True)
+    thumbnails.put("cc33", picture)
+    assert not button.icon().isNull()
+    assert widget.height() == height
+    clicked: list[object] = []
+    shown.view.events.file_clicked.connect(clicked.append)
+    button.click()
+    tool(widget, "report.pdf").click()
+    assert clicked == [blocks[3], blocks[1]]
     assert not tool(widget, "lost.png").isEnabled()
     assert "179 KB" in tool(widget, "report.pdf").text()
-    assert not tool(widget, "a.png").icon().isNull()
     assert tool(widget, "report.pdf").icon().isNull()
 
 

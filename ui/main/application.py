@@ -52,7 +52,8 @@ class DesktopApplication:
         self._paths = paths
         self.appearance = appearance
         self.window = window
-        self.window.build_panels(appearance.theme, TranscriptView(appearance.theme))
+        thumbnails = self.window.chat.composer.files.thumbnails
+        self.window.build_panels(appearance.theme, TranscriptView(appearance.theme, thumbnails))
         self.window.close_requested.connect(self._on_window_close_requested)
         self.bridge = Bridge(self.window)
         self.bridge.task_failed.connect(self.report)

@@ -17,6 +17,7 @@ from app.transfer.exporting import export
 from app.transfer.importing import import_files
 from ui.bridge import Bridge
 from ui.main.memory_panels import build_memory_panels
+from ui.presenters.attach import AttachPresenter
 from ui.presenters.commands import CommandPresenter
 from ui.presenters.compose import ComposePresenter
 from ui.presenters.conversation import ConversationPresenter
@@ -24,6 +25,7 @@ from ui.presenters.conversation_commands import ConversationCommands, Removal
 from ui.presenters.conversation_list import ConversationListPresenter
 from ui.presenters.explain import ExplainPresenter
 from ui.presenters.facts import FactsPresenter
+from ui.presenters.files import FilesPresenter
 from ui.presenters.find import FindPresenter
 from ui.presenters.imports import SAMPLE, ImportPresenter
 from ui.presenters.inspector import InspectorPresenter
@@ -161,9 +163,14 @@ class Presenters(QObject):
         self.settings, consent, self.dashboard = build_memory_panels(
             services, bridge, self._window, self._appearance, self._open_title, self._open_recalled
         )
+        self.files = FilesPresenter(bridge, services.attachments, self._banner)
         self.imports = ImportPresenter(
             bridge, partial(import_files, services.store), services.background, self._banner,
             consent.ask_to_allow,
+        )  # fmt: skip
+        self.attach = AttachPresenter(
+            bridge, services.attachments, services.models.sees_images, self.imports.start,
+            self._window.chat,
         )  # fmt: skip
 
     def _create_recall(self, navigation: Navigation) -> None:
@@ -218,12 +225,12 @@ class Presenters(QObject):
         recall_page = SettingPage.RECALL.value
         window.recall_status.clicked.connect(lambda: self.settings.open(recall_page))
         window.inspector_dock.visibilityChanged.connect(lambda _: self.inspector.refresh())
-        window.files_dropped.connect(self.imports.start)
+        window.files_dropped.connect(self.attach.take_dropped)
         window.chat.renamed.connect(self.conversation_commands.rename)
         window.chat.summaries_requested.connect(self.summaries.open)
         window.chat.composer.send_requested.connect(self.explain.note_message)
         window.sidebar.new_requested.connect(conversation.begin_new)
-        welcome.files_dropped.connect(self.imports.start)
+        welcome.files_dropped.connect(self.attach.take_dropped_to_import)
         welcome.import_requested.connect(self.imports.choose)
         welcome.sample_requested.connect(lambda: self.imports.start([SAMPLE]))
         self.presets.page_requested.connect(lambda: self.settings.open("Presets"))
@@ -242,6 +249,7 @@ class Presenters(QObject):
             (events.branch_requested, compose.show_branch),
             (events.fork_requested, compose.fork),
             (events.link_requested, compose.copy_link),
+            (events.file_clicked, self.files.open),
             (events.coverage_requested, self.explain.show_coverage),
             (transcript.current_turn_changed, self.explain.note_current_turn),
             (transcript.current_turn_changed, self.inspector.select),
@@ -253,6 +261,7 @@ class Presenters(QObject):
     def _connect_actions(self) -> None:
         compose, sidebar, chat = self.compose, self._window.sidebar, self._window.chat
         commands: dict[str, Callable[[], object]] = {
+            "attach": self.attach.choose,
             "stop": compose.stop,
             "regenerate": compose.on_last_turn(compose.regenerate),
             "copy_link": compose.on_last_turn(compose.copy_link),

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
-from app.domain.conversations import Exchange, Text
+from app.domain.attachments import files_of
+from app.domain.conversations import Draft, Exchange, Text
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.links import link_to
@@ -59,18 +61,19 @@ class ComposePresenter(Presenter):
     def _on_send_requested(self, text: str) -> None:
         """Take the text out of the composer, so that the next message can be typed."""
         edited, conversation_id = self._edited, self._conversation.conversation_id
+        draft = replace(self._composer.draft, text=text)
         self._edited = None
         self._composer.clear()
         if edited is None:
             self._conversation.draft_sent()
         self._conversation.show_running(True)
         self._bridge.submit(
-            self._send(text, edited),
-            lambda error: self._on_send_failed(error, text, edited, conversation_id),
+            self._send(draft, edited),
+            lambda error: self._on_send_failed(error, draft, edited, conversation_id),
         )
 
-    async def _send(self, text: str, edited: tuple[ExchangeId, MessageId] | None) -> None:
-        conversation, blocks = self._conversation, (Text(text),)
+    async def _send(self, draft: Draft, edited: tuple[ExchangeId, MessageId] | None) -> None:
+        conversation, blocks = self._conversation, (Text(draft.text), *draft.files)
         if edited is not None:
             await self._follow(lambda: self._exchanges.edit(*edited, blocks))
             return
@@ -86,29 +89,31 @@ class ComposePresenter(Presenter):
             conversation.view,
         )
         # A draft saved before the message was stored is deleted with it.
-        if self._composer.text and not self._composer.is_editing:
-            conversation.save_draft(conversation.conversation_id, self._composer.text)
+        if self._composer.draft != Draft() and not self._composer.is_editing:
+            conversation.save_draft(conversation.conversation_id, self._composer.draft)
 
     def _on_send_failed(
         self,
         error: KnownError,
-        text: str,
+        draft: Draft,
         edited: tuple[ExchangeId, MessageId] | None,
         conversation_id: ConversationId | None,
     ) -> None:
-        """Put the text back in front of what was typed since."""
+        """Put text and files back in front of what was added since."""
         self._on_start_failed(error)
         if self._conversation.conversation_id != conversation_id:
             if edited is None:
-                self._conversation.save_draft(conversation_id, text)
+                self._conversation.save_draft(conversation_id, draft)
             return
-        text = "\n\n".join(filter(None, (text, self._composer.text)))
+        later = self._composer.draft
+        text = "\n\n".join(filter(None, (draft.text, later.text)))
+        draft = Draft(text, (*draft.files, *later.files))
         if edited is not None:
             self._edited = edited
-            self._composer.begin_edit(text)
+            self._composer.begin_edit(draft)
         else:
-            self._composer.show_text(text)
-            self._conversation.save_draft(conversation_id, text)
+            self._composer.show_draft(draft)
+            self._conversation.save_draft(conversation_id, draft)
 
     async def _follow(
         self, request: Callable[[], "Future[Reply]"], shown: ConversationView | None = None
@@ -164,7 +169,7 @@ class ComposePresenter(Presenter):
             if message.id == message_id:
                 self._composer.flush_draft()
                 self._edited = (exchange.id, message_id)
-                self._composer.begin_edit(message.text)
+                self._composer.begin_edit(Draft(message.text, files_of(message.blocks)))
 
     def _on_edit_cancelled(self) -> None:
         self._edited = None

@@ -14,7 +14,7 @@ from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
 from app.domain.changes import ChangeSet
 from app.domain.chat import TextWasThinking
-from app.domain.conversations import Block, Conversation, Exchange, Message, Role
+from app.domain.conversations import Block, Conversation, Draft, Exchange, Message, Role
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.storage.tables.conversations import Conversations
@@ -67,7 +67,7 @@ class ConversationPresenter(Presenter):
         self._loads = 0
         self._loading: ConversationId | None = None
         self._is_stale = False  # what is being loaded has changed since
-        self._drafts: dict[ConversationId | None, str] = {}
+        self._drafts: dict[ConversationId | None, Draft] = {}
         self._ending: ExchangeId | None = None
         self._replies.grew.connect(self._on_reply_grew)
         self._replies.status_changed.connect(self._on_reply_status_changed)
@@ -90,7 +90,7 @@ class ConversationPresenter(Presenter):
 
     async def begin(self, conversation_id: int | None, position: Position | None = None) -> None:
         """Show the conversation that was open last, if there is one; keep what was typed since."""
-        typed = self._pane.composer.text
+        typed = self._pane.composer.draft
         try:
             if conversation_id is None:
                 self._show_new(private=False)
@@ -98,7 +98,7 @@ class ConversationPresenter(Presenter):
                 await self.load(ConversationId(conversation_id), position=position)
         except NotFound:
             self._show_new(private=False)
-        if not typed:
+        if typed == Draft():
             await self.show_draft()
 
     def begin_new(self, *, private: bool = False) -> None:
@@ -245,25 +245,25 @@ class ConversationPresenter(Presenter):
         conversation_id = self.conversation_id
         draft = self._drafts.get(conversation_id)  # it may not be stored yet
         if draft is None:
-            stored = await self._bridge.run(lambda: self._conversations.draft(conversation_id))
-            draft = stored.text
+            draft = await self._bridge.run(lambda: self._conversations.draft(conversation_id))
         if self.conversation_id == conversation_id:
-            self._pane.composer.show_text("" if self.is_private and self.view is None else draft)
+            is_new_private = self.is_private and self.view is None
+            self._pane.composer.show_draft(Draft() if is_new_private else draft)
 
-    def save_draft(self, conversation_id: ConversationId | None, text: str) -> None:
+    def save_draft(self, conversation_id: ConversationId | None, draft: Draft) -> None:
         """Store what was typed and not sent; a private conversation not yet stored has no draft."""
         if self.is_private and conversation_id is None:
             return
-        self._drafts[conversation_id] = text
-        self._bridge.save(partial(self._library.save_draft, conversation_id, text))
+        self._drafts[conversation_id] = draft
+        self._bridge.save(partial(self._library.save_draft, conversation_id, draft))
 
     def draft_sent(self) -> None:
         """Take note that the draft is being sent; it is deleted with the message's commit."""
-        self._drafts[self.conversation_id] = ""
+        self._drafts[self.conversation_id] = Draft()
 
-    def _on_draft_changed(self, text: str) -> None:
+    def _on_draft_changed(self, draft: Draft) -> None:
         if not self._pane.composer.is_editing:
-            self.save_draft(self.conversation_id, text)
+            self.save_draft(self.conversation_id, draft)
 
     # -- contents of turns
 

@@ -41,6 +41,7 @@ class ChatPane(QWidget):
         models_requested: The picker is about to open. other_model_requested: Ask for a model that
             is not in the list. default_model_requested: Use the chosen model for new conversations.
         summaries_requested: Show the summaries of the conversation.
+        model_shown: PROVIDER:MODEL that answers here.
     """
 
     titled = Signal(str)
@@ -50,6 +51,7 @@ class ChatPane(QWidget):
     other_model_requested = Signal()
     default_model_requested = Signal()
     summaries_requested = Signal()
+    model_shown = Signal(str)
 
     transcript: QWidget
     welcome: "Welcome"
@@ -142,6 +144,7 @@ class ChatPane(QWidget):
         """Fill the picker with models (PROVIDER:MODEL) by their label; `chosen` is among them."""
         commands = (_OTHER,) if chosen == default else (_DEFAULT, _OTHER)
         self.model.show_choices(models, chosen, commands)
+        self.model_shown.emit(chosen)
 
     def show_status(self, text: str) -> None:
         """Show a line above the composer, such as a retry under way; "" hides it."""

@@ -6,13 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDropEvent,
+    QPaintEvent,
+)
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSplitter, QToolButton, QWidget
 
 from app.domain.text import one_line
 from ui.theme import Theme
 from ui.views.actions import add_actions
 from ui.views.chat_pane import ChatPane
+from ui.views.drop_hint import DropHint
 from ui.views.sidebar_fold import SidebarFold
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
@@ -80,6 +88,7 @@ class MainWindow(QMainWindow):
         self.inspector_dock.setObjectName("inspector")
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.inspector_dock)
         self.inspector_dock.hide()
+        self.drop_hint = DropHint(self.chat)
         self.recall_status = QToolButton(self)
         self.statusBar().addPermanentWidget(self.recall_status)
         self.search_status = PlainLabel(self)
@@ -123,7 +132,7 @@ class MainWindow(QMainWindow):
         guard = ShortcutGuard(self.actions_by_name.values(), self)
         for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
             guard.watch(editor)
-            editor.setAcceptDrops(False)  # the window imports dropped files
+            editor.setAcceptDrops(False)  # the window takes dropped files
 
     def restore_state(self, file: Path) -> None:
         """Restore the state of the last time; a missing or invalid file changes nothing."""
@@ -233,16 +242,23 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self.painted.emit)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Accept files."""
+        """Accept files, and say what dropping them will do."""
         from ui.views.welcome import local_files
 
-        if local_files(event):
+        if files := local_files(event):
             event.acceptProposedAction()
+            self.drop_hint.show_for(files)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """Hide what dropping would do."""
+        super().dragLeaveEvent(event)
+        self.drop_hint.hide()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Emit dropped files."""
         from ui.views.welcome import local_files
 
+        self.drop_hint.hide()
         if files := local_files(event):
             event.acceptProposedAction()
             self.files_dropped.emit(files)

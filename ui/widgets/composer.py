@@ -1,9 +1,10 @@
 """Composer: the text box for messages and commands, with Send and Stop."""
 
 from collections.abc import Callable
+from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QImage, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -16,25 +17,33 @@ from PySide6.QtWidgets import (
 )
 
 from app.commands.table import Completion
+from app.domain.conversations import Draft
 from ui.widgets.completion import CompletionList
+from ui.widgets.file_row import FileRow
 from ui.widgets.plain_label import PlainLabel
 
 _MIN_LINES = 2
 _MAX_LINES = 12
 _DRAFT_AFTER_MS = 600
+_PNG = "image/png"
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _NEW_LINE = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier
 
 
 class Composer(QWidget):
-    """A text box that grows, with Send or Stop beside it.
+    """A text box that grows, with Send or Stop beside it and the attached files above.
+
+    Attributes:
+        files: The row of attached files. note: A line below it.
 
     Signals:
-        send_requested: The text, if there is any; it stays until `clear` is called.
+        send_requested: The text, if there is any or a file; it stays until `clear` is called.
+        attach_requested: Choose files to attach.
+        files_pasted: list of `Path`. image_pasted: A `QImage`, or `bytes` of a PNG.
         command_requested: A command, also while a reply runs.
         dismiss_requested: Esc, when there is nothing to stop or cancel here.
         stop_requested: Stop the running reply.
-        draft_changed: The unsent text, shortly after it changed.
+        draft_changed: The unsent `Draft`, shortly after it changed.
         edit_cancelled: The earlier message that was being edited stays as it is.
     """
 
@@ -42,7 +51,10 @@ class Composer(QWidget):
     command_requested = Signal(str)
     dismiss_requested = Signal()
     stop_requested = Signal()
-    draft_changed = Signal(str)
+    attach_requested = Signal()
+    files_pasted = Signal(list)
+    image_pasted = Signal(object)
+    draft_changed = Signal(object)
     edit_cancelled = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -51,6 +63,14 @@ class Composer(QWidget):
         self.box.setPlaceholderText("Ask anything, or ask about your own past")
         self.box.setAccessibleName("Message")
         self.box.setTabChangesFocus(True)
+        self.files = FileRow(self)
+        self.files.setFocusProxy(self.box)
+        self.note = PlainLabel("", self, tone="small", wordWrap=True)
+        self.note.hide()
+        self._attach = QPushButton("Attach", self)
+        self._attach.setProperty("kind", "quiet")
+        self._attach.setToolTip("Attach images and files; you can also paste or drop them")
+        self._attach.clicked.connect(self.attach_requested)
         self._send = QPushButton("Send", self)
         self._send.setProperty("kind", "primary")
         self._send.setToolTip("Send (Enter); Shift+Enter begins a new line")
@@ -74,16 +94,22 @@ class Composer(QWidget):
         self._editing = _editing_note(self, self.cancel_edit)
         row = QHBoxLayout()
         row.addWidget(self.box, 1)
+        row.addWidget(self._attach, 0, Qt.AlignmentFlag.AlignBottom)
         row.addWidget(side, 0, Qt.AlignmentFlag.AlignBottom)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._editing)
+        column.addWidget(self.files)
+        column.addWidget(self.note)
         column.addLayout(row)
         column.addWidget(self.cost)
         self._running = False
-        self.stops = (self.box, self._send, self._stop)
+        self.stops = (self.box, self._attach, self._send, self._stop)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
-        self._draft.timeout.connect(lambda: self.draft_changed.emit(self.text))
+        self._draft.timeout.connect(lambda: self.draft_changed.emit(self.draft))
+        self.files.changed.connect(self._on_files_changed)
+        self.box.files_pasted.connect(self.files_pasted)
+        self.box.image_pasted.connect(self.image_pasted)
         self.box.textChanged.connect(self._on_box_text_changed)
         self.box.submitted.connect(self._on_box_submitted)
         self.box.escaped.connect(self._on_box_escaped)
@@ -108,26 +134,36 @@ class Composer(QWidget):
         """The text typed so far."""
         return self.box.toPlainText()
 
-    def show_text(self, text: str) -> None:
-        """Replace the text, such as by a draft, without reporting a change."""
-        self.box.setPlainText(text)
+    @property
+    def draft(self) -> Draft:
+        """The text typed so far, and the files that are ready."""
+        return Draft(self.text, self.files.files)
+
+    def show_draft(self, draft: Draft) -> None:
+        """Replace text and files without reporting a change."""
+        self.box.setPlainText(draft.text)
+        if self.files.files != draft.files or self.files.is_reading:
+            self.files.show_files(draft.files)
         self._draft.stop()
         self.completion.hide()
         self.box.moveCursor(self.box.textCursor().MoveOperation.End)
 
     def clear(self) -> None:
-        """Remove the text, which is stored elsewhere, and end an edit."""
+        """Remove text and files, which are stored elsewhere, and end an edit."""
         self._editing.hide()
-        self.show_text("")
+        self.show_draft(Draft())
 
     def discard(self) -> None:
-        """Remove the text and its draft: it was a command."""
-        self.clear()
-        self.draft_changed.emit("")
+        """Remove the text, also from the draft: it was a command."""
+        self._editing.hide()
+        self.box.setPlainText("")
+        self._draft.stop()
+        self.completion.hide()
+        self.draft_changed.emit(self.draft)
 
-    def begin_edit(self, text: str) -> None:
-        """Edit an earlier message's text, until it is sent or the edit is cancelled."""
-        self.show_text(text)
+    def begin_edit(self, message: Draft) -> None:
+        """Edit an earlier message, until it is sent or the edit is cancelled."""
+        self.show_draft(message)
         self._editing.show()
         self.box.setFocus()
 
@@ -145,7 +181,7 @@ class Composer(QWidget):
         """Report the unsent text now, if a report is due."""
         if self._draft.isActive():
             self._draft.stop()
-            self.draft_changed.emit(self.text)
+            self.draft_changed.emit(self.draft)
 
     def show_running(self, running: bool) -> None:
         """Offer Stop while a reply runs, else Send."""
@@ -158,17 +194,30 @@ class Composer(QWidget):
         self.cost.setVisible(bool(text))
         self.box.setAccessibleDescription(text)
 
+    def show_note(self, text: str) -> None:
+        """Show a line below the files; "" hides it."""
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
+
+    @property
+    def _can_send(self) -> bool:
+        return not self.files.is_reading and bool(self.text.strip() or self.files.files)
+
     def _on_box_text_changed(self) -> None:
-        self._send.setEnabled(bool(self.text.strip()))
+        self._send.setEnabled(self._can_send)
         self._draft.start()
         self._show_completion()
+
+    def _on_files_changed(self) -> None:
+        self._send.setEnabled(self._can_send)
+        self._draft.start()
 
     def _on_box_submitted(self) -> None:
         self.completion.hide()
         if not self.is_editing and self._is_command(self.text):
             self._draft.stop()
             self.command_requested.emit(self.text)
-        elif self.text.strip() and not self._running:
+        elif self._can_send and not self._running:
             self._draft.stop()
             self.send_requested.emit(self.text)
 
@@ -244,10 +293,13 @@ class _GrowingBox(QPlainTextEdit):
 
     Signals:
         submitted: Enter. escaped: Esc.
+        files_pasted: list of `Path`. image_pasted: A `QImage`, or `bytes` of a PNG.
     """
 
     submitted = Signal()
     escaped = Signal()
+    files_pasted = Signal(list)
+    image_pasted = Signal(object)
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -267,6 +319,23 @@ class _GrowingBox(QPlainTextEdit):
         """Return the size of two lines."""
         return QSize(120, _MIN_LINES * self.fontMetrics().lineSpacing() + 22)
 
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        """Accept images and files besides text."""
+        return _has_image(source) or source.hasUrls() or super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """Report pasted files and images; text is preferred, as of a copied table."""
+        paths = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
+        if paths:
+            self.files_pasted.emit(paths)
+        elif _has_image(source) and not source.text().strip():
+            png = bytes(source.data(_PNG).data()) if source.hasFormat(_PNG) else b""
+            image = png or source.imageData()
+            if isinstance(image, bytes | QImage):
+                self.image_pasted.emit(image)
+        else:
+            super().insertFromMimeData(source)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Submit on Enter; an input method's own Enter does not arrive here."""
         if event.key() in _ENTER and not event.modifiers() & _NEW_LINE:
@@ -276,6 +345,10 @@ class _GrowingBox(QPlainTextEdit):
             self.escaped.emit()
             return
         super().keyPressEvent(event)
+
+
+def _has_image(source: QMimeData) -> bool:
+    return source.hasImage() or source.hasFormat(_PNG)
 
 
 def _editing_note(parent: QWidget, cancel: Callable[[], None]) -> QFrame:

@@ -21,9 +21,9 @@ from app.domain.chat import (
     ToolCompleted,
 )
 from app.domain.conversations import (
-    Attachment,
     Exchange,
     ExchangeStatus,
+    File,
     Image,
     Text,
     ToolResult,
@@ -102,9 +102,7 @@ def ask(
     return 0 if exchange.status is ExchangeStatus.COMPLETED else 1
 
 
-def _attached(
-    files: AttachmentFiles, names: Sequence[str], terminal: Terminal
-) -> list[Image | Attachment]:
+def _attached(files: AttachmentFiles, names: Sequence[str], terminal: Terminal) -> list[File]:
     """Store the files named and return them; print what models will not get of them."""
     attached = [attach_path(files, terminal.path(each), terminal.cancelled) for each in names]
     for each in attached:

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from app.domain import codec
 from app.domain.attachments import files_of, hashes_of
+from app.domain.conversations import File
 from app.domain.errors import NotFound, StorageError
 from app.domain.ids import new_uid
 from app.storage.engine.database import Connection
 from app.storage.engine.errors import from_os_error
 from app.storage.engine.store import Store
-from app.storage.tables.conversations import Files
 from app.storage.tables.exchanges import blocks_of
 from app.system.paths import DataPaths, fsync_file, fsync_folder
 
@@ -90,7 +90,7 @@ def referenced_hashes(cursor: Connection) -> set[str]:
     drafts = cursor.execute("SELECT files FROM draft WHERE files <> '[]'").fetchall()
     found = {each for (each,) in rows}
     for (text,) in drafts:
-        files: Files = codec.loads(Files, text)
+        files: tuple[File, ...] = codec.loads(tuple[File, ...], text)
         found.update(hashes_of(files))
     return found
 

@@ -12,7 +12,7 @@ from app.domain.changes import (
     OriginsAdded,
     TagsChanged,
 )
-from app.domain.conversations import Attachment, Conversation, Image, TitleOrigin
+from app.domain.conversations import Conversation, Draft, File, TitleOrigin
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
 from app.storage.engine.aggregate import (
@@ -37,7 +37,6 @@ CONVERSATION_COLUMNS = (
     "id, uid, title, title_origin, source, created_at, updated_at, visible_leaf_id, pinned, "
     "archived, private, model, deleted_at, recalls, preset"
 )
-Files = tuple[Image | Attachment, ...]
 _NO_CONVERSATION = 0  # the draft of a conversation that has not begun
 
 _CONVERSATION = Table(
@@ -246,14 +245,6 @@ ORIGINS = Aggregate(
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """An unsent message."""
-
-    text: str = ""
-    files: Files = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ListFilter:
     """Which conversations a list shows. `archived` None means both; the trash is a separate list."""
 
@@ -309,7 +300,7 @@ class Conversations:
         """Return the unsent message of a conversation; None is one that has not begun."""
         key = conversation_id or _NO_CONVERSATION
         row = self._store.row("SELECT text, files FROM draft WHERE conversation_id = ?", [key])
-        return Draft(str(row[0]), codec.loads(Files, row[1])) if row else Draft()
+        return Draft(str(row[0]), codec.loads(tuple[File, ...], row[1])) if row else Draft()
 
     def imported_ids(self, source: str, kind: str, source_ids: Iterable[str]) -> Mapping[str, int]:
         """Return our id for each of the source's ids that was imported before.

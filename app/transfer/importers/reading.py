@@ -4,9 +4,10 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from app.domain.errors import ImportRefused
+from app.domain.errors import ImportRefused, KnownError
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import PEEK_BYTES, Meter, open_export
 from app.transfer.importers.building import Imported
@@ -62,6 +63,7 @@ _SILENT_FILES = frozenset(
 )
 _EMPTY_LIST = re.compile(rb'\[\s*\]|\{\s*"conversations"\s*:\s*\[\s*\]\s*\}')
 _REPORTS_MAX = 100
+_FILES_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,21 @@ def read_export(
     if not report.has_export:
         raise report.refusal(path)
     yield from report.skipped(path)
+
+
+def is_export(path: Path) -> bool:
+    """Return whether a path has conversations that can be imported, by its first files. Blocking."""
+    try:
+        found = open_export(path, Meter(lambda: False, lambda _read, _total: None))
+        for each in islice(found, _FILES_LOOKED_AT):
+            if isinstance(each, Skipped):
+                continue
+            detected = detect(each.stream.peek(PEEK_BYTES), each.name)
+            if detected.read is not None or detected.ignored:
+                return True
+    except (KnownError, OSError):
+        pass
+    return False
 
 
 class _Report:

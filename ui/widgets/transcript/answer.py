@@ -24,7 +24,7 @@ from ui.widgets.transcript.layout import Column, Label, remeasure
 from ui.widgets.transcript.message_footer import Action, model_label
 from ui.widgets.transcript.message_frame import MessageFrame
 from ui.widgets.transcript.message_text import MessageText
-from ui.widgets.transcript.panels import InterruptionPanel, ProblemPanel, SourceRow, file_chips
+from ui.widgets.transcript.panels import InterruptionPanel, ProblemPanel, SourceRow, file_row
 from ui.widgets.transcript.values import Sources
 
 _WAITING = "Waiting for the first token …"
@@ -65,7 +65,7 @@ class AnswerFrame(MessageFrame):
             elif isinstance(block, Thinking) and block.text.strip():
                 self._content.add(text_fold(self._context, "Thinking", block.text))
             elif isinstance(block, Image | Attachment):
-                self._content.add(file_chips(self._context, [block]))
+                self._content.add(file_row(self._context, [block]))
         for without_call in results.values():
             for result in without_call:
                 self._add_tool(None, result)

@@ -11,6 +11,7 @@ from shiboken6 import isValid
 
 from ui.rendering.document import ImageResolver
 from ui.theme import Theme
+from ui.widgets.thumbnails import Thumbnails
 
 _BUDGET_S = 0.008
 
@@ -30,6 +31,7 @@ class TurnEvents(QObject):
         scroll_requested: A widget, and the point so many pixels below its top that should be shown.
         dragged_to: Text is being selected and the mouse is here, in global coordinates.
         selected: This view has a selection now.
+        file_clicked: An attached `File`.
         text_drawn: This text is drawn to its end, or to the end of its page.
     """
 
@@ -49,6 +51,7 @@ class TurnEvents(QObject):
     scroll_requested = Signal(QWidget, int)
     dragged_to = Signal(QPoint)
     selected = Signal(object)
+    file_clicked = Signal(object)
     text_drawn = Signal(object)
 
 
@@ -99,13 +102,18 @@ class StepQueue(QObject):
 class RenderContext:
     """Passed to every part at construction.
 
-    `resolver` returns the image with a content hash, or None; it is called for attachments only.
+    `thumbnails` has small images of attached files.
     """
 
     theme: Theme
     steps: StepQueue
     events: TurnEvents
-    resolver: ImageResolver | None = None
+    thumbnails: Thumbnails | None = None
+
+    @property
+    def resolver(self) -> ImageResolver | None:
+        """What returns the image with a content hash, for `attachment:` in Markdown."""
+        return None if self.thumbnails is None else self.thumbnails.image
 
     def px(self, em: float) -> int:
         """Return `em` times the size of reading text, in whole pixels."""

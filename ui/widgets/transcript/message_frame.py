@@ -7,7 +7,8 @@ from PySide6.QtCore import QEvent, QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QContextMenuEvent, QFocusEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGroupBox, QMenu, QWidget
 
-from app.domain.conversations import Attachment, Image, Message, Text
+from app.domain.attachments import files_of
+from app.domain.conversations import Message, Text
 from app.domain.formatting import format_moment
 from ui.rendering.parser import PLAIN
 from ui.widgets.transcript.context import RenderContext
@@ -15,7 +16,7 @@ from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.layout import Panel
 from ui.widgets.transcript.message_footer import Action, MessageFooter
 from ui.widgets.transcript.message_text import MessageText, copy_text
-from ui.widgets.transcript.panels import file_chips
+from ui.widgets.transcript.panels import file_row
 
 _BUBBLE_SHARE = 0.86
 
@@ -114,8 +115,8 @@ class UserFrame(MessageFrame):
             if isinstance(block, Text) and block.text:
                 self.texts.append(MessageText(context, block.text, PLAIN))
                 self._bubble.add(self.texts[-1])
-        files = [each for each in message.blocks if isinstance(each, Image | Attachment)]
-        self._chips = file_chips(context, files) if files else None
+        files = files_of(message.blocks)
+        self._chips = file_row(context, files) if files else None
         if self._chips is not None:
             self._bubble.add(self._chips)
 

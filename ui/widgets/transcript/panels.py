@@ -8,16 +8,20 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
-from app.domain.conversations import Attachment, Image, Problem
+from app.domain.conversations import File, Image, Problem
 from app.domain.formatting import format_size
 from app.domain.text import one_line
 from ui.rendering.inline import tooltip_html
 from ui.widgets.plain_label import PlainLabel
+from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.layout import FlowRow, Label, Panel
 from ui.widgets.transcript.values import SourceChip, TurnHeader
 
 _CHIP_CHARS = 60
+_IMAGE_EM = 16.0
+_LEAST_EM = 2.4  # a target large enough to click
+_UNKNOWN_PX = 1_000
 _SOURCES_SHOWN = 4
 NEW_SEGMENT_TEXT = "New segment \N{EN DASH} earlier turns are kept and searchable"
 
@@ -119,29 +123,58 @@ def chip(text: str) -> QToolButton:
     return button
 
 
-def file_chips(context: RenderContext, files: list[Image | Attachment]) -> FlowRow:
-    """Return a row with a chip for each attachment; images with a thumbnail."""
+def file_row(context: RenderContext, files: Sequence[File]) -> FlowRow:
+    """Return a row with a thumbnail for each stored image and a chip for any other file."""
     row = FlowRow(gap=context.px(0.4))
     for file in files:
-        button = chip(one_line(file.name or "file", _CHIP_CHARS))
-        if isinstance(file, Attachment) and file.size_bytes is not None:
-            button.setText(f"{button.text()}  ·  {format_size(file.size_bytes)}")
-        button.setToolTip(tooltip_html(f"{file.name}, {file.media_type}"))
-        button.setEnabled(file.content_hash is not None)
-        if file.content_hash is not None:
-            _add_thumbnail(context, button, file.content_hash)
-        row.add(button)
+        if isinstance(file, Image) and file.content_hash is not None and context.thumbnails:
+            row.add(ImageButton(context, file, context.thumbnails))
+        else:
+            row.add(_file_chip(context, file))
     return row
 
 
-def _add_thumbnail(context: RenderContext, button: QToolButton, content_hash: str) -> None:
-    image = context.resolver(content_hash) if context.resolver is not None else None
-    if image is None or image.isNull():
-        return
-    side = context.px(3.2)
-    button.setIcon(QIcon(QPixmap.fromImage(image)))
-    button.setIconSize(QSize(side, side))
-    button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+def _file_chip(context: RenderContext, file: File) -> QToolButton:
+    button = chip(one_line(file.name or "file", _CHIP_CHARS))
+    if file.size_bytes is not None:
+        button.setText(f"{button.text()}  \N{MIDDLE DOT}  {format_size(file.size_bytes)}")
+    button.setToolTip(tooltip_html(f"{file.name}, {file.media_type}"))
+    button.setEnabled(file.content_hash is not None)
+    button.clicked.connect(partial(context.events.file_clicked.emit, file))
+    return button
+
+
+class ImageButton(QToolButton):
+    """The thumbnail of an image, whose place is known before it is loaded; a click opens it."""
+
+    def __init__(self, context: RenderContext, image: Image, thumbnails: Thumbnails) -> None:
+        super().__init__()
+        self._image, self._thumbnails = image, thumbnails
+        size = QSize(image.width_px or _UNKNOWN_PX, image.height_px or _UNKNOWN_PX)
+        most = QSize(context.px(_IMAGE_EM), context.px(_IMAGE_EM * 0.75))
+        if size.width() > most.width() or size.height() > most.height():
+            size = size.scaled(most, Qt.AspectRatioMode.KeepAspectRatio)
+        least = context.px(_LEAST_EM)
+        self._shown = size.expandedTo(QSize(1, 1))
+        self.setFixedSize(self._shown.expandedTo(QSize(least, least)))
+        self.setIconSize(self._shown)
+        self.setProperty("kind", "image")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.setAccessibleName(f"Image {image.name}")
+        self.setToolTip(tooltip_html(image.name))
+        self.clicked.connect(partial(context.events.file_clicked.emit, image))
+        thumbnails.loaded.connect(self._on_thumbnails_loaded)
+        self._show_image()
+
+    def _show_image(self) -> None:
+        image = self._thumbnails.image(self._image.content_hash or "")
+        if image is not None:
+            self.setIcon(QIcon(QPixmap.fromImage(image)))
+
+    def _on_thumbnails_loaded(self, content_hash: str) -> None:
+        if content_hash == self._image.content_hash:
+            self._show_image()
 
 
 class SourceRow(FlowRow):

@@ -12,8 +12,8 @@ from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, ExchangeStatus, Problem
 from app.domain.ids import MessageId
 from app.domain.text import one_line
-from ui.rendering.document import ImageResolver
 from ui.theme import Theme
+from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
 from ui.widgets.transcript.find import FindMarks
 from ui.widgets.transcript.focus import SelectionGuard, enclosing, move_focus
@@ -72,12 +72,12 @@ class TranscriptView(VirtualColumn):
     current_turn_changed = Signal(int)
 
     def __init__(
-        self, theme: Theme, resolver: ImageResolver | None = None, parent: QWidget | None = None
+        self, theme: Theme, thumbnails: Thumbnails | None = None, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.setAccessibleName("Conversation")
         self.events = TurnEvents(self)
-        self._resolver = resolver
+        self._thumbnails = thumbnails
         self._steps = StepQueue(self)
         self._headers: list[TurnHeader] = []
         self._ends_segment = False
@@ -396,7 +396,7 @@ class TranscriptView(VirtualColumn):
 
     def _context_for(self, theme: Theme) -> RenderContext:
         self.column_width, self.padding = round(theme.em(_COLUMN_EM)), round(theme.em(_PADDING_EM))
-        return RenderContext(theme, self._steps, self.events, self._resolver)
+        return RenderContext(theme, self._steps, self.events, self._thumbnails)
 
     def _on_text_drawn(self, text: object) -> None:
         """Mark matches in text that was just rendered."""

@@ -1,0 +1,218 @@
+"""Attaching in the window: the composer's files, paste, drop, the viewer and the question about a file."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QImage, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.domain.attachments import FILES_MAX
+from app.domain.conversations import Attachment, Draft, Image
+from app.domain.errors import InvalidInput
+from app.storage.safety.attachments import AttachmentFiles
+from app.system.paths import DataPaths
+from tests.fakes.files import pdf, png
+from tests.fakes.screens import FakeBanner, FakeBridge
+from ui.presenters.attach import AttachPresenter
+from ui.presenters.files import FilesPresenter
+from ui.rendering.images import load_image
+from ui.views.chat_pane import ChatPane
+from ui.views.dialogs.image_viewer import ImageViewer
+from ui.views.drop_hint import drop_text
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> AttachmentFiles:
+    paths = DataPaths(tmp_path / "data")
+    paths.make()
+    return AttachmentFiles(paths)
+
+
+class Attaching:
+    """The presenter with a real pane, files that are really stored, and a bridge without threads."""
+
+    def __init__(self, qtbot: QtBot, files: AttachmentFiles) -> None:
+        self.bridge = FakeBridge()
+        self.pane = ChatPane()
+        qtbot.addWidget(self.pane)
+        self.pane.show()
+        self.imported: list[list[Path]] = []
+        self.sees: bool | None = None
+        self.presenter = AttachPresenter(
+            cast(Any, self.bridge), files, lambda _: self.sees, self.imported.append, self.pane
+        )
+
+    @property
+    def names(self) -> list[str]:
+        return [file.name for file in self.pane.composer.draft.files]
+
+
+@pytest.fixture
+def attaching(qtbot: QtBot, files: AttachmentFiles) -> Attaching:
+    return Attaching(qtbot, files)
+
+
+def test_files_are_read_shown_and_removed(attaching: Attaching, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png())
+    (tmp_path / "b.pdf").write_bytes(pdf())
+    attaching.presenter.add([tmp_path / "a.png", tmp_path / "b.pdf"])
+    assert attaching.names == ["a.png", "b.pdf"]
+    row = attaching.pane.composer.files
+    assert row.isVisible()
+    image, document = attaching.pane.composer.draft.files
+    assert row.thumbnails.image(image.content_hash or "") is not None
+    assert isinstance(document, Attachment)
+    buttons = [
+        each for each in row.findChildren(QWidget) if each.accessibleName().startswith("Remove ")
+    ]
+    assert [each.accessibleName() for each in buttons] == ["Remove a.png", "Remove b.pdf"]
+    QTest.mouseClick(buttons[0], Qt.MouseButton.LeftButton)
+    assert attaching.names == ["b.pdf"]
+
+
+def test_a_file_that_cannot_be_attached_leaves_no_chip(
+    attaching: Attaching, tmp_path: Path
+) -> None:
+    (tmp_path / "a.png").write_bytes(png()[:-30])
+    attaching.presenter.add([tmp_path / "a.png"])
+    assert attaching.pane.composer.files.count == 0
+    assert attaching.pane.banner.isVisible()
+
+
+def test_a_message_has_a_limit_of_files(attaching: Attaching, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.txt" for number in range(FILES_MAX + 2)]
+    for path in paths:
+        path.write_text(path.name)
+    attaching.presenter.add(paths)
+    assert len(attaching.names) == FILES_MAX
+
+
+def test_pasted_images_and_files_are_attached_and_text_stays_text(
+    attaching: Attaching, tmp_path: Path
+) -> None:
+    box, picture = attaching.pane.composer.box, QImage(4, 3, QImage.Format.Format_RGB32)
+    picture.fill(Qt.GlobalColor.blue)
+    for data in (png(), None):
+        mime = QMimeData()
+        if data is None:
+            mime.setImageData(picture)
+        else:
+            mime.setData("image/png", data)
+        assert box.canInsertFromMimeData(mime)
+        box.insertFromMimeData(mime)
+    sizes = [
+        each.width_px for each in attaching.pane.composer.draft.files if isinstance(each, Image)
+    ]
+    assert sizes == [40, 4]
+    (tmp_path / "c.txt").write_text("words")
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(tmp_path / "c.txt"))])
+    box.insertFromMimeData(mime)
+    assert attaching.names[-1] == "c.txt"
+    table = QMimeData()
+    table.setText("a\tb")
+    table.setImageData(picture)
+    box.insertFromMimeData(table)
+    assert (attaching.pane.composer.text, len(attaching.names)) == ("a\tb", 3)
+
+
+def test_dropped_exports_are_imported_and_the_rest_is_attached(
+    attaching: Attaching, tmp_path: Path
+) -> None:
+    export, data, image = (tmp_path / name for name in ("e.json", "d.json", "a.png"))
+    export.write_text('[{"title": "x", "mapping": {}}]')
+    data.write_text('{"dear": "Ada"}')
+    image.write_bytes(png())
+    attaching.presenter.take_dropped([export, data, image])
+    assert attaching.imported == [[export]]
+    assert attaching.names == ["d.json", "a.png"]
+    attaching.presenter.take_dropped_to_import([data])
+    assert attaching.imported[-1] == [data]
+
+
+def test_the_hint_says_what_a_drop_does() -> None:
+    assert "import" in drop_text([Path("a.zip")])
+    assert drop_text([Path("a.png"), Path("b.pdf")]) == "Drop to attach 2 files"
+    assert "import" in drop_text([Path("a.png"), Path("b.zip")])
+
+
+def test_a_model_without_vision_is_named_before_sending(
+    attaching: Attaching, tmp_path: Path
+) -> None:
+    note = attaching.pane.composer.note
+    (tmp_path / "a.png").write_bytes(png())
+    attaching.presenter.add([tmp_path / "a.png"])
+    assert not note.isVisible(), "unknown is tried"
+    attaching.sees = False
+    attaching.pane.model_shown.emit("local:m")
+    assert note.isVisible()
+    assert "local:m" in note.text()
+    attaching.pane.composer.clear()
+    assert not note.isVisible()
+
+
+def test_a_draft_brings_its_files_back(attaching: Attaching, files: AttachmentFiles) -> None:
+    image = Image("a.png", "image/png", files.put(png()), 100, 40, 30)
+    attaching.pane.composer.show_draft(Draft("Look", (image,)))
+    assert attaching.pane.composer.draft == Draft("Look", (image,))
+    attaching.pane.composer.discard()
+    assert attaching.pane.composer.draft == Draft("", (image,)), "a command keeps files"
+
+
+# -- the transcript's files
+
+
+def test_an_image_opens_in_a_viewer_that_zooms(qtbot: QtBot, files: AttachmentFiles) -> None:
+    holder = FakeBanner()
+    presenter = FilesPresenter(cast(Any, FakeBridge()), files, cast(Any, holder))
+    presenter.open(Image("a.png", "image/png", files.put(png(3000, 20)), 1, 3000, 20))
+    viewer = presenter.viewer
+    assert viewer is not None
+    qtbot.addWidget(viewer)
+    fitted = viewer.view.scale_factor
+    assert fitted < 1
+    viewer.actual.click()
+    assert viewer.view.scale_factor == 1
+    at = QPointF(5, 5)
+    wheel = QWheelEvent(
+        at, at, QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(viewer.view.viewport(), wheel)
+    assert viewer.view.scale_factor > 1
+    viewer.fit.click()
+    assert viewer.view.scale_factor == pytest.approx(fitted)
+    viewer.copy.click()
+    assert QApplication.clipboard().image().width() == 3000
+    QTest.keyClick(viewer, Qt.Key.Key_Escape)
+    assert not viewer.isVisible()
+
+
+def test_another_file_opens_after_a_question_and_can_be_saved(
+    qtbot: QtBot, files: AttachmentFiles, tmp_path: Path
+) -> None:
+    presenter = FilesPresenter(cast(Any, FakeBridge()), files, cast(Any, FakeBanner()))
+    document = Attachment("../b.pdf", "application/pdf", 3, "", files.put(b"pdf"))
+    presenter.open(Attachment("lost.pdf", "application/pdf"))
+    assert presenter.question is None
+    presenter.open(document)
+    assert presenter.question is not None
+    qtbot.addWidget(presenter.question)
+    presenter._save_to(document, tmp_path / "saved.pdf")
+    assert (tmp_path / "saved.pdf").read_bytes() == b"pdf"
+    presenter.question.reject()
+
+
+def test_a_bomb_is_not_decoded(tmp_path: Path) -> None:
+    header = png(1, 1)
+    bomb = header[:16] + (60_000).to_bytes(4) + (60_000).to_bytes(4) + header[24:]
+    (tmp_path / "bomb.png").write_bytes(bomb)
+    with pytest.raises(InvalidInput):
+        load_image(tmp_path / "bomb.png")
+    viewer = ImageViewer("bomb.png")
+    viewer.show_problem("It is damaged.")
+    viewer.deleteLater()

@@ -1,0 +1,149 @@
+"""Attaching files to the message being written: chosen, pasted or dropped; and their thumbnails."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QFileDialog
+
+from app.domain.attachments import FILES_MAX
+from app.domain.chat import ModelRef
+from app.domain.conversations import Image
+from app.domain.errors import KnownError
+from app.storage.safety.attachments import AttachmentFiles
+from app.transfer.attaching import Attached, attach, attach_path
+from app.transfer.importers.reading import is_export
+from ui.presenters.presenter import Presenter
+from ui.rendering.images import load_image, png_of
+from ui.views.chat_pane import ChatPane
+from ui.views.drop_hint import looks_like_export
+from ui.widgets.thumbnails import THUMBNAIL_PX
+
+_PASTED = "Pasted image.png"
+
+
+class AttachPresenter(Presenter):
+    """Puts files into the composer. Reading, hashing and decoding run on the bridge's pool.
+
+    `sees_images` returns whether a model reads images, None if unknown; it may block. `import_files`
+    imports exports.
+    """
+
+    _files: AttachmentFiles
+    _sees_images: Callable[[ModelRef], bool | None]
+    _import_files: Callable[[list[Path]], object]
+    _view: ChatPane
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._model = ""
+        self._row = self._view.composer.files
+        self._view.composer.attach_requested.connect(self.choose)
+        self._view.composer.files_pasted.connect(self.add)
+        self._view.composer.image_pasted.connect(self._on_image_pasted)
+        self._view.model_shown.connect(self._on_model_shown)
+        self._row.changed.connect(self._show_note)
+        self._row.thumbnails.wanted.connect(self._on_thumbnail_wanted)
+
+    def choose(self) -> None:
+        """Ask for files, then attach them."""
+        dialog = QFileDialog(self._view.window(), "Attach files")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.setNameFilters(
+            ["All files (*)", "Images (*.png *.jpg *.jpeg *.gif *.webp)", "PDF (*.pdf)"]
+        )
+        dialog.filesSelected.connect(lambda names: self.add([Path(name) for name in names]))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def add(self, paths: list[Path]) -> None:
+        """Attach files."""
+        for path in paths:
+            self._add(path.name, lambda path=path: attach_path(self._files, path))  # type: ignore[misc]
+
+    def take_dropped(self, paths: list[Path]) -> None:
+        """Import the exports among dropped files, and attach the others."""
+        self._bridge.submit(self._take_dropped(paths))
+
+    def take_dropped_to_import(self, paths: list[Path]) -> None:
+        """Like `take_dropped`, but import also files that only look like exports by their names."""
+        self._bridge.submit(self._take_dropped(paths, is_by_name=True))
+
+    async def _take_dropped(self, paths: list[Path], *, is_by_name: bool = False) -> None:
+        def find_exports() -> list[Path]:
+            return [
+                path
+                for path in paths
+                if (is_by_name and looks_like_export(path)) or is_export(path)
+            ]
+
+        exports = await self._bridge.run(find_exports)
+        if exports:
+            self._import_files(exports)
+        self.add([path for path in paths if path not in exports])
+
+    def _on_image_pasted(self, image: bytes | QImage) -> None:
+        def read() -> Attached:
+            data = image if isinstance(image, bytes) else png_of(image)
+            return attach(self._files, data, _PASTED)
+
+        self._add(_PASTED, read)
+
+    def _add(self, name: str, read: Callable[[], Attached]) -> None:
+        if not self._view.composer.isEnabled():
+            return
+        if self._row.count >= FILES_MAX:
+            self._view.banner.show_message(
+                f"A message can have at most {FILES_MAX} files.", brief=True
+            )
+            return
+        key = self._row.add(name)
+
+        async def work() -> None:
+            attached = await self._bridge.run(read)
+            if self._row.show_file(key, attached.file) and attached.notice:
+                self._view.banner.show_message(attached.notice, brief=True)
+
+        def on_error(error: KnownError) -> None:
+            self._row.remove(key)
+            self._view.banner.show_error(error)
+
+        self._bridge.submit(work(), on_error)
+        self._view.composer.box.setFocus()
+
+    # -- what the model sees
+
+    def _on_model_shown(self, model: str) -> None:
+        self._model = model
+        self._show_note()
+
+    def _show_note(self) -> None:
+        composer, model = self._view.composer, self._model
+        if not any(isinstance(each, Image) for each in self._row.files):
+            self._bridge.cancel("sees images")
+            composer.show_note("")
+            return
+        self._bridge.load(
+            "sees images",
+            lambda: self._sees_images(ModelRef.parse(model)),
+            lambda sees: composer.show_note("" if sees is not False else _note(model)),
+        )
+
+    # -- thumbnails
+
+    def _on_thumbnail_wanted(self, content_hash: str) -> None:
+        thumbnails, path = self._row.thumbnails, self._files.path(content_hash)
+
+        async def work() -> None:
+            try:
+                image = await self._bridge.run(lambda: load_image(path, THUMBNAIL_PX))
+            except KnownError:
+                image = QImage()
+            thumbnails.put(content_hash, image)
+
+        self._bridge.submit(work())
+
+
+def _note(model: str) -> str:
+    name = "Recall" if model.startswith("recall:") else model
+    return f"{name} does not read images: it gets their names only."

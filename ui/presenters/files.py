@@ -1,0 +1,111 @@
+"""Attached files of the transcript: images in a viewer, other files opened or saved after a question."""
+
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QTemporaryDir, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+
+from app.domain.conversations import File, Image
+from app.domain.errors import StorageError
+from app.storage.safety.attachments import AttachmentFiles
+from ui.presenters.presenter import Presenter
+from ui.rendering.images import load_image
+from ui.views.dialogs.image_viewer import ImageViewer
+from ui.widgets.banner import Banner
+
+
+class FilesPresenter(Presenter):
+    """Opens and saves attached files.
+
+    Attributes:
+        viewer: That of the image shown last.
+        question: That about the file clicked last.
+    """
+
+    _files: AttachmentFiles
+    _banner: Banner
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.viewer: ImageViewer | None = None
+        self.question: QMessageBox | None = None
+        self._opened: QTemporaryDir | None = None
+
+    def open(self, file: File) -> None:
+        """Show an image; ask what to do with another file."""
+        if file.content_hash is None:
+            return
+        if isinstance(file, Image):
+            self._show_image(file)
+        else:
+            self._ask(file)
+
+    def _show_image(self, image: Image) -> None:
+        viewer = self.viewer = ImageViewer(image.name, self._banner.window())
+        viewer.finished.connect(viewer.deleteLater)
+        viewer.save_requested.connect(lambda: self._save(image, viewer))
+        viewer.open()
+        path = self._files.path(image.content_hash or "")
+        self._bridge.load(
+            "image viewer",
+            lambda: load_image(path),
+            viewer.show_image,
+            lambda error: viewer.show_problem(error.display_text),
+        )
+
+    def _ask(self, file: File) -> None:
+        question = self.question = QMessageBox(self._banner.window())
+        question.setTextFormat(Qt.TextFormat.PlainText)
+        question.setWindowTitle("Attached file")
+        question.setText(f"Open '{file.name}'?")
+        question.setInformativeText(
+            "It opens in another program. Files from others can contain harmful content."
+        )
+        opening = question.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
+        saving = question.addButton("Save as\u2026", QMessageBox.ButtonRole.ActionRole)
+        question.setDefaultButton(saving)
+        question.addButton(QMessageBox.StandardButton.Cancel)
+        opening.clicked.connect(lambda: self._open(file))
+        saving.clicked.connect(lambda: self._save(file, self._banner.window()))
+        question.finished.connect(question.deleteLater)
+        question.open()
+
+    def _open(self, file: File) -> None:
+        """Open a copy that has the file's name, read-only, deleted with the program's end."""
+        if self._opened is None:
+            self._opened = QTemporaryDir()
+        name = Path(file.name.replace("/", "_").replace("\\", "_")).name or "file"
+        target = Path(self._opened.path(), file.content_hash or "", name)
+
+        def show(_: object) -> None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(target)))
+
+        self._bridge.save(partial(self._copy, file, target), show, self._banner.show_error)
+
+    def _save(self, file: File, parent: QWidget) -> None:
+        dialog = QFileDialog(parent, "Save file")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile(Path(file.name).name)
+        dialog.fileSelected.connect(lambda name: self._save_to(file, Path(name)))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _save_to(self, file: File, target: Path) -> None:
+        self._bridge.save(
+            partial(self._copy, file, target),
+            lambda _: self._banner.show_message(f"Saved as {target}.", brief=True),
+            self._banner.show_error,
+        )
+
+    def _copy(self, file: File, target: Path) -> None:
+        """Write a file elsewhere; raises KnownError. Blocking."""
+        data = self._files.read(file.content_hash or "")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        except OSError as error:
+            raise StorageError(
+                f"'{target}' cannot be written: {error.strerror or error}", "Choose another place."
+            ) from error

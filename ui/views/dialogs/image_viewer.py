@@ -1,0 +1,159 @@
+"""Viewer of an attached image: fit, actual size, zoom with the wheel, copy and save."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import (
+    QGuiApplication,
+    QImage,
+    QKeySequence,
+    QPainter,
+    QPixmap,
+    QResizeEvent,
+    QShortcut,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import (
+    QDialog,
+    QFrame,
+    QGraphicsScene,
+    QGraphicsView,
+    QPushButton,
+    QStackedWidget,
+    QWidget,
+)
+
+from ui.widgets.layouts import column_in, row_of
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel
+
+_STEP = 1.25
+_SCALE_MIN, _SCALE_MAX = 0.02, 16.0
+
+
+class ImageViewer(QDialog):
+    """Shows an image, which is loaded after the dialog has opened.
+
+    Signals:
+        save_requested: Save the file elsewhere.
+    """
+
+    save_requested = Signal()
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(name)
+        self.view = ImageView(self)
+        self.view.setAccessibleName(f"Image {name}")
+        self._message = PlainLabel("Loading\u2026", self, tone="muted")
+        self._message.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._pages = QStackedWidget(self)
+        self._pages.addWidget(self._message)
+        self._pages.addWidget(self.view)
+        self._size = PlainLabel("", self, tone="small")
+        self.fit = QPushButton("Fit", self)
+        self.fit.setToolTip("Fit the image into the window (F)")
+        self.actual = QPushButton("100 %", self)
+        self.actual.setToolTip("Show the image in its own size (1); the wheel zooms")
+        self.copy = QPushButton("Copy", self)
+        self.save = QPushButton("Save as\u2026", self)
+        close = QPushButton("Close", self)
+        self.fit.clicked.connect(self.view.fit)
+        self.actual.clicked.connect(self.view.show_actual_size)
+        self.copy.clicked.connect(self._on_copy_clicked)
+        self.save.clicked.connect(self.save_requested)
+        close.clicked.connect(self.reject)
+        foot = row_of(self._size, None, self.fit, self.actual, self.copy, self.save, close)
+        column_in(self, (self._pages, 1), foot)
+        for key, slot in (
+            ("F", self.view.fit),
+            ("1", self.view.show_actual_size),
+            ("+", lambda: self.view.zoom(_STEP)),
+            ("=", lambda: self.view.zoom(_STEP)),
+            ("-", lambda: self.view.zoom(1 / _STEP)),
+        ):
+            QShortcut(QKeySequence(key), self).activated.connect(slot)
+        QShortcut(QKeySequence.StandardKey.Copy, self).activated.connect(self._on_copy_clicked)
+        for button in (self.fit, self.actual, self.copy):
+            button.setEnabled(False)
+        resize_on_screen(self, 900, 680)
+
+    def show_image(self, image: QImage) -> None:
+        """Show the image."""
+        self.view.show_image(image)
+        self._pages.setCurrentWidget(self.view)
+        self._size.setText(f"{image.width()} \N{MULTIPLICATION SIGN} {image.height()} px")
+        for button in (self.fit, self.actual, self.copy):
+            button.setEnabled(True)
+        self.view.setFocus()
+
+    def show_problem(self, text: str) -> None:
+        """Say why the image cannot be shown."""
+        self._message.setText(text)
+
+    def _on_copy_clicked(self) -> None:
+        if self.view.image is not None:
+            QGuiApplication.clipboard().setImage(self.view.image)
+
+
+class ImageView(QGraphicsView):
+    """An image that can be zoomed and dragged.
+
+    Attributes:
+        image: The image; None until it is loaded.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.image: QImage | None = None
+        self._is_fitted = True
+        self.setScene(QGraphicsScene(self))
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        self.setDragMode(QGraphicsView.DragMode.ScrollHandDrag)
+        self.setTransformationAnchor(QGraphicsView.ViewportAnchor.AnchorUnderMouse)
+
+    @property
+    def scale_factor(self) -> float:
+        """Screen pixels for each pixel of the image."""
+        return self.transform().m11()
+
+    def show_image(self, image: QImage) -> None:
+        """Show an image, fitted."""
+        self.image = image
+        self.scene().clear()
+        item = self.scene().addPixmap(QPixmap.fromImage(image))
+        item.setTransformationMode(Qt.TransformationMode.SmoothTransformation)
+        self.scene().setSceneRect(item.boundingRect())
+        self.fit()
+
+    def fit(self) -> None:
+        """Fit the image into the view; a small one is not enlarged."""
+        self._is_fitted = True
+        self.fitInView(self.sceneRect(), Qt.AspectRatioMode.KeepAspectRatio)
+        if self.scale_factor > 1:
+            self.resetTransform()
+
+    def show_actual_size(self) -> None:
+        """Show the image in its own size."""
+        self._is_fitted = False
+        self.resetTransform()
+
+    def zoom(self, factor: float) -> None:
+        """Enlarge by a factor, within limits."""
+        wanted = self.scale_factor * factor
+        if self.image is not None and _SCALE_MIN <= wanted <= _SCALE_MAX:
+            self._is_fitted = False
+            self.scale(factor, factor)
+
+    # Qt overrides
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom at the mouse."""
+        if delta := event.angleDelta().y():
+            self.zoom(_STEP if delta > 0 else 1 / _STEP)
+        event.accept()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit again if the image was fitted."""
+        super().resizeEvent(event)
+        if self._is_fitted and self.image is not None:
+            self.fit()
