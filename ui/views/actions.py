@@ -41,7 +41,7 @@ _ROWS = (
     ActionRow("settings", "&Conversation", "&Settings\u2026", "Ctrl+,", separated=True),
     ActionRow("presets", "&Conversation", "E&dit presets\u2026"),
     ActionRow("quit", "&Conversation", "&Quit", "Ctrl+Q"),
-    ActionRow("attach", "&Edit", "&Attach files\u2026", "Ctrl+Shift+O"),
+    ActionRow("attach", "&Edit", "&Attach files\u2026", "Ctrl+U"),
     ActionRow("copy_link", "&Edit", "Copy &link to the last turn", "Ctrl+Shift+L"),
     ActionRow("stop", "&Edit", "&Stop the reply", ("Ctrl+.", "Esc")),
     ActionRow("regenerate", "&Edit", "&Regenerate the last reply", "Ctrl+R"),
