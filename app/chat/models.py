@@ -3,6 +3,7 @@
 Network providers belong to the exchange loop; methods that must run there are coroutines.
 """
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -11,9 +12,10 @@ from app.domain.errors import ContextTooLong, InvalidInput, KnownError, ModelNot
 from app.domain.ports import ChatModel
 from app.domain.presets import ModelOptions
 from app.providers.configuration import ProviderConfig
+from app.providers.http.json_fields import json_object
 from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.pricing.usage import UsageEstimator
-from app.providers.registry import provider_registry
+from app.providers.registry import TIMEOUTS, provider_registry
 from app.providers.remote_provider import ConnectionReport, RemoteProvider
 from app.providers.vendors.local_servers import LocalServer, find_local_servers
 from app.providers.vendors.recall import RECALL, FindPassages, RecallModel
@@ -118,6 +120,12 @@ class ModelDirectory:
     def add_provider(self, config: ProviderConfig) -> None:
         """Add or change a provider; raise InvalidInput for an invalid name or base URL."""
         config.checked()
+        if config.first_byte_s is not None:
+            timeouts = {
+                **json_object(self._settings.text(TIMEOUTS)),
+                config.name: config.first_byte_s,
+            }
+            self._settings.set(TIMEOUTS, json.dumps(timeouts))
         self._settings.put_provider(
             ProviderRow(
                 config.name, config.kind, config.base_url, config.key_env,

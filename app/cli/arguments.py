@@ -235,6 +235,7 @@ def _add_transfer_and_maintenance(command: _Adder) -> None:
     provider.add_argument("--kind", choices=tuple(vendors()))
     provider.text("--base-url", "URL")
     provider.text("--key-env", "VAR", "the environment variable that holds the key")
+    provider.number("--timeout", "SECONDS", "the longest wait for the first part of a reply")
     provider.flag("--insecure", "allow plain http beyond this machine")
     preset = command("preset", "list, add, change and remove presets of instructions and options")
     preset.action("list", "add", "edit", "default", "remove")

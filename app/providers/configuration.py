@@ -25,6 +25,7 @@ class ProviderConfig:
         allow_plain_http: Whether http is allowed beyond loopback.
         is_built_in: Whether it exists without being configured; set by the registry alone.
         url_env: The variable that the base URL came from; set by the registry alone.
+        first_byte_s: The longest wait for the first part of a reply; None for the settings'.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ProviderConfig:
     allow_plain_http: bool = False
     is_built_in: bool = False
     url_env: str | None = None
+    first_byte_s: int | None = None
 
     @property
     def vendor(self) -> Vendor:
@@ -52,6 +54,10 @@ class ProviderConfig:
         self.url()
         if self.key_env is not None:
             check_variable_name(self.key_env)
+        if self.first_byte_s is not None and not 5 <= self.first_byte_s <= 86_400:
+            raise InvalidInput(
+                f"'{self.first_byte_s}' is not a reply timeout", "A timeout is 5 to 86,400 seconds."
+            )
         return self
 
     def url(self) -> BaseUrl:

@@ -12,7 +12,8 @@ from difflib import get_close_matches
 from app.domain.errors import NotFound
 from app.domain.presets import ModelOptions
 from app.providers.configuration import ProviderConfig
-from app.providers.http.endpoint import Endpoint, Network
+from app.providers.http.endpoint import Endpoint, Network, TimeLimits
+from app.providers.http.json_fields import json_object
 from app.providers.model_options import without_refused
 from app.providers.remote_provider import RemoteProvider
 from app.providers.vendor import Vendor
@@ -21,12 +22,15 @@ from app.providers.wire.streaming import RetryPolicy, Unsupported
 from app.storage.tables.settings import Settings
 from app.system.keys import FoundKey, KeyLocation, KeyStore
 
+TIMEOUTS = "provider_timeouts"  # the setting with the user's own, by provider
+
 
 class ProviderRegistry:
     """The providers there are. Thread-safe; what `build` returns belongs to one event loop.
 
-    `configured` returns the user's own, and `network` the current proxy and certificates; both are
-    called for each build, so a change takes effect with the next one.
+    `configured` returns the user's own, `network` the current proxy and certificates, and `first_byte_s`
+    how long a reply of a provider may take to begin, None for the default. They are called for each
+    build, so a change takes effect with the next one.
     """
 
     def __init__(
@@ -37,7 +41,9 @@ class ProviderRegistry:
         environ: Mapping[str, str] | None = None,
         network: Callable[[], Network] = Network,
         policy: RetryPolicy | None = None,
+        first_byte_s: Callable[[ProviderConfig], int | None] = lambda _: None,
     ) -> None:
+        self._first_byte_s = first_byte_s
         self._configured = configured
         self._keys = keys
         self._environ = environ if environ is not None else os.environ
@@ -53,7 +59,8 @@ class ProviderRegistry:
             for vendor in vendors().values()
             if vendor.is_built_in
         ]
-        return (*built_in, *(own[name] for name in sorted(own)))
+        found = (*built_in, *(own[name] for name in sorted(own)))
+        return tuple(replace(each, first_byte_s=self._first_byte_s(each)) for each in found)
 
     def config(self, name: str) -> ProviderConfig:
         """Return one provider; raise NotFound with similar names."""
@@ -88,6 +95,9 @@ class ProviderRegistry:
             key_hint=f"{hint}, or set {config.key_env}" if config.key_env else hint,
             is_vendors=config.is_built_in,
             network=self.network(),
+            times=TimeLimits(first_byte_s=config.first_byte_s)
+            if config.first_byte_s
+            else TimeLimits(),
         )
 
     def build(self, name: str) -> RemoteProvider:
@@ -176,4 +186,14 @@ def provider_registry(
     def network() -> Network:
         return Network(settings.text("proxy_url") or None, settings.text("ca_bundle") or None)
 
-    return ProviderRegistry(configured, keys, network=network, policy=policy)
+    def first_byte_s(config: ProviderConfig) -> int:
+        own = json_object(settings.text(TIMEOUTS)).get(config.name)
+        if type(own) is int:
+            return own
+        base_url = config.valid_url()
+        is_near = base_url is not None and (base_url.is_loopback or base_url.is_private)
+        return settings.number("local_reply_timeout" if is_near else "reply_timeout")
+
+    return ProviderRegistry(
+        configured, keys, network=network, policy=policy, first_byte_s=first_byte_s
+    )

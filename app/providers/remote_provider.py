@@ -1,13 +1,18 @@
 """Remote providers: the models of a server, its chat model, and a test of the connection."""
 
 import time
+from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from app.domain.chat import ListedModel
-from app.domain.errors import InvalidReply, ProviderError
+from app.domain.chat import ChatRequest, ListedModel
+from app.domain.conversations import Message, Role, Text
+from app.domain.errors import InvalidReply, ModelNotFound, ProviderError, RequestRejected
+from app.domain.ids import ConversationId, MessageId
 from app.domain.ports import ChatModel
 from app.providers.http.connection import Connection
 from app.providers.http.endpoint import Endpoint
+from app.providers.http.error_classification import EndpointMissing
 from app.providers.vendor import Vendor
 from app.providers.vendors.model_list import is_model_list, listed_models
 from app.providers.wire.streaming import (
@@ -16,6 +21,8 @@ from app.providers.wire.streaming import (
     Unsupported,
     to_provider_error,
 )
+
+_ANY_MODEL = "default"  # single-model servers answer to any name
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +94,44 @@ class RemoteProvider:
         raise to_provider_error(error, self._connection)
 
     async def test(self) -> ConnectionReport:
-        """Request the list of models once; never raises `ProviderError`."""
+        """Request the list of models, or a token of a reply where the server has no such list.
+
+        Never raises `ProviderError`.
+        """
         base_url = self._connection.endpoint.base_url.text
         started_at = time.perf_counter()
         try:
             await self._connection.load()  # the import of an SDK is no latency of the server
             started_at = time.perf_counter()
-            found = await self.models()
+            try:
+                found = await self.models()
+            except EndpointMissing:
+                found = ()
+                await self._check_chat()
         except ProviderError as problem:
             return ConnectionReport(self.name, base_url, _ms_since(started_at), problem=problem)
         return ConnectionReport(self.name, base_url, _ms_since(started_at), found)
+
+    async def _check_chat(self) -> None:
+        """Raise `ProviderError` unless the server answers chats, if only that it lacks the model."""
+        question = Message(
+            MessageId(0),
+            "",
+            ConversationId(0),
+            None,
+            Role.USER,
+            (Text("Hello"),),
+            datetime.now(UTC),
+        )
+        request = ChatRequest(_ANY_MODEL, (question,), max_output_tokens=1)
+        try:
+            async with aclosing(self._model.stream(request)) as events:
+                async for _ in events:
+                    break
+        except EndpointMissing:
+            raise
+        except (ModelNotFound, RequestRejected):
+            return
 
     async def aclose(self) -> None:
         """Close connections."""

@@ -14,6 +14,7 @@ from threading import Lock
 
 from app.domain.chat import ModelRef
 from app.domain.errors import ContextTooLong, InvalidInput, KnownError, NotFound
+from app.providers.http.json_fields import json_object
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors.server_window import ServerWindow, server_window
 from app.storage.tables.settings import Settings
@@ -91,7 +92,7 @@ class ModelWindows:
 
     def own(self) -> Mapping[str, int]:
         """Return the windows that the user set, by PROVIDER:MODEL."""
-        rows = _object(self._settings.text(_OWN))
+        rows = json_object(self._settings.text(_OWN))
         return {model: each for model, each in rows.items() if type(each) is int}
 
     def put(self, model: str, tokens: int) -> str:
@@ -133,7 +134,7 @@ class ModelWindows:
 
     def _refused(self) -> dict[str, tuple[int, int]]:
         found = {}
-        for model, row in _object(self._settings.text(_REFUSED)).items():
+        for model, row in json_object(self._settings.text(_REFUSED)).items():
             match row:
                 case [int() as tokens, int() as assumed]:
                     found[model] = (tokens, assumed)
@@ -163,12 +164,3 @@ class ModelWindows:
         with self._lock:
             self._reported[key] = (now_s + (_KEPT_S if is_final else _KEPT_UNKNOWN_S), reported)
         return reported
-
-
-def _object(text: str) -> dict[str, object]:
-    """Return the stored object, an empty one if it is unreadable."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -243,6 +243,33 @@ def test_a_connection_test_reports_the_problem(server: Loopback, wire: str) -> N
     assert len(server.requests) == len(steps)
 
 
+@pytest.mark.parametrize(
+    ("reply", "is_ok"),
+    [
+        (None, True),
+        (error(404, "model_not_found", message="The model `default` does not exist"), True),
+        (error(400, "invalid_request_error", message="Unknown model"), True),
+        (error(401, "invalid_api_key", message="Wrong key"), False),
+        (json_reply("404 page not found", 404), False),
+        (error(500, "x"), False),
+    ],
+)
+def test_a_server_without_a_list_of_models_is_tested_by_a_chat(
+    server: Loopback, wire: str, reply: Step | None, is_ok: bool
+) -> None:
+    server.routes["/v1/models"] = json_reply({"detail": "Not Found"}, 404)
+    server.always(*((text("Hi"),) if reply is None else (reply,)))
+
+    async def run() -> ConnectionReport:
+        source = provider(wire, address(server, wire), retries=policy(tries=1))
+        report = await source.test()
+        await source.aclose()
+        return report
+
+    report = asyncio.run(run())
+    assert (report.ok, report.models) == (is_ok, ())
+
+
 # -- in mid-stream
 
 # type and code of an error event, as either vendor names them

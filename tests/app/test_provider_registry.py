@@ -14,10 +14,11 @@ from app.providers.configuration import ProviderConfig, check_provider_name
 from app.providers.http import connection
 from app.providers.http.connection import Sdk
 from app.providers.http.endpoint import Network, TimeLimits
-from app.providers.registry import ProviderRegistry
+from app.providers.registry import ProviderRegistry, provider_registry
 from app.providers.vendors import local_servers, openai
 from app.providers.vendors.local_servers import find_local_servers
 from app.providers.vendors.model_list import is_model_list, listed_models
+from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyLocation, KeyStore
 from tests.fakes.loopback import Loopback
@@ -227,6 +228,35 @@ def test_a_half_initialized_module_is_retried(
     assert module is sys.modules["half_initialized_sdk"]
     with pytest.raises(ModuleNotFoundError, match="no_such_sdk"):
         Sdk("no_such_sdk", "Client").load()
+
+
+# -- timeouts
+
+
+def test_local_servers_have_more_time_and_each_provider_its_own(store: Store) -> None:
+    settings = Settings(store)
+    models = ModelDirectory(settings, KeyStore(environ={}), lambda *_: ())
+    for name, url in (
+        ("near", "http://127.0.0.1:9/v1"), ("lan", "https://192.168.1.7/v1"), ("far", "https://x.example")
+    ):  # fmt: skip
+        models.add_provider(ProviderConfig(name, "compatible", url))
+
+    def limits() -> dict[str, float]:
+        found = provider_registry(settings, KeyStore(environ={}))
+        names = ("near", "lan", "far", "openai")
+        return {name: found.endpoint(found.config(name)).times.first_byte_s for name in names}
+
+    assert limits() == {"near": 1800, "lan": 1800, "far": 60, "openai": 60}
+    settings.set("reply_timeout", 90)
+    settings.set("local_reply_timeout", 900)
+    models.add_provider(
+        ProviderConfig("lan", "compatible", "https://192.168.1.7/v1", first_byte_s=5_000)
+    )
+    assert limits() == {"near": 900, "lan": 5_000, "far": 90, "openai": 90}
+    with pytest.raises(InvalidInput):
+        models.add_provider(
+            ProviderConfig("lan", "compatible", "https://x.example", first_byte_s=1)
+        )
 
 
 # -- lists of models

@@ -36,6 +36,7 @@ from tests.fakes.loopback_client import (
     Heard,
     address,
     ask,
+    hear,
     hear_all,
     listen,
     policy,
@@ -45,6 +46,7 @@ from tests.fakes.loopback_client import (
 from tests.fakes.loopback_script import (
     Step,
     finish,
+    json_reply,
     no_marker,
     pieces,
     raw,
@@ -54,9 +56,10 @@ from tests.fakes.loopback_script import (
     tool_call,
     usage,
 )
-from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES, stream_bytes
+from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES, stream_bytes, whole_reply
 
 STOP, CALLS = FinishReason.STOP, FinishReason.TOOL_CALLS
+PATHS = {CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v1/messages"}
 LONG = "word and more words " * 10_000
 NOISE = (
     b': keepalive\n\nevent: brand_new\ndata: {"type": "brand_new", "x": [1]}\n\n'
@@ -162,6 +165,16 @@ TAGGED = {
 def test_thinking_in_tags_is_thinking(server: Loopback, wire: str, chunks: int) -> None:
     for said, thought, answer in TAGGED.values():
         Reply((), answer, thought).check(ask(server, wire, text(said, chunks=chunks)))
+
+
+def test_a_reply_that_was_not_streamed_is_used(server: Loopback, wire: str) -> None:
+    long = "word and more words " * 10_000  # more than is read of an error
+    steps = (thinking("hm"), text(long), tool_call("weather", {"city": "Bern"}), usage(30, 7))
+    server.routes[PATHS[wire]] = json_reply(whole_reply(wire, *steps))
+    expected = Reply((), long, "hm", (("weather", "call_1", {"city": "Bern"}),), CALLS)
+    heard = hear(provider(wire, address(server, wire)))
+    expected.check(heard)
+    assert heard.tokens == UsageReported(30, 7)
 
 
 def test_what_follows_thinking_that_the_server_reports_is_text(server: Loopback, wire: str) -> None:

@@ -43,6 +43,43 @@ def stream_bytes(wire: str, *steps: Step) -> bytes:
     return b"".join(frame for frame in frames(wire, steps) if isinstance(frame, bytes))
 
 
+def whole_reply(wire: str, *steps: Step) -> Item:
+    """Return these steps as the document that a server sends without streaming."""
+    ends = [json.loads(line[6:]) for line in stream_bytes(wire, *steps).decode().split("\n")
+            if line.startswith("data: {")]  # fmt: skip
+    if wire == RESPONSES:
+        return dict(ends[-1]["response"])
+    steps_list = list(steps)
+    usage = _usage(steps_list) or UsageSaid(1, 1)
+    texts = "".join(step.text for step in steps if isinstance(step, Text))
+    if wire == CHAT:
+        thoughts = "".join(step.text for step in steps if isinstance(step, Thinking))
+        message: Item = {"role": "assistant", "content": texts, "reasoning_content": thoughts}
+        message["tool_calls"] = [
+            {"id": step.call_id, "type": "function",
+             "function": {"name": step.name, "arguments": step.arguments_text}}
+            for step in steps if isinstance(step, Call)
+        ]  # fmt: skip
+        choice = {"index": 0, "message": message, "finish_reason": _reason(wire, steps_list)}
+        counts = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
+        return {"object": "chat.completion", "choices": [choice], "usage": counts}
+    content = []
+    for step in steps:
+        if isinstance(step, Text | Thinking | Call):
+            block, _, _ = _block(step)
+            match step:
+                case Text():
+                    block["text"] = step.text
+                case Thinking():
+                    block |= {"thinking": step.text, "signature": step.signature}
+                case Call():
+                    block["input"] = json.loads(step.arguments_text)
+            content.append(block)
+    counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    reason = _reason(wire, steps_list)
+    return {"type": "message", "content": content, "stop_reason": reason, "usage": counts}
+
+
 def error_body(wire: str, fields: Item) -> bytes:
     """Return the body of an HTTP error in the wire's shape."""
     if wire != MESSAGES:

@@ -39,7 +39,14 @@ def provider(
         if given.kind is None:
             raise wrong_arguments(given, "--kind")
         models.add_provider(
-            ProviderConfig(given.name, given.kind, given.base_url, given.key_env, given.insecure)
+            ProviderConfig(
+                given.name,
+                given.kind,
+                given.base_url,
+                given.key_env,
+                given.insecure,
+                first_byte_s=given.timeout,
+            )
         )
     else:
         models.remove_provider(given.name)
@@ -53,6 +60,8 @@ def _test_provider(
     report = chat.call(lambda: models.test(name)).result()
     found = [str(card.ref) for card in report.models]
     lines = [f"{name}: connected in {report.latency_ms} ms", *(f"  {each}" for each in found)]
+    if report.ok and not found:
+        lines.append("  It does not list its models.")
     document = {
         "name": name,
         "ok": report.ok,
@@ -62,7 +71,7 @@ def _test_provider(
     }
     terminal.show(document, *(lines if report.ok else ()))
     if report.problem is not None:
-        terminal.err(str(report.problem))
+        terminal.err(report.problem.display_text)
     return 0 if report.ok else 1
 
 

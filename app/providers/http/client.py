@@ -127,7 +127,8 @@ class GuardedClient(httpx2.AsyncClient):
         kind = response.headers.get("content-type", "")
         unfit = wants_events and not is_error and _NOT_A_STREAM.match(kind)
         gate = _EventGate(self._sizes, as_events=wants_events and not is_error and not unfit)
-        limit_bytes = self._sizes.error_bytes if is_error or unfit else None
+        is_whole = unfit and "json" in kind  # perhaps a reply that was not streamed
+        limit_bytes = self._sizes.error_bytes if is_error or (unfit and not is_whole) else None
         if encoding != "identity":
             limit_bytes = 0  # an error is classified by its status, its compressed body is not read
         stream = response.stream

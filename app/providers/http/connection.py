@@ -80,7 +80,13 @@ class Connection:
     def target(self, model: str = "") -> RequestTarget:
         """Return the destination of the last request, for errors."""
         base_url = self.endpoint.base_url
-        target = RequestTarget(self.endpoint.provider, base_url.text, model, base_url.is_loopback)
+        target = RequestTarget(
+            self.endpoint.provider,
+            base_url.text,
+            model,
+            base_url.is_loopback,
+            is_near=base_url.is_loopback or base_url.is_private,
+        )
         if (found := self._key) is None:
             return target
         return replace(

@@ -87,6 +87,7 @@ class RequestTarget:
         model: The requested model; "" for none.
         key_location: Where the key came from ("OPENAI_API_KEY", "the keyring").
         key_remedy: What to do when the key is refused.
+        is_near: Whether the server is on this machine or in the user's own network.
     """
 
     provider: str
@@ -96,6 +97,7 @@ class RequestTarget:
     key: str = field(default="", repr=False)
     key_location: str = ""
     key_remedy: str = "Enter one in Settings, Models"
+    is_near: bool = False
 
     def redact(self, text: str) -> str:
         """Return `text` without the key."""

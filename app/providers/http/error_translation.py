@@ -10,17 +10,18 @@ there as a status error with status 200. Therefore the whole chain of causes is 
 `error.type` is classified before the status.
 """
 
-import json
 import math
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from app.domain.errors import ConnectionLost, InvalidReply, ProviderError, TimedOut, Unreachable
 from app.providers.http.endpoint import RequestTarget
 from app.providers.http.error_classification import ErrorResponse, classify
+from app.providers.http.json_fields import json_object
 
 _SDKS = ("openai", "anthropic")
 
@@ -79,6 +80,15 @@ def translate(error: BaseException, target: RequestTarget) -> ProviderError | No
         (found for each in chain if (found := _from_transport(each, chain, target)) is not None),
         None,
     )
+
+
+def unstreamed_reply(error: BaseException) -> Mapping[str, Any] | None:
+    """Return the reply that a server sent as a JSON document although events were requested."""
+    for each in _causes(error):
+        if isinstance(each, NotAnEventStream) and "json" in each.content_type:
+            found = json_object(each.body)
+            return None if not found or found.get("error") else found
+    return None
 
 
 def is_safe_to_chain(error: BaseException, target: RequestTarget) -> bool:
@@ -156,13 +166,8 @@ def _from_rejected_reply(reply: RejectedReply, target: RequestTarget) -> Provide
 
 
 def _not_a_stream(content_type: str, body: str, target: RequestTarget) -> ProviderError:
-    if "json" in content_type:
-        try:
-            decoded = json.loads(body)
-        except (ValueError, RecursionError):
-            decoded = None
-        if isinstance(decoded, Mapping) and decoded.get("error"):
-            return classify(ErrorResponse.read(200, decoded), target)
+    if "json" in content_type and (decoded := json_object(body)).get("error"):
+        return classify(ErrorResponse.read(200, decoded), target)
     found = "a web page" if "html" in content_type else content_type
     return InvalidReply(
         f"{target.provider} answered with {found} instead of a reply",
@@ -174,7 +179,8 @@ def _timed_out(target: RequestTarget, limit_s: float | None = None) -> ProviderE
     duration = f" for {limit_s:.3g} s" if limit_s else " within the time limit"
     return TimedOut(
         f"{target.provider} sent nothing{duration}",
-        "Retry; a slow local model may need a longer limit",
+        "Retry, or raise the reply timeout in Settings, Network "
+        f"({'local_reply_timeout' if target.is_near else 'reply_timeout'})",
     )
 
 

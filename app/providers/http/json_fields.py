@@ -1,9 +1,19 @@
 """Tolerant access to decoded JSON: a value of an unexpected type counts as missing. Never raises."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 NOTHING: Mapping[str, Any] = {}
+
+
+def json_object(text: str) -> Mapping[str, Any]:
+    """Return the object that a JSON text holds, an empty one for any other text."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return NOTHING
+    return found if isinstance(found, dict) else NOTHING
 
 
 def member(value: object, *path: str) -> Any:

@@ -22,7 +22,7 @@ from app.domain.conversations import Role
 from app.domain.presets import Effort
 from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
-from app.providers.http.json_fields import count_at, mapping_at, member, text_at
+from app.providers.http.json_fields import count_at, list_at, mapping_at, member, text_at
 from app.providers.wire.messages import (
     Item,
     WireMessage,
@@ -175,6 +175,15 @@ class MessagesWire(Wire):
         "tools",
     )
     reader = MessagesReader
+
+    def events_of(self, reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield the blocks of a whole reply and its end."""
+        for index, block in enumerate(list_at(reply, "content")):
+            yield {"type": "content_block_start", "index": index, "content_block": block}
+            yield {"type": "content_block_stop", "index": index}
+        if text_at(reply, "stop_reason"):
+            yield {"type": "message_delta", "delta": reply, "usage": mapping_at(reply, "usage")}
+            yield {"type": "message_stop"}
 
     def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
         """Return the request's JSON."""

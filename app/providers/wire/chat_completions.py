@@ -35,6 +35,8 @@ from app.providers.wire.reader import ReplyReader, Wire
 WIRE = "openai.chat"
 _REASONS = {
     "stop": FinishReason.STOP,
+    "eos_token": FinishReason.STOP,
+    "complete": FinishReason.STOP,
     "eos": FinishReason.STOP,
     "end_turn": FinishReason.STOP,
     "stop_sequence": FinishReason.STOP,
@@ -111,7 +113,7 @@ class ChatReader(ReplyReader):
         calls = self._calls.ready()
         yield from self.flush()
         yield from calls
-        reason = _REASONS.get(finish_reason, FinishReason.UNKNOWN)
+        reason = _REASONS.get(finish_reason.casefold(), FinishReason.UNKNOWN)
         if reason in (FinishReason.STOP, FinishReason.TOOL_CALLS):
             reason = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
         if self._refused and reason is FinishReason.STOP:
@@ -246,6 +248,11 @@ class ChatCompletionsWire(Wire):
         "max_tokens",
     )
     reader = ChatReader
+
+    def events_of(self, reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield the reply as one chunk: the reader accepts a message in place of a delta."""
+        if list_at(reply, "choices"):
+            yield reply
 
     def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
         """Return the request's JSON."""

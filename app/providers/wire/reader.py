@@ -97,6 +97,10 @@ class Wire:
         """Return the request's JSON; `model` is `PROVIDER:MODEL`, as raw replies name it."""
         raise NotImplementedError
 
+    def events_of(self, reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield a reply that was sent whole as the events of a stream."""
+        raise NotImplementedError
+
     def prepared(
         self, messages: Sequence[Message], model: str, images: Mapping[str, bytes] = NO_IMAGES
     ) -> tuple[WireMessage, ...]:

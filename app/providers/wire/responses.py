@@ -19,7 +19,7 @@ from app.domain.chat import (
 from app.domain.conversations import Role
 from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
-from app.providers.http.json_fields import count_at, mapping_at, text_at
+from app.providers.http.json_fields import count_at, list_at, mapping_at, text_at
 from app.providers.model_options import openai_options
 from app.providers.wire.messages import (
     Item,
@@ -33,6 +33,12 @@ from app.providers.wire.reader import ReplyReader, Wire
 WIRE = "openai.responses"
 _TEXT_EVENTS = ("response.output_text.delta", "response.refusal.delta")
 _THINKING_EVENTS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
+_DELTAS = {  # of the parts of a whole reply
+    "output_text": "response.output_text.delta",
+    "refusal": "response.refusal.delta",
+    "summary_text": "response.reasoning_summary_text.delta",
+    "reasoning_text": "response.reasoning_text.delta",
+}
 _INCOMPLETE_REASONS = {
     "max_output_tokens": FinishReason.LENGTH,
     "max_tokens": FinishReason.LENGTH,
@@ -126,6 +132,18 @@ class ResponsesWire(Wire):
         "max_output_tokens",
     )
     reader = ResponsesReader
+
+    def events_of(self, reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield the items of a whole reply and its end."""
+        for index, item in enumerate(list_at(reply, "output")):
+            for part in (*list_at(item, "summary"), *list_at(item, "content")):
+                kind = _DELTAS.get(text_at(part, "type"))
+                text = text_at(part, "text") or text_at(part, "refusal")
+                if kind and text:
+                    yield {"type": kind, "output_index": index, "delta": text}
+            yield {"type": "response.output_item.done", "output_index": index, "item": item}
+        if status := text_at(reply, "status"):
+            yield {"type": f"response.{status}", "response": reply}
 
     def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
         """Return the request's JSON."""

@@ -42,7 +42,12 @@ from app.domain.errors import (
 from app.domain.presets import ModelOptions
 from app.providers.http.connection import Connection
 from app.providers.http.error_classification import EndpointMissing
-from app.providers.http.error_translation import error_response_of, is_safe_to_chain, translate
+from app.providers.http.error_translation import (
+    error_response_of,
+    is_safe_to_chain,
+    translate,
+    unstreamed_reply,
+)
 from app.providers.model_options import fitted
 from app.providers.wire.messages import tools_as_text
 from app.providers.wire.reader import ReplyReader, Wire
@@ -200,7 +205,7 @@ class StreamingModel:
         reader = wire.reader(model)
         count = 0
         failure: Exception | None = None
-        async with aclosing(self._connection.events(wire.path, body)) as events:
+        async with aclosing(self._events(wire, body)) as events:
             try:
                 async for event in events:
                     count += 1
@@ -219,6 +224,25 @@ class StreamingModel:
             yield reader.finished
         else:
             raise failure or self._unfinished(count)
+
+    async def _events(self, wire: Wire, body: dict[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
+        """Yield the events of a reply, also of one that the server did not stream."""
+        try:
+            async with aclosing(self._connection.events(wire.path, body)) as events:
+                async for event in events:
+                    yield event
+        except Exception as error:
+            if (reply := unstreamed_reply(error)) is None:
+                raise
+            refused, whole = error, reply
+        else:
+            return
+        has_event = False
+        for event in wire.events_of(whole):
+            has_event = True
+            yield event
+        if not has_event:
+            raise refused
 
     async def _tail(
         self, events: AsyncGenerator[Mapping[str, Any]], reader: ReplyReader

@@ -27,7 +27,7 @@ from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import InterruptionPanel, ProblemPanel, SourceRow, file_row
 from ui.widgets.transcript.values import Sources
 
-_WAITING = "Waiting for the first token …"
+_WAITING = "Reading the prompt …"
 _WAITING_AFTER_TOOLS = "Reading the results of the tools …"
 
 
