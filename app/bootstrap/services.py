@@ -29,6 +29,7 @@ from app.commands.search import search_commands
 from app.commands.table import CommandTable
 from app.commands.workers import worker_commands
 from app.domain.ids import ConversationId
+from app.domain.workers import WORKERS, WorkerName
 from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync
 from app.index.vector_sync import VectorIndexSync
@@ -217,7 +218,7 @@ class Services:
             (
                 *ConversationTools(store, self.search).tools(),
                 *MemoryTools(store, self.search, self.memories, core_memory).tools(),
-                *manual_tools(self.search, self.workers.refresh),
+                *manual_tools(self.search, self.workers.refresh, self._is_manual_on),
             )
         )
         self.presets = Presets(store, settings)
@@ -249,6 +250,10 @@ class Services:
         self.inspector = InspectionService(store)
         self.segments = SegmentBreaks(settings)
         self.commands = self._command_table()
+
+    def _is_manual_on(self) -> bool:
+        key = WORKERS[WorkerName.MAN_INDEXER].enabled_key
+        return self.settings.flag(key) or self.man_pages.is_any_read()
 
     def _command_table(self) -> CommandTable:
         new, tag, *transfer = conversation_commands(self.store, self.library, self.segments)

@@ -45,7 +45,6 @@ from app.memory.context_plan import (
     fixed_parts,
     part_of,
     plan_context,
-    recall_room,
     system_text,
 )
 from app.providers.vendors.recall import RECALL
@@ -169,9 +168,8 @@ class PromptDraft:
         return PromptDraft(self._start, self.history, self._core_memory, settings)
 
     def around_tokens(self, core_memory: str) -> int:
-        """Return the tokens of everything but past turns, with all that may be recalled."""
-        known = self._input(FetchedContext(core_memory)).tokens
-        return known + recall_room(self._recall, self.ceiling_tokens, self.ceiling_tokens).tokens
+        """Return the tokens of everything but past turns and what is recalled, which gets the rest."""
+        return self._input(FetchedContext(core_memory)).tokens
 
     def query(self, fetched: FetchedContext) -> RecallQuery | None:
         """Return what to recall; None for nothing, as when the turn has its block already."""

@@ -43,11 +43,6 @@ class RecallRoom:
     related_tokens: int
     earlier_tokens: int
 
-    @property
-    def tokens(self) -> int:
-        """Both together."""
-        return self.related_tokens + self.earlier_tokens
-
 
 def recall_room(settings: RecallSettings, ceiling_tokens: int, left_tokens: int) -> RecallRoom:
     """Return the room below a ceiling, of which so many tokens are left."""

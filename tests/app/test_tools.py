@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,12 @@ class Caller:
         self.services = services
         self.here = add_conversation(self.store, "Hello there", title="Here")
         core = CoreMemoryService(self.store, services.settings)
+        self.has_manual = True
         self.toolbox = Toolbox(
             (
                 *ConversationTools(self.store, search).tools(),
                 *MemoryTools(self.store, search, ArchivalMemoryService(self.store), core).tools(),
-                *manual_tools(search, services.workers.refresh),
+                *manual_tools(search, services.workers.refresh, lambda: self.has_manual),
             )
         )
 
@@ -215,6 +217,10 @@ def test_schemas_are_valid_json_and_short(caller: Caller) -> None:
         FETCH, "conversation_search", "memory_search", "memory_save", APPEND, REPLACE,
         "man_search", "man_indexer",
     ]  # fmt: skip
+    caller.has_manual = False
+    less = caller.toolbox.offered_in(caller.here.conversation)
+    assert less == offered[:-2]
+    assert caller.toolbox.offered_in(replace(caller.here.conversation, recalls=False)) == ()
     for each in offered:
         schema = json.loads(each.parameters_json)
         assert (schema["type"], schema["additionalProperties"]) == ("object", False)

@@ -1,7 +1,7 @@
 """Requests of one conversation: each begins with the one before, byte for byte, until it is compacted."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +12,11 @@ import pytest
 from app.bootstrap import RunMode, Services, build
 from app.chat.inspector import InspectionService
 from app.chat.reply import Reply
-from app.domain.conversations import Exchange, ExchangeStatus, Text
-from app.domain.ids import ConversationId
+from app.domain.conversations import Exchange, ExchangeStatus, Message, Text
+from app.domain.ids import ConversationId, MessageId
 from app.domain.recall import PlanPartKind
 from app.providers.configuration import ProviderConfig
+from app.storage.tables.exchanges import Exchanges
 from app.system.paths import DataPaths
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import WIRES
@@ -40,7 +41,7 @@ class Story:
     def begin(self, words: str, *answers: tuple[Step, ...]) -> Reply:
         for steps in answers:
             self.server.reply(*steps)
-        return self.services.chat.send(self.where, (Text(words),)).result(20)
+        return self.services.chat.send(self.where, (Text(words),)).result(60)
 
     def say(self, words: str, *answers: tuple[Step, ...]) -> Exchange:
         """Send a message; return its exchange at its end."""
@@ -60,10 +61,10 @@ class Story:
         """Try the last exchange again, or continue it."""
         assert self.last is not None
         self.server.reply(*steps)
-        return self._ended(self.services.chat.retry(self.last.id).result(20))
+        return self._ended(self.services.chat.retry(self.last.id).result(60))
 
     def _ended(self, reply: Reply) -> Exchange:
-        self.last = reply.done.result(20)
+        self.last = reply.done.result(60)
         self.where = self.last.conversation_id
         return self.last
 
@@ -198,3 +199,65 @@ def check_marks(body: dict[str, Any]) -> None:
     ]
     assert marked == [len(body["messages"]) - 2]
     assert "cache_control" in body["system"][-1]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_full_conversation_is_compacted_and_goes_on(
+    data_dir: Path, server: Loopback, wire: str
+) -> None:
+    server.always(text("Look for wear, clean it with fresh water, write down the date. " * 6))
+    with started(data_dir, server, wire) as services:
+        services.settings.set("prompt_max_tokens", 4_000)
+        story = Story(services, server)
+        for number in range(30):
+            story.say(f"What about part number {number} of the boat called Halcyon? " * 3)
+        assert story.where is not None
+        prompts = [services.prompts.of(each.id) for each in services.exchanges.of(story.where)]
+    parts = [each.parts for each in prompts if each is not None]
+    whole = [sum(part.tokens for part in each) for each in parts]
+    recalled = (PlanPartKind.RELATED, PlanPartKind.EARLIER)
+    bare = [sum(part.tokens for part in each if part.kind not in recalled) for each in parts]
+    broken = breaks(server)
+    assert 1 <= len(broken) <= 4
+    assert max(whole) <= 4_000
+    assert max(bare) <= 4_000 * 0.85
+    assert max(bare[number] for number in broken) <= 4_000 * 0.5
+    fixed = [texts_of(seen)[0] for seen in server.posts]
+    assert len(set(fixed)) == 1, "the system prompt stays in the provider's cache"
+    for number in broken:
+        sent = texts_of(server.posts[number])[1]
+        assert "<earlier-summary-" in sent
+        assert "part number 0 of the boat" in sent[: sent.index("</earlier-summary-")]
+
+
+def test_a_message_after_a_long_import_is_small_and_reads_little(
+    data_dir: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.always(text("You are welcome."))
+    with opened(data_dir) as store:
+        long = "The tram to the harbor leaves every ten minutes from the market square. " * 2
+        turns = (
+            (f"Question {number}? {long}", f"Answer {number}. {long}") for number in range(2000)
+        )
+        imported = add_conversation(store, *turns).conversation.id
+    read: list[int] = []
+    real = Exchanges.messages
+
+    def counted(self: Exchanges, ids: Iterable[int]) -> Mapping[MessageId, Message]:
+        wanted = list(ids)
+        read.append(len(wanted))
+        return real(self, wanted)
+
+    with started(data_dir, server, CHAT) as services:
+        monkeypatch.setattr(Exchanges, "messages", counted)
+        story = Story(services, server)
+        story.where = imported
+        first = story.say("thanks")
+        assert sum(read) < 1_000
+        prompt = services.prompts.of(first.id)
+        assert prompt is not None
+        assert sum(part.tokens for part in prompt.parts) <= prompt.limit_tokens * 0.55
+        assert prompt.limit_tokens == 6_144
+        for _ in range(3):
+            story.say("thanks again")
+    assert breaks(server) == []

@@ -4,6 +4,7 @@ Private conversations and those in the trash are never shown; archived ones only
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.chat.tools.results import (
@@ -31,6 +32,7 @@ from app.domain.conversations import (
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
+from app.domain.recall import is_recall_on
 from app.domain.results import CONVERSATION_TOOL, as_tool_entry
 from app.domain.text import one_line
 from app.memory.search import SearchService
@@ -58,8 +60,8 @@ class ConversationTools:
         self._search = search
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return the tools."""
-        return (
+        """Return the tools, for conversations with memory."""
+        tools = (
             Tool(
                 FETCH,
                 "Read an earlier conversation, or one exchange of it (which wins when both are "
@@ -88,6 +90,7 @@ class ConversationTools:
                 self._find,
             ),
         )
+        return tuple(replace(each, is_usable=is_recall_on) for each in tools)
 
     # -- searching
 

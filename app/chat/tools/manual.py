@@ -1,6 +1,7 @@
 """Tools to search manual pages, and to read the state of their index."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.chat.tools.results import (
@@ -23,8 +24,13 @@ _LIMIT = 10
 Statuses = Callable[[], Sequence[WorkerStatus]]
 
 
-def manual_tools(search: SearchService, statuses: Statuses) -> tuple[Tool, ...]:
-    """Return the tools; `statuses` returns fresh worker statuses. Blocking; thread-safe."""
+def manual_tools(
+    search: SearchService, statuses: Statuses, is_on: Callable[[], bool]
+) -> tuple[Tool, ...]:
+    """Return the tools; `statuses` returns fresh worker statuses. Blocking; thread-safe.
+
+    `is_on` is whether manual pages are indexed or being indexed.
+    """
 
     def find(arguments: Mapping[str, Any], _: ToolContext) -> str:
         query = arguments["query"]
@@ -36,7 +42,7 @@ def manual_tools(search: SearchService, statuses: Statuses) -> tuple[Tool, ...]:
         entries = [as_tool_entry(each, MANUAL_TOOL) for each in found]
         return page(json_list({"query": query}, "results", entries), arguments["offset"])
 
-    return (
+    tools = (
         Tool(
             "man_search",
             "Find manual pages of this computer (commands, files, system calls) that tell how "
@@ -51,6 +57,7 @@ def manual_tools(search: SearchService, statuses: Statuses) -> tuple[Tool, ...]:
             lambda _arguments, _context: _progress(_status(statuses)),
         ),
     )
+    return tuple(replace(each, is_usable=lambda _: is_on()) for each in tools)
 
 
 def _progress(status: WorkerStatus) -> str:

@@ -4,6 +4,7 @@ The user finds what these write in the memory view, with its turn, and can delet
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from app.chat.tools.results import (
@@ -18,6 +19,7 @@ from app.chat.tools.results import (
 from app.chat.tools.toolbox import Tool, ToolContext
 from app.chat.tools.user_statements import check_stated
 from app.domain.passages import PassageKind
+from app.domain.recall import is_recall_on
 from app.domain.results import MEMORY_TOOL, SearchResult, as_tool_entry
 from app.memory.core_memory import LIMIT_CHARS, ArchivalMemoryService, CoreMemoryService
 from app.memory.search import SearchService
@@ -49,8 +51,8 @@ class MemoryTools:
         self._core = core
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return the tools."""
-        return (
+        """Return the tools, for conversations with memory."""
+        tools = (
             Tool(
                 "memory_search",
                 "Search everything that is remembered: conversations, their summaries, facts about "
@@ -90,6 +92,7 @@ class MemoryTools:
                 writes=True,
             ),
         )
+        return tuple(replace(each, is_usable=is_recall_on) for each in tools)
 
     # -- reading
 

@@ -46,6 +46,7 @@ class Tool:
         run: Takes arguments that match the schema; may block; raises KnownError with a message for
             the model.
         writes: Whether it changes memory.
+        is_usable: Whether it is of use in a conversation now; it is not offered otherwise.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Tool:
     parameters: Mapping[str, Any]
     run: Callable[[Mapping[str, Any], ToolContext], str]
     writes: bool = False
+    is_usable: Callable[[Conversation], bool] = lambda _: True
 
 
 class Toolbox:
@@ -73,9 +75,9 @@ class Toolbox:
     def offered_in(
         self, conversation: Conversation, allowed: Collection[str] | None = None
     ) -> tuple[ToolSchema, ...]:
-        """Return the tools of a conversation among those allowed (None: all).
+        """Return the usable tools of a conversation among those allowed (None: all).
 
-        In a private conversation there is none that writes.
+        In a private conversation there is none that writes. May block.
         """
         return tuple(self._schemas[name] for name in self._of(conversation, allowed))
 
@@ -111,7 +113,9 @@ class Toolbox:
         return {
             name: tool
             for name, tool in self._tools.items()
-            if (allowed is None or name in allowed) and not (conversation.private and tool.writes)
+            if (allowed is None or name in allowed)
+            and not (conversation.private and tool.writes)
+            and tool.is_usable(conversation)
         }
 
 

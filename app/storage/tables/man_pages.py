@@ -101,6 +101,10 @@ class ManPages:
         """Return how many pages are listed, and how many were read in their present version."""
         return self._store.read(_WORK.tally)
 
+    def is_any_read(self) -> bool:
+        """Return whether a page can be found."""
+        return bool(self._store.row("SELECT 1 FROM man_page WHERE read_stamp IS NOT NULL LIMIT 1"))
+
     # -- writing
 
     def put(self, read: Sequence[ManualPageText]) -> None:
