@@ -31,7 +31,7 @@ from app.memory.recall_selection import SelectionContext, select_recalled
 from app.memory.recalled_text import cut_at_sentence, cut_lines
 from app.memory.token_budget import BYTES_PER_TOKEN, tokens_of
 
-_RELATED_SHARE, _EARLIER_SHARE, _COMPACTION_SHARE = 0.15, 0.05, 0.15  # of a small ceiling
+_RELATED_SHARE, _EARLIER_SHARE, _COMPACTION_SHARE = 0.15, 0.1, 0.15  # of a small ceiling
 _QUOTED = (PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.EARLIER)
 _FETCH_TOOL = "fetch_conversation_details"
 
