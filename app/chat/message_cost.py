@@ -12,12 +12,13 @@ from app.chat.planner import NewConversation, Planner
 from app.chat.presets import Presets
 from app.chat.request_builder import RequestBuilder
 from app.domain.chat import ModelRef, UsageReported
-from app.domain.conversations import Text
+from app.domain.conversations import Block, Message, Role, Text
 from app.domain.ids import ConversationId, MessageId
 from app.domain.presets import Preset
-from app.domain.turn_text import estimate_tokens
+from app.memory.compaction import message_tokens
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.store import Store
+from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.settings import Settings
 
@@ -63,12 +64,12 @@ class MessageCosts:
 
     def cost_usd(
         self,
-        text: str,
+        blocks: tuple[Block, ...],
         conversation_id: ConversationId | None,
         model: str | None = None,
         preset: str | None = None,
     ) -> float | None:
-        """Return the cost of sending `text` in a conversation, or (None) in a new one.
+        """Return the cost of sending a message of `blocks` in a conversation, or (None) in a new one.
 
         `model` and `preset` are those of a new conversation, None for the defaults. Returns None when
         the price is unknown or nothing. Raises NotFound, StorageError.
@@ -86,13 +87,20 @@ class MessageCosts:
         place = _Place(conversation_id, leaf, ref, resolved)
         if self._known is None or self._known[0] != place:
             self._known = (place, self._planned_tokens(place))
-        return self._input_usd(ref, self._known[1] + estimate_tokens(text))
+        return self._input_usd(ref, self._known[1] + _tokens_of(blocks))
 
     def _planned_tokens(self, place: _Place) -> int:
         """Return the tokens of the prompt around a message."""
         new = NewConversation(str(place.model), preset=place.preset.uid)
         draft = self._builder.draft(self._planner.send(place.conversation_id, _PLACEHOLDER, new))
-        return draft.context(self._fetcher.fetch(draft.plan, lambda _: None)).tokens
+        context = draft.context(self._fetcher.fetch(draft.plan, lambda _: None))
+        return context.tokens - _tokens_of(_PLACEHOLDER)
 
     def _input_usd(self, ref: ModelRef, tokens: int) -> float | None:
         return self._price_of(ref, UsageReported(tokens, 0))[0]
+
+
+def _tokens_of(blocks: tuple[Block, ...]) -> int:
+    """Return the estimated tokens of a message."""
+    ids = MessageId(0), "", ConversationId(0), None
+    return message_tokens(Message(*ids, Role.USER, blocks, now()))

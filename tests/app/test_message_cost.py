@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.domain.conversations import Attachment, Text
 from app.domain.ids import ConversationId
 from app.domain.presets import Preset
 from app.storage.engine.store import Store
@@ -28,7 +29,7 @@ def cost(
     cli: Console, words: str, conversation: int | None = None, model: str | None = MODEL
 ) -> float:
     here = None if conversation is None else ConversationId(conversation)
-    return cli.services.message_costs.cost_usd(words, here, model) or 0.0
+    return cli.services.message_costs.cost_usd((Text(words),), here, model) or 0.0
 
 
 def test_the_estimate_is_the_price_of_the_prompt_that_is_sent(priced: Console) -> None:
@@ -41,6 +42,15 @@ def test_the_estimate_is_the_price_of_the_prompt_that_is_sent(priced: Console) -
     priced.done("ask", "And north?", "--conversation", asked)
     tokens = priced.json("prompt", f"{asked}:1")["tokens"]
     assert expected == pytest.approx(tokens * USD_PER_TOKEN, rel=0.01)
+
+
+def test_attached_text_is_part_of_the_estimate(priced: Console) -> None:
+    file = Attachment("geese.txt", "text/plain", text=LONG)
+    costs = priced.services.message_costs
+    alone, attached = (
+        costs.cost_usd(blocks, None, MODEL) for blocks in ((Text("See"),), (Text("See"), file))
+    )
+    assert (attached or 0) > (alone or 0) + 0.02
 
 
 def test_the_estimate_follows_preset_and_default_model(priced: Console) -> None:
@@ -60,7 +70,7 @@ def test_the_estimate_follows_preset_and_default_model(priced: Console) -> None:
 def test_nothing_is_said_of_free_and_unknown_prices(
     priced: Console, server: Loopback, model: str
 ) -> None:
-    assert priced.services.message_costs.cost_usd(LONG, None, model) is None
+    assert priced.services.message_costs.cost_usd((Text(LONG),), None, model) is None
     assert server.requests == []
 
 

@@ -407,7 +407,7 @@ def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: P
     composer.box.setPlainText("A long question")
     qtbot.waitUntil(composer.cost.isVisible)
     assert "$0.03" in composer.cost.text()
-    assert costs.calls == [("cost_usd", "A long question", None, "a:b", None)]
+    assert costs.calls == [("cost_usd", (Text("A long question"),), None, "a:b", None)]
     costs.results["cost_usd"] = 0.0099
     asked.refresh()
     qtbot.waitUntil(composer.cost.isHidden)

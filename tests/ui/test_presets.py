@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QStandardItemModel
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QStandardItemModel, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QMessageBox, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.library import Library
@@ -297,6 +297,24 @@ def test_a_preset_is_chosen_for_a_conversation_that_begins(picker: Picker) -> No
     picker.pick(picker.rows()[-1])
     assert picker.heard[-1] == "page_requested"
     assert picker.box.currentText() == "Terse"
+
+
+def test_keys_and_wheel_choose_nothing_unseen(picker: Picker) -> None:
+    box = picker.box
+    box.show()
+    box.setFocus()
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Up):
+        QTest.keyClick(box, key)
+        assert box.view().isVisible()
+        box.hidePopup()
+    at, none = QPointF(5, 5), QPoint()
+    wheel = QWheelEvent(
+        at, at, none, QPoint(0, -120), Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(box, wheel)
+    assert not wheel.isAccepted()
+    assert (box.currentText(), picker.heard.count("chosen_for_new")) == ("Commonplace", 0)
 
 
 def test_the_preset_of_a_stored_conversation_follows_it(picker: Picker) -> None:

@@ -6,6 +6,7 @@ from PySide6.QtCore import QTimer
 
 from app.chat.message_cost import SHOWN_FROM_USD, MessageCosts
 from app.domain.changes import ChangeSet
+from app.domain.conversations import Text
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
 from ui.widgets.composer import Composer
@@ -66,7 +67,7 @@ class MessageCostPresenter(Presenter):
         model, preset = self._model_for_new(), self._preset_for_new()
         self._bridge.load(
             _NAME,
-            lambda: self._costs.cost_usd(text, here, model, preset),
+            lambda: self._costs.cost_usd((Text(text),), here, model, preset),
             self._show,
             lambda _: self._show(None),
         )

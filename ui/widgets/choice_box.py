@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QWidget
 
 
@@ -54,6 +55,17 @@ class ChoiceBox(QComboBox):
         self.command_chosen.emit(self.itemText(number))
 
     # Qt overrides
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the choice as it is: the wheel scrolls what is below."""
+        event.ignore()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Open the list instead of choosing the next entry, which may be a command."""
+        if event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self.showPopup()
+        else:
+            super().keyPressEvent(event)
 
     def showPopup(self) -> None:
         """Report that the list is about to open."""

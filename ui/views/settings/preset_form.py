@@ -100,7 +100,7 @@ class PresetForm(QWidget):
             box.lineEdit().setTextMargins(_SPIN_MARGIN_PX, 0, 0, 0)
         for field in (self.temperature, self.effort, self.max_output):
             field.setFixedWidth(field.fontMetrics().averageCharWidth() * _FIELD_CHARS)
-        for field in (self.model, self.temperature, self.effort, self.max_output):
+        for field in (self.temperature, self.effort, self.max_output):
             field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             field.installEventFilter(self)
         self.note = plain_label(self, "small", selectable=False)
