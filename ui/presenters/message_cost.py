@@ -31,7 +31,8 @@ class MessageCostPresenter(Presenter):
         super().__post_init__()
         self._pause = QTimer(self, singleShot=True, interval=_PAUSE_MS)
         self._pause.timeout.connect(self._estimate)
-        self._composer.box.textChanged.connect(self._on_text_changed)
+        self._composer.box.textChanged.connect(self._on_draft_changed)
+        self._composer.files.changed.connect(self._on_draft_changed)
         self._conversation.opened.connect(self.refresh)
         self._conversation.updated.connect(self.refresh)
         self._bridge.subscribe(
@@ -49,8 +50,8 @@ class MessageCostPresenter(Presenter):
         self._bridge.cancel(_NAME)
         self._pause.start()
 
-    def _on_text_changed(self) -> None:
-        if not self._composer.text.strip():
+    def _on_draft_changed(self) -> None:
+        if not self._composer.text.strip() and not self._composer.draft.files:
             self._composer.show_cost("")
         self.refresh()
 
@@ -60,14 +61,14 @@ class MessageCostPresenter(Presenter):
             self.refresh()
 
     def _estimate(self) -> None:
-        text, here = self._composer.text, self._conversation.conversation_id
-        if not text.strip() or text.startswith("/"):
+        draft, here = self._composer.draft, self._conversation.conversation_id
+        if draft.text.startswith("/") or not (draft.text.strip() or draft.files):
             self._show(None)
             return
         model, preset = self._model_for_new(), self._preset_for_new()
         self._bridge.load(
             _NAME,
-            lambda: self._costs.cost_usd((Text(text),), here, model, preset),
+            lambda: self._costs.cost_usd((Text(draft.text), *draft.files), here, model, preset),
             self._show,
             lambda _: self._show(None),
         )
