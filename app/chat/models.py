@@ -55,9 +55,10 @@ class ModelDirectory:
         self._built: dict[str, tuple[object, RemoteProvider]] = {}
 
     def preload(self) -> None:
-        """Import what the first request to the default model needs: 1 to 5 s. Blocking."""
+        """Import what first requests need, the default model's first: several seconds. Blocking."""
+        chosen = (self._settings.text(key) for key in ("default_model", "background_model"))
         with suppress(KnownError):
-            self._registry.preload(ModelRef.parse(self._settings.text("default_model")).provider)
+            self._registry.preload(ModelRef.parse(model).provider for model in chosen)
 
     def chat_model(self, ref: ModelRef) -> ChatModel:
         """Return the model; raise NotFound or ModelNotFound. May block; the key is read on first use."""

@@ -6,8 +6,10 @@ together.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from importlib import import_module
 
 from app.domain.errors import NotFound
 from app.domain.presets import ModelOptions
@@ -15,6 +17,7 @@ from app.providers.configuration import ProviderConfig
 from app.providers.http.endpoint import Endpoint, Network, TimeLimits
 from app.providers.http.json_fields import json_object
 from app.providers.model_options import without_refused
+from app.providers.pricing.prices import load_price_list
 from app.providers.remote_provider import RemoteProvider
 from app.providers.vendor import Vendor
 from app.providers.vendors import vendors
@@ -22,6 +25,8 @@ from app.providers.wire.streaming import RetryPolicy, Unsupported
 from app.storage.tables.settings import Settings
 from app.system.keys import FoundKey, KeyLocation, KeyStore
 
+# Imported by httpx2 and anyio with the first connection, and for the first key.
+_USED_BY_REQUESTS = ("httpcore2", "h11", "anyio._backends._asyncio", "keyring")
 TIMEOUTS = "provider_timeouts"  # the setting with the user's own, by provider
 
 
@@ -119,18 +124,23 @@ class ProviderRegistry:
         refused = self._unsupported.get((url.text, model), ()) if url is not None else ()
         return without_refused(self._vendor(config).options(model), refused)
 
-    def preload(self, name: str) -> None:
-        """Import what the first request to a provider needs: 1 to 5 s, on a background thread."""
-        config = self.find_config(name)
-        if config is None:
-            return
+    def preload(self, first: Iterable[str] = ()) -> None:
+        """Import what requests need: 1 to 5 s for each SDK, those of the providers `first` before others.
+
+        Blocking: for a background thread while the program is idle.
+        """
         from app.providers.http.client import silence_vendor_logs
 
-        config.vendor.sdk.load()
-        silence_vendor_logs()
-        from genai_prices.data_snapshot import get_snapshot
-
-        get_snapshot()
+        known = vendors()
+        configs = [config for name in first if (config := self.find_config(name)) is not None]
+        kinds = [known[each.kind] for each in configs if each.kind in known]
+        for module in _USED_BY_REQUESTS:
+            with suppress(ImportError):
+                import_module(module)
+        for sdk in {vendor.sdk.module: vendor.sdk for vendor in (*kinds, *known.values())}.values():
+            sdk.load()
+            silence_vendor_logs()
+            load_price_list()
 
     def find_key(self, name: str) -> FoundKey | None:
         """Return the key a provider would be used with, None if there is none; may block."""

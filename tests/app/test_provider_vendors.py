@@ -9,6 +9,8 @@ from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import InvalidInput
 from app.providers import vendors as package
 from app.providers.configuration import ProviderConfig
+from app.providers.http import connection
+from app.providers.http.connection import Sdk
 from app.providers.pricing.prices import PriceList
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors import vendors
@@ -75,8 +77,19 @@ def test_an_unknown_kind_is_an_error_of_its_provider_only() -> None:
     assert not config.can_embed()
 
 
-def test_preloading_imports_the_sdk_of_a_provider_only() -> None:
-    registry = ProviderRegistry(tuple, KeyStore(environ={}), environ={})
-    registry.preload("recall")  # not a remote provider: nothing to import
-    registry.preload("openai")
-    assert vendors()["openai"].sdk.load().AsyncOpenAI
+def test_preloading_imports_the_sdks_of_the_chosen_models_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(Sdk, "load", lambda self: loaded.append(self.module))
+    config = ProviderConfig("future", "telepathy", "https://example.com/v1")
+    registry = ProviderRegistry(lambda: [config], KeyStore(environ={}), environ={})
+    registry.preload(["recall", "future", "anthropic"])
+    assert loaded == ["anthropic", "openai"]
+
+
+def test_an_imported_sdk_does_not_wait_for_another_import() -> None:
+    sdk = vendors()["openai"].sdk
+    sdk.load()
+    with connection._import_lock:
+        assert sdk.load().AsyncOpenAI

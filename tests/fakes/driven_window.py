@@ -1,6 +1,9 @@
 """The real window in a process of its own, driven by words on its command line; for killing it.
 
 python -m tests.fakes.driven_window DATA_DIR "What is said once it is ready"
+python -m tests.fakes.driven_window DATA_DIR
+
+Without words it leaves once the vendors' SDKs are imported, and says so.
 """
 
 import asyncio
@@ -25,9 +28,13 @@ def main(data_dir: str, words: str) -> None:
 
 async def _stay(user: User, words: str) -> None:
     await user.start()
-    await user.say(words)
-    await asyncio.Event().wait()
+    if words:
+        await user.say(words)
+        await asyncio.Event().wait()
+    await user.until(lambda: {"openai", "anthropic", "genai_prices"} <= sys.modules.keys())
+    sys.stdout.write("imported")
+    await user.leave()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1], " ".join(sys.argv[2:]))

@@ -97,6 +97,10 @@ async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
     assert user.presenters.conversation.view.path[0].status is ExchangeStatus.INTERRUPTED
 
 
+def test_an_idle_window_imports_what_the_first_message_needs(data_dir: Path) -> None:
+    assert program("tests.fakes.driven_window", str(data_dir)).communicate()[0] == "imported"
+
+
 def holds(journal: Path, words: bytes) -> bool:
     """Return whether the journal on disk holds these words."""
     return any(words in segment.read_bytes() for segment in journal.iterdir())

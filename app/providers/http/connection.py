@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _IMPORT_RETRIES_S = (0.1, 0.5, 2.0)
 _import_lock = threading.Lock()
+_loaded: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,19 @@ class Sdk:
         Python may break a deadlock with an ImportError from a half-initialized module; the import
         is then repeated.
         """
+        if (loaded := _loaded.get(self.module)) is not None:
+            return loaded  # without waiting for another import
         with _import_lock:
-            for wait_s in _IMPORT_RETRIES_S:
-                try:
-                    return import_module(self.module)
-                except ImportError:
-                    time.sleep(wait_s)
-            return import_module(self.module)
+            _loaded[self.module] = module = self._import()
+        return module
+
+    def _import(self) -> Any:
+        for wait_s in _IMPORT_RETRIES_S:
+            try:
+                return import_module(self.module)
+            except ImportError:
+                time.sleep(wait_s)
+        return import_module(self.module)
 
 
 # An empty key means none: for None this SDK would use the environment's.

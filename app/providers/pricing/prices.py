@@ -41,6 +41,13 @@ class Cost:
     price: str
 
 
+def load_price_list() -> None:
+    """Load the bundled table, which the first price otherwise waits for (0.25 s). Blocking."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    get_snapshot()
+
+
 class PriceList:
     """Prices and context sizes by model.
 
