@@ -40,7 +40,6 @@ from app.storage.safety.backup import backups_of, list_backups, make_backup
 from app.storage.tables.attempts import CALLS_PER_MESSAGE, Attempts
 from app.storage.tables.facts import FactFilter, fact_changes
 from app.storage.tables.passages import Passages
-from app.storage.work.summary_work import PartNotes
 from app.system.paths import DataPaths
 from tests.fakes import stored
 from tests.fakes.canary import CANARY, files_with, plain_databases
@@ -71,8 +70,6 @@ def add_secret(store: Store) -> ConversationId:
         changes.ToolSummaryPut(store.ids.passage(), *place, message, 0, CANARY, "m", AT),
         changes.SettingPut("probe_questions", json.dumps(json.dumps([probe]))),
     )
-    spent = changes.SpendAdded(AT, "conversation_summarizer", "m", 1, 1, 0, None)
-    PartNotes(store).keep(here, "h", CANARY, spent)
     for worker, item in (
         ("exchange_summarizer", exchange.id), ("conversation_summarizer", here),
         ("knowledge_extractor", exchange.id), ("embedding_pipeline", fact.id),

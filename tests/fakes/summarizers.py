@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message, Role, Text
-from app.domain.ids import ConversationId, new_uid
+from app.domain.ids import new_uid
 from app.language.extractive.summaries import TurnMarkdown
 from app.storage.engine.store import Store
 from app.workers.job import IsCancelled
@@ -20,8 +20,6 @@ class ScriptedSummarizer:
     `read` holds every text it was given, in order; `before` is called first, with the text.
     """
 
-    is_paid = False
-
     def __init__(self) -> None:
         self.read: list[str] = []
         self.poison: set[str] = set()
@@ -31,10 +29,7 @@ class ScriptedSummarizer:
         return self._digest(turn.asked, is_cancelled)
 
     def conversation(
-        self,
-        _conversation_id: ConversationId,
-        turns: Sequence[TurnMarkdown],
-        is_cancelled: IsCancelled,
+        self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled
     ) -> GeneratedSummary:
         return self._digest(" ".join(turn.asked for turn in turns), is_cancelled)
 

@@ -9,14 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from app.domain.changes import Change, SpendAdded, SummaryPut
 from app.domain.conversations import Exchange, ExchangeStatus, TitleOrigin
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
 from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
-from app.storage.engine.times import from_db, now, to_db
+from app.storage.engine.times import from_db, to_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import exchanges_where, shown_path
 from app.storage.work.exchange_texts import NO_TEXT, ExchangeText, exchange_texts
@@ -100,7 +99,6 @@ CONVERSATION_SUMMARIES = _query(
 _EXCHANGE_READS_CHARS = 12_000
 _CONVERSATION_READS_CHARS = 3_000
 _CONVERSATION_READS_TURNS = 60
-_PART = "part"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -281,44 +279,3 @@ def _passages(
     rest = f"AND kind = '{kind}' GROUP BY source_id"
     rows = select_in(cursor, "passage", "source_id, list(id)", source_ids, "source_id", rest)
     return {source_id: tuple(ids) for source_id, ids in rows}
-
-
-class PartNotes:
-    """Notes on parts of long conversations, kept until the summary they are for needs them.
-
-    They are summaries of kind "part", found by the hash of the part: one that was paid for is not
-    paid for again, after a crash or when the conversation has grown at its end. Blocking.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._work = SummaryWork(store)
-
-    def find(self, conversation_id: ConversationId, part_hash: str) -> str | None:
-        """Return the notes on a part, None if there are none."""
-        row = self._store.row(
-            "SELECT text FROM summary WHERE kind = ? AND source_id = ? AND source_hash = ? "
-            "ORDER BY made_at DESC LIMIT 1",
-            [_PART, conversation_id, part_hash],
-        )
-        return None if row is None else str(row[0])
-
-    def keep(
-        self,
-        conversation_id: ConversationId,
-        part_hash: str,
-        text: str,
-        spent: SpendAdded,
-    ) -> None:
-        """Store notes and what they cost in one commit; only the latter if they may no longer be kept."""
-
-        def commit() -> None:
-            changes: list[Change] = [spent]
-            if conversation_id in self._work.summarizable_conversations([conversation_id]).ids:
-                put = SummaryPut(
-                    _PART, conversation_id, conversation_id, text, spent.model, part_hash, now()
-                )
-                changes.append(put)
-            self._store.commit_now(*changes)
-
-        self._store.on_writer(commit).result()

@@ -15,7 +15,7 @@ from app.workers.job import IsCancelled, Job
 from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import ReadingJob
 from app.workers.jobs.summarizers import (
-    BackgroundSummarizer,
+    ExtractiveSummarizer,
     Summarized,
     SummaryJob,
     conversation_passage,
@@ -47,7 +47,7 @@ class ConversationSummarizer(SummaryJob):
         (item,) = items
         turns = [TurnMarkdown(words.asked, words.answered) for words in item.words]
         passage = conversation_passage(item.id, item.said_at)
-        digest = self._summarizer.conversation(item.id, turns, is_cancelled)
+        digest = self._summarizer.conversation(turns, is_cancelled)
         return Summarized(item, passage, digest)
 
     def tally(self) -> Tally:
@@ -70,6 +70,6 @@ class ConversationSummarizer(SummaryJob):
 
 def build(parts: JobParts) -> Job[Any, Any]:
     """Return the job."""
-    summarizer = BackgroundSummarizer(parts.store, None)
+    summarizer = ExtractiveSummarizer()
     job = ConversationSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)
     return job if parts.reader is None else ReadingJob(job, parts.reader)

@@ -17,7 +17,7 @@ from app.workers.jobs import JobParts
 from app.workers.jobs.exchange_selection import OpenConversation, Prefetch
 from app.workers.jobs.part_reader import ReadingJob
 from app.workers.jobs.summarizers import (
-    BackgroundSummarizer,
+    ExtractiveSummarizer,
     Summarized,
     Summarizer,
     SummaryJob,
@@ -83,6 +83,6 @@ class ExchangeSummarizer(SummaryJob):
 
 def build(parts: JobParts) -> Job[Any, Any]:
     """Return the job."""
-    summarizer = BackgroundSummarizer(parts.store, None)
+    summarizer = ExtractiveSummarizer()
     job = ExchangeSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)
     return job if parts.reader is None else ReadingJob(job, parts.reader)

@@ -1,17 +1,16 @@
-"""Summaries: extractive or by a language model, and what the jobs of both summarizers share."""
+"""Extractive summaries, how summaries are stored, and what the jobs of both summarizers share."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
 from app.domain.changes import Change, PassagesPut, SpendAdded, SummaryPut
-from app.domain.errors import Cancelled, ContextTooLong
+from app.domain.errors import Cancelled
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import Passage, PassageKind
-from app.domain.text import one_line
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.domain.workers import UsageTotals, WorkerName
+from app.domain.workers import UsageTotals
 from app.language.extractive.labels import extract_tags, extract_title
 from app.language.extractive.summaries import (
     MODEL,
@@ -20,244 +19,64 @@ from app.language.extractive.summaries import (
     summarize_conversation,
     summarize_exchange,
 )
-from app.language.sentences import shorten_middle
-from app.providers.pricing.estimated_tokens import estimated_tokens
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
 from app.storage.work.queue import SUMMARIES
-from app.storage.work.summary_work import PartNotes, Summarizable, SummaryWork
-from app.workers.background_model import MODEL_KEYS, Answer, ModelClient, UnusableAnswer
-from app.workers.job import PAID, IsCancelled, Job, Pace, Saved
+from app.storage.work.summary_work import Summarizable, SummaryWork
+from app.workers.background_model import MODEL_KEYS
+from app.workers.job import IsCancelled, Job, Pace, Saved
 from app.workers.jobs.exchange_selection import OpenConversation
-from app.workers.prompts import Quoted, prompt
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSummary:
     """A summary of an exchange or a conversation, "" for one without text.
 
-    `spent` is the cost to be stored with it, `model` "extractive" or PROVIDER:MODEL; `title` and
-    `tags` are empty for an exchange.
+    `model` is who made it; `title` and `tags` are empty for an exchange.
     """
 
     summary: str
     title: str = ""
     tags: tuple[str, ...] = ()
-    spent: tuple[SpendAdded, ...] = ()
     model: str = MODEL
 
 
 class Summarizer(Protocol):
-    """Writes summaries in the language of the text. Blocking."""
-
-    @property
-    def is_paid(self) -> bool:
-        """Whether each summary is to be stored before the next one is requested."""
-        ...
+    """Writes summaries in the language of the text. Blocking; raises `Cancelled`."""
 
     def exchange(self, turn: TurnMarkdown, is_cancelled: IsCancelled) -> GeneratedSummary:
-        """Return one or two sentences: what was asked, what was done, how it ended.
-
-        Raises `Cancelled` within a second of `is_cancelled`, `Blocked`, `ProviderError`, and
-        `UnusableAnswer`.
-        """
+        """Return one or two sentences: what was asked, what was done, how it ended."""
         ...
 
     def conversation(
-        self,
-        conversation_id: ConversationId,
-        turns: Sequence[TurnMarkdown],
-        is_cancelled: IsCancelled,
+        self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled
     ) -> GeneratedSummary:
-        """Return two or three sentences, a title and tags; raises as above."""
+        """Return two or three sentences, and a title."""
         ...
 
 
-EXCHANGE_LIMIT_CHARS = 600
-CONVERSATION_LIMIT_CHARS = 900
-_NOTES_LIMIT_CHARS = 1_200
-_TITLE_LIMIT_CHARS = 60
-_TAG_LIMIT_CHARS = 30
-_MOST_TAGS = 5
-_PROMPT_TOKENS = 600
-_LEAST_ROOM_TOKENS = 1_000  # several notes must fit, or parts would never become fewer
-_SHORTER = 0.5
-_SLACK = 0.95
-_QUOTES = "\"'“”„«»`* "
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "summary": {"type": "string"},
-        "title": {"type": "string"},
-        "tags": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["summary", "title", "tags"],
-}
-
-
-class BackgroundSummarizer:
-    """A `Summarizer`: the background model while one is chosen, otherwise central sentences.
-
-    The model gets one request for an exchange or a short conversation.
-    """
-
-    def __init__(self, store: Store, model: ModelClient | None) -> None:
-        self._model = model
-        self._notes = PartNotes(store)
-
-    @property
-    def is_paid(self) -> bool:
-        """Whether a model is chosen now."""
-        return self._model is not None and bool(self._model.model)
+class ExtractiveSummarizer:
+    """A `Summarizer` that quotes central sentences."""
 
     def exchange(self, turn: TurnMarkdown, is_cancelled: IsCancelled) -> GeneratedSummary:
         """Return one or two sentences; see `Summarizer`."""
-        if (model := self._model) is None or not model.model:
-            _stop_if(is_cancelled)
-            return GeneratedSummary(summarize_exchange(turn))
-        if not _says_something(turn):
-            return GeneratedSummary("")
-
-        def ask(room_tokens: int) -> Answer:
-            asked = prompt("exchange_summary", tuple(_sides(turn, room_tokens)))
-            return model.ask(asked, WorkerName.EXCHANGE_SUMMARIZER, is_cancelled)
-
-        answer = _with_room(model, ask)
-        summary = _line(answer.text.strip(_QUOTES), EXCHANGE_LIMIT_CHARS)
-        return GeneratedSummary(summary, spent=(answer.spent,), model=answer.model)
+        _stop_if(is_cancelled)
+        return GeneratedSummary(summarize_exchange(turn))
 
     def conversation(
-        self,
-        conversation_id: ConversationId,
-        turns: Sequence[TurnMarkdown],
-        is_cancelled: IsCancelled,
+        self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled
     ) -> GeneratedSummary:
-        """Return two or three sentences, a title and tags; see `Summarizer`."""
-        if (model := self._model) is None or not model.model:
-            _stop_if(is_cancelled)
-            sentences = conversation_sentences(turns)
-            summary = summarize_conversation(turns, sentences)
-            return GeneratedSummary(summary, extract_title(sentences), extract_tags(sentences))
-        said = [turn for turn in turns if _says_something(turn)]
-        if not said:
-            return GeneratedSummary("")
-
-        def ask(room_tokens: int) -> Answer:
-            pieces = [piece for turn in said for piece in _sides(turn, room_tokens)]
-            name = "conversation_summary"
-            while len(parts := _parts(pieces, room_tokens)) > 1:
-                name = "conversation_parts"
-                pieces = [
-                    Quoted(
-                        f"notes {number}", self._read(model, conversation_id, part, is_cancelled)
-                    )
-                    for number, part in enumerate(parts, 1)
-                ]
-            purpose = WorkerName.CONVERSATION_SUMMARIZER
-            return model.ask(prompt(name, pieces), purpose, is_cancelled, _SCHEMA)
-
-        answer = _with_room(model, ask)
-        digest = _digest(answer)
-        if not digest.summary:
-            model.write_off(answer)
-            raise UnusableAnswer(
-                f"{answer.model} gave an empty summary", "Try again, or choose another model."
-            )
-        return digest
-
-    def _read(
-        self,
-        model: ModelClient,
-        conversation_id: ConversationId,
-        part: Sequence[Quoted],
-        is_cancelled: IsCancelled,
-    ) -> str:
-        """Return notes on one part; they are stored before the next part is sent."""
-        part_hash = content_hash("\n".join(f"{each.label}: {each.text}" for each in part))
-        if (known := self._notes.find(conversation_id, part_hash)) is not None:
-            return known
-        asked = prompt("conversation_part", part)
-        answer = model.ask(asked, WorkerName.CONVERSATION_SUMMARIZER, is_cancelled)
-        notes = one_line(answer.text, _NOTES_LIMIT_CHARS)
-        self._notes.keep(conversation_id, part_hash, notes, answer.spent)
-        return notes
+        """Return two or three sentences, and a title; see `Summarizer`."""
+        _stop_if(is_cancelled)
+        sentences = conversation_sentences(turns)
+        summary = summarize_conversation(turns, sentences)
+        return GeneratedSummary(summary, extract_title(sentences), extract_tags(sentences))
 
 
 def _stop_if(is_cancelled: IsCancelled) -> None:
     if is_cancelled():
         raise Cancelled("The worker was stopped")
-
-
-def _with_room(model: ModelClient, ask: Callable[[int], Answer]) -> Answer:
-    """Return the answer to as much history as fits; less each time it proves too long."""
-    context = model.context_tokens()
-    room_tokens = context - context // 4 - _PROMPT_TOKENS
-    while True:
-        room_tokens = max(_LEAST_ROOM_TOKENS, room_tokens)
-        try:
-            return ask(room_tokens)
-        except ContextTooLong:
-            if room_tokens == _LEAST_ROOM_TOKENS:
-                raise
-        room_tokens = int(room_tokens * _SHORTER)
-
-
-def _says_something(turn: TurnMarkdown) -> bool:
-    return bool(turn.asked.strip() or turn.answered.strip())
-
-
-def _sides(turn: TurnMarkdown, room_tokens: int) -> Iterator[Quoted]:
-    """Yield the sides of a turn that have text, both together within the room."""
-    half = room_tokens // 2
-    asked = _within(turn.asked, max(half, room_tokens - _tokens(turn.answered)))
-    answered = _within(turn.answered, max(half, room_tokens - _tokens(asked)))
-    for label, text in (("user", asked), ("assistant", answered)):
-        if text.strip():
-            yield Quoted(label, text)
-
-
-def _within(text: str, room_tokens: int) -> str:
-    """Return the text, or its head and tail, in about so many tokens."""
-    while (tokens := _tokens(text)) > room_tokens and len(text) > room_tokens:
-        text = shorten_middle(text, int(len(text) * room_tokens / tokens * _SLACK))
-    return text
-
-
-def _parts(pieces: Sequence[Quoted], room_tokens: int) -> list[list[Quoted]]:
-    """Return the pieces in order, as many together as fit."""
-    parts: list[list[Quoted]] = [[]]
-    held = 0
-    for piece in pieces:
-        tokens = _tokens(piece.text)
-        if parts[-1] and held + tokens > room_tokens:
-            parts.append([])
-            held = 0
-        parts[-1].append(piece)
-        held += tokens
-    return parts
-
-
-def _line(summary: str, limit_chars: int) -> str:
-    """Return a summary as one line; one that began with thinking would be regenerated for ever."""
-    return one_line(summary, limit_chars).removeprefix("<think>")
-
-
-def _tokens(text: str) -> int:
-    return estimated_tokens(text, "")
-
-
-def _digest(answer: Answer) -> GeneratedSummary:
-    """Return the model's answer, each part cut to its limit."""
-    said = answer.fields
-    tags = (one_line(tag.strip("# ").casefold(), _TAG_LIMIT_CHARS) for tag in said["tags"])
-    return GeneratedSummary(
-        _line(said["summary"], CONVERSATION_LIMIT_CHARS),
-        one_line(said["title"].strip(_QUOTES).rstrip(". "), _TITLE_LIMIT_CHARS),
-        tuple(dict.fromkeys(tag for tag in tags if tag))[:_MOST_TAGS],
-        (answer.spent,),
-        answer.model,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +116,8 @@ class SummaryJob(Job[Any, Summarized]):
 
     @property
     def pace(self) -> Pace:
-        """One at a time for paid work."""
-        return PAID if self._summarizer.is_paid else Pace(save_items=self.batch)
+        """Many summaries in one commit."""
+        return Pace(save_items=self.batch)
 
     def poll_interval_s(self) -> float:
         """Return `summarizer_idle_timeout`."""
@@ -310,8 +129,7 @@ class SummaryJob(Job[Any, Summarized]):
         def commit() -> Saved:
             stored = self._summarizable([each.source.id for each in results])
             kept = [each for each in results if each.source.id in stored.ids]
-            spent = [paid for each in results for paid in each.digest.spent]
-            changes: list[Change] = [*spent]
+            changes: list[Change] = []
             for each in kept:
                 digest = each.digest
                 summary = SummaryText(digest.summary, digest.model, each.source.stamp)
@@ -321,7 +139,7 @@ class SummaryJob(Job[Any, Summarized]):
             if changes:
                 self._store.commit_now(*changes)
             made = sum(bool(each.digest.summary) for each in kept)
-            return Saved(made, len(results) - made, total_usage(spent))
+            return Saved(made, len(results) - made)
 
         return self._store.on_writer(commit).result()
 
