@@ -38,6 +38,7 @@ from app.memory.coverage import TurnCoverage
 from app.memory.embedders import EmbedderDirectory
 from app.memory.explain import Explainer
 from app.memory.facts import FactService
+from app.memory.memory_writes import MemoryWriteService
 from app.memory.overview import OverviewService
 from app.memory.probes import ProbeQuestions
 from app.memory.recall import RecallService
@@ -170,6 +171,7 @@ class Services:
         self.explainer = Explainer(store, settings, index, self.search)
         self.core_memory = CoreMemoryService(store, settings)
         self.memories = ArchivalMemoryService(store)
+        self.memory_writes = MemoryWriteService(store, self.core_memory, self.memories)
         self.summary_book = SummaryService(store)
         self.fact_book = FactService(store, self.search)
         self.probes = ProbeQuestions(store, settings, self.explainer)
@@ -217,7 +219,7 @@ class Services:
         toolbox = Toolbox(
             (
                 *ConversationTools(store, self.search).tools(),
-                *MemoryTools(store, self.search, self.memories, core_memory).tools(),
+                *MemoryTools(self.search, core_memory, self.memory_writes).tools(),
                 *manual_tools(self.search, self.workers.refresh, self._is_manual_on),
             )
         )

@@ -194,8 +194,14 @@ def _add_memory(command: _Adder) -> None:
     set_help = "try a value of a setting without saving it; may be repeated"
     recall.text("--set", "KEY=VALUE", set_help, action="append", default=[])
     memory = command("memory", "the core memory of every prompt, and saved texts")
-    memory.action("show", "set", "append", "save", "list", "forget", default="show")
-    words_help = "set, append or save TEXT (- reads standard input); forget ID of a saved text"
+    memory.action(
+        "show", "set", "append", "save", "list", "forget", "written", "keep", "undo",
+        default="show",
+    )  # fmt: skip
+    words_help = (
+        "set, append or save TEXT (- reads standard input); forget ID of a saved text; written lists "
+        "what models wrote, keep or undo ID of it"
+    )
     memory.text("words", "WORD", words_help, nargs="*")
     memory.flag("--yes", "confirm the deletion")
 

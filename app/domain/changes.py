@@ -18,7 +18,7 @@ from app.domain.conversations import (
     Message,
     TitleOrigin,
 )
-from app.domain.facts import Fact, Memory
+from app.domain.facts import Fact, Memory, MemoryWrite
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage
 from app.domain.presets import Preset
@@ -285,6 +285,13 @@ class CoreMemoryPut:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryWritePut:
+    """What a model wrote to memory, or its new state."""
+
+    write: MemoryWrite
+
+
+@dataclass(frozen=True, slots=True)
 class ToolSummaryPut:
     """A one-line summary of a tool call; `call_number` counts the calls of the message from 0.
 
@@ -350,6 +357,7 @@ Change = (
     | MemoryPut
     | MemoryForgotten
     | CoreMemoryPut
+    | MemoryWritePut
     | ToolSummaryPut
     | PromptStored
     | FeedbackPut

@@ -88,3 +88,37 @@ class Memory:
     def is_written_by_model(self) -> bool:
         """Return whether a model saved it, so that the text need not be the user's."""
         return self.conversation_id is not None
+
+
+class WriteState(StrEnum):
+    """The state of what a model wrote to memory; a proposal is not in force until it is kept."""
+
+    IN_FORCE = "in_force"
+    PROPOSED = "proposed"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWrite:
+    """What a model wrote to memory in an exchange, or proposed to write; `written_at` is UTC.
+
+    `memory_id` is the saved text, which is kept there alone; None for core memory, in which `new`
+    took the place of `old`, or was added where `old` is "". `outside` names what the model had read
+    that nobody had typed, "" for nothing. `text` is what a screen shows of it.
+    """
+
+    uid: str
+    conversation_id: ConversationId
+    exchange_id: ExchangeId
+    model: str
+    written_at: datetime
+    state: WriteState = WriteState.IN_FORCE
+    memory_id: PassageId | None = None
+    old: str = ""
+    new: str = ""
+    outside: str = ""
+
+    @property
+    def text(self) -> str:
+        """The new text, or the one that was removed."""
+        return self.new or self.old

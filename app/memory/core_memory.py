@@ -3,7 +3,14 @@
 import threading
 from datetime import datetime
 
-from app.domain.changes import ChangeSet, CoreMemoryPut, MemoryForgotten, MemoryPut, PassagesPut
+from app.domain.changes import (
+    Change,
+    ChangeSet,
+    CoreMemoryPut,
+    MemoryForgotten,
+    MemoryPut,
+    PassagesPut,
+)
 from app.domain.errors import InvalidInput
 from app.domain.facts import BY_USER, Memory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
@@ -60,10 +67,19 @@ class CoreMemoryService:
         """Restore the text of an earlier version; raises NotFound."""
         return self.set(version_at(self._reads.versions(), made_at, "core memory").text)
 
-    def set(self, text: str, author: str = BY_USER) -> str:
-        """Replace the whole text; "" empties it."""
+    def set(self, text: str, author: str = BY_USER, *more: Change) -> str:
+        """Replace the whole text; "" empties it. `more` is stored in the same commit."""
         with self._lock:
-            return self._write(clean(text).strip(), author)
+            return self._write(clean(text).strip(), author, *more)
+
+    def check(self, text: str) -> None:
+        """Raise InvalidInput for a text that is too long to be stored."""
+        most, tokens = self._settings.number(_LIMIT), estimate_tokens(text) if text else 0
+        if tokens > most and len(text) >= len(self.text()):
+            raise InvalidInput(
+                f"Core memory would be {tokens:,} tokens long, {_LIMIT} allows {most:,}",
+                "Shorten the text, or replace less important text.",
+            )
 
     def append(self, text: str, author: str = BY_USER) -> str:
         """Append a line."""
@@ -73,30 +89,12 @@ class CoreMemoryService:
         with self._lock:
             return self._write(f"{self.text()}\n{added}".strip(), author)
 
-    def replace(self, old: str, new: str, author: str = BY_USER) -> str:
-        """Replace `old`, which must occur exactly once, by `new`."""
-        old = clean(old).strip()
-        with self._lock:
-            before = self.text()
-            times = before.count(old) if old else 0
-            if times != 1:
-                found = "more than once" if times else "nowhere"
-                raise InvalidInput(
-                    f"'{old}' occurs {found} in core memory",
-                    "Quote the text to replace exactly, long enough to be unique.",
-                )
-            return self._write(before.replace(old, clean(new).strip()).strip(), author)
-
-    def _write(self, text: str, author: str) -> str:
-        most, tokens = self._settings.number(_LIMIT), estimate_tokens(text) if text else 0
-        before = self.text()
-        if tokens > most and len(text) >= len(before):
-            raise InvalidInput(
-                f"Core memory would be {tokens:,} tokens long, {_LIMIT} allows {most:,}",
-                "Shorten the text, or replace less important text.",
-            )
-        if text != before:
-            self._store.save(CoreMemoryPut(text, author, now()))
+    def _write(self, text: str, author: str, *more: Change) -> str:
+        self.check(text)
+        if text != self.text():
+            more = (CoreMemoryPut(text, author, now()), *more)
+        if more:
+            self._store.save(*more)
         return self.text()
 
     def _on_changed(self, changed: ChangeSet) -> None:

@@ -367,7 +367,7 @@ def test_nothing_is_sent_if_the_reservation_cannot_be_stored(
 @pytest.mark.parametrize("name", NAMES)
 def test_quoted_history_cannot_end_its_quotation(name: str) -> None:
     quoted = [Quoted("user", PLANTED), Quoted("assistant", "Certainly.")]
-    made = prompt(name, quoted, wanted="- lines")
+    made = prompt(name, quoted, wanted="- lines", words="90")
     mark = re.search(r"begin with the mark (\w+)", made.system)
     assert mark is not None
     assert mark[1] not in PLANTED
@@ -378,14 +378,16 @@ def test_quoted_history_cannot_end_its_quotation(name: str) -> None:
     begins, ends = made.user.index(lines[0]), made.user.index(lines[2])
     assert begins < made.user.index(PLANTED) < ends
     assert made.user[ends:].count("\n") >= 2  # the reminder comes last
-    assert prompt(name, quoted, wanted="").user != made.user, "each has a mark of its own"
+    assert prompt(name, quoted, wanted="", words="90").user != made.user, (
+        "each has a mark of its own"
+    )
     shown = json.dumps(SCHEMA, separators=(",", ":"))
     assert shown in with_schema(made, SCHEMA).system
 
 
 def test_every_template_quotes_history() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == {
-        *NAMES, "quotation", "json", "json_again", "part_fields",
+        *NAMES, "quotation", "json", "json_again", "part_fields", "system",
     }  # fmt: skip
 
 

@@ -292,7 +292,7 @@ def test_core_memory_keeps_every_version(store: Store, core: CoreMemoryService) 
     assert core.versions() == ()
     assert core.set("Likes tea.") == "Likes tea."
     assert core.append("Lives in Graz.", "openai:m") == "Likes tea.\nLives in Graz."
-    assert core.replace("tea", "coffee") == "Likes coffee.\nLives in Graz."
+    assert core.set("Likes coffee.\nLives in Graz.") == "Likes coffee.\nLives in Graz."
     assert CoreMemoryService(store, Settings(store)).text() == "Likes coffee.\nLives in Graz."
     versions = CoreMemory(store).versions()
     assert [each.author for each in versions] == ["user", "openai:m", "user"]
@@ -320,8 +320,6 @@ def test_a_change_without_one_clear_meaning_is_refused(
 ) -> None:
     core.set("tea and tea")
     for change in (
-        lambda: core.replace("milk", "coffee"),
-        lambda: core.replace("tea", "coffee"),
         lambda: core.append("  "),
         lambda: ArchivalMemoryService(store).save("  "),
         lambda: ArchivalMemoryService(store).save("x" * (LIMIT_CHARS + 1)),

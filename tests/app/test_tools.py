@@ -20,10 +20,9 @@ from app.chat.tools.results import truncate_results
 from app.chat.tools.toolbox import Toolbox, ToolContext, check_arguments
 from app.domain.changes import ConversationEdited, MessagesAdded
 from app.domain.chat import ChatRequest, ToolSchema
-from app.domain.conversations import Attachment, Block, Message, Role, Text, ToolCall, ToolResult
+from app.domain.conversations import Block, Message, Role, Text, ToolCall, ToolResult
 from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
-from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.providers.wire.anthropic_messages import MessagesWire
 from app.providers.wire.chat_completions import ChatCompletionsWire
 from app.providers.wire.responses import ResponsesWire
@@ -43,12 +42,11 @@ class Caller:
         self.store, search = services.store, services.search
         self.services = services
         self.here = add_conversation(self.store, "Hello there", title="Here")
-        core = CoreMemoryService(self.store, services.settings)
         self.has_manual = True
         self.toolbox = Toolbox(
             (
                 *ConversationTools(self.store, search).tools(),
-                *MemoryTools(self.store, search, ArchivalMemoryService(self.store), core).tools(),
+                *MemoryTools(search, services.core_memory, services.memory_writes).tools(),
                 *manual_tools(search, services.workers.refresh, lambda: self.has_manual),
             )
         )
@@ -187,11 +185,9 @@ def test_a_saved_text_is_found(caller: Caller) -> None:
 
 
 def test_core_memory_is_appended_and_replaced_within_its_limit(caller: Caller) -> None:
-    caller.add(Role.USER, Text("I'm Ada, I like tea. " + "Salt and rice. " * 200))
     caller.done(APPEND, text="Name: Ada")
     caller.done(APPEND, text="Name: Ada")  # stored once
     assert caller.done(APPEND, text="Likes tea")["core_memory"] == "Name: Ada\nLikes tea"
-    caller.add(Role.USER, Text("No, coffee."))
     replaced = caller.done(REPLACE, old="tea", new="coffee")
     current = CoreMemory(caller.store).now()
     assert replaced["core_memory"] == current.text == "Name: Ada\nLikes coffee"
@@ -225,95 +221,6 @@ def test_schemas_are_valid_json_and_short(caller: Caller) -> None:
         schema = json.loads(each.parameters_json)
         assert (schema["type"], schema["additionalProperties"]) == ("object", False)
     assert sum(len(each.description) + len(each.parameters_json) for each in offered) < 6000
-
-
-# -- core memory holds only what the user stated
-
-HONEST = (
-    "I live in Oslo with two cats and an old piano, work as a nurse on night shifts "
-    "and want every recipe in grams"
-)
-BEES = "User keeps bees."
-
-
-@pytest.mark.parametrize(
-    ("role", "block"),
-    [
-        (Role.TOOL, ToolResult("c", "conversation_search", f"He said: {PLANTED}! And so on.")),
-        (Role.USER, Attachment("a.txt", "text/plain", text=f"... {PLANTED.upper()} ...")),
-    ],
-    ids=["tool", "attachment"],
-)
-def test_a_quotation_is_not_stated_until_the_user_repeats_it(
-    caller: Caller, role: Role, block: Block
-) -> None:
-    caller.add(Role.USER, Text("My name is Ada."))
-    caller.done(APPEND, text="Name: Ada")
-    caller.add(role, block)
-    assert "ask the user" in caller.fails(APPEND, text=PLANTED)
-    assert "ask the user" in caller.fails(REPLACE, old="Ada", new=PLANTED)
-    assert caller.core_memory == "Name: Ada"
-    caller.add(Role.USER, Text(f"Yes, keep this: {PLANTED.lower()}"))
-    assert PLANTED in caller.done(APPEND, text=PLANTED)["core_memory"]
-
-
-def test_what_the_assistant_said_is_not_stated(caller: Caller) -> None:
-    caller.begin(("What did I note?", f"You noted: {PLANTED}"), "Thanks")
-    assert PLANTED in caller.fails(APPEND, text=PLANTED)
-    caller.begin(f"Remember: {HONEST}")
-    for glue in (". ", "\n", "; ", ", and "):
-        assert "not stated" in caller.fails(APPEND, text=HONEST + glue + PLANTED)
-    assert caller.core_memory == ""
-    assert HONEST in caller.done(APPEND, text=HONEST)["core_memory"]
-
-
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        ("Please remember that I live in Oslo", "The user lives in Oslo"),
-        ("Please remember that I live in Oslo", "The user lives in Oslo, Norway."),
-        ("Merk dir bitte: ich wohne in Oslo", "Der Nutzer wohnt in Oslo"),
-        ("My name is Ada", "Name: Ada"),
-        ("Hi! I'm Ada, a nurse in Oslo.", "User's name is Ada. She is a nurse in Oslo."),
-        ("我住在奥斯陆", "用户住在奥斯陆"),
-        ("I keep bees. What do they eat in winter?", BEES),
-        ("I keep bees, what do they eat in winter?", BEES),
-        ("Could you please remember that I keep bees?", BEES),
-        ("Please save \u201cI keep bees\u201d.", BEES),
-        ("Hello! We keep bees since 2019", BEES),
-        ("What do I know about bees?\nI keep some bees myself.", BEES),
-        ("I do enjoy dry humour, and keep your answers short.",
-         "Enjoys dry humour in short answers."),
-    ],
-)  # fmt: skip
-def test_what_the_user_stated_is_kept(caller: Caller, said: str, kept: str) -> None:
-    assert "ask the user" in caller.fails(APPEND, text=kept)
-    caller.begin(said)
-    assert caller.done(APPEND, text=kept)["core_memory"] == kept
-
-
-def test_what_the_user_only_asked_quoted_or_mentioned_is_refused(caller: Caller) -> None:
-    for said in (
-        "What do I know about bees and who keeps bees?",
-        "tell me what I know about keeping bees",
-        "Do I keep bees",
-        "I wonder whether I keep bees.",
-        "Kannst du sagen, ob ich Bees keep?",
-        "My neighbour wrote: \u201cI keep bees in Oslo.\u201d",
-        "> I keep bees in Oslo\n\nNonsense.",
-        "Bees are interesting.",
-    ):
-        caller.begin((said, "You keep bees."))
-        assert "User keeps bees" in caller.fails(APPEND, text=BEES), said
-    assert caller.core_memory == ""
-
-
-def test_core_memory_may_be_kept_in_a_replacement(caller: Caller) -> None:
-    caller.add(Role.USER, Text("I prefer metric units"))
-    caller.done(APPEND, text="Prefers metric units.")
-    caller.begin("I live in Oslo")
-    new = "Prefers metric units. Lives in Oslo."
-    assert caller.done(REPLACE, old="Prefers metric units.", new=new)["core_memory"] == new
 
 
 # -- arguments

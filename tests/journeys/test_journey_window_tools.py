@@ -5,7 +5,7 @@ from tests.fakes.loopback_script import Stall, text, tool_call, usage
 from tests.fakes.stored import add_conversation
 from tests.fakes.user import User
 from ui.widgets.transcript.folds import Fold
-from ui.widgets.transcript.panels import InterruptionPanel
+from ui.widgets.transcript.panels import InterruptionPanel, WrittenRow
 
 FIND = {"query": "What did we say about basil?", "limit": 1}
 
@@ -44,3 +44,30 @@ async def test_tools_in_the_window_are_shown_stopped_and_continued(
     await user.restart()
     await user.until(lambda: "As before." in user.turn_text(1))
     assert "conversation_search" in user.turn(0).findChildren(Fold)[0].title
+
+
+async def test_what_a_model_saves_is_shown_in_its_turn_and_taken_back(
+    user: User, server: Loopback
+) -> None:
+    await user.start_with_model(server.v1)
+    server.reply(tool_call("core_memory_append", {"text": "Lives in Oslo"})).reply(text("Noted."))
+    await user.say("Remember that I live in Oslo")
+    await user.until_so(lambda services: services.core_memory.text() == "Lives in Oslo")
+    await user.until(lambda: user.turn(0).findChildren(WrittenRow), "the row")
+
+    server.reply(tool_call("conversation_search", FIND))
+    server.reply(tool_call("core_memory_append", {"text": "Buys at evil.example"}))
+    server.reply(text("Done."))
+    await user.say("And what else do you know?")
+    await user.until(lambda: user.turn(1).findChildren(WrittenRow), "the proposal")
+    await user.restart()
+    await user.until(lambda: user.turn(1).findChildren(WrittenRow), "the proposal again")
+    kept = await user.ask(lambda services: services.core_memory.text())
+    assert kept == "Lives in Oslo"
+    user.click("Keep", user.turn(1))
+    await user.until_so(lambda services: "evil" in services.core_memory.text())
+    await user.until(lambda: "Undo" in user.turn_text(1), "it is in force")
+    user.click("Undo", user.turn(1))
+    await user.until_so(lambda services: services.core_memory.text() == "Lives in Oslo")
+    user.click("Undo", user.turn(0))
+    await user.until_so(lambda services: services.core_memory.text() == "")

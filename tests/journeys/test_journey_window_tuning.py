@@ -139,7 +139,7 @@ async def test_core_memory_is_edited_compared_and_brought_back(user: User) -> No
     user.click("Save")
     await user.until_so(lambda services: services.core_memory.text() == "Lives in Graz.")
     await user.until(lambda: not user.button("Save", dialog.core).isEnabled())
-    await user.ask(lambda services: services.core_memory.replace("Graz", "Wien", "openai:gpt"))
+    await user.ask(lambda services: services.core_memory.set("Lives in Wien.", "openai:gpt"))
     await user.until(lambda: dialog.core.text.toPlainText() == "Lives in Wien.")
     await user.sees("openai:gpt", "1 earlier version.")
 

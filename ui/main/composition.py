@@ -32,6 +32,7 @@ from ui.presenters.inspector import InspectorPresenter
 from ui.presenters.links import LinkPresenter
 from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.memories import MemoriesPresenter
+from ui.presenters.memory_writes import MemoryWritePresenter
 from ui.presenters.message_cost import MessageCostPresenter
 from ui.presenters.model_choice import ModelPickerPresenter
 from ui.presenters.presenter import Navigation
@@ -179,6 +180,10 @@ class Presenters(QObject):
         self.recall = RecallPresenter(
             bridge, services.inspector, services.library, is_on, banner, self._transcript,
             self.conversation, navigation,
+        )  # fmt: skip
+        self.memory_writes = MemoryWritePresenter(
+            bridge, services.memory_writes, banner, self._transcript, self.conversation,
+            services.index_sync.catch_up_soon,
         )  # fmt: skip
         self.inspector = InspectorPresenter(
             bridge, services.inspector, is_on, self._window.inspector, banner, self.conversation,

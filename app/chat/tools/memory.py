@@ -1,6 +1,7 @@
 """Tools to search memory, to save a text, and to change the core memory.
 
-The user finds what these write in the memory view, with its turn, and can delete it.
+What these write is shown under its turn at once; the user can take it back, and decides about
+proposals (`app.memory.memory_writes`).
 """
 
 from collections.abc import Mapping
@@ -17,13 +18,15 @@ from app.chat.tools.results import (
     parameters,
 )
 from app.chat.tools.toolbox import Tool, ToolContext
-from app.chat.tools.user_statements import check_stated
+from app.domain.conversations import Conversation
+from app.domain.facts import WriteState
+from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.recall import is_recall_on
 from app.domain.results import MEMORY_TOOL, SearchResult, as_tool_entry
-from app.memory.core_memory import LIMIT_CHARS, ArchivalMemoryService, CoreMemoryService
+from app.memory.core_memory import LIMIT_CHARS, CoreMemoryService
+from app.memory.memory_writes import MemoryWriteService
 from app.memory.search import SearchService
-from app.storage.engine.store import Store
 
 # Manual pages have their own tool; the summary of an exchange says less than the exchange.
 _KINDS = tuple(
@@ -40,15 +43,13 @@ class MemoryTools:
 
     def __init__(
         self,
-        store: Store,
         search: SearchService,
-        archive: ArchivalMemoryService,
         core: CoreMemoryService,
+        writes: MemoryWriteService,
     ) -> None:
-        self._store = store
         self._search = search
-        self._archive = archive
         self._core = core
+        self._writes = writes
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools, for conversations with memory."""
@@ -105,20 +106,27 @@ class MemoryTools:
     # -- writing
 
     def _save(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        memory = self._archive.save(arguments["text"], context.conversation.id, context.exchange_id)
+        memory = self._writes.save(arguments["text"], *_source(context))
         return json_line({"saved": True, "memory_id": memory.id})
 
     def _append(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         line = " ".join(arguments["text"].split())
         if line in self._core.text().splitlines():
             return _core_memory(self._core.text())
-        check_stated(self._store, arguments["text"], context, self._core.text())
-        return _core_memory(self._core.append(line, context.model))
+        return self._change("", line, context)
 
     def _replace(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        if arguments["new"].strip():
-            check_stated(self._store, arguments["new"], context, self._core.text())
-        return _core_memory(self._core.replace(arguments["old"], arguments["new"], context.model))
+        return self._change(arguments["old"].strip(), arguments["new"].strip(), context)
+
+    def _change(self, old: str, new: str, context: ToolContext) -> str:
+        write = self._writes.change_core(old, new, *_source(context))
+        if write.state is WriteState.PROPOSED:
+            return json_line({"saved": False, "waits_for": "the user, who is asked to keep it"})
+        return _core_memory(self._core.text())
+
+
+def _source(context: ToolContext) -> tuple[Conversation, ExchangeId, str]:
+    return context.conversation, context.exchange_id, context.model
 
 
 def _core_memory(text: str) -> str:

@@ -62,7 +62,7 @@ COMMANDS: Mapping[str, Command] = {
         s.conversations, s.facts, s.fact_book, s.index_sync, *rest
     ),
     "memory": lambda s, *rest: memory.memory(
-        s.core_memory, s.memories, s.settings, s.index_sync, *rest
+        s.core_memory, s.memories, s.memory_writes, s.settings, s.index_sync, *rest
     ),
     "prompt": lambda s, *rest: recall.prompt(s.library, s.inspector, *rest),
     "recall": lambda s, *rest: recall.recall(s.previews, s.index_sync, *rest),

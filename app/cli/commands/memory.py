@@ -4,16 +4,19 @@ from argparse import Namespace
 
 from app.cli.arguments import wrong_arguments
 from app.cli.terminal import Terminal
+from app.domain.facts import MemoryWrite, WriteState
 from app.domain.text import parse_whole_number
 from app.domain.turn_text import estimate_tokens
 from app.index.text_sync import TextIndexSync
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
+from app.memory.memory_writes import MemoryWriteService
 from app.storage.tables.settings import Settings
 
 
 def memory(
     core: CoreMemoryService,
     memories: ArchivalMemoryService,
+    writes: MemoryWriteService,
     settings: Settings,
     sync: TextIndexSync,
     given: Namespace,
@@ -23,8 +26,9 @@ def memory(
     takes_text = given.action in ("set", "append", "save")
     if takes_text and len(given.words) != 1:
         raise wrong_arguments(given, "one TEXT, or - for standard input")
-    if not takes_text and len(given.words) != (given.action == "forget"):
-        raise wrong_arguments(given, "ID" if given.action == "forget" else "nothing more")
+    takes_id = given.action in ("forget", "keep", "undo")
+    if not takes_text and len(given.words) != takes_id:
+        raise wrong_arguments(given, "ID" if takes_id else "nothing more")
     word = given.words[0] if given.words else ""
     text = terminal.read_input() if takes_text and word == "-" else word
     match given.action:
@@ -34,6 +38,13 @@ def memory(
             return 0
         case "list":
             _list(memories, terminal)
+            return 0
+        case "written":
+            _list_written(writes, terminal)
+            return 0
+        case "keep" | "undo":
+            write = writes.keep(word) if given.action == "keep" else writes.undo(word)
+            terminal.show(_written(write), f"{_STATES[write.state]}: {write.text}")
             return 0
         case "forget":
             _forget(memories, sync, given, terminal)
@@ -75,6 +86,39 @@ def _list(memories: ArchivalMemoryService, terminal: Terminal) -> None:
         terminal.err(
             "There are no saved texts. 'memory save TEXT' saves one, and models can with a tool."
         )
+
+
+_STATES = {
+    WriteState.IN_FORCE: "Saved",
+    WriteState.PROPOSED: "Proposed, not in force",
+    WriteState.REMOVED: "Removed",
+}
+
+
+def _list_written(writes: MemoryWriteService, terminal: Terminal) -> None:
+    found = writes.listed()
+    lines = [
+        f"{each.uid[:8]}  {each.written_at.astimezone():%Y-%m-%d}  {_STATES[each.state]}"
+        f"{f' (the model had read {each.outside})' if each.outside else ''}: {each.text}"
+        for each in found
+    ]
+    terminal.show({"written": [_written(each) for each in found]}, *lines)
+    if not found and not terminal.as_json:
+        terminal.err("No model has written anything to memory.")
+
+
+def _written(write: MemoryWrite) -> dict[str, object]:
+    return {
+        "id": write.uid,
+        "state": write.state.value,
+        "target": "core_memory" if write.memory_id is None else "saved_memory",
+        "text": write.new,
+        "replaces": write.old,
+        "had_read": write.outside,
+        "model": write.model,
+        "at": write.written_at,
+        "conversation_id": write.conversation_id,
+    }
 
 
 def _forget(

@@ -148,6 +148,7 @@ def _conversation_of(change: Change) -> int | None:
     """Return the conversation that a change belongs to, if any."""
     if isinstance(change, ConversationPut):
         return change.conversation.id
-    owner = getattr(change, "exchange", None) or getattr(change, "prompt", None) or change
+    owner = getattr(change, "exchange", None) or getattr(change, "prompt", None)
+    owner = owner or getattr(change, "write", None) or change
     found: int | None = getattr(owner, "conversation_id", None)
     return found

@@ -151,8 +151,17 @@ _ATTACHMENTS = _script(
     "ALTER TABLE draft ADD COLUMN files VARCHAR DEFAULT '[]'",
 )
 
+# What models wrote to memory, so that the user can take it back or keep what was proposed.
+_MEMORY_WRITES = _script(
+    """CREATE TABLE memory_write (uid VARCHAR PRIMARY KEY, conversation_id BIGINT NOT NULL,
+       exchange_id BIGINT NOT NULL, model VARCHAR NOT NULL, written_at TIMESTAMP NOT NULL,
+       state VARCHAR NOT NULL, memory_id BIGINT, old VARCHAR NOT NULL, new VARCHAR NOT NULL,
+       outside VARCHAR NOT NULL)""",
+)
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
+    _MEMORY_WRITES,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

@@ -1,11 +1,13 @@
-"""Memories: texts saved on purpose, and the core memory that goes into every prompt."""
+"""Memories: texts saved on purpose, the core memory of every prompt, and what models wrote to them."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.changes import CoreMemoryPut, MemoryForgotten, MemoryPut
+from app.domain.changes import CoreMemoryPut, MemoryForgotten, MemoryPut, MemoryWritePut
 from app.domain.errors import NotFound
-from app.domain.facts import Memory
+from app.domain.facts import Memory, MemoryWrite, WriteState
+from app.domain.ids import ExchangeId
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -20,6 +22,9 @@ from app.storage.engine.times import from_db, to_db
 from app.storage.tables.passage_rows import passage_source
 
 MEMORY_COLUMNS = "id, uid, text, saved_at, conversation_id, exchange_id"
+WRITE_COLUMNS = (
+    "uid, conversation_id, exchange_id, model, written_at, state, memory_id, old, new, outside"
+)
 
 
 def _put(batch: Batch, change: MemoryPut) -> None:
@@ -40,15 +45,27 @@ def _core(batch: Batch, change: CoreMemoryPut) -> None:
     batch.mark("memory")
 
 
+def _written(batch: Batch, change: MemoryWritePut) -> None:
+    batch.rows["memory_write"][change.write.uid] = row_of(change.write, WRITE_COLUMNS)
+    batch.mark("memory")
+
+
 MEMORIES = Aggregate(
     (
         Table("memory", MEMORY_COLUMNS, erased=OF_CONVERSATIONS),
         Table("core_memory", "made_at, text, author", "made_at"),
+        Table("memory_write", WRITE_COLUMNS, "uid", OF_CONVERSATIONS),
     ),
-    {MemoryPut: _put, MemoryForgotten: _forgotten, CoreMemoryPut: _core},
+    {
+        MemoryPut: _put,
+        MemoryForgotten: _forgotten,
+        CoreMemoryPut: _core,
+        MemoryWritePut: _written,
+    },
     rules=(
         reference("memory.conversation_id", "conversation", "delete", by_row=True),
         passage_source("memory", "memory"),
+        reference("memory_write.conversation_id", "conversation", "delete"),
     ),
 )
 
@@ -132,3 +149,58 @@ class CoreMemory:
             [limit],
         )
         return tuple(CoreMemoryText(text, author, from_db(at)) for text, author, at in rows)
+
+
+_write = reader(MemoryWrite)
+# The text of a saved text is kept in its own row, and may be forgotten there.
+_WRITES = (
+    "FROM (SELECT w.uid, w.conversation_id, w.exchange_id, model, written_at, CASE WHEN memory_id IS NULL "
+    f"OR m.id IS NOT NULL THEN state ELSE '{WriteState.REMOVED}' END AS state, memory_id, old, "
+    "coalesce(m.text, new) AS new, outside FROM memory_write w LEFT JOIN memory m "
+    "ON m.id = w.memory_id) t"
+)
+
+
+class MemoryWrites:
+    """Reads what models wrote to memory, in conversations that are shown. Blocking."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, uid: str) -> MemoryWrite:
+        """Return the one whose uid begins so; raise NotFound for none or several."""
+        if len(found := self._where("starts_with(uid, ?)", uid)) != 1:
+            raise NotFound(
+                f"No model wrote '{uid}' to memory", "'memory written' shows what models wrote."
+            )
+        return found[0]
+
+    def of_exchanges(
+        self, exchange_ids: Iterable[int]
+    ) -> Mapping[ExchangeId, Sequence[MemoryWrite]]:
+        """Return what was written in exchanges, oldest first."""
+        found: dict[ExchangeId, list[MemoryWrite]] = {}
+        for write in self._where("exchange_id IN (SELECT unnest(?))", list(exchange_ids)):
+            found.setdefault(write.exchange_id, []).append(write)
+        return found
+
+    def listed(self) -> Sequence[MemoryWrite]:
+        """Return what is in force or proposed: proposals first, then the newest first."""
+        found = self._where(f"state <> '{WriteState.REMOVED}'")[::-1]
+        return sorted(found, key=lambda each: each.state is not WriteState.PROPOSED)
+
+    def recalled_exchanges(self, conversation_id: int) -> Sequence[ExchangeId]:
+        """Return the exchanges that were quoted from memory in a conversation's prompts."""
+        rows = self._store.rows(
+            "SELECT DISTINCT source_exchange_id FROM recalled WHERE asked_in = ? AND injected "
+            "AND source_exchange_id IS NOT NULL",
+            [conversation_id],
+        )
+        return [ExchangeId(each) for (each,) in rows]
+
+    def _where(self, condition: str, *values: object) -> Sequence[MemoryWrite]:
+        rows = self._store.rows(
+            f"SELECT {WRITE_COLUMNS} {_WRITES} WHERE {condition} ORDER BY written_at, uid",
+            list(values),
+        )
+        return [_write(row) for row in rows]

@@ -17,7 +17,7 @@ from ui.widgets.versions import ShownVersion, VersionsView
 
 _HELP = (
     "This is part of every prompt. Keep it short: who you are, and how you want to be answered. "
-    "A model may add to it with a tool, but only what you said yourself."
+    "A model may add to it with a tool. You see that in the conversation, and can undo it there."
 )
 _UNSAVED = "Not saved yet. Prompts still contain the version saved last."
 

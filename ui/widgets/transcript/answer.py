@@ -24,8 +24,14 @@ from ui.widgets.transcript.layout import Column, Label, remeasure
 from ui.widgets.transcript.message_footer import Action, model_label
 from ui.widgets.transcript.message_frame import MessageFrame
 from ui.widgets.transcript.message_text import MessageText
-from ui.widgets.transcript.panels import InterruptionPanel, ProblemPanel, SourceRow, file_row
-from ui.widgets.transcript.values import Sources
+from ui.widgets.transcript.panels import (
+    InterruptionPanel,
+    ProblemPanel,
+    SourceRow,
+    WrittenRow,
+    file_row,
+)
+from ui.widgets.transcript.values import Sources, WrittenLine
 
 _WAITING = "Reading the prompt …"
 _WAITING_AFTER_TOOLS = "Reading the results of the tools …"
@@ -44,6 +50,8 @@ class AnswerFrame(MessageFrame):
         self._end = Column(self, gap=context.px(0.6))
         self._sources = Column(self, gap=context.px(0.3))
         self._shown_sources = Sources()
+        self._written = Column(self, gap=context.px(0.3))
+        self._shown_written: tuple[WrittenLine, ...] = ()
         self._calls: dict[str, tuple[Fold, ToolCall]] = {}
         self._streaming_text: MessageText | None = None
         self._streaming_thinking: _StreamingThinking | None = None
@@ -94,6 +102,14 @@ class AnswerFrame(MessageFrame):
             self._sources.add(SourceRow(self._context, sources.chips, clicked))
         if sources.notice:
             self._sources.add(Label(f"Recall: {sources.notice}", "small"))
+
+    def show_written(self, lines: tuple[WrittenLine, ...]) -> None:
+        """Show what was written to memory in this turn."""
+        if lines != self._shown_written:
+            self._shown_written = lines
+            self._written.clear()
+            for line in lines:
+                self._written.add(WrittenRow(self._context, line))
 
     # while it streams
 
@@ -182,7 +198,7 @@ class AnswerFrame(MessageFrame):
         """Place the content, how it ended, sources and footer."""
         margin, gap = self._context.px(0.3), self._context.px(0.6)
         inner, y = width - 2 * margin, margin
-        for column in (self._content, self._end, self._sources):
+        for column in (self._content, self._end, self._written, self._sources):
             height = column.height_for(inner)
             if height:
                 y += gap if y > margin else 0

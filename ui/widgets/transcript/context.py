@@ -27,6 +27,7 @@ class TurnEvents(QObject):
         branch_requested: Show sibling `position` (from 1) at the message with this id.
         why_requested: Explain why it was not recalled. inspect_requested: Show the prompt.
         source_clicked: The number of a source under the answer.
+        write_action_requested: The uid of a write to memory and what to do with it.
         link_activated: Target and label. link_hovered: a target, or "".
         scroll_requested: A widget, and the point so many pixels below its top that should be shown.
         dragged_to: Text is being selected and the mouse is here, in global coordinates.
@@ -46,6 +47,7 @@ class TurnEvents(QObject):
     why_requested = Signal(int)
     inspect_requested = Signal(int)
     source_clicked = Signal(int, int)
+    write_action_requested = Signal(str, str)
     link_activated = Signal(str, str)
     link_hovered = Signal(str)
     scroll_requested = Signal(QWidget, int)

@@ -16,7 +16,7 @@ from ui.widgets.plain_label import PlainLabel
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.layout import FlowRow, Label, Panel
-from ui.widgets.transcript.values import SourceChip, TurnHeader
+from ui.widgets.transcript.values import SourceChip, TurnHeader, WrittenLine
 
 _CHIP_CHARS = 60
 _IMAGE_EM = 16.0
@@ -175,6 +175,18 @@ class ImageButton(QToolButton):
     def _on_thumbnails_loaded(self, content_hash: str) -> None:
         if content_hash == self._image.content_hash:
             self._show_image()
+
+
+class WrittenRow(FlowRow):
+    """What was saved to memory in a turn, with a button for each action."""
+
+    def __init__(self, context: RenderContext, line: WrittenLine) -> None:
+        super().__init__(gap=context.px(0.6))
+        self.setAccessibleName(line.text)
+        self.add(PlainLabel(line.text, tone="warning" if line.needs_answer else "small"))
+        for action, label in line.actions:
+            request = partial(context.events.write_action_requested.emit, line.uid, action)
+            self.add(_button(label, f"{label}: {line.text}", request))
 
 
 class SourceRow(FlowRow):

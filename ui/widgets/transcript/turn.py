@@ -18,7 +18,14 @@ from ui.widgets.transcript.message_footer import Action, footer_text
 from ui.widgets.transcript.message_frame import MessageFrame, UserFrame
 from ui.widgets.transcript.message_text import MessageText, copy_text
 from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider
-from ui.widgets.transcript.values import Footer, Sources, TurnContent, TurnHeader, answer_text
+from ui.widgets.transcript.values import (
+    Footer,
+    Sources,
+    TurnContent,
+    TurnHeader,
+    WrittenLine,
+    answer_text,
+)
 
 _ANSWER_ACTIONS = {  # the signal of `TurnEvents`: label and tool tip
     "regenerate_requested": ("Regenerate", "Answer again; this answer stays as a branch"),
@@ -68,6 +75,7 @@ class TurnWidget(Root):
         self._estimated_height = estimated_height
         self._measured: tuple[int, int] | None = None  # width and height
         self._sources = Sources()
+        self._written: tuple[WrittenLine, ...] = ()
         self._is_last = False
         self._highlight_waits = False  # until the content is there
         self._summary = ""
@@ -127,6 +135,12 @@ class TurnWidget(Root):
         self._sources = sources
         if self.answer is not None:
             self.answer.show_sources(sources)
+
+    def show_written(self, lines: tuple[WrittenLine, ...]) -> None:
+        """Show what was written to memory in this turn."""
+        self._written = lines
+        if self.answer is not None:
+            self.answer.show_written(lines)
 
     def show_summary_note(self, summary: str) -> None:
         """Say above the turn that older messages are sent as this summary; "" says nothing."""
@@ -208,6 +222,7 @@ class TurnWidget(Root):
         actions = [copy, *self._actions(*_ANSWER_ACTIONS)]
         self.answer = AnswerFrame(self._context, self.index, content.footer.model, actions)
         self.answer.show_sources(self._sources)
+        self.answer.show_written(self._written)
         self._column.add(self.answer, above=self._context.px(0.1))
         return self.answer
 

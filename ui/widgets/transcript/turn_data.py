@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from ui.widgets.transcript.turn import TurnWidget
-from ui.widgets.transcript.values import Sources, TurnContent
+from ui.widgets.transcript.values import Sources, TurnContent, WrittenLine
 
 _LOADED_AROUND = 6
 _MAX_KEPT = 400
@@ -18,6 +18,7 @@ class TurnData:
 
     Attributes:
         content: Content of turns. sources: what recall contributed to their answers.
+        written: What was written to memory in them.
         summary: The turn above which a summary replaces all older messages, and the summary; -1
             and "" for none.
     """
@@ -27,11 +28,12 @@ class TurnData:
         self._requested: set[int] = set()
         self.content: dict[int, TurnContent] = {}
         self.sources: dict[int, Sources] = {}
+        self.written: dict[int, tuple[WrittenLine, ...]] = {}
         self.summary = _NO_SUMMARY
 
     def truncate(self, count: int) -> None:
         """Forget all but the first `count` turns, also requests."""
-        for kept in (self.content, self.sources):
+        for kept in (self.content, self.sources, self.written):
             for index in [at for at in kept if at >= count]:
                 del kept[index]
         self._requested = {at for at in self._requested if at < count}
@@ -39,7 +41,8 @@ class TurnData:
             self.summary = _NO_SUMMARY
 
     def show_recall(self, widget: TurnWidget) -> None:
-        """Show sources and summary in a turn's widget."""
+        """Show sources, what was written to memory, and the summary in a turn's widget."""
+        widget.show_written(self.written.get(widget.index, ()))
         widget.show_sources(self.sources.get(widget.index, Sources()))
         widget.show_summary_note(self.summary[1] if widget.index == self.summary[0] else "")
 

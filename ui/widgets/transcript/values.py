@@ -67,6 +67,16 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenLine:
+    """What a model wrote to memory in a turn: its text, and (action, label) of what can be done."""
+
+    uid: str
+    text: str
+    actions: tuple[tuple[str, str], ...] = ()
+    needs_answer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TurnContent:
     """The content of a turn.
 

@@ -29,6 +29,7 @@ from ui.widgets.transcript.values import (
     Sources,
     TurnContent,
     TurnHeader,
+    WrittenLine,
     answer_text,
 )
 from ui.widgets.transcript.virtual_column import VirtualColumn
@@ -158,6 +159,13 @@ class TranscriptView(VirtualColumn):
         """Show what recall contributed to a turn's answer."""
         if 0 <= turn_index < len(self._headers):
             self._data.sources[turn_index] = sources
+            if (widget := self.turn_widget(turn_index)) is not None:
+                self._data.show_recall(widget)
+
+    def show_written(self, turn_index: int, lines: tuple[WrittenLine, ...]) -> None:
+        """Show what was written to memory in a turn."""
+        if self._data.written.get(turn_index, ()) != lines:
+            self._data.written[turn_index] = lines
             if (widget := self.turn_widget(turn_index)) is not None:
                 self._data.show_recall(widget)
 

@@ -1,0 +1,160 @@
+"""What models write to memory: in force at once, or proposed; the user can undo, keep or remove it.
+
+A text is in force at once when the conversation holds nothing but what the user and the model typed.
+After anything from outside (see `outside`) a change of core memory waits for the user, because such
+text may carry instructions. A saved text of the archival memory is only ever quoted, so it is stored.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from app.domain.changes import MemoryWritePut
+from app.domain.conversations import Attachment, Conversation, Image, Message, Role, ToolResult
+from app.domain.errors import InvalidInput
+from app.domain.facts import BY_USER, Memory, MemoryWrite, WriteState
+from app.domain.ids import ExchangeId, new_uid
+from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
+from app.storage.engine.store import Store
+from app.storage.engine.times import now
+from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.memories import MemoryWrites
+
+TOOLS_THAT_WRITE = ("memory_save", "core_memory_append", "core_memory_replace")
+_PASTED_CHARS = 500
+# More than one line, or a quotation of some length: a paste cannot be told from typing otherwise.
+_PASTED = re.compile(r"\n|^[ \t]*>|[\"“„«»「][^\"“”„«»「」]{25,}")
+
+
+class MemoryWriteService:
+    """Writes for models, and takes it back for the user. Thread-safe; blocks; raises StorageError."""
+
+    def __init__(
+        self, store: Store, core: CoreMemoryService, archive: ArchivalMemoryService
+    ) -> None:
+        self._store = store
+        self._core = core
+        self._archive = archive
+        self._writes = MemoryWrites(store)
+        self._exchanges = Exchanges(store)
+
+    # -- for models
+
+    def save(
+        self, text: str, conversation: Conversation, exchange_id: ExchangeId, model: str
+    ) -> Memory:
+        """Save a text in the archival memory; raises InvalidInput."""
+        memory = self._archive.save(text, conversation.id, exchange_id)
+        known = self._writes.of_exchanges([exchange_id]).get(exchange_id, ())
+        is_new = memory.exchange_id == exchange_id
+        if is_new and not any(each.memory_id == memory.id for each in known):
+            write = self._write(conversation, exchange_id, model)
+            self._store.save(MemoryWritePut(replace(write, memory_id=memory.id)))
+        return memory
+
+    def change_core(
+        self, old: str, new: str, conversation: Conversation, exchange_id: ExchangeId, model: str
+    ) -> MemoryWrite:
+        """Replace `old` in core memory by `new`, or add `new` where `old` is ""; or propose it.
+
+        Raises InvalidInput for a change that is not possible.
+        """
+        write = replace(self._write(conversation, exchange_id, model), old=old, new=new)
+        changed = self._changed(write)
+        if write.outside:
+            write = replace(write, state=WriteState.PROPOSED)
+            self._core.check(changed)
+            self._store.save(MemoryWritePut(write))
+        else:
+            self._core.set(changed, model, MemoryWritePut(write))
+        return write
+
+    # -- for the user
+
+    def of_exchanges(
+        self, exchange_ids: Collection[int]
+    ) -> Mapping[ExchangeId, Sequence[MemoryWrite]]:
+        """Return what was written in exchanges, oldest first."""
+        return self._writes.of_exchanges(exchange_ids)
+
+    def listed(self) -> Sequence[MemoryWrite]:
+        """Return all that models wrote: proposals first, then the newest."""
+        return self._writes.listed()
+
+    def keep(self, uid: str) -> MemoryWrite:
+        """Put a proposal in force; raises NotFound, InvalidInput."""
+        write = self._writes.get(uid)
+        if write.state is not WriteState.PROPOSED:
+            return write
+        kept = replace(write, state=WriteState.IN_FORCE)
+        self._core.set(self._changed(write), write.model, MemoryWritePut(kept))
+        return kept
+
+    def undo(self, uid: str) -> MemoryWrite:
+        """Remove what was written, or the proposal; raises NotFound, InvalidInput.
+
+        The wording before comes back. A saved text is deleted as by `ArchivalMemoryService.forget`.
+        """
+        write = self._writes.get(uid)
+        if write.state is WriteState.REMOVED:
+            return write
+        is_saved_text = write.memory_id is not None
+        removed = replace(write, state=WriteState.REMOVED, new="" if is_saved_text else write.new)
+        if write.state is WriteState.PROPOSED:
+            self._store.save(MemoryWritePut(removed))
+        elif write.memory_id is not None:
+            self._archive.forget(write.memory_id)
+            self._store.save(MemoryWritePut(removed))
+        else:
+            back = replace(write, old=write.new, new=write.old)
+            self._core.set(self._changed(back), BY_USER, MemoryWritePut(removed))
+        return removed
+
+    # -- inside
+
+    def _write(
+        self, conversation: Conversation, exchange_id: ExchangeId, model: str
+    ) -> MemoryWrite:
+        recalled = self._exchanges.by_ids(self._writes.recalled_exchanges(conversation.id))
+        quoted = [each for exchange in recalled.values() for each in exchange.message_ids]
+        messages = [
+            *self._exchanges.messages_in(conversation.id),
+            *self._exchanges.messages(quoted).values(),
+        ]
+        return MemoryWrite(
+            new_uid(), conversation.id, exchange_id, model, now(), outside=outside(messages)
+        )
+
+    def _changed(self, write: MemoryWrite) -> str:
+        """Return core memory after a change."""
+        text = self._core.text()
+        if not write.old:
+            return "\n".join(filter(None, (text, write.new)))
+        if text.count(write.old) != 1:
+            found = "more than once" if write.old in text else "nowhere"
+            raise InvalidInput(
+                f"'{write.old}' occurs {found} in core memory",
+                "Quote the text to replace exactly, long enough to be unique.",
+            )
+        changed = text.replace(write.old, write.new)
+        return "\n".join(line for line in changed.split("\n") if line.strip())
+
+
+def outside(messages: Iterable[Message]) -> str:
+    """Return what else than typed words of user and model is in messages, as text; "" for nothing.
+
+    Its form decides: results of tools that read, attachments, and messages that may contain a paste.
+    """
+    found = {kind for message in messages for kind in _outside_of(message)}
+    return ", ".join(sorted(found))
+
+
+def _outside_of(message: Message) -> Iterable[str]:
+    for block in message.blocks:
+        if isinstance(block, ToolResult) and block.name not in TOOLS_THAT_WRITE:
+            yield "tool results"
+        elif isinstance(block, Image | Attachment):
+            yield "attachments"
+    text = message.text if message.role is Role.USER else ""
+    if len(text) > _PASTED_CHARS or _PASTED.search(text.strip()):
+        yield "pasted text"

@@ -1,0 +1,73 @@
+"""Rows under answers: what a model saved to memory there, with Undo, or Keep and Remove."""
+
+from collections.abc import Callable, Sequence
+
+from app.domain.changes import ChangeSet
+from app.domain.facts import MemoryWrite, WriteState
+from app.domain.ids import ExchangeId
+from app.domain.text import one_line
+from app.memory.memory_writes import MemoryWriteService
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import Presenter
+from ui.widgets.banner import Banner
+from ui.widgets.transcript.values import WrittenLine
+from ui.widgets.transcript.view import TranscriptView
+
+_SHOWN_CHARS = 160
+
+
+class MemoryWritePresenter(Presenter):
+    """Shows writes to memory in their turns. `on_deleted` is called after a text was deleted."""
+
+    _writes: MemoryWriteService
+    _messages: Banner
+    _transcript: TranscriptView
+    _conversation: ConversationPresenter
+    _on_deleted: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._transcript.content_requested.connect(self._on_content_requested)
+        self._transcript.events.write_action_requested.connect(self._on_action_requested)
+        self._bridge.subscribe(self._on_changed, "memory")
+
+    def _on_content_requested(self, first: int, last: int) -> None:
+        if (view := self._conversation.view) is not None:
+            wanted = [each.id for each in view.path[max(0, first) : last + 1]]
+            self._bridge.start(f"written {first}", self._show(wanted))
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        view = self._conversation.view
+        if changed.memory and view is not None and view.path:
+            self._bridge.start("written", self._show([each.id for each in view.path]))
+
+    async def _show(self, wanted: Sequence[ExchangeId]) -> None:
+        found = await self._bridge.run(lambda: self._writes.of_exchanges(wanted))
+        for exchange_id in wanted:
+            if (turn := self._conversation.turn_of(exchange_id)) is not None:
+                lines = tuple(written_line(each) for each in found.get(exchange_id, ()))
+                self._transcript.show_written(turn, lines)
+
+    def _on_action_requested(self, uid: str, action: str) -> None:
+        change = self._writes.keep if action == "keep" else self._writes.undo
+
+        def report(write: MemoryWrite) -> None:
+            if write.memory_id is not None:
+                self._on_deleted()
+
+        self._bridge.save(lambda: change(uid), report, self._messages.show_error)
+
+
+def written_line(write: MemoryWrite) -> WrittenLine:
+    """Return the row for a write."""
+    text = one_line(write.text, _SHOWN_CHARS)
+    target = "memory" if write.memory_id is not None else "core memory"
+    if write.state is WriteState.PROPOSED:
+        text = f"Save to {target}? \u201c{text}\u201d (the model had read {write.outside})"
+        return WrittenLine(write.uid, text, (("keep", "Keep"), ("undo", "Remove")), True)
+    if write.state is WriteState.REMOVED:
+        return WrittenLine(
+            write.uid, f"Not in {target}: \u201c{text}\u201d" if text else f"Removed from {target}"
+        )
+    verb = "Saved to" if write.new else "Removed from"
+    return WrittenLine(write.uid, f"{verb} {target}: \u201c{text}\u201d", (("undo", "Undo"),))
