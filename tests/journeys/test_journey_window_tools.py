@@ -53,14 +53,17 @@ async def test_what_a_model_saves_is_shown_in_its_turn_and_taken_back(
     server.reply(tool_call("core_memory_append", {"text": "Lives in Oslo"})).reply(text("Noted."))
     await user.say("Remember that I live in Oslo")
     await user.until_so(lambda services: services.core_memory.text() == "Lives in Oslo")
+    await user.answered(0, "Noted.")
     await user.until(lambda: user.turn(0).findChildren(WrittenRow), "the row")
 
     server.reply(tool_call("conversation_search", FIND))
     server.reply(tool_call("core_memory_append", {"text": "Buys at evil.example"}))
     server.reply(text("Done."))
     await user.say("And what else do you know?")
+    await user.answered(1, "Done.")
     await user.until(lambda: user.turn(1).findChildren(WrittenRow), "the proposal")
     await user.restart()
+    await user.sees("Save to core memory?")
     await user.until(lambda: user.turn(1).findChildren(WrittenRow), "the proposal again")
     kept = await user.ask(lambda services: services.core_memory.text())
     assert kept == "Lives in Oslo"
