@@ -5,7 +5,7 @@ from tests.fakes.loopback_script import Stall, text, tool_call, usage
 from tests.fakes.stored import add_conversation
 from tests.fakes.user import User
 from ui.widgets.transcript.folds import Fold
-from ui.widgets.transcript.panels import InterruptionPanel, WrittenRow
+from ui.widgets.transcript.panels import InterruptionPanel, ProposalPanel, WrittenRow
 
 FIND = {"query": "What did we say about basil?", "limit": 1}
 
@@ -61,10 +61,10 @@ async def test_what_a_model_saves_is_shown_in_its_turn_and_taken_back(
     server.reply(text("Done."))
     await user.say("And what else do you know?")
     await user.answered(1, "Done.")
-    await user.until(lambda: user.turn(1).findChildren(WrittenRow), "the proposal")
+    await user.until(lambda: user.turn(1).findChildren(ProposalPanel), "the proposal")
     await user.restart()
     await user.sees("Save to core memory?")
-    await user.until(lambda: user.turn(1).findChildren(WrittenRow), "the proposal again")
+    await user.until(lambda: user.turn(1).findChildren(ProposalPanel), "the proposal again")
     kept = await user.ask(lambda services: services.core_memory.text())
     assert kept == "Lives in Oslo"
     user.click("Keep", user.turn(1))

@@ -13,7 +13,7 @@ from ui.widgets.banner import Banner
 from ui.widgets.transcript.values import WrittenLine
 from ui.widgets.transcript.view import TranscriptView
 
-_SHOWN_CHARS = 160
+_SHOWN_CHARS = 1_000
 
 
 class MemoryWritePresenter(Presenter):

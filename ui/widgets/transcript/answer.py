@@ -27,6 +27,7 @@ from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import (
     InterruptionPanel,
     ProblemPanel,
+    ProposalPanel,
     SourceRow,
     WrittenRow,
     file_row,
@@ -109,7 +110,8 @@ class AnswerFrame(MessageFrame):
             self._shown_written = lines
             self._written.clear()
             for line in lines:
-                self._written.add(WrittenRow(self._context, line))
+                row = ProposalPanel if line.needs_answer else WrittenRow
+                self._written.add(row(self._context, line))
 
     # while it streams
 

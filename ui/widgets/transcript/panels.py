@@ -19,6 +19,7 @@ from ui.widgets.transcript.layout import FlowRow, Label, Panel
 from ui.widgets.transcript.values import SourceChip, TurnHeader, WrittenLine
 
 _CHIP_CHARS = 60
+_WRITTEN_CHARS = 90
 _IMAGE_EM = 16.0
 _LEAST_EM = 2.4  # a target large enough to click
 _UNKNOWN_PX = 1_000
@@ -183,10 +184,30 @@ class WrittenRow(FlowRow):
     def __init__(self, context: RenderContext, line: WrittenLine) -> None:
         super().__init__(gap=context.px(0.6))
         self.setAccessibleName(line.text)
-        self.add(PlainLabel(line.text, tone="warning" if line.needs_answer else "small"))
-        for action, label in line.actions:
-            request = partial(context.events.write_action_requested.emit, line.uid, action)
-            self.add(_button(label, f"{label}: {line.text}", request))
+        label = PlainLabel(one_line(line.text, _WRITTEN_CHARS), tone="small")
+        label.setToolTip(tooltip_html(line.text))
+        self.add(label)
+        for button in _written_buttons(context, line):
+            self.add(button)
+
+
+class ProposalPanel(Panel):
+    """What a model proposes to save to memory, in full, with a button for each answer."""
+
+    def __init__(self, context: RenderContext, line: WrittenLine) -> None:
+        super().__init__(context.theme, context.theme.colors.warning_soft)
+        self.setAccessibleName(line.text)
+        self.add(Label(line.text, "warning"))
+        row = FlowRow(gap=context.px(0.6))
+        for button in _written_buttons(context, line):
+            row.add(button)
+        self.add(row)
+
+
+def _written_buttons(context: RenderContext, line: WrittenLine) -> Iterator[QPushButton]:
+    for action, label in line.actions:
+        request = partial(context.events.write_action_requested.emit, line.uid, action)
+        yield _button(label, f"{label}: {one_line(line.text, _WRITTEN_CHARS)}", request)
 
 
 class SourceRow(FlowRow):
