@@ -10,7 +10,11 @@ from app.domain.presets import Preset
 
 @dataclass(frozen=True, slots=True)
 class ImportedMessage:
-    """A message of an imported tree; `parent` is None for a root. `created_at` is UTC or None."""
+    """A message of an imported tree; `parent` is None for a root. `created_at` is UTC or None.
+
+    `file_keys` are the names or ids of its files in the export, in the order of their blocks; without
+    them a file is looked for by its content hash, else by its name.
+    """
 
     source_id: str
     parent: str | None
@@ -19,6 +23,7 @@ class ImportedMessage:
     created_at: datetime | None = None
     model: str | None = None
     raw: RawReply | None = None
+    file_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

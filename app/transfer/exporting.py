@@ -14,11 +14,13 @@ from app.domain.ids import new_uid
 from app.domain.transfer import PortableSummary
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
+from app.storage.safety.attachments import hashes_in
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.summaries import Summaries, Summary
 from app.system.paths import refuse_data_directory
 from app.transfer.facts import portable_facts
+from app.transfer.files_beside import write_files_beside
 from app.transfer.json_format import Exported, write_json, write_jsonl
 from app.transfer.markdown import write_markdown
 from app.transfer.presets import portable_presets
@@ -37,6 +39,7 @@ def export(
 ) -> int:
     """Write one conversation, or all that are not in the trash, to `path`; return their number.
 
+    Attached files are copied into a folder beside it, `NAME.attachments`, except for Markdown.
     The file is complete or not written at all, except for a device or a pipe. Blocking; raises
     NotFound, StorageError, and InvalidInput for a path inside the data directory.
     """
@@ -52,6 +55,9 @@ def export(
                 count = write_export(store, out, chosen, conversation_id)
                 out.flush()
                 os.fsync(out.fileno())
+            if chosen is not ExportFormat.MARKDOWN:
+                ids = [each.id for each in _chosen(store, conversation_id)]
+                write_files_beside(store.paths, path, store.read(hashes_in, ids))
             unfinished.replace(path)
         finally:
             with suppress(OSError):

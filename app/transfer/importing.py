@@ -18,10 +18,12 @@ from app.domain.transfer import (
     Skipped,
 )
 from app.storage.engine.store import Store
+from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import back_up_first
 from app.storage.tables.conversations import Conversations
 from app.transfer.existing import key_of
 from app.transfer.facts import FactImporter
+from app.transfer.files_beside import FilesBeside, with_files
 from app.transfer.importer import ConversationImporter, ImportCounts, PendingImport
 from app.transfer.importers import read_export
 from app.transfer.presets import import_presets
@@ -52,7 +54,9 @@ def import_files(
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
     importer = ConversationImporter(store, dry_run=dry_run)
-    run = _ImportRun(store, importer, on_progress)
+    beside = FilesBeside(paths)
+    files = None if dry_run else AttachmentFiles(store.paths)
+    run = _ImportRun(store, importer, on_progress, lambda found: with_files(found, beside, files))
     refusals: list[ImportRefused] = []
     is_cancelled = False
     try:
@@ -69,6 +73,7 @@ def import_files(
         is_cancelled = True
     finally:
         try:
+            beside.close()
             run.settle()
             if not dry_run:
                 import_presets(store, run.presets)
@@ -125,7 +130,9 @@ class _ImportRun:
         store: Store,
         importer: ConversationImporter,
         on_progress: Callable[[ImportProgress], None],
+        store_files: Callable[[ImportedConversation], ImportedConversation],
     ) -> None:
+        self._store_files = store_files
         self.counts = ImportCounts()
         self.skipped: list[Skipped] = []
         self.facts: list[PortableFact] = []
@@ -148,11 +155,12 @@ class _ImportRun:
             self._bytes_read, self._bytes_total = bytes_before + read, bytes_before + total
             self._store.throttle()
 
-        for found in read_export(path, cancelled=cancelled, on_bytes=on_bytes):
+        for each in read_export(path, cancelled=cancelled, on_bytes=on_bytes):
             self._store.throttle()
-            if isinstance(found, Skipped):
-                self.skipped.append(found)
+            if isinstance(each, Skipped):
+                self.skipped.append(each)
                 continue
+            found = self._store_files(each)
             self.skipped.extend(found.skipped)
             self.facts.extend(found.facts)
             self.presets.extend(found.presets)

@@ -29,7 +29,8 @@ The document, version 1. Times are ISO 8601 in UTC; absent members have the defa
              "max_output_tokens": NUMBER or null, "tools": [NAME, ...] or null (all)}
 
 The other members of a block are the fields of its class in `app.domain.conversations`. Messages are those
-of all branches, parents first; turns are calculated from them. A summary with `last_message` is of the
+of all branches, parents first; the file of an image or attachment is `NAME.attachments/CONTENT_HASH` beside the
+document `NAME`, as is that of `sent_hash`; turns are calculated from them. A summary with `last_message` is of the
 exchange that ends there, else of the conversation; the newest is last. In JSONL the first line is the
 document without `conversations`, each further line one conversation. `app.transfer.importers.commonplace`
 reads the format.

@@ -1,7 +1,9 @@
 """Attached files: detection by content, storage, kills, backups, check, forgetting, and what models get."""
 
+import json
 import os
 import time
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from app.check import check
 from app.domain.attachments import (
     FILE_MAX_BYTES,
     IMAGE_MAX_BYTES,
+    files_of,
     fitting_size,
     image_size,
     image_tokens,
@@ -32,8 +35,11 @@ from app.storage.safety.attachments import (
 )
 from app.storage.safety.backup import copy_backup, make_backup
 from app.storage.safety.restore import restore_backup
+from app.storage.tables.exchanges import Exchanges
 from app.system.file_programs import Unreadable, pdf_text
 from app.transfer.attaching import attach, attach_path
+from app.transfer.exporting import ExportFormat, export
+from app.transfer.importing import import_files
 from tests.fakes.files import gif, pdf, png
 from tests.fakes.stored import AT, ConversationRecord, killed, new_conversation, opened
 
@@ -289,4 +295,83 @@ def test_forgetting_deletes_the_files_that_nothing_else_refers_to(
 
 
 def names(store: Store) -> int:
-    return len(list(store.paths.attachments.iterdir()))
+    folder = store.paths.attachments
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+# -- leaving and coming back
+
+
+@pytest.mark.parametrize("chosen", [ExportFormat.JSON, ExportFormat.JSONL])
+def test_an_export_with_its_files_is_imported_as_it_was(
+    store: Store, files: AttachmentFiles, tmp_path: Path, chosen: ExportFormat
+) -> None:
+    say(store, attach(files, BIG, "big.png").file, attach(files, pdf("Hi"), "b.pdf").file)
+    target = tmp_path / "talk.json"
+    export(store, target, chosen)
+    assert len(list((tmp_path / "talk.json.attachments").iterdir())) == 3
+    with opened(tmp_path / "other") as other:
+        import_files(other, [target], dry_run=True)
+        assert names(other) == 0
+        import_files(other, [target])
+        assert import_files(other, [target]).messages == 0
+        assert blocks_in(other) == blocks_in(store)
+        assert check(other).problems == ()
+    (tmp_path / "talk.json.attachments").rename(tmp_path / "elsewhere")
+    with opened(tmp_path / "third") as third:
+        import_files(third, [target])
+        assert [each.content_hash for each in files_of(blocks_in(third))] == [None, None]
+        assert check(third).problems == ()
+
+
+def blocks_in(store: Store) -> tuple[Block, ...]:
+    """Return the blocks of the first message."""
+    ((conversation_id,),) = store.rows("SELECT id FROM conversation")
+    return Exchanges(store).messages_in(conversation_id)[0].blocks
+
+
+PICTURE = {
+    "content_type": "multimodal_text",
+    "parts": [
+        {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_00a1b2c3"},
+        {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_0lost000"},
+        "What is it?",
+    ],
+}
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_pictures_in_an_export_of_chatgpt_are_kept(
+    store: Store, files: AttachmentFiles, tmp_path: Path, is_zip: bool
+) -> None:
+    message = {"id": "m", "author": {"role": "user"}, "content": PICTURE}
+    row = {"id": "c", "title": "A", "mapping": {"m": {"id": "m", "message": message}}}
+    members = {
+        "conversations.json": json.dumps([row]).encode(),
+        "user-1/file_00a1b2c3-sanitized.png": png(),
+    }
+    path = tmp_path / "export"
+    if is_zip:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+    else:
+        (path / "user-1").mkdir(parents=True)
+        for name, data in members.items():
+            (path / name).write_bytes(data)
+    report = import_files(store, [path])
+    assert report.messages == 1
+    kept, lost = files_of(blocks_in(store))
+    assert isinstance(kept, Image)
+    assert (kept.width_px, files.read(kept.content_hash or "")) == (40, png())
+    assert lost.content_hash is None
+
+
+def test_a_damaged_picture_of_an_export_is_reported_and_named(store: Store, tmp_path: Path) -> None:
+    message = {"id": "m", "author": {"role": "user"}, "content": PICTURE}
+    row = {"id": "c", "title": "A", "mapping": {"m": {"id": "m", "message": message}}}
+    (tmp_path / "conversations.json").write_text(json.dumps([row]))
+    (tmp_path / "file_00a1b2c3-x.png").write_bytes(png()[:10])
+    report = import_files(store, [tmp_path])
+    assert any("damaged" in each.why for each in report.skipped)
+    assert {each.content_hash for each in files_of(blocks_in(store))} == {None}

@@ -81,6 +81,7 @@ class _Conversation(Builder):
             blocks=content.blocks,
             created_at=moment(message.get("create_time")),
             model=model if content.role is Role.ASSISTANT else None,
+            file_keys=content.file_keys,
         )
 
     def _hashed(self) -> str:

@@ -52,11 +52,12 @@ _POINTER_PREFIXES = ("sediment://", "file-service://")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The role and blocks of a message, and reasons for what was left out."""
+    """The role and blocks of a message, reasons for what was left out, and the ids of its files."""
 
     role: Role
     blocks: tuple[Block, ...]
     left_out: tuple[str, ...] = ()
+    file_keys: tuple[str, ...] = ()
 
 
 def content_of(message: dict[str, Any]) -> Content | None:
@@ -78,7 +79,8 @@ def content_of(message: dict[str, Any]) -> Content | None:
     reader = _MessageReader(role, metadata, words(an_object(message.get("author")).get("name")))
     blocks = tuple(reader.blocks(kind, content))
     left_out = tuple(reader.left_out)
-    return Content(role, blocks, left_out) if blocks or left_out else None
+    file_keys = tuple(reader.file_keys)
+    return Content(role, blocks, left_out, file_keys) if blocks or left_out else None
 
 
 def _role(message: dict[str, Any]) -> Role:
@@ -110,6 +112,7 @@ class _MessageReader:
 
     def __init__(self, role: Role, metadata: dict[str, Any], author: str) -> None:
         self.left_out: list[str] = []
+        self.file_keys: list[str] = []
         self._role = role
         self._metadata = metadata
         self._author = author
@@ -173,6 +176,7 @@ class _MessageReader:
         name = words(part.get("asset_pointer"))[:500]
         for prefix in _POINTER_PREFIXES:
             name = name.removeprefix(prefix)
+        self.file_keys.append(name)
         known = self._files.pop(identity(name), {})
         name = words(known.get("name")) or name
         kind_of_file = _media_type(known, name) or f"{kind}/*"
@@ -184,6 +188,7 @@ class _MessageReader:
         found: list[Block] = []
         for file in self._files.values():
             name = words(file.get("name")) or identity(file.get("id"))
+            self.file_keys.append(identity(file.get("id")) or name)
             kind = _media_type(file, name)
             if kind.startswith("image/"):
                 found.append(Image(name, kind))
