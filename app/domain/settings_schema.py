@@ -245,7 +245,7 @@ _ALL = (
            "The maximum number of tokens of a prompt, at most three quarters of what the model can read. "
            "Longer conversations are condensed.",
            minimum=1000, maximum=10_000_000, unit="tokens"),
-    _count("compaction_max_tokens", 1500, _P.CONTEXT, "Maximum compaction",
+    _count("compaction_max_tokens", 1500, _P.CONTEXT, "Maximum summary of older turns",
            "The maximum number of tokens that stand for the older turns of a long conversation.",
            minimum=50, unit="tokens"),
     _count("context_subagent_history", 5, _P.CONTEXT, "Routine history",

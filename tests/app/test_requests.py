@@ -289,7 +289,7 @@ def test_a_message_is_recalled_with_the_turns_before_it(asker_with: Callable[...
 
 def test_a_compaction_replaces_what_no_longer_fits(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(tokens=4_000)
-    long = asker.long_conversation()
+    long = asker.long_conversation(80)
     own = long.conversation.id
     whole = SummaryPut("conversation", own, own, "They talked of tea.", "extractive", "h", AT)
     asker.chat.store.save(whole)

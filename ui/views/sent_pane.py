@@ -20,7 +20,7 @@ PART_NAMES = {
     PlanPartKind.SYSTEM_PROMPT: "System prompt",
     PlanPartKind.CORE_MEMORY: "Core memory",
     PlanPartKind.TOOLS: "Tools",
-    PlanPartKind.COMPACTION: "Compaction of older messages",
+    PlanPartKind.COMPACTION: "Summary of older messages",
     PlanPartKind.SHORTENED: "Older messages, tool results left out",
     PlanPartKind.HISTORY: "Messages of this conversation",
     PlanPartKind.DATE: "Date and time",
