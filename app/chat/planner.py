@@ -37,6 +37,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, new
 from app.domain.passages import PassageKind
 from app.domain.text import clean, one_line
 from app.domain.turns import is_reply
+from app.language.titles import TITLE_LIMIT_CHARS, first_words
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -46,7 +47,6 @@ from app.storage.tables.exchanges import Exchanges, path_to, shown_path
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 
-_TITLE_LIMIT_CHARS = 60
 _UNTITLED = "New conversation"
 
 
@@ -298,7 +298,7 @@ class Planner:
 def _title_of(blocks: tuple[Block, ...]) -> str:
     """Return the first words of a message, else the names of its files."""
     names = ", ".join(file.name for file in files_of(blocks))
-    return one_line(plain_text(blocks) or names, _TITLE_LIMIT_CHARS) or _UNTITLED
+    return first_words([plain_text(blocks)]) or one_line(names, TITLE_LIMIT_CHARS) or _UNTITLED
 
 
 def _running(

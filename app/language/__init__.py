@@ -4,6 +4,7 @@ analyzer        words of any language as index terms (`word_forms`, `languages`)
 date_terms      dates as index terms, and the months a query names
 sentences       plain sentences and weighted terms of Markdown text
 word_lists      stop words and function words, read from resources/language
-extractive      summaries, titles and tags made of a text's own sentences
-statements      facts found by patterns in what people write about themselves
+extractive      summaries made of a text's own sentences
+titles          the first words of a conversation, without its greeting
+statements      facts found by patterns in what users write about themselves
 """

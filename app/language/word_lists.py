@@ -1,4 +1,4 @@
-"""Word lists of resources/language: stop words, function words, and words common in chats."""
+"""Word lists of resources/language: stop words and function words."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -42,4 +42,3 @@ FUNCTION_WORDS: frozenset[str] = frozenset().union(*word_sets("function_words").
 FUNCTION_CHARACTERS = frozenset(
     "的了是在我你他她它们這这那有和就不也都很吗嗎呢吧啊个個与與及或把被让讓对對从從到"
 )
-COMMON_WORDS = word_sets("common_words")["english"]

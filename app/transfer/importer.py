@@ -1,6 +1,6 @@
 """Conversion of imported conversations to local ones: ids, turns, passages, tags, summaries, origins."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from operator import add
@@ -20,10 +20,10 @@ from app.domain.changes import (
 from app.domain.conversations import Conversation, Exchange, Message, TitleOrigin
 from app.domain.ids import ConversationId, MessageId, derived_uid
 from app.domain.passages import PassageKind
-from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.domain.turn_text import turn_passage
 from app.domain.turns import calculate_exchanges
+from app.language.titles import first_words
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.exchanges import Exchanges
@@ -38,7 +38,6 @@ from app.transfer.existing import (
 )
 from app.transfer.summaries import summary_changes
 
-_TITLE_LIMIT_CHARS = 60
 _UNTITLED = "Untitled conversation"
 
 
@@ -105,7 +104,7 @@ class ConversationImporter:
         conversation = Conversation(
             id=conversation_id,
             uid=found.uid or derived_uid(f"{found.source}/{found.source_id}", _ms(created_at)),
-            title=found.title or _title_from(messages),
+            title=found.title or first_words(_asked(messages)) or _UNTITLED,
             title_origin=found.title_origin if found.title else TitleOrigin.FIRST_WORDS,
             source=found.first_source or found.source,
             created_at=created_at,
@@ -252,9 +251,8 @@ def _visible_leaf(
     return ids.get(found.visible_leaf or "")
 
 
-def _title_from(messages: Sequence[Message]) -> str:
-    text = next((message.text for message in messages if message.opens_turn), "")
-    return one_line(text, _TITLE_LIMIT_CHARS) or _UNTITLED
+def _asked(messages: Sequence[Message]) -> Iterator[str]:
+    return (message.text for message in messages if message.opens_turn)
 
 
 def _message_uid(found: ImportedConversation, message: ImportedMessage, at: datetime) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from app.domain import codec
+from app.domain.transfer import ImportedConversation
 from app.transfer.importers.chatgpt import read_chatgpt
 from app.transfer.importers.claude import read_claude
 
@@ -30,3 +31,15 @@ def test_an_export_is_imported_completely(case: dict[str, Any]) -> None:
         content = (export if isinstance(export, str) else json.dumps(export)).encode()
     found = _READERS[case["format"]](io.BytesIO(content), where)
     assert [json.loads(codec.dumps(each)) for each in found] == case["expected"]
+
+
+@pytest.mark.parametrize(
+    ("title", "kept"),
+    [("New chat", ""), ("新聊天", ""), ("Chat about new tea", "Chat about new tea")],
+)
+def test_a_title_that_the_exporter_gives_by_itself_is_none(title: str, kept: str) -> None:
+    message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Tea?"]}}
+    export = [{"id": "c", "title": title, "mapping": {"m": {"id": "m", "message": message}}}]
+    (found,) = read_chatgpt(io.BytesIO(json.dumps(export).encode()), "conversations.json")
+    assert isinstance(found, ImportedConversation)
+    assert found.title == kept

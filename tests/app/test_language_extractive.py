@@ -1,11 +1,12 @@
-"""Sentences, and extractive summaries, titles and tags, in several languages."""
+"""Sentences, extractive summaries and titles, in several languages."""
+
+import tomllib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.extractive.centrality import Sentence
-from app.language.extractive.labels import TITLE_LIMIT_CHARS, extract_tags, extract_title
 from app.language.extractive.summaries import (
     CONVERSATION_LIMIT_CHARS,
     EXCHANGE_LIMIT_CHARS,
@@ -13,10 +14,13 @@ from app.language.extractive.summaries import (
     TurnMarkdown,
     central_sentences,
     conversation_sentences,
+    outcome,
     summarize_conversation,
     summarize_exchange,
 )
 from app.language.sentences import content_terms, split_sentences
+from app.language.titles import TITLE_LIMIT_CHARS, first_words
+from tests.bench.summaries import OUTCOMES, says_outcome
 from tests.fakes.language import CASES
 
 TANKS = TurnMarkdown(
@@ -24,10 +28,6 @@ TANKS = TurnMarkdown(
     "Great question!\n\nFor a 60 litre tank, otocinclus catfish are the best algae-eating fish. "
     "They stay small and keep plants and glass clean. Let me know if you need anything else!",
 )
-
-
-def title_of(asked: str, answered: str = "") -> str:
-    return extract_title(conversation_sentences([TurnMarkdown(asked, answered)]))
 
 
 MARKUP = (
@@ -70,8 +70,7 @@ def test_an_exchange_becomes_question_and_core_of_answer(turn: TurnMarkdown, sum
 
 
 def test_an_empty_conversation_has_an_empty_summary() -> None:
-    assert summarize_conversation([]) == extract_title(conversation_sentences([])) == ""
-    assert extract_tags(()) == ()
+    assert summarize_conversation([]) == ""
 
 
 def test_a_sentence_with_a_date_is_preferred_and_keeps_it() -> None:
@@ -164,46 +163,57 @@ def test_terms_are_stems_without_grammar_and_pairs_where_words_are_not_spaced() 
     assert " ".join(content_terms("東京タワーへ行く")) == "東京 京タ タワ ワー ーへ へ行 行く"
 
 
-@pytest.mark.parametrize(("asked", "answered", "title"), CASES["titles"])
-def test_a_title_is_the_topic_of_the_question(asked: str, answered: str, title: str) -> None:
-    assert title_of(asked, answered) == title
+@pytest.mark.parametrize(("messages", "title"), CASES["titles"])
+def test_a_title_is_the_first_words_without_greeting_and_markup(
+    messages: list[str], title: str
+) -> None:
+    assert first_words(messages) == title
 
 
-def test_a_title_fits_its_line_and_ends_with_a_word() -> None:
-    title = title_of(
-        "Please explain the relationship between photosynthesis, respiration and the water cycle of "
-        "tropical rain forests in the Amazon basin."
-    )
-    assert 0 < len(title) <= TITLE_LIMIT_CHARS
-    assert title[-1].isalnum()
+def test_a_title_fits_its_line_and_is_cut_at_a_word() -> None:
+    said = "Please explain the relationship between photosynthesis and the water cycle."
+    title = first_words([said])
+    assert title.endswith("…")
+    assert len(title) <= TITLE_LIMIT_CHARS
+    assert f"{title[:-1]} " in said
 
 
-def test_tags_are_the_words_that_recur_and_whole_in_chinese() -> None:
+def test_a_summary_says_how_the_conversation_ended() -> None:
+    talks = tomllib.loads(OUTCOMES.read_text(encoding="utf-8"))["talk"]
+    assert [talk["turns"][0][0] for talk in talks if not says_outcome(talk)] == []
+
+
+def test_the_outcome_is_not_a_question_a_thank_you_or_of_the_beginning() -> None:
     turns = [
-        TurnMarkdown(f"How do I prune roses in {month}?", "Roses need pruning above a bud.")
-        for month in ("March", "April", "May", "June")
+        TurnMarkdown("My bike chain slips on hills, which chain fits?", "A ten speed chain fits."),
+        TurnMarkdown("The chain is a nine speed chain.", "Then buy a nine speed chain."),
+        TurnMarkdown("I fitted a nine speed chain and it holds.", "Good. Do you need a tool?"),
+        TurnMarkdown("No, thanks a lot!", "You are welcome!"),
     ]
-    assert extract_tags(conversation_sentences(turns))[0] == "roses"
-    turns = [
-        TurnMarkdown("机器学习难吗？", "机器学习不难。"),
-        TurnMarkdown("机器学习书？", "有机器学习书。"),
-    ]
-    assert extract_tags(conversation_sentences(turns)) == ("机器学习",)
+    sentences = conversation_sentences(turns)
+    ending = outcome(sentences)
+    assert ending is not None
+    assert sentences[ending].text == "I fitted a nine speed chain and it holds."
+    assert outcome(conversation_sentences(turns[:1])) is None
+
+
+def test_a_summary_keeps_the_order_of_its_conversation() -> None:
+    for talk in tomllib.loads(OUTCOMES.read_text(encoding="utf-8"))["talk"]:
+        turns = [TurnMarkdown(*turn) for turn in talk["turns"]]
+        texts = [each.text for each in conversation_sentences(turns)]
+        summary = summarize_conversation(turns)
+        places = [summary.index(each) for each in texts if each in summary]
+        assert len(places) == 3
+        assert places == sorted(places)
 
 
 @given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=300)), max_size=6))
 def test_summaries_of_any_text_are_bounded_and_deterministic(pairs: list[tuple[str, str]]) -> None:
     turns = [TurnMarkdown(asked, answered) for asked, answered in pairs]
-    sentences = conversation_sentences(turns)
-    first = (summarize_conversation(turns), extract_title(sentences), extract_tags(sentences))
-    again = conversation_sentences(turns)
-    assert first == (
-        summarize_conversation(turns, again),
-        extract_title(again),
-        extract_tags(again),
-    )
-    assert len(first[0]) <= CONVERSATION_LIMIT_CHARS
-    assert len(first[1]) <= TITLE_LIMIT_CHARS
+    summary, title = summarize_conversation(turns), first_words(turn.asked for turn in turns)
+    assert summary == summarize_conversation(turns, conversation_sentences(turns))
+    assert len(summary) <= CONVERSATION_LIMIT_CHARS
+    assert len(title) <= TITLE_LIMIT_CHARS
     assert all(len(summarize_exchange(turn)) <= EXCHANGE_LIMIT_CHARS for turn in turns)
 
 

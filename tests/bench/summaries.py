@@ -1,7 +1,9 @@
-"""How near extractive summaries come to summaries written by a language model; prints JSON.
+"""How good extractive summaries are: whether they say how a conversation ended; prints JSON.
 
-    python -m tests.bench.summaries --data FILE [--data FILE] [--seeds N]
+    python -m tests.bench.summaries [--data FILE] [--data FILE] [--seeds N]
 
+`outcomes` are the shares of the conversations of tests/data/outcomes.toml whose summary has the words
+of their outcome. With `--data`, also how near summaries come to those written by a language model.
 Each session of an evaluation file that carries a summary is summarised as a conversation, once in
 three sentences, as the program does, and once at the length of the given summary. Beside it stand
 the first sentences and random ones, at the same number of words. ROUGE-1, -2 and -L are F1 on words,
@@ -11,9 +13,11 @@ without stemming (Lin 2004).
 import random
 import re
 import statistics
+import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from app.domain.conversations import Role
 from app.language.extractive.centrality import Sentence
@@ -21,18 +25,37 @@ from app.language.extractive.summaries import (
     TurnMarkdown,
     central_sentences,
     conversation_sentences,
+    summarize_conversation,
 )
 from tests.bench.evaluation import Session, read_evaluation
-from tests.bench.shared.measuring import Figures, options, print_json, timed
+from tests.bench.shared.measuring import ROOT, Figures, options, print_json, timed
 
+OUTCOMES = ROOT / "tests/data/outcomes.toml"
 WORD = re.compile(r"[^\W_]+")
 SLACK = 1.15  # a sentence that would pass the budget by more is left out
 METRICS = ("rouge_1", "rouge_2", "rouge_l")
 
 
 def main() -> None:
-    given = options(__doc__, required=["data"], data=[Path], seeds=10)
-    print_json({path.stem: measured(path, given.seeds) for path in given.data})
+    given = options(__doc__, data=[Path], seeds=10)
+    figures: Figures = {"outcomes": outcomes()}
+    print_json(figures | {path.stem: measured(path, given.seeds) for path in given.data})
+
+
+def outcomes() -> Figures:
+    """Return the shares of summaries with their outcome, of the conversations open and held out."""
+    talks = tomllib.loads(OUTCOMES.read_text(encoding="utf-8"))["talk"]
+    halves = {
+        "develop": [talk for talk in talks if not talk.get("held_out")],
+        "held_out": [talk for talk in talks if talk.get("held_out")],
+    }
+    return {half: statistics.mean(map(says_outcome, own)) for half, own in halves.items()}
+
+
+def says_outcome(talk: Mapping[str, Any]) -> bool:
+    """Return whether the summary of a conversation has one wording of each part of its outcome."""
+    summary = summarize_conversation([TurnMarkdown(*turn) for turn in talk["turns"]])
+    return all(any(each in summary for each in wordings) for wordings in talk["outcome"])
 
 
 def measured(path: Path, seeds: int) -> Figures:

@@ -1,1 +1,1 @@
-"""Extractive summaries, titles and tags: the most central sentences and phrases of a text."""
+"""Extractive summaries: the most central sentences of a text, and the one that says how it ended."""

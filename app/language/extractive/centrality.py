@@ -14,6 +14,7 @@ class Sentence:
         asks: Whether the user wrote it.
         is_item: Whether it is an item of a list.
         depth: Its position in the text, from 0 at the start to 1 at the end.
+        turn: The number of its turn among those read, from 0.
     """
 
     text: str
@@ -21,6 +22,7 @@ class Sentence:
     asks: bool
     is_item: bool
     depth: float
+    turn: int = 0
 
 
 class TfIdfSpace:
@@ -30,25 +32,18 @@ class TfIdfSpace:
         seen_in = Counter(term for each in sentences for term in set(each.terms))
         rarity = {term: math.log(1 + len(sentences) / count) for term, count in seen_in.items()}
         self._vectors = [_unit(_weights(each.terms, rarity)) for each in sentences]
-        self._center: dict[str, float] | None = None
 
     def centrality(self) -> Sequence[float]:
         """Return the cosine of each sentence to the sum of all."""
-        center = self.center()
+        total: dict[str, float] = {}
+        for vector in self._vectors:
+            for term, weight in vector.items():
+                total[term] = total.get(term, 0.0) + weight
+        center = _unit(total)
         return [
-            sum([weight * center[term] for term, weight in vector.items() if term in center])
+            sum([weight * center[term] for term, weight in vector.items()])
             for vector in self._vectors
         ]
-
-    def center(self) -> Mapping[str, float]:
-        """Return the sum of all sentences: a weight for each term, unit length."""
-        if self._center is None:
-            total: dict[str, float] = {}
-            for vector in self._vectors:
-                for term, weight in vector.items():
-                    total[term] = total.get(term, 0.0) + weight
-            self._center = _unit(total)
-        return self._center
 
 
 def _weights(terms: Sequence[str], rarity: Mapping[str, float]) -> dict[str, float]:

@@ -3,7 +3,8 @@
 An exchange is represented by the most central sentence of each side. A conversation is represented
 by the sentences that together cover its topics best: each term counts once, weighted by the number of
 sentences that contain it (a submodular gain, Lin and Bilmes 2011), so repetition adds nothing.
-Position and style count as well. Embeddings were measured and do not improve the result
+Position and style count as well. One of its sentences says how it ended: what the user last stated, or
+what the last answer concludes. Embeddings were measured and do not improve the result
 (packaging/decisions/0021).
 """
 
@@ -38,6 +39,9 @@ _COUNTER_QUESTION = 0.5
 _ANNOUNCEMENT = 0.4  # "Here is the plan:"
 _LIST_ITEM = 0.7  # incomplete without the list
 _FORMULA = 0.1
+_STATED_BONUS = 2.0  # of the user's own words at the end: what was done or decided
+_EARLIER_TURN = 0.5  # of the turn before the last
+_ENDING_TERMS = 3  # fewer are a thank-you, in any language
 _SPEAKER = re.compile(r"\s*([^\W\d_][^\n:：]{0,30})[:：](?=\s*\S)")
 
 
@@ -49,7 +53,7 @@ class TurnMarkdown:
     answered: str
 
 
-_Raw = tuple[str, bool, bool, float]  # text, asks, is_item, depth
+_Raw = tuple[str, bool, bool, float, int]  # text, asks, is_item, depth, turn
 
 
 def summarize_exchange(turn: TurnMarkdown) -> str:
@@ -81,9 +85,9 @@ def conversation_sentences(turns: Sequence[TurnMarkdown]) -> Sequence[Sentence]:
     read = _spread(turns, _TURN_LIMIT)
     names = _speakers(turn.asked for turn in read) | _speakers(turn.answered for turn in read)
     raw = [
-        (text, asks, is_item, (number + depth) / len(read))
+        (text, asks, is_item, (number + depth) / len(read), number)
         for number, turn in enumerate(read)
-        for text, asks, is_item, depth in _raw(turn, _CONVERSATION_READS_CHARS, names)
+        for text, asks, is_item, depth, _ in _raw(turn, _CONVERSATION_READS_CHARS, names)
     ]
     return _understood(_sampled(raw))
 
@@ -95,14 +99,36 @@ def summarize_conversation(
 ) -> str:
     """Return the most representative sentences in their original order; "" for a text without words.
 
-    At most `CONVERSATION_LIMIT_CHARS`; one of them is the user's if there is one. `sentences` are those
-    of `conversation_sentences`, if already computed.
+    At most `CONVERSATION_LIMIT_CHARS`; one of them is the user's if there is one, and one the outcome.
+    `sentences` are those of `conversation_sentences`, if already computed.
     """
     read = conversation_sentences(turns) if sentences is None else sentences
     if not read:
         return _joined([_first_line(turn.asked or turn.answered) for turn in turns[:1]], 200)
     chosen = central_sentences(read, most_sentences)
+    ending = outcome(read)
+    if ending is not None and ending not in chosen and most_sentences > 1:
+        chosen = [*chosen[: most_sentences - 1], ending]
     return _joined([read[each].text for each in sorted(chosen)], CONVERSATION_LIMIT_CHARS)
+
+
+def outcome(sentences: Sequence[Sentence]) -> int | None:
+    """Return the index of the sentence that says how a conversation ended; None for one turn."""
+    last = max((each.turn for each in sentences), default=0)
+    held_by = Counter(term for each in sentences for term in set(each.terms))
+
+    def worth(place: int) -> float:
+        each, own = sentences[place], frozenset(sentences[place].terms)
+        if _is_question(each.text) or not own:
+            return 0.0
+        content = math.fsum(math.sqrt(held_by[term]) for term in own) / math.sqrt(len(own))
+        style = style_weight(each) * (_STATED_BONUS if each.asks else 1.0)
+        full = min(1.0, len(own) / _ENDING_TERMS)
+        return content * full * style * (1.0 if each.turn == last else _EARLIER_TURN)
+
+    late = [place for place, each in enumerate(sentences) if each.turn >= max(1, last - 1)]
+    best = max(late, key=lambda place: (worth(place), place), default=None)
+    return best if best is not None and worth(best) else None
 
 
 def central_sentences(sentences: Sequence[Sentence], most: int) -> list[int]:
@@ -153,7 +179,7 @@ def _raw(turn: TurnMarkdown, limit_chars: int, speakers: Collection[str] = ()) -
         sentences = split_sentences(shorten_middle(text, limit_chars))
         last = max(1, len(sentences) - 1)
         raw += [
-            (words if words.startswith(name) else f"{name} {words}", asks, is_item, place / last)
+            (words if words.startswith(name) else f"{name} {words}", asks, is_item, place / last, 0)
             for place, (words, is_item) in enumerate(sentences)
         ]
     return raw
@@ -161,8 +187,8 @@ def _raw(turn: TurnMarkdown, limit_chars: int, speakers: Collection[str] = ()) -
 
 def _understood(raw: Sequence[_Raw]) -> list[Sentence]:
     return [
-        Sentence(text, tuple(content_terms(text)), asks, is_item, depth)
-        for text, asks, is_item, depth in raw
+        Sentence(text, tuple(content_terms(text)), asks, is_item, depth, turn)
+        for text, asks, is_item, depth, turn in raw
     ]
 
 

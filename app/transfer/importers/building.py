@@ -56,7 +56,8 @@ class MessageTree:
 class Builder(ABC):
     """A conversation that is read message by message.
 
-    `MEMBER` is the member with the messages; `ID_KEY` and `PARENT_KEY` are members of a message.
+    `MEMBER` is the member with the messages; `ID_KEY` and `PARENT_KEY` are members of a message;
+    `DEFAULT_TITLES`, in lower case, are what the exporter calls a conversation that has no title.
 
     Attributes:
         nodes: The tree so far, including hidden nodes.
@@ -67,6 +68,7 @@ class Builder(ABC):
     MEMBER: ClassVar[str]
     ID_KEY: ClassVar[str] = ""
     PARENT_KEY: ClassVar[str] = ""
+    DEFAULT_TITLES: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
@@ -121,8 +123,9 @@ class Builder(ABC):
         """Return the conversation with its repaired tree, or the report that it has no messages.
 
         `leaf` is the id of the last node of the visible path, as the export has it; `more` are other
-        fields of `ImportedConversation`.
+        fields of `ImportedConversation`. A title that the exporter gives by itself is none.
         """
+        title = "" if title.casefold() in self.DEFAULT_TITLES else title
         tree = build_tree(self.nodes, created_at or updated_at, keep_order=keep_order)
         if not tree.messages and (self.left_out or not may_be_empty):
             why = "nothing in it can be read" if self.left_out else "it is empty"

@@ -24,6 +24,10 @@ def read_chatgpt(stream: Readable, where: str) -> Imported:
 
 class _Conversation(Builder):
     MEMBER = "mapping"
+    DEFAULT_TITLES = frozenset(
+        ("new chat", "neuer chat", "nouveau chat", "nuevo chat", "nuova chat", "novo chat", "nieuwe chat",
+         "nowy czat", "новый чат", "新聊天", "新对话", "新對話", "新しいチャット", "새 채팅"),
+    )  # fmt: skip
 
     def add(self, key: str, value: Any) -> str:
         node = an_object(value)

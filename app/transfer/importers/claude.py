@@ -41,6 +41,7 @@ def read_claude(stream: Readable, where: str) -> Imported:
 
 class _Conversation(Builder):
     MEMBER, ID_KEY, PARENT_KEY = "chat_messages", "uuid", "parent_message_uuid"
+    DEFAULT_TITLES = frozenset({"untitled", "new chat", "new conversation"})
 
     def __init__(self) -> None:
         super().__init__()

@@ -11,11 +11,9 @@ from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
 from app.domain.workers import UsageTotals
-from app.language.extractive.labels import extract_tags, extract_title
 from app.language.extractive.summaries import (
     MODEL,
     TurnMarkdown,
-    conversation_sentences,
     summarize_conversation,
     summarize_exchange,
 )
@@ -67,11 +65,9 @@ class ExtractiveSummarizer:
     def conversation(
         self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled
     ) -> GeneratedSummary:
-        """Return two or three sentences, and a title; see `Summarizer`."""
+        """Return two or three sentences; see `Summarizer`."""
         _stop_if(is_cancelled)
-        sentences = conversation_sentences(turns)
-        summary = summarize_conversation(turns, sentences)
-        return GeneratedSummary(summary, extract_title(sentences), extract_tags(sentences))
+        return GeneratedSummary(summarize_conversation(turns))
 
 
 def _stop_if(is_cancelled: IsCancelled) -> None:
