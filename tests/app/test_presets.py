@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.chat.presets import Presets
+from app.chat.presets import Presets, standard_instructions
 from app.chat.tools.toolbox import Tool
 from app.check import check
 from app.domain.changes import PresetPut
@@ -126,7 +126,11 @@ def test_a_conversation_is_answered_with_its_preset(chat: Chat) -> None:
     presets.remove(terse.uid)
     chat.say("And now", first.conversation_id)
     request = chat.model.requests[-1]
-    assert (request.system, request.temperature, len(request.tools)) == ("", None, 2)
+    assert (request.system, request.temperature, len(request.tools)) == (
+        standard_instructions(),
+        None,
+        2,
+    )
 
 
 def test_a_new_conversation_keeps_the_default_of_its_time(chat: Chat) -> None:

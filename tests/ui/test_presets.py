@@ -218,6 +218,24 @@ def test_presets_are_added_copied_and_made_the_default(page: Page) -> None:
     assert page.view.list.currentItem().text() == "Terse (2) (default)"
 
 
+def test_a_new_preset_is_selected_although_a_change_is_announced_meanwhile(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, bridge = page.desk.presets.save, page.desk.bridge
+
+    def save_and_hold(preset: Preset) -> Preset:
+        bridge.hold()
+        return save(preset)
+
+    monkeypatch.setattr(page.desk.presets, "save", save_and_hold)
+    page.click(page.view.add)
+    bridge.release()
+    assert page.stored.name == page.form.name.selectedText() == "New preset"
+    page.select("Terse")
+    page.desk.tell()
+    assert page.stored.name == "Terse"
+
+
 def test_a_preset_is_removed_after_a_question_that_cancel_answers(page: Page) -> None:
     page.select("Terse")
     page.view.remove.click()

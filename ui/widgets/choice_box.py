@@ -6,6 +6,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QWidget
 
+_MAX_HEIGHT_PX = 400
+_MAX_CHARS = 28
+_ROOM_PX = 12  # of the list's frame and padding
+
 
 class ChoiceBox(QComboBox):
     """A list of choices and commands.
@@ -22,7 +26,7 @@ class ChoiceBox(QComboBox):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(name)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.activated.connect(self._on_activated)
 
     def show_choices(
@@ -36,6 +40,8 @@ class ChoiceBox(QComboBox):
         if commands:
             self.insertSeparator(self.count())
             self.addItems(list(commands))
+        longest = max(map(len, labels.values()), default=0)
+        self.setMinimumContentsLength(min(longest, _MAX_CHARS))  # commands are longer
         self._select(chosen)
         self.blockSignals(False)
         if self.view().isVisible():
@@ -68,6 +74,13 @@ class ChoiceBox(QComboBox):
             super().keyPressEvent(event)
 
     def showPopup(self) -> None:
-        """Report that the list is about to open."""
+        """Report that the list is about to open, and give it the size of its rows.
+
+        Qt's own height leaves out what the style sheet adds to rows beside a separator.
+        """
         self.opening.emit()
+        view = self.view()
+        heights = sum(max(0, view.sizeHintForRow(number)) for number in range(self.count()))
+        view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * _ROOM_PX)
+        view.setMinimumHeight(min(heights + _ROOM_PX, _MAX_HEIGHT_PX))
         super().showPopup()

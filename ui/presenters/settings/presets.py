@@ -29,6 +29,7 @@ class PresetsPresenter(Presenter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._added = ""  # the uid of a preset to select once it is shown
         page = self._page
         page.show_tools(self._tools)
         self._bridge.subscribe(lambda _: self.show(), "presets", "default_preset", "system_prompt")
@@ -44,15 +45,21 @@ class PresetsPresenter(Presenter):
             lambda: self._bridge.start("preset models", self._show_models())
         )
 
-    def show(self, select: str = "") -> None:
-        """Show the presets; `select` is the uid of one to select."""
+    def show(self) -> None:
+        """Show the presets."""
         presets = self._presets
 
         def read() -> tuple[Sequence[Preset], str, str]:
             default = presets.default().uid
             return presets.listed(), default, presets.instructions(BUILT_IN_PRESET)
 
-        self._bridge.load("presets page", read, lambda f: self._page.show_presets(*f, select))
+        def show(found: tuple[Sequence[Preset], str, str]) -> None:
+            select = ""
+            if any(preset.uid == self._added for preset in found[0]):
+                select, self._added = self._added, ""
+            self._page.show_presets(*found, select)
+
+        self._bridge.load("presets page", read, show)
 
     async def _show_models(self) -> None:
         found, _ = await self._list_models()
@@ -84,7 +91,11 @@ class PresetsPresenter(Presenter):
         return self._presets.save(Preset("", free_name(_NEW_NAME, names)))
 
     def _add(self, add: Callable[[], Preset]) -> None:
-        self._bridge.save(add, lambda added: self.show(added.uid), self._show_error)
+        def select(added: Preset) -> None:
+            self._added = added.uid
+            self.show()
+
+        self._bridge.save(add, select, self._show_error)
 
     def _change(self, change: Callable[[], object]) -> None:
         self._bridge.save(change, lambda _: self._page.show_error(""), self._show_error)

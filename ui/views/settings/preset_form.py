@@ -75,9 +75,6 @@ class PresetForm(QWidget):
         self.prompt.textChanged.connect(self._on_edited)
         self.model = ChoiceBox("Model", self)
         self.model.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.model.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
         line = QLineEdit(self)
         line.setPlaceholderText(_CONVERSATION_MODEL)
         self.model.setLineEdit(line)
