@@ -14,6 +14,7 @@ from app.providers.http.connection import Sdk
 from app.providers.pricing.prices import PriceList
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors import vendors
+from app.providers.vendors.model_list import listed_models
 from app.system.keys import KeyStore
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import hear
@@ -93,3 +94,23 @@ def test_an_imported_sdk_does_not_wait_for_another_import() -> None:
     sdk.load()
     with connection._import_lock:
         assert sdk.load().AsyncOpenAI
+
+
+@pytest.mark.parametrize(
+    ("entry", "sees"),
+    [
+        ({"architecture": {"input_modalities": ["text", "image"]}}, True),
+        ({"architecture": {"input_modalities": ["text"]}}, False),
+        ({"capabilities": {"vision": False}}, False),
+        ({"capabilities": {"image_input": {"supported": True}}}, True),
+        ({"type": "vlm"}, True),
+        ({"type": "llm"}, False),
+        ({"type": "model", "capabilities": ["completion"]}, None),
+        ({}, None),
+    ],
+)
+def test_a_model_list_may_say_whether_a_model_reads_images(
+    entry: dict[str, object], sees: bool | None
+) -> None:
+    (model,) = listed_models("p", {"data": [{"id": "m", **entry}]})
+    assert model.sees_images is sees

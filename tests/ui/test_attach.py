@@ -70,8 +70,18 @@ def test_files_are_read_shown_and_removed(attaching: Attaching, tmp_path: Path) 
         each for each in row.findChildren(QWidget) if each.accessibleName().startswith("Remove ")
     ]
     assert [each.accessibleName() for each in buttons] == ["Remove a.png", "Remove b.pdf"]
+    assert next_stop(attaching.pane.composer.box) is buttons[0]
+    assert next_stop(buttons[0]) is buttons[1]
     QTest.mouseClick(buttons[0], Qt.MouseButton.LeftButton)
     assert attaching.names == ["b.pdf"]
+
+
+def next_stop(widget: QWidget) -> QWidget:
+    """Return where Tab goes to."""
+    step = widget.nextInFocusChain()
+    while not step.focusPolicy() & Qt.FocusPolicy.TabFocus or step.isHidden():
+        step = step.nextInFocusChain()
+    return step
 
 
 def test_a_file_that_cannot_be_attached_leaves_no_chip(

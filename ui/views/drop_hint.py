@@ -10,7 +10,7 @@ from app.domain.formatting import format_count
 from ui.widgets.plain_label import PlainLabel
 
 _EXPORTS = frozenset((".zip", ".json", ".jsonl", ""))  # "" is a folder's
-_MARGIN_PX = 24
+_MARGIN_PX = 6
 
 
 def looks_like_export(path: Path) -> bool:

@@ -217,6 +217,8 @@ class Composer(QWidget):
         if not self.is_editing and self._is_command(self.text):
             self._draft.stop()
             self.command_requested.emit(self.text)
+        elif self.files.is_reading:
+            self.show_note("A file is still being read.")
         elif self._can_send and not self._running:
             self._draft.stop()
             self.send_requested.emit(self.text)

@@ -149,6 +149,9 @@ class FileRow(QScrollArea):
         key = self._last_key
         chip = FileChip(name, self.thumbnails, self)
         chip.remove_requested.connect(lambda: self._on_chip_remove_requested(key))
+        last = next(reversed(self._chips.values()), None)
+        if (before := self.focusProxy() if last is None else last.button) is not None:
+            QWidget.setTabOrder(before, chip.button)
         self._chips[key] = chip
         self._line.insertWidget(self._line.count() - 1, chip)
         if file is not None:

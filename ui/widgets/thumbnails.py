@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QImage
 
 THUMBNAIL_PX = 480
-_KEPT = 120  # 0.7 MB each
+_KEPT = 60  # 0.7 MB each
 
 
 class Thumbnails(QObject):
