@@ -79,8 +79,10 @@ def test_files_are_read_shown_and_removed(attaching: Attaching, tmp_path: Path) 
 def next_stop(widget: QWidget) -> QWidget:
     """Return where Tab goes to."""
     step = widget.nextInFocusChain()
+    assert step is not None
     while not step.focusPolicy() & Qt.FocusPolicy.TabFocus or step.isHidden():
         step = step.nextInFocusChain()
+        assert step is not None
     return step
 
 
