@@ -11,8 +11,8 @@ from ui.views.notice import Notice, NoticeAction
 from ui.widgets.banner import Banner
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.composer import Composer
+from ui.widgets.controls import column_in, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
-from ui.widgets.layouts import column_in, filled, row_of
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stops_in
 

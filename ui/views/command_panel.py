@@ -2,12 +2,12 @@
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from app.domain.errors import KnownError
 from app.domain.text import one_line
 from ui.theme import Theme
-from ui.widgets.layouts import column_in, row_of
+from ui.widgets.controls import column_in, row_of, tool_button
 from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
 from ui.widgets.transcript.layout import Root
@@ -44,11 +44,9 @@ class CommandPanel(QFrame):
         self._markdown = ""
         self.title = PlainLabel(self, tone="small")
         note = PlainLabel("not stored, not sent", self, tone="small")
-        close = QToolButton(self)
-        close.setText("\N{MULTIPLICATION X}")
-        close.setAccessibleName("Close")
-        close.setToolTip("Close (Esc)")
-        close.clicked.connect(self.dismiss)
+        close = tool_button(
+            self, "\N{MULTIPLICATION X}", self.dismiss, tip="Close (Esc)", name="Close"
+        )
         self.problem = plain_label(self, "error")
         self._body = _Body()
         self._body.changed.connect(self._lay_out)

@@ -1,7 +1,7 @@
 """The inspector: what was recalled for an answer, and exactly what was sent."""
 
 from PySide6.QtCore import QSize, Signal
-from PySide6.QtWidgets import QComboBox, QTabWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from app.chat.inspector import Inspection
 from app.domain.conversations import ExchangeStatus
@@ -10,7 +10,7 @@ from app.domain.text import one_line
 from ui.theme import Theme
 from ui.views.recalled_pane import RecalledPane
 from ui.views.sent_pane import SentPane
-from ui.widgets.layouts import filled, row_of
+from ui.widgets.controls import combo_box, filled, row_of, tool_button
 from ui.widgets.plain_label import plain_label
 
 _LEAST_PX = 300
@@ -39,13 +39,14 @@ class InspectorView(QWidget):
         self.setAccessibleName("Inspector")
         self._turn = plain_label(self, "heading", selectable=False)
         self._question = plain_label(self, "muted", selectable=False)
-        self._before = self._button("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", -1)
-        self._after = self._button("\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}", 1)
-        self._before.setAccessibleName("The answer before")
-        self._after.setAccessibleName("The answer after")
-        self.runs = QComboBox(self)
-        self.runs.setAccessibleName("Run")
-        self.runs.activated.connect(self.run_chosen)
+        left, right = (
+            "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}",
+            "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}",
+        )
+        step = self.stepped.emit
+        self._before = tool_button(self, left, lambda: step(-1), name="The answer before")
+        self._after = tool_button(self, right, lambda: step(1), name="The answer after")
+        self.runs = combo_box(self, "Run", on_activated=self.run_chosen)
         self.recalled = RecalledPane(self)
         self.sent = SentPane(theme, self)
         self.tabs = QTabWidget(self)
@@ -94,12 +95,6 @@ class InspectorView(QWidget):
             self.runs.addItem(f"Asked {last}{format_day(sent_at)}, {local:%H:%M:%S}")
         self.runs.setCurrentIndex(inspection.run)
         self.runs.setVisible(len(inspection.runs) > 1)
-
-    def _button(self, words: str, step: int) -> QToolButton:
-        button = QToolButton(self)
-        button.setText(words)
-        button.clicked.connect(lambda: self.stepped.emit(step))
-        return button
 
     def _lay_out(self) -> None:
         head = row_of((self._turn, 1), self._before, self._after)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from ui.widgets.layouts import filled, row_of
+from ui.widgets.controls import button, filled, row_of
 from ui.widgets.plain_label import plain_label
 
 _WIDEST_EM = 46
@@ -32,11 +32,9 @@ class Notice(QWidget):
         self._title.setText(title)
         self._text.setText(text)
         self._text.setVisible(bool(text))
-        for button in self._buttons:
-            button.deleteLater()
+        for each in self._buttons:
+            each.deleteLater()
         self._buttons = []
         for place, (name, act) in enumerate(actions):
-            button = QPushButton(name, self)
-            button.clicked.connect(lambda _checked=False, act=act: act())
-            self._row.insertWidget(place, button)
-            self._buttons.append(button)
+            self._buttons.append(button(self, name, lambda _checked=False, act=act: act()))
+            self._row.insertWidget(place, self._buttons[-1])

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QSortFilterProxyModel, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QDialog, QLineEdit, QListView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QListView, QVBoxLayout, QWidget
+
+from ui.widgets.controls import line_edit
 
 _ACTION = Qt.ItemDataRole.UserRole + 1
 
@@ -16,9 +18,7 @@ class CommandPalette(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Commands")
         self.resize(480, 380)
-        self._box = QLineEdit(self)
-        self._box.setPlaceholderText("Type a command")
-        self._box.setAccessibleName("Command")
+        self._box = line_edit(self, "Type a command", name="Command")
         self._box.installEventFilter(self)
         source = QStandardItemModel(self)
         for action in actions:

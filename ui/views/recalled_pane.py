@@ -20,7 +20,7 @@ from app.domain.recall import Verdict
 from app.domain.text import one_line
 from ui.models.recalled import COLUMNS, Group, RecalledModel, Rest
 from ui.models.source_labels import VERDICT_TEXTS, figures, kind_text, opens_text, source_text
-from ui.widgets.layouts import filled, row_of
+from ui.widgets.controls import filled, row_of
 from ui.widgets.plain_label import plain_label
 
 _TEXT_CHARS = 400

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.chat.inspector import Inspection, requests_text
 from app.chat.sent_prompt import PartDifference, PartState, SentPart, SentPrompt
 from app.domain.conversations import Usage
 from app.domain.recall import PlanPartKind
 from ui.theme import Theme
-from ui.widgets.layouts import column_in, filled
+from ui.widgets.controls import button, column_in, filled, scroll_area
 from ui.widgets.plain_label import plain_label
 from ui.widgets.prompt_part import PromptPartPanel
 
@@ -40,20 +39,18 @@ class SentPane(QWidget):
         self._theme = theme
         self._shown: Inspection | None = None
         self._summary = plain_label(self, "small")
-        self.copy = QPushButton("Copy", self)
-        self.copy.setToolTip("Copy everything that was sent")
-        self.copy.clicked.connect(self._on_copy_clicked)
-        self.compare = QPushButton("What changed", self)
+        what, before = (
+            "Copy everything that was sent",
+            "Compare with the prompt of the previous answer",
+        )
+        self.copy = button(self, "Copy", self._on_copy_clicked, tip=what)
+        self.compare = button(self, "What changed", tip=before)
         self.compare.setCheckable(True)
-        self.compare.setToolTip("Compare with the prompt of the previous answer")
         self.compare.toggled.connect(self._on_compare_toggled)
         self._body = QWidget(self)
         self._parts = column_in(self._body, margins=(0, 0, 6, 0), spacing=6)
-        self._scroll = QScrollArea(self)
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll = scroll_area(self, self._body)
         self._scroll.setAccessibleName("What was sent")
-        self._scroll.setWidget(self._body)
         self._buttons = QWidget(self)
         row = QHBoxLayout(self._buttons)
         filled(row, self.compare, self.copy, None, margins=(0, 0, 0, 0))

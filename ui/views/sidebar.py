@@ -7,9 +7,7 @@ from datetime import datetime
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
-    QComboBox,
     QLabel,
-    QLineEdit,
     QListView,
     QPushButton,
     QStackedWidget,
@@ -21,9 +19,8 @@ from app.domain.results import SearchResponse, SearchResult
 from ui.models.conversations import ConversationListModel, GroupedListModel
 from ui.models.results import ResultListModel
 from ui.theme import Theme
-from ui.views.dialogs.fields import list_view
 from ui.views.rows import RowDelegate
-from ui.widgets.layouts import column_in, row_of
+from ui.widgets.controls import button, column_in, combo_box, line_edit, list_view, row_of
 from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 90
@@ -74,19 +71,14 @@ class Sidebar(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.box = QLineEdit(self)
-        self.box.setPlaceholderText("Search everything\u2026  (Ctrl+K)")
-        self.box.setAccessibleName("Search everything")
-        self.box.setClearButtonEnabled(True)
+        invitation, name = "Search everything\u2026  (Ctrl+K)", "Search everything"
+        self.box = line_edit(self, invitation, name=name, clearable=True)
         self.box.installEventFilter(self)
-        new = QPushButton("New", self)
-        new.setToolTip("New conversation (Ctrl+N)")
-        new.clicked.connect(self.new_requested)
-        self.folders = QComboBox(self)
-        self.folders.setAccessibleName("Which conversations are listed")
-        for folder in FOLDERS:
-            self.folders.addItem(folder.name, folder)
-        self.folders.activated.connect(self._on_folders_activated)
+        new = button(self, "New", self.new_requested, tip="New conversation (Ctrl+N)")
+        folders = ((folder.name, folder) for folder in FOLDERS)
+        self.folders = combo_box(
+            self, "Which conversations are listed", folders, on_activated=self._on_folders_activated
+        )
         self.conversations = ConversationListModel(self)
         self.results = ResultListModel(self)
         self._delegate = RowDelegate(theme, self)

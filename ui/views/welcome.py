@@ -4,9 +4,9 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from ui.widgets.layouts import column_in, filled, row_of
+from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.plain_label import plain_label
 
 _NEWCOMER_TEXT = (
@@ -41,12 +41,9 @@ class Welcome(QScrollArea):
         zone.files_dropped.connect(self.files_dropped)
         zone.choose_requested.connect(self.import_requested)
         self.drop_zone = zone
-        self.sample = QPushButton("Open a sample archive", self)
-        self.sample.clicked.connect(self.sample_requested)
-        self.more = QPushButton("Import conversations\u2026", self)
-        self.more.clicked.connect(self.import_requested)
-        self.model = QPushButton("Set up a model", self)
-        self.model.clicked.connect(self.model_requested)
+        self.sample = button(self, "Open a sample archive", self.sample_requested)
+        self.more = button(self, "Import conversations\u2026", self.import_requested)
+        self.model = button(self, "Set up a model", self.model_requested)
         self._others = row_of(self.more, self.sample, self.model, None)
         self._hint = plain_label(self, "small", selectable=False)
         self._hint.setText(
@@ -109,9 +106,7 @@ class DropZone(QFrame):
             "Drop the export of ChatGPT or Claude here: the zip as you received it, its folder, "
             "or conversations.json."
         )
-        self.choose = QPushButton("Choose a file\u2026", self)
-        self.choose.setProperty("kind", "primary")
-        self.choose.clicked.connect(self.choose_requested)
+        self.choose = button(self, "Choose a file\u2026", self.choose_requested, kind="primary")
         column = column_in(self, heading, words, margins=(20, 18, 20, 18))
         column.addWidget(self.choose, 0, Qt.AlignmentFlag.AlignLeft)
 

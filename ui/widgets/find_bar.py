@@ -2,8 +2,9 @@
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
+from ui.widgets.controls import filled, line_edit, tool_button
 from ui.widgets.plain_label import PlainLabel
 
 _DEBOUNCE_MS = 120
@@ -25,26 +26,15 @@ class FindBar(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("panel", "side")
-        self.box = QLineEdit(self)
-        self.box.setPlaceholderText("Find in this conversation")
-        self.box.setAccessibleName("Find in this conversation")
+        self.box = line_edit(self, "Find in this conversation")
         self.box.installEventFilter(self)
         self.count = PlainLabel(self, tone="muted")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 6, 16, 6)
-        row.addWidget(self.box, 1)
-        row.addWidget(self.count)
-        for words, name, act in (
-            ("\N{UPWARDS ARROW}", "Previous", lambda: self.stepped.emit(-1)),
-            ("\N{DOWNWARDS ARROW}", "Next", lambda: self.stepped.emit(1)),
-            ("\N{MULTIPLICATION X}", "Close", self.dismiss),
-        ):
-            button = QToolButton(self)
-            button.setText(words)
-            button.setAccessibleName(name)
-            button.setToolTip(name)
-            button.clicked.connect(lambda _checked=False, act=act: act())
-            row.addWidget(button)
+        buttons = (
+            tool_button(self, "\N{UPWARDS ARROW}", lambda: self.stepped.emit(-1), name="Previous"),
+            tool_button(self, "\N{DOWNWARDS ARROW}", lambda: self.stepped.emit(1), name="Next"),
+            tool_button(self, "\N{MULTIPLICATION X}", self.dismiss, name="Close"),
+        )
+        filled(QHBoxLayout(self), (self.box, 1), self.count, *buttons, margins=(16, 6, 16, 6))
         self._pause = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
         self._pause.timeout.connect(lambda: self.words_changed.emit(self.box.text()))
         self.box.textChanged.connect(lambda _: self._pause.start())

@@ -10,13 +10,12 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QSlider,
     QSpinBox,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import Setting, SettingValue
+from ui.widgets.controls import column_in, combo_box, tool_button
 from ui.widgets.plain_label import PlainLabel
 
 _TYPING_PAUSE_MS = 500
@@ -63,13 +62,10 @@ class SettingEditor(QWidget):
         self.control.setAccessibleDescription(setting.help)
         self.control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.control.installEventFilter(self)
-        self._reset = QToolButton(self)
-        self._reset.setText("Default")
-        self._reset.setToolTip(
-            f"Reset to the default: {setting.format_value(setting.default) or 'empty'}"
-        )
+        default = f"Reset to the default: {setting.format_value(setting.default) or 'empty'}"
+        reset = self.reset_requested.emit
+        self._reset = tool_button(self, "Default", lambda: reset(setting.key), tip=default)
         self._reset.setProperty("kind", "action")
-        self._reset.clicked.connect(lambda: self.reset_requested.emit(setting.key))
         self._lay_out()
 
     def show_value(self, value: SettingValue, *, is_default: bool, ruled_by: str | None) -> None:
@@ -97,10 +93,8 @@ class SettingEditor(QWidget):
             box.clicked.connect(self._report)
             return box
         if setting.choices:
-            combo = QComboBox(self)
-            combo.addItems([choice.capitalize() for choice in setting.choices])
-            combo.activated.connect(self._on_combo_activated)
-            return combo
+            choices = ((choice.capitalize(), None) for choice in setting.choices)
+            return combo_box(self, "", choices, on_activated=self._on_combo_activated)
         if setting.kind is float and setting.maximum == 1:
             slider = QSlider(Qt.Orientation.Horizontal, self)
             slider.setRange(0, _SLIDER_STEPS)
@@ -151,12 +145,7 @@ class SettingEditor(QWidget):
             inside.addWidget(PlainLabel(self.setting.unit, self))
         inside.addWidget(self._reset)
         row.addWidget(field, 0 if isinstance(self.control, QAbstractSpinBox) else 3)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 4, 0, 8)
-        column.setSpacing(3)
-        column.addLayout(row)
-        column.addWidget(self._help)
-        column.addWidget(self.error)
+        column_in(self, row, self._help, self.error, margins=(0, 4, 0, 8), spacing=3)
 
     def _put(self, value: SettingValue) -> None:
         control = self.control

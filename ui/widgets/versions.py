@@ -7,16 +7,13 @@ from html import escape
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QComboBox,
-    QHBoxLayout,
-    QPushButton,
     QTextBrowser,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.domain.text import DiffKind, word_diff
 from ui.theme import Theme
+from ui.widgets.controls import button, column_in, combo_box, row_of
 from ui.widgets.plain_label import PlainLabel
 
 _DIFF_PX = 96
@@ -45,26 +42,15 @@ class VersionsView(QWidget):
         self._theme = theme
         self._versions: tuple[ShownVersion, ...] = ()
         self._note = PlainLabel(self, tone="muted", wordWrap=True)
-        self._choice = QComboBox(self)
-        self._choice.setAccessibleName("Earlier versions")
+        self._choice = combo_box(self, "Earlier versions")
         self._choice.currentIndexChanged.connect(self._on_choice_changed)
-        self._restore = QPushButton("Restore this version", self)
-        self._restore.setAutoDefault(False)
-        self._restore.clicked.connect(self._on_restore_clicked)
+        self._restore = button(self, "Restore this version", self._on_restore_clicked)
         self._diff = QTextBrowser(self)
         self._diff.setAccessibleName("Differences from the newest version")
         self._diff.setMinimumHeight(_DIFF_PX)
         self._diff.setOpenLinks(False)
-        row = QHBoxLayout()
-        row.addWidget(self._choice, 1)
-        row.addWidget(self._restore)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(self._note)
-        column.addLayout(row)
-        column.addWidget(self._diff, 1)
-        column.addStretch(0)
+        parts = (self._note, row_of((self._choice, 1), self._restore), (self._diff, 1))
+        column_in(self, *parts, margins=(0, 0, 0, 0), spacing=8).addStretch(0)
         self.show_versions(())
 
     def set_theme(self, theme: Theme) -> None:

@@ -38,9 +38,7 @@ class EmbedderPresenter(Presenter):
         page, chooser = self._page, self._page.chooser
         chooser.picked.connect(lambda choice: self._start("plan", self._plan(choice)))
         chooser.folder.clicked.connect(self._on_folder_requested)
-        chooser.switch_requested.connect(
-            lambda choice: self._start("switch", self._ask_to_switch(choice))
-        )
+        chooser.requested.connect(lambda choice: self._start("switch", self._ask_to_switch(choice)))
         page.state.regenerate.clicked.connect(self._on_regeneration_requested)
         page.spaces.deletion_requested.connect(self._on_deletion_requested)
         self._bridge.subscribe(self._on_changed, *_SHOWN, "providers")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.domain.errors import KnownError
 from app.domain.turn_text import estimate_tokens
@@ -11,7 +11,7 @@ from app.storage.tables.memories import CoreMemoryText
 from ui.models.facts import version_label
 from ui.models.setting_labels import with_setting_labels
 from ui.theme import Theme
-from ui.widgets.layouts import column_in, row_of
+from ui.widgets.controls import button, column_in, progress_bar, row_of, text_edit
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
 
@@ -37,27 +37,19 @@ class CoreMemoryPane(QWidget):
         self._saved = ""
         self._last_change = ""
         self._max_tokens = 0
-        self.text = QPlainTextEdit(self)
-        self.text.setAccessibleName("Core memory")
+        self.text = text_edit(self, "Core memory")
         self.text.setPlaceholderText("Core memory is empty.")
-        self.text.setTabChangesFocus(True)
-        self._bar = QProgressBar(self)
-        self._bar.setTextVisible(False)
-        self._bar.setAccessibleName("Budget of core memory used")
+        self._bar = progress_bar(self, "Budget of core memory used")
         self._tokens, self._state, self._problem = (
             plain_label(self, tone, selectable=False) for tone in ("small", "small", "error")
         )
         self._problem.hide()
-        self._save, self._undo = QPushButton("Save", self), QPushButton("Undo", self)
-        self._save.setProperty("kind", "primary")
-        self._undo.setToolTip("Show the saved version")
-        for button in (self._save, self._undo):
-            button.setAutoDefault(False)
+        self._save = button(self, "Save", kind="primary")
+        self._undo = button(self, "Undo", self.undo, tip="Show the saved version")
         self.versions = VersionsView(theme, self)
         self._lay_out()
         self.text.textChanged.connect(self._on_text_changed)
         self._save.clicked.connect(lambda: self.save_requested.emit(self.text.toPlainText()))
-        self._undo.clicked.connect(self.undo)
         self.versions.restore_requested.connect(self.restore_requested)
 
     @property

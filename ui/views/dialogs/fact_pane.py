@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QWidget
 
 from app.domain.facts import FactCategory, FactVersion
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, source_text, validity_text, version_label
 from ui.theme import Theme
-from ui.views.dialogs.fields import button
-from ui.widgets.layouts import column_in, row_of
+from ui.widgets.controls import button, column_in, combo_box, row_of, text_edit
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
 
@@ -38,15 +37,12 @@ class FactPane(QWidget):
         super().__init__(parent)
         self._known: KnownFact | None = None
         self._inside = QWidget(self)
-        self.text = QPlainTextEdit(self)
-        self.text.setAccessibleName("Text of the fact")
-        self.text.setTabChangesFocus(True)
-        self.text.setFixedHeight(_TEXT_PX)
-        self.category = QComboBox(self)
-        self.category.setAccessibleName("Category of the fact")
-        for each, name in CATEGORY_NAMES.items():
-            self.category.addItem(name, each.value)
-        self._save = button(self, "Save", is_primary=True)
+        self.text = text_edit(self, "Text of the fact", _TEXT_PX)
+        categories = ((name, each.value) for each, name in CATEGORY_NAMES.items())
+        self.category = combo_box(
+            self, "Category of the fact", categories, on_activated=self._on_edited
+        )
+        self._save = button(self, "Save", kind="primary")
         self.pinned = QCheckBox("Pinned: preferred, and never superseded automatically", self)
         self._validity, self._source = plain_label(self), plain_label(self)
         self._open = button(self, "Open the turn")
@@ -55,7 +51,6 @@ class FactPane(QWidget):
         self.versions = VersionsView(theme, self)
         self._lay_out()
         self.text.textChanged.connect(self._on_edited)
-        self.category.activated.connect(self._on_edited)
         self._save.clicked.connect(
             lambda: self.save_requested.emit(
                 self.fact_id, self.text.toPlainText(), self.chosen_category

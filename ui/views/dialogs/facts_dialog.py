@@ -12,9 +12,8 @@ from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, FactListModel
 from ui.theme import Theme
 from ui.views.dialogs.fact_pane import FactPane
-from ui.views.dialogs.fields import button, line_edit, list_view
 from ui.views.rows import FactDelegate
-from ui.widgets.layouts import column_in, row_of
+from ui.widgets.controls import button, column_in, line_edit, list_view, row_of
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
 from app.domain.formatting import format_count
 from app.domain.transfer import ImportProgress, ImportReport
 from ui.errors import error_text
-from ui.widgets.layouts import filled
+from ui.widgets.controls import filled
 from ui.widgets.plain_label import plain_label
 
 _STEPS = 1000

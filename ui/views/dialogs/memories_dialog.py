@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
     QDialog,
-    QDialogButtonBox,
     QHBoxLayout,
-    QPlainTextEdit,
     QTabWidget,
     QVBoxLayout,
     QWidget,
@@ -18,9 +16,17 @@ from app.storage.tables.memories import KnownMemory
 from ui.models.memories import MemoryListModel, source_text
 from ui.theme import Theme
 from ui.views.dialogs.core_memory_pane import CoreMemoryPane
-from ui.views.dialogs.fields import button, line_edit, list_view
 from ui.views.rows import FactDelegate
-from ui.widgets.layouts import column_in, filled, row_of
+from ui.widgets.controls import (
+    button,
+    closing_buttons,
+    column_in,
+    filled,
+    line_edit,
+    list_view,
+    row_of,
+    text_edit,
+)
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
@@ -47,9 +53,7 @@ class MemoriesDialog(QDialog):
         self._pages.setDocumentMode(True)
         self._pages.addTab(self.core, "Core memory")
         self._pages.addTab(self.saved, "Saved memories")
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
-        buttons.rejected.connect(self.reject)
+        buttons, _ = closing_buttons(self)
         foot = filled(QHBoxLayout(), buttons, margins=(16, 0, 16, 12))
         filled(QVBoxLayout(self), self._pages, foot, margins=(0, 8, 0, 0))
 
@@ -97,11 +101,8 @@ class SavedPane(QWidget):
         self.model = MemoryListModel(self)
         self._delegate = FactDelegate(theme, self)
         self.list = list_view(self, self.model, self._delegate, "Saved memories")
-        self._text = QPlainTextEdit(self)
+        self._text = text_edit(self, "The saved text", _TEXT_PX)
         self._text.setReadOnly(True)
-        self._text.setAccessibleName("The saved text")
-        self._text.setTabChangesFocus(True)
-        self._text.setFixedHeight(_TEXT_PX)
         self._source = plain_label(self, "muted")
         self._open = button(self, "Open the turn")
         self._forget = button(self, "Forget\N{HORIZONTAL ELLIPSIS}")

@@ -5,7 +5,7 @@ from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QWidget
 
 from app.domain.errors import KnownError
-from ui.widgets.layouts import column_in
+from ui.widgets.controls import column_in
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 

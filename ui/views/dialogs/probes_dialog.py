@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.diagnostics import ProbeDetails
 from app.domain.errors import KnownError
-from ui.widgets.layouts import column_in
+from ui.widgets.controls import column_in
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QDialog, QDialogButtonBox, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 from app.domain.errors import KnownError
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.summaries import Summary
 from ui.models.facts import version_label
 from ui.theme import Theme
-from ui.widgets.layouts import column_in
+from ui.widgets.controls import closing_buttons, column_in, combo_box, text_edit
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
@@ -55,31 +55,21 @@ class SummariesDialog(QDialog):
         self._newest = ""
         heading = plain_label(self, "heading", selectable=False)
         heading.setText(title)
-        self.choice = QComboBox(self)
-        self.choice.setAccessibleName("What is summarized")
-        self.choice.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.choice = combo_box(
+            self, "What is summarized", min_chars=1, on_activated=self._on_choice_activated
         )
-        self.choice.activated.connect(self._on_choice_activated)
-        self.text = QPlainTextEdit(self)
-        self.text.setAccessibleName("Summary")
-        self.text.setTabChangesFocus(True)
-        self.text.setFixedHeight(_TEXT_PX)
+        self.text = text_edit(self, "Summary", _TEXT_PX)
         self.text.textChanged.connect(self._on_text_changed)
         self._status = plain_label(self, "muted", selectable=False)
         self._versions = VersionsView(theme, self)
         self._versions.restore_requested.connect(
             lambda made_at: self.restore_requested.emit(self.source, made_at)
         )
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        self._save = buttons.addButton("Save", QDialogButtonBox.ButtonRole.ActionRole)
+        buttons, (self._save,) = closing_buttons(self, "Save")
         self._save.setProperty("kind", "primary")
-        for each in buttons.buttons():
-            each.setAutoDefault(False)  # type: ignore[attr-defined]
         self._save.clicked.connect(
             lambda: self.save_requested.emit(self.source, self.text.toPlainText())
         )
-        buttons.rejected.connect(self.reject)
         parts = (heading, self.choice, self.text, self._status, (self._versions, 1))
         column = column_in(self, *parts)
         column.addStretch(0)

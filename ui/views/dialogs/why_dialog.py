@@ -4,10 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
-    QHeaderView,
     QLabel,
-    QLineEdit,
-    QPushButton,
     QTreeWidget,
     QTreeWidgetItem,
     QWidget,
@@ -16,7 +13,15 @@ from PySide6.QtWidgets import (
 from app.domain.diagnostics import Explanation
 from app.domain.errors import KnownError
 from ui.models.setting_labels import with_setting_labels
-from ui.widgets.layouts import column_in, filled, row_of
+from ui.widgets.controls import (
+    button,
+    closing_buttons,
+    column_in,
+    filled,
+    line_edit,
+    row_of,
+    table_view,
+)
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
@@ -41,12 +46,9 @@ class WhyDialog(QDialog):
         resize_on_screen(self, 600, 560)
         self._turn = plain_label(self, "muted")
         self._turn.setText(turn_text)
-        self.box = QLineEdit(question, self)
-        self.box.setPlaceholderText("The question that should find this turn")
-        self.box.setAccessibleName("Question")
-        self.box.setClearButtonEnabled(True)
-        self._ask = QPushButton("Ask", self)
-        self._ask.setProperty("kind", "primary")
+        what = "The question that should find this turn"
+        self.box = line_edit(self, what, text=question, name="Question", clearable=True)
+        self._ask = button(self, "Ask", self._on_ask_clicked, kind="primary")
         self._ask.setDefault(True)
         self._headline = plain_label(self, "heading")
         self._figures = plain_label(self, "muted")
@@ -54,16 +56,8 @@ class WhyDialog(QDialog):
         self._words = plain_label(self)
         self._points = _points_table(self)
         self._message = plain_label(self, "success")
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        self._save = buttons.addButton(
-            "Keep as a probe question", QDialogButtonBox.ButtonRole.ActionRole
-        )
-        self._save.setAutoDefault(False)
-        self._save.setEnabled(False)
-        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
-        buttons.rejected.connect(self.reject)
+        buttons, (self._save,) = closing_buttons(self, "Keep as a probe question")
         self._save.clicked.connect(self._on_save_clicked)
-        self._ask.clicked.connect(self._on_ask_clicked)
         self._lay_out(buttons)
         self._show_nothing()
 
@@ -169,16 +163,7 @@ def matched_words(explained: Explanation) -> str:
 
 
 def _points_table(parent: QWidget) -> QTreeWidget:
-    table = QTreeWidget(parent)
-    table.setAccessibleName("What each feature adds")
-    table.setColumnCount(len(_COLUMNS))
-    table.setHeaderLabels(list(_COLUMNS))
-    table.setRootIsDecorated(False)
-    table.setUniformRowHeights(True)
-    header = table.header()
-    header.setStretchLastSection(False)
-    header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+    table = table_view(parent, "What each feature adds", _COLUMNS, narrow=(1, 2))
     for column in (1, 2):
-        header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         table.headerItem().setTextAlignment(column, _NUMBERS)
     return table

@@ -5,17 +5,20 @@ from functools import partial
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QWidget
 
 from app.domain.settings_schema import SETTINGS
 from app.providers.pricing.prices import OwnPrice
 from app.workers.model_choice import BackgroundPlan, plan_text, sending_text
 from app.workers.spend_limits import SPEND_LIMIT_KEYS
-from ui.widgets.cards import Card, TableCard
+from ui.views.settings.chooser_card import ChooserCard
+from ui.widgets.cards import TableCard
+from ui.widgets.controls import button, column_in, line_edit, row_of
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.setting_editor import SettingEditor
 
 _EXTRACTIVE = "Extractive: the most important sentences, on this computer, free"
+_USE = "Use for background work"
 _SPENT_COLUMNS = ("Worker", "Model", "Today", "This month")
 _PRICE_COLUMNS = ("Model", "Input", "Output", "Cached input")
 _ABOUT_PRICES = (
@@ -46,16 +49,12 @@ class BackgroundPage(QWidget):
             wordWrap=True,
             tone="small",
         )
-        self.chooser = _ChooserCard(self)
+        self.chooser = _ModelChooser(self)
         self.limits = [SettingEditor(SETTINGS[key], self) for key in SPEND_LIMIT_KEYS]
         self.spent = _TextTable("Spending this month", _SPENT_COLUMNS, self, text_columns=2)
         self.prices = _PricesCard(self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 8, 16, 16)
-        column.setSpacing(10)
-        for part in (about, self.chooser, *self.limits, self.spent, self.prices):
-            column.addWidget(part)
-        column.addStretch(1)
+        parts = (about, self.chooser, *self.limits, self.spent, self.prices, None)
+        column_in(self, *parts, margins=(16, 8, 16, 16))
 
     # Qt overrides
 
@@ -65,49 +64,24 @@ class BackgroundPage(QWidget):
         self.shown.emit()
 
 
-class _ChooserCard(Card):
-    """Models to choose from; nothing changes before the button is clicked.
-
-    Signals:
-        picked: A model, "" for none. requested: The model to use from now on.
-    """
-
-    picked = Signal(str)
-    requested = Signal(str)
+class _ModelChooser(ChooserCard):
+    """Models to choose from, also by typing one; "" stands for none."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__("Model for background work", parent)
-        self._in_force = ""
+        name = "Model for background work"
+        super().__init__(name, parent, f"{name}, PROVIDER:MODEL", _USE)
         self._waits = False
         self.state = self.line()
-        self.box = QComboBox(self)
         self.box.setEditable(True)
         self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.box.setAccessibleName("Model for background work, PROVIDER:MODEL")
-        self.box.setMinimumContentsLength(12)
-        self.box.activated.connect(self._on_box_activated)
         line = self.box.lineEdit()
         assert line is not None
         line.editingFinished.connect(self._on_box_activated)
         self.column.addWidget(self.box)
-        self.text, self.error = self.line("muted"), self.line("error")
-        self.text.hide()
-        self.error.hide()
-        self.use = QPushButton("Use for background work", self)
-        self.use.setProperty("kind", "primary")
-        self.use.setAutoDefault(False)
-        self.use.clicked.connect(self._on_use_clicked)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.use)
-        self.regenerate = QPushButton("Regenerate earlier summaries\u2026", self)
-        self.regenerate.setProperty("kind", "quiet")
-        self.regenerate.setToolTip(
-            "Replace summaries made by other models; shows the price and asks first"
-        )
-        self.regenerate.setAutoDefault(False)
-        buttons.addWidget(self.regenerate)
-        buttons.addStretch(1)
-        self.column.addLayout(buttons)
+        self.add_lines()
+        tip = "Replace summaries made by other models; shows the price and asks first"
+        self.regenerate = button(self, "Regenerate earlier summaries\u2026", kind="quiet", tip=tip)
+        self.column.addLayout(row_of(self.use, self.regenerate, None))
         self.show_state("", waits=False)
 
     @property
@@ -119,16 +93,16 @@ class _ChooserCard(Card):
 
     def show_models(self, models: Sequence[str]) -> None:
         """Show models to choose from; what is picked stays picked."""
-        picked = self.value if self.box.count() else self._in_force
+        picked = self.value if self.box.count() else self.in_force
         self.box.clear()
         self.box.addItem(_EXTRACTIVE, "")
-        for model in dict.fromkeys((*models, *filter(None, (self._in_force, picked)))):
+        for model in dict.fromkeys((*models, *filter(None, (self.in_force, picked)))):
             self.box.addItem(model, model)
         self.box.setCurrentIndex(max(0, self.box.findData(picked)))
 
     def show_state(self, in_force: str, *, waits: bool) -> None:
         """Show the model in use; `waits` if nobody has agreed to it yet."""
-        self._in_force, self._waits = in_force, waits
+        self.in_force, self._waits = in_force, waits
         if not in_force:
             text = "Now: extractive, on this computer. Nothing leaves it, nothing is spent."
         elif waits:
@@ -138,44 +112,19 @@ class _ChooserCard(Card):
         self.state.setText(text)
         if self.value == in_force:
             self.text.hide()
-        self._update_button()
+        self.update_button()
 
     def show_plan(self, plan: BackgroundPlan) -> None:
         """Show the work and the price of the picked model."""
         if plan.model != self.value:
             return
         sent = f" {sending_text(plan)}" if plan.sent_to else " Nothing leaves this computer."
-        self.text.setText(plan_text(plan) + sent)
-        self.error.hide()
-        self.text.show()
+        self.show_text(plan_text(plan) + sent)
 
-    def show_text(self, text: str) -> None:
-        """Show a message about the model in use."""
-        self.error.hide()
-        self.text.setText(text)
-        self.text.show()
-
-    def show_error(self, text: str) -> None:
-        """Show why a model cannot be used."""
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
-        self.text.setVisible(False)
-
-    def _update_button(self) -> None:
-        is_in_force = self.value == self._in_force
+    def update_button(self) -> None:
+        is_in_force = self.value == self.in_force
         self.use.setEnabled(not is_in_force or self._waits)
-        self.use.setText(
-            "Allow\u2026" if is_in_force and self._waits else "Use for background work"
-        )
-
-    def _on_box_activated(self) -> None:
-        self.error.hide()
-        self.text.hide()
-        self._update_button()
-        self.picked.emit(self.value)
-
-    def _on_use_clicked(self) -> None:
-        self.requested.emit(self.value)
+        self.use.setText("Allow\u2026" if is_in_force and self._waits else _USE)
 
 
 class _TextTable(TableCard):
@@ -201,17 +150,15 @@ class _PricesCard(_TextTable):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__("Your own prices", _PRICE_COLUMNS, parent, about=_ABOUT_PRICES)
-        self.fields = [QLineEdit(self) for _ in _PRICE_COLUMNS]
-        form = QHBoxLayout()
-        for field, name in zip(self.fields, _PRICE_COLUMNS, strict=True):
-            field.setPlaceholderText("PROVIDER:MODEL" if name == "Model" else name)
-            field.setAccessibleName(f"Own price: {name}")
-            form.addWidget(field, 3 if name == "Model" else 1)
-        self.save = QPushButton("Save price", self)
-        self.save.setAutoDefault(False)
-        self.save.clicked.connect(self._on_save_clicked)
-        form.addWidget(self.save)
-        self.column.addLayout(form)
+        self.fields = [
+            line_edit(self, label, name=f"Own price: {name}")
+            for label, name in zip(
+                ("PROVIDER:MODEL", *_PRICE_COLUMNS[1:]), _PRICE_COLUMNS, strict=True
+            )
+        ]
+        self.save = button(self, "Save price", self._on_save_clicked)
+        model, *figures = self.fields
+        self.column.addLayout(row_of((model, 3), *((each, 1) for each in figures), self.save))
         self.error = self.line("error")
         self.error.hide()
 
@@ -223,9 +170,10 @@ class _PricesCard(_TextTable):
             rows.append((model, f"${price.input_usd:g}", f"${price.output_usd:g}", cached))
         self.show_rows(rows)
         for number, model in enumerate(prices, start=1):
-            remove = QPushButton("Remove", self)
-            remove.setAccessibleName(f"Remove the price of {model}")
-            remove.clicked.connect(partial(self.removed.emit, model))
+            remove = button(
+                self, "Remove", partial(self.removed.emit, model),
+                name=f"Remove the price of {model}",
+            )  # fmt: skip
             self.grid.addWidget(remove, number, len(_PRICE_COLUMNS))
 
     def show_error(self, text: str) -> None:

@@ -9,9 +9,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QLabel,
-    QPushButton,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -21,6 +19,7 @@ from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.overview import Overview
 from app.workers.status_text import ESTIMATED, format_spent
 from ui.views.settings.worker_card import WorkerCard
+from ui.widgets.controls import button, column_in
 from ui.widgets.plain_label import PlainLabel, breakable, plain_label
 
 _LEAST_PX = 300
@@ -65,16 +64,12 @@ class Dashboard(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Workers")
         body = QWidget(self)
-        self._column = QVBoxLayout(body)
-        self._column.setContentsMargins(12, 12, 12, 12)
-        self._column.setSpacing(10)
         self._warnings = PlainLabel(body, wordWrap=True, tone="warning")
         self._warnings.hide()
-        self._column.addWidget(self._warnings)
-        self.allow = QPushButton("Allow\u2026", body)
-        self.allow.setAccessibleName("Allow the model for background work to read your history")
-        self.allow.clicked.connect(self.allow_requested)
+        name = "Allow the model for background work to read your history"
+        self.allow = button(body, "Allow\u2026", self.allow_requested, name=name)
         self.allow.hide()
+        self._column = column_in(body, self._warnings, margins=(12, 12, 12, 12))
         self._column.addWidget(self.allow, alignment=Qt.AlignmentFlag.AlignLeft)
         self._cards: dict[WorkerName, WorkerCard] = {}
         self._totals = _TotalsCard(body)

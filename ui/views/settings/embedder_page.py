@@ -5,17 +5,14 @@ from functools import partial
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QComboBox,
-    QHBoxLayout,
-    QProgressBar,
-    QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.domain.formatting import format_count, format_estimate, format_percent, format_size
 from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
+from ui.views.settings.chooser_card import ChooserCard
 from ui.widgets.cards import Card, TableCard
+from ui.widgets.controls import button, column_in, progress_bar, row_of
 from ui.widgets.plain_label import PlainLabel
 
 _STEPS = 1000
@@ -49,14 +46,10 @@ class EmbedderPage(QWidget):
             tone="small",
         )
         self.state = _StateCard(self)
-        self.chooser = _ChooserCard(self)
+        self.chooser = _EmbedderChooser(self)
         self.spaces = _SpacesCard(self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 8, 16, 16)
-        column.setSpacing(10)
-        for part in (about, self.state, self.chooser, self.spaces):
-            column.addWidget(part)
-        column.addStretch(1)
+        parts = (about, self.state, self.chooser, self.spaces, None)
+        column_in(self, *parts, margins=(16, 8, 16, 16))
 
     def show_state(self, state: EmbeddingStatus) -> None:
         """Show the current state."""
@@ -72,18 +65,13 @@ class _StateCard(Card):
         super().__init__("The embedder in use", parent, title="")
         self.title.setWordWrap(True)
         self.text = self.line()
-        self.bar = QProgressBar(self)
+        self.bar = progress_bar(self, "Share that is embedded")
         self.bar.setRange(0, _STEPS)
-        self.bar.setTextVisible(False)
-        self.bar.setAccessibleName("Share that is embedded")
         self.column.addWidget(self.bar)
         self.problem = self.line("warning")
         self.problem.hide()
-        self.regenerate = QPushButton("Embed everything again\u2026", self)
-        row = QHBoxLayout()
-        row.addWidget(self.regenerate)
-        row.addStretch(1)
-        self.column.addLayout(row)
+        self.regenerate = button(self, "Embed everything again\u2026")
+        self.column.addLayout(row_of(self.regenerate, None))
 
     def show_state(self, state: EmbeddingStatus) -> None:
         self.title.setText(_capital(state.chosen_title))
@@ -94,48 +82,21 @@ class _StateCard(Card):
         self.problem.setVisible(bool(state.problem))
 
 
-class _ChooserCard(Card):
-    """Embedders to choose from; nothing changes before the button is clicked.
-
-    Signals:
-        picked: A choice, by its value. switch_requested: The choice to use.
-    """
-
-    picked = Signal(str)
-    switch_requested = Signal(str)
+class _EmbedderChooser(ChooserCard):
+    """Embedders to choose from, and a button for a folder; `use` waits for the plan of a choice."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__("Another embedder", parent, title="Use another embedder")
-        self._in_force = ""
-        self.box = QComboBox(self)
-        self.box.setAccessibleName("Embedder")
-        self.box.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        self.box.setMinimumContentsLength(12)
-        self.box.activated.connect(self._on_box_activated)
-        self.folder = QPushButton("ONNX folder\u2026", self)
+        title = "Use another embedder"
+        super().__init__("Another embedder", parent, "Embedder", "Use this embedder", title)
+        self.folder = button(self, "ONNX folder\u2026")
         self.folder.setToolTip("A folder with model.onnx, tokenizer.json and config.json")
-        row = QHBoxLayout()
-        row.addWidget(self.box, 1)
-        row.addWidget(self.folder)
-        self.column.addLayout(row)
-        self.text, self.error = self.line("muted"), self.line("error")
-        self.text.hide()
-        self.error.hide()
-        self.switch = QPushButton("Use this embedder", self)
-        self.switch.setProperty("kind", "primary")
-        self.switch.setEnabled(False)
-        self.switch.clicked.connect(self._on_switch_clicked)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.switch)
-        buttons.addStretch(1)
-        self.column.addLayout(buttons)
+        self.column.addLayout(row_of((self.box, 1), self.folder))
+        self.add_lines()
+        self.column.addLayout(row_of(self.use, None))
+        self.update_button()
 
-    @property
-    def value(self) -> str:
-        """The choice that is picked."""
-        return str(self.box.currentData() or "")
+    def update_button(self) -> None:
+        self.use.setEnabled(False)
 
     def show_choices(self, choices: Sequence[tuple[str, str]], in_force: str) -> None:
         picked = self.value or in_force
@@ -152,37 +113,22 @@ class _ChooserCard(Card):
         self.box.setCurrentIndex(self.box.findData(value))
 
     def show_in_force(self, in_force: str) -> None:
-        if in_force != self._in_force:
-            self._in_force = in_force
+        if in_force != self.in_force:
+            self.in_force = in_force
             self.box.setCurrentIndex(max(0, self.box.findData(in_force)))
         if self.value == in_force:
-            self.switch.setEnabled(False)
+            self.update_button()
             self.text.hide()
 
     def show_plan(self, plan: EmbedderSwitchPlan) -> None:
         if plan.choice != self.value:
             return
-        self.show_error("")
-        self.text.setText(plan_text(plan))
-        self.text.setVisible(plan.choice != self._in_force)
-        self.switch.setEnabled(plan.choice != self._in_force)
+        self.show_text("" if plan.choice == self.in_force else plan_text(plan))
+        self.use.setEnabled(plan.choice != self.in_force)
 
     def show_error(self, text: str) -> None:
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
-        if text:
-            self.text.hide()
-            self.switch.setEnabled(False)
-
-    def _on_box_activated(self) -> None:
-        self.show_error("")
-        self.switch.setEnabled(False)
-        self.text.hide()
-        self.picked.emit(self.value)
-
-    def _on_switch_clicked(self) -> None:
-        self.switch.setEnabled(False)
-        self.switch_requested.emit(self.value)
+        super().show_error(text)
+        self.update_button()
 
 
 class _SpacesCard(TableCard):
@@ -213,10 +159,10 @@ class _SpacesCard(TableCard):
         for column, text in enumerate(values, start=1):
             self.name_cell(self.cell(number, column, text), column, row.model)
         if row.use is SpaceUse.KEPT:
-            delete = QPushButton("Delete\u2026", self)
-            delete.setProperty("kind", "danger")
-            delete.setAccessibleName(f"Delete the vectors of {row.model}")
-            delete.clicked.connect(partial(self.deletion_requested.emit, row.name, row.model))
+            delete = button(
+                self, "Delete\u2026", partial(self.deletion_requested.emit, row.name, row.model),
+                kind="danger", name=f"Delete the vectors of {row.model}",
+            )  # fmt: skip
             self.grid.addWidget(delete, number, len(_COLUMNS))
 
 

@@ -7,16 +7,14 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
-    QDialogButtonBox,
-    QHeaderView,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.domain.workers import WORKERS, FailedItem, WorkerName
 from app.workers.status_text import failed_item_text
+from ui.widgets.controls import closing_buttons, column_in, table_view
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
 
@@ -44,21 +42,10 @@ class FailuresDialog(QDialog):
         resize_on_screen(self, 760, 380)
         self.about = PlainLabel(self, wordWrap=True)
         self.table = self._make_table()
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        role = QDialogButtonBox.ButtonRole.ActionRole
-        self.retry_all = buttons.addButton("Retry all", role)
-        self.retry = buttons.addButton("Retry", role)
-        for button in buttons.buttons():
-            button.setAutoDefault(False)  # type: ignore[attr-defined]
+        buttons, (self.retry_all, self.retry) = closing_buttons(self, "Retry all", "Retry")
         self.retry.clicked.connect(self._on_retry_clicked)
         self.retry_all.clicked.connect(self._on_retry_all_clicked)
-        buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(10)
-        column.addWidget(self.about)
-        column.addWidget(self.table, 1)
-        column.addWidget(buttons)
+        column_in(self, self.about, (self.table, 1), buttons)
         self.show_items(())
 
     def show_items(self, items: Sequence[FailedItem]) -> None:
@@ -83,17 +70,8 @@ class FailuresDialog(QDialog):
         self._on_table_selection_changed()
 
     def _make_table(self) -> QTreeWidget:
-        table = QTreeWidget(self)
-        table.setAccessibleName(self.windowTitle())
-        table.setHeaderLabels(list(_COLUMNS))
-        table.setRootIsDecorated(False)
-        table.setUniformRowHeights(True)
+        table = table_view(self, self.windowTitle(), _COLUMNS, narrow=(1,))
         table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        header = table.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
         table.itemSelectionChanged.connect(self._on_table_selection_changed)
         return table
 

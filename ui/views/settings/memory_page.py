@@ -3,10 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
-    QFrame,
     QHBoxLayout,
-    QPushButton,
-    QScrollArea,
     QSplitter,
     QVBoxLayout,
     QWidget,
@@ -15,6 +12,7 @@ from PySide6.QtWidgets import (
 from app.domain.settings_schema import SETTINGS, SettingPage
 from ui.theme import Theme
 from ui.views.settings.preview_pane import PreviewPane
+from ui.widgets.controls import button, column_in, filled, scroll_area
 from ui.widgets.setting_editor import SettingEditor
 
 _SETTINGS_PX, _PREVIEW_PX = 400, 460
@@ -45,11 +43,9 @@ class MemoryPage(QWidget):
             if setting.page is SettingPage.RECALL and setting.has_effect
         ]
         self.preview = PreviewPane(Theme(), self)
-        self._undo = _button(self, "Undo changes")
-        self._undo.setToolTip("Go back to the values from when the settings were opened")
-        self._defaults = _button(self, "Reset to defaults")
-        self._undo.clicked.connect(self.undo_requested)
-        self._defaults.clicked.connect(self.defaults_requested)
+        back = "Go back to the values from when the settings were opened"
+        self._undo = button(self, "Undo changes", self.undo_requested, tip=back)
+        self._defaults = button(self, "Reset to defaults", self.defaults_requested)
         for editor in self.editors:
             editor.tried.connect(self.tried)
         self._split = QSplitter(Qt.Orientation.Horizontal, self)
@@ -59,9 +55,7 @@ class MemoryPage(QWidget):
         self._split.setMinimumWidth(_LEAST_PX)  # else it never becomes narrow enough
         self._split.setSizes([_SETTINGS_PX, _PREVIEW_PX])
         self._split.setStretchFactor(1, 1)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(self._split)
+        column_in(self, self._split, margins=(0, 0, 0, 0))
         self.show_state(is_changed=False, is_default=True)
 
     def show_state(self, *, is_changed: bool, is_default: bool) -> None:
@@ -71,27 +65,12 @@ class MemoryPage(QWidget):
 
     def _settings_side(self) -> QWidget:
         body = QWidget(self)
-        rows = QVBoxLayout(body)
-        rows.setContentsMargins(16, 8, 12, 8)
-        for editor in self.editors:
-            rows.addWidget(editor)
-        rows.addStretch(1)
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(body)
+        filled(QVBoxLayout(body), *self.editors, None, margins=(16, 8, 12, 8))
+        area = scroll_area(self, body, framed=False)
         area.setMinimumHeight(_LEAST_PX)
         side = QWidget(self)
-        buttons = QHBoxLayout()
-        buttons.setContentsMargins(16, 4, 12, 8)
-        buttons.addWidget(self._undo)
-        buttons.addWidget(self._defaults)
-        buttons.addStretch(1)
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(area, 1)
-        column.addLayout(buttons)
+        buttons = filled(QHBoxLayout(), self._undo, self._defaults, None, margins=(16, 4, 12, 8))
+        filled(QVBoxLayout(side), (area, 1), buttons, margins=(0, 0, 0, 0))
         return side
 
     # Qt overrides
@@ -103,9 +82,3 @@ class MemoryPage(QWidget):
         wanted = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
         if self._split.orientation() != wanted:
             self._split.setOrientation(wanted)
-
-
-def _button(parent: QWidget, text: str) -> QPushButton:
-    button = QPushButton(text, parent)
-    button.setAutoDefault(False)
-    return button

@@ -2,14 +2,10 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
+from PySide6.QtCore import QModelIndex, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QGridLayout,
-    QListView,
-    QProgressBar,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -20,6 +16,7 @@ from ui.models.preview import PreviewListModel, PreviewRow
 from ui.models.setting_labels import with_setting_labels
 from ui.theme import Theme
 from ui.views.settings.preview_rows import PreviewDelegate
+from ui.widgets.controls import column_in, combo_box, list_view, progress_bar
 from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 150
@@ -45,14 +42,7 @@ class PreviewPane(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.box = QComboBox(self)
-        self.box.setEditable(True)
-        self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.box.setAccessibleName("Question to try")
-        self.box.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        self.box.setMinimumContentsLength(20)
+        self.box = combo_box(self, "Question to try", min_chars=20, editable=True)
         editor = self.box.lineEdit()
         assert editor is not None
         editor.setPlaceholderText("Type a question\N{HORIZONTAL ELLIPSIS}")
@@ -64,15 +54,9 @@ class PreviewPane(QWidget):
         self._meters = {key: _Meter(text, self) for key, text in _METERS.items()}
         self._rest = plain_label(self, "small", selectable=False)
         self.model = PreviewListModel(self)
-        self.list = QListView(self)
-        self.list.setModel(self.model)
-        self._delegate = PreviewDelegate(theme, self.list)
-        self.list.setItemDelegate(self._delegate)
-        self.list.setAccessibleName("What would be recalled")
-        self.list.setMouseTracking(True)
+        self._delegate = PreviewDelegate(theme, self)
+        self.list = list_view(self, self.model, self._delegate, "What would be recalled")
         self.list.setMinimumHeight(_LIST_PX)
-        self.list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
         self._debounce.timeout.connect(self.ask)
         self.box.editTextChanged.connect(lambda _text: self._debounce.start())
@@ -147,12 +131,8 @@ class PreviewPane(QWidget):
     def _lay_out(self) -> None:
         heading = plain_label(self, "heading", selectable=False)
         heading.setText("Try a question")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 16, 12)
-        column.setSpacing(8)
-        for part in (heading, self.box, self.here, self._text, *self._meters.values(), self._rest):
-            column.addWidget(part)
-        column.addWidget(self.list, 1)
+        parts = (heading, self.box, self.here, self._text, *self._meters.values(), self._rest)
+        column = column_in(self, *parts, (self.list, 1), margins=(12, 8, 16, 12), spacing=8)
         column.addStretch(0)
 
     def _on_list_chosen(self, index: QModelIndex) -> None:
@@ -169,9 +149,7 @@ class _Meter(QWidget):
         self._name = text
         self._text = plain_label(self, "small", selectable=False)
         self._text.setWordWrap(False)
-        self._bar = QProgressBar(self)
-        self._bar.setTextVisible(False)
-        self._bar.setAccessibleName(f"{text}: budget used")
+        self._bar = progress_bar(self, f"{text}: budget used")
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(2)

@@ -5,17 +5,14 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QComboBox,
     QFormLayout,
     QFrame,
-    QHBoxLayout,
-    QLineEdit,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
 from app.providers.vendors import vendors
+from ui.widgets.controls import button, combo_box, filled, key_edit, line_edit, row_of
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stop_before, tab_through
 
@@ -62,13 +59,8 @@ class ProvidersPage(QWidget):
             wordWrap=True,
             tone="small",
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 8, 16, 16)
-        column.addWidget(about)
-        column.addWidget(self._offer)
-        column.addLayout(self._cards)
-        column.addWidget(self.form)
-        column.addStretch(1)
+        parts = (about, self._offer, self._cards, self.form, None)
+        filled(QVBoxLayout(self), *parts, margins=(16, 8, 16, 16))
 
     def show_providers(self, providers: Sequence[ProviderCardContent]) -> None:
         """Show these in order; a card that stays keeps what is typed in it."""
@@ -116,39 +108,24 @@ class ProviderCard(QFrame):
         self._name = name
         self._title = PlainLabel(self, tone="heading")
         self._place = PlainLabel(self, wordWrap=True, tone="small")
-        self.key = QLineEdit(self)
-        self.key.setEchoMode(QLineEdit.EchoMode.Password)
-        self.key.setAccessibleName(f"API key of {name}")
+        self.key = key_edit(self, "API key", f"API key of {name}")
         self.key.returnPressed.connect(self._on_key_entered)
-        self.save = QPushButton("Save key", self)
-        self.save.clicked.connect(self._on_key_entered)
-        self.forget = QPushButton("Remove key", self)
-        self.forget.setProperty("kind", "quiet")
-        self.forget.clicked.connect(lambda: self.key_removed.emit(self._name))
-        self.test = QPushButton("Test connection", self)
-        self.test.clicked.connect(self._on_test_clicked)
-        self.remove = QPushButton("Remove", self)
-        self.remove.setProperty("kind", "danger")
-        self.remove.clicked.connect(lambda: self.removal_requested.emit(self._name))
+        self.save = button(self, "Save key", self._on_key_entered)
+        self.forget = button(
+            self, "Remove key", lambda: self.key_removed.emit(self._name), kind="quiet"
+        )
+        self.test = button(self, "Test connection", self._on_test_clicked)
+        self.remove = button(
+            self, "Remove", lambda: self.removal_requested.emit(self._name), kind="danger"
+        )
         self.outcome = PlainLabel(self, wordWrap=True)
         self.outcome.hide()
-        for button in (self.save, self.forget, self.test, self.remove):
-            button.setAccessibleDescription(name)
-        entry = QHBoxLayout()
-        entry.addWidget(self.key, 1)
-        entry.addWidget(self.save)
-        entry.addWidget(self.forget)
-        actions = QHBoxLayout()
-        actions.addWidget(self.test)
-        actions.addStretch(1)
-        actions.addWidget(self.remove)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 12, 14, 12)
-        column.addWidget(self._title)
-        column.addWidget(self._place)
-        column.addLayout(entry)
-        column.addLayout(actions)
-        column.addWidget(self.outcome)
+        for each in (self.save, self.forget, self.test, self.remove):
+            each.setAccessibleDescription(name)
+        entry = row_of((self.key, 1), self.save, self.forget)
+        actions = row_of(self.test, None, self.remove)
+        parts = (self._title, self._place, entry, actions, self.outcome)
+        filled(QVBoxLayout(self), *parts, margins=(14, 12, 14, 12))
 
     @property
     def stops(self) -> tuple[QWidget, ...]:
@@ -159,7 +136,6 @@ class ProviderCard(QFrame):
         """Show a provider."""
         self._title.setText(content.title)
         self._place.setText(f"{content.base_url}\n{content.key_text}")
-        self.key.setPlaceholderText("API key")
         self.forget.setVisible(content.has_saved_key)
         self.remove.setVisible(content.removable)
 
@@ -198,20 +174,14 @@ class NewProviderForm(QFrame):
         super().__init__(parent)
         self.setProperty("panel", "card")
         heading = PlainLabel("Add a provider", self, tone="heading")
-        self.name = QLineEdit(self)
-        self.name.setPlaceholderText("ollama")
-        self.kind = QComboBox(self)
-        for vendor in sorted(vendors().values(), key=lambda vendor: vendor.is_built_in):
-            self.kind.addItem(vendor.title, vendor.kind)
-        self.base_url = QLineEdit(self)
-        self.base_url.setPlaceholderText("http://localhost:11434/v1")
-        self.key = QLineEdit(self)
-        self.key.setEchoMode(QLineEdit.EchoMode.Password)
-        self.key.setPlaceholderText("none, for most local servers")
+        self.name = line_edit(self, "ollama")
+        kinds = sorted(vendors().values(), key=lambda vendor: vendor.is_built_in)
+        self.kind = combo_box(self, "", ((vendor.title, vendor.kind) for vendor in kinds))
+        self.base_url = line_edit(self, "http://localhost:11434/v1")
+        self.key = key_edit(self, "none, for most local servers", "")
         self.error = PlainLabel(self, wordWrap=True, tone="error")
         self.error.hide()
-        self.add = QPushButton("Add", self)
-        self.add.clicked.connect(self._on_add_clicked)
+        self.add = button(self, "Add", self._on_add_clicked)
         form = QFormLayout()
         for name, field in (
             ("Name", self.name),
@@ -224,12 +194,8 @@ class NewProviderForm(QFrame):
             label.setBuddy(field)
             label.setMinimumHeight(field.sizeHint().height())  # else it is aligned to the top
             form.addRow(label, field)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 12, 14, 12)
-        column.addWidget(heading)
-        column.addLayout(form)
-        column.addWidget(self.error)
-        column.addWidget(self.add)
+        parts = (heading, form, self.error, self.add)
+        filled(QVBoxLayout(self), *parts, margins=(14, 12, 14, 12))
 
     def prefill(self, name: str, base_url: str) -> None:
         """Fill in a server that was found."""

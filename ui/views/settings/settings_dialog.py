@@ -3,10 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
-    QDialogButtonBox,
-    QHBoxLayout,
     QListWidget,
-    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -19,6 +16,7 @@ from ui.views.settings.embedder_page import EmbedderPage
 from ui.views.settings.memory_page import MemoryPage
 from ui.views.settings.presets_page import PresetsPage
 from ui.views.settings.providers_page import ProvidersPage
+from ui.widgets.controls import closing_buttons, row_of, scroll_area
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.setting_editor import SettingEditor
 
@@ -67,14 +65,9 @@ class SettingsDialog(QDialog):
                 self._add_page(page.value, self.memory if is_memory else self._page_of(page))
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
         self._names.setCurrentRow(0)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        buttons.rejected.connect(self.reject)
-        row = QHBoxLayout()
-        row.addWidget(self._names)
-        row.addWidget(self._pages, 1)
         column = QVBoxLayout(self)
-        column.addLayout(row, 1)
-        column.addWidget(buttons)
+        column.addLayout(row_of(self._names, (self._pages, 1)), 1)
+        column.addWidget(closing_buttons(self)[0])
 
     def show_value(
         self, key: str, value: SettingValue, *, is_default: bool, ruled_by: str | None
@@ -94,11 +87,7 @@ class SettingsDialog(QDialog):
 
     def _add_page(self, name: str, page: QWidget) -> None:
         self._names.addItem(name)
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(page)
-        self._pages.addWidget(area)
+        self._pages.addWidget(scroll_area(self, page))
 
     def _take_editor(self, editor: SettingEditor) -> None:
         editor.edited.connect(self.edited)

@@ -1,0 +1,230 @@
+"""Constructors of controls and box layouts: what several screens set up the same way, in one call."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from PySide6.QtCore import QAbstractItemModel, Qt, SignalInstance
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemDelegate,
+    QBoxLayout,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFrame,
+    QHBoxLayout,
+    QHeaderView,
+    QLayout,
+    QLineEdit,
+    QListView,
+    QPlainTextEdit,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QToolButton,
+    QTreeWidget,
+    QVBoxLayout,
+    QWidget,
+)  # fmt: skip
+
+Part = QWidget | QLayout | tuple[QWidget, int] | int | None
+Margins = tuple[int, int, int, int]
+Button = TypeVar("Button", bound=QAbstractButton)
+Slot = Callable[..., object] | SignalInstance
+
+# -- controls
+
+
+def button(
+    parent: QWidget,
+    text: str,
+    on_click: Slot | None = None,
+    *,
+    kind: str = "",
+    tip: str = "",
+    name: str = "",
+) -> QPushButton:
+    """Return a button that Enter in another field does not press; `kind` is the style sheet's."""
+    made = QPushButton(text, parent)
+    made.setAutoDefault(False)
+    return _set_up(made, on_click, kind, tip, name)
+
+
+def tool_button(
+    parent: QWidget, text: str, on_click: Slot | None = None, *, tip: str = "", name: str = ""
+) -> QToolButton:
+    """Return a small button; `name`, the tip unless one is given, is for screen readers."""
+    made = QToolButton(parent)
+    made.setText(text)
+    return _set_up(made, on_click, "", tip or name, name)
+
+
+def line_edit(
+    parent: QWidget, label: str, *, text: str = "", name: str = "", clearable: bool = False
+) -> QLineEdit:
+    """Return a line edit with a placeholder, which is also its accessible name unless given."""
+    line = QLineEdit(text, parent)
+    line.setPlaceholderText(label)
+    line.setAccessibleName(name or label)
+    line.setClearButtonEnabled(clearable)
+    return line
+
+
+def key_edit(parent: QWidget, placeholder: str, name: str) -> QLineEdit:
+    """Return a line edit that does not show what is typed."""
+    line = line_edit(parent, placeholder, name=name)
+    line.setEchoMode(QLineEdit.EchoMode.Password)
+    return line
+
+
+def combo_box(
+    parent: QWidget,
+    name: str,
+    entries: Iterable[tuple[str, Any]] = (),
+    *,
+    on_activated: Slot | None = None,
+    min_chars: int = 0,
+    editable: bool = False,
+) -> QComboBox:
+    """Return a box of (text, data); with `min_chars` its width is that, not its longest entry's."""
+    box = QComboBox(parent)
+    box.setAccessibleName(name)
+    for text, value in entries:
+        box.addItem(text, value)
+    if min_chars:
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setMinimumContentsLength(min_chars)
+    if editable:
+        box.setEditable(True)
+        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+    if on_activated is not None:
+        box.activated.connect(on_activated)
+    return box
+
+
+def text_edit(parent: QWidget, name: str, height_px: int | None = None) -> QPlainTextEdit:
+    """Return a text edit that Tab leaves."""
+    edit = QPlainTextEdit(parent)
+    edit.setAccessibleName(name)
+    edit.setTabChangesFocus(True)
+    if height_px is not None:
+        edit.setFixedHeight(height_px)
+    return edit
+
+
+def progress_bar(parent: QWidget, name: str) -> QProgressBar:
+    """Return a bar without text."""
+    bar = QProgressBar(parent)
+    bar.setTextVisible(False)
+    bar.setAccessibleName(name)
+    return bar
+
+
+def list_view(
+    parent: QWidget, model: QAbstractItemModel, delegate: QAbstractItemDelegate, name: str
+) -> QListView:
+    """Return a list whose rows a delegate draws; it scrolls by pixels and never sideways."""
+    view = QListView(parent)
+    view.setModel(model)
+    view.setItemDelegate(delegate)
+    view.setAccessibleName(name)
+    view.setMouseTracking(True)
+    view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+    view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    return view
+
+
+def table_view(
+    parent: QWidget, name: str, columns: Iterable[str], narrow: Iterable[int]
+) -> QTreeWidget:
+    """Return a flat table; the `narrow` columns are as wide as their content, others share the rest."""
+    table = QTreeWidget(parent)
+    table.setAccessibleName(name)
+    table.setHeaderLabels(list(columns))
+    table.setRootIsDecorated(False)
+    table.setUniformRowHeights(True)
+    header = table.header()
+    header.setStretchLastSection(False)
+    header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+    for column in narrow:
+        header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+    return table
+
+
+def scroll_area(parent: QWidget, content: QWidget, *, framed: bool = True) -> QScrollArea:
+    """Return a view of `content` that scrolls it up and down only, and is as wide."""
+    area = QScrollArea(parent)
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setWidget(content)
+    if not framed:
+        area.setFrameShape(QFrame.Shape.NoFrame)
+    return area
+
+
+def closing_buttons(dialog: QDialog, *actions: str) -> tuple[QDialogButtonBox, list[QPushButton]]:
+    """Return a row with Close and a button for each action, and those; Enter presses none."""
+    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, dialog)
+    made = [box.addButton(each, QDialogButtonBox.ButtonRole.ActionRole) for each in actions]
+    for each in (*made, box.button(QDialogButtonBox.StandardButton.Close)):
+        each.setAutoDefault(False)
+    box.rejected.connect(dialog.reject)
+    return box, made
+
+
+def _set_up(made: Button, on_click: Slot | None, kind: str, tip: str, name: str) -> Button:
+    if kind:
+        made.setProperty("kind", kind)
+    if tip:
+        made.setToolTip(tip)
+    if name:
+        made.setAccessibleName(name)
+    if on_click is not None:
+        made.clicked.connect(on_click)
+    return made
+
+
+# -- layouts
+
+
+def filled(
+    layout: QBoxLayout,
+    *parts: Part,
+    margins: tuple[int, int, int, int] | None = None,
+    spacing: int | None = None,
+) -> QBoxLayout:
+    """Return a layout after adding parts: widgets, layouts, (widget, stretch), pixels of space.
+
+    None is a stretch. `margins` (left, top, right, bottom) and `spacing` are in pixels.
+    """
+    if margins is not None:
+        layout.setContentsMargins(*margins)
+    if spacing is not None:
+        layout.setSpacing(spacing)
+    for part in parts:
+        if part is None:
+            layout.addStretch(1)
+        elif isinstance(part, int):
+            layout.addSpacing(part)
+        elif isinstance(part, QLayout):
+            layout.addLayout(part)
+        elif isinstance(part, tuple):
+            layout.addWidget(*part)
+        else:
+            layout.addWidget(part)
+    return layout
+
+
+def row_of(*parts: Part) -> QBoxLayout:
+    """Return a row of parts."""
+    return filled(QHBoxLayout(), *parts)
+
+
+def column_in(
+    parent: QWidget,
+    *parts: Part,
+    margins: tuple[int, int, int, int] = (16, 16, 16, 12),
+    spacing: int = 10,
+) -> QBoxLayout:
+    """Lay parts out below each other in a widget; by default with the margins of a dialog."""
+    return filled(QVBoxLayout(parent), *parts, margins=margins, spacing=spacing)
