@@ -67,7 +67,7 @@ class _Parser(argparse.ArgumentParser):
         self.add_argument("action", nargs=nargs, default=default, choices=choices)
 
 
-class _Version(argparse.Action):
+class _PrintVersion(argparse.Action):
     def __call__(self, *_: object) -> None:
         from importlib.metadata import PackageNotFoundError, version
 
@@ -118,7 +118,7 @@ def _parser() -> _Parser:
         parents=[shared],
         description="A chat program that remembers. Without a command it opens the window.",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
 
     def command(name: str, help_text: str) -> _Parser:

@@ -58,7 +58,7 @@ def speaker_number(name: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _AnalyzedPart:
     """A part with its analyzed words."""
 
     part: PassagePart
@@ -71,7 +71,7 @@ class PassageDocuments:
     """Builds the documents of passages; each part is analyzed once, also as a neighbor."""
 
     def __init__(self) -> None:
-        self._read: dict[int, _Read] = {}
+        self._read: dict[int, _AnalyzedPart] = {}
 
     def documents(self, passage: PassageText) -> Iterator[tuple[tantivy.Document, str]]:
         """Yield a document for each part (at least one) with the language of its words."""
@@ -95,17 +95,19 @@ class PassageDocuments:
             made.add_text("title", title)
             yield made, whole
 
-    def _analysed(self, part: PassagePart, whole: str) -> _Read:
+    def _analysed(self, part: PassagePart, whole: str) -> _AnalyzedPart:
         known = self._read.get(part.id)
         if known is None or (known.part is not part and known.part != part):
             short = len(part.text) <= _LANGUAGE_CHARS
             language = whole if short else language_of(part.text, whole)
             said = analyze(part.text, language)
-            known = self._read[part.id] = _Read(part, language, said, message_traits(part))
+            known = self._read[part.id] = _AnalyzedPart(part, language, said, message_traits(part))
         return known
 
 
-def _document(passage: PassageText, read: list[_Read], at: int, dated: str) -> tantivy.Document:
+def _document(
+    passage: PassageText, read: list[_AnalyzedPart], at: int, dated: str
+) -> tantivy.Document:
     own = read[at]
     tools = analyze(f"{own.part.calls}\n{own.part.results}".strip(), own.language)
     context = context_range([each.traits.words for each in read], at)

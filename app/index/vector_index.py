@@ -116,7 +116,7 @@ class ExactVectorIndex:
         if allowed is None and self._is_coarse(snapshot):
             near = self._near(question, snapshot)
 
-        def best_of(numbers: range) -> _Found:
+        def best_of(numbers: range) -> _Nearest:
             best = _Best(limit)
             for number in numbers:
                 block = snapshot.blocks[number]
@@ -218,7 +218,7 @@ class _Best:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._floor = np.float32(-2)  # lower cosines cannot be among the nearest any more
-        self._found = [_Found(np.empty(0, np.float32), np.empty(0, np.int64))]
+        self._found = [_Nearest(np.empty(0, np.float32), np.empty(0, np.int64))]
         self._count = 0
 
     def take(self, block: Block, chosen: Int64 | None, cosines: Float) -> None:
@@ -226,18 +226,18 @@ class _Best:
         near = np.flatnonzero(cosines >= self._floor)
         if len(near):
             at = near if chosen is None else chosen[near]
-            self.add(_Found(cosines[near], block.rows.parts[at]))
+            self.add(_Nearest(cosines[near], block.rows.parts[at]))
 
-    def add(self, found: "_Found") -> None:
+    def add(self, found: "_Nearest") -> None:
         """Add rows."""
         self._found.append(found)
         self._count += len(found.parts)
         if self._count > max(_MERGE_AT, 4 * self._limit):
             self.merged()
 
-    def merged(self) -> "_Found":
+    def merged(self) -> "_Nearest":
         """Return the best so far, best first."""
-        found = _Found(
+        found = _Nearest(
             np.concatenate([each.cosines for each in self._found]),
             np.concatenate([each.parts for each in self._found]),
         )
@@ -255,17 +255,17 @@ class _Best:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Nearest:
     """Rows with their cosines, both (n,)."""
 
     cosines: Float
     parts: Int64
 
-    def at(self, chosen: "Mask | Int64") -> "_Found":
-        return _Found(self.cosines[chosen], self.parts[chosen])
+    def at(self, chosen: "Mask | Int64") -> "_Nearest":
+        return _Nearest(self.cosines[chosen], self.parts[chosen])
 
 
-def _nearest(found: _Found, limit: int) -> _Found:
+def _nearest(found: _Nearest, limit: int) -> _Nearest:
     """Return the nearest row of each of the `limit` nearest parts, nearest first, then newest."""
     some = _SPARE * limit
     if len(found.parts) > some:

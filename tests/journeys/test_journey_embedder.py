@@ -93,7 +93,7 @@ async def opened_page(user: User) -> EmbedderPage:
 async def switched(user: User, page: EmbedderPage, embedder: str) -> None:
     """Pick an embedder that needs no consent, and use it."""
     user.choose(page.chooser.box, embedder)
-    await user.until(page.chooser.switch.isEnabled, "what it takes")
+    await user.until(page.chooser.use.isEnabled, "what it takes")
     user.click("Use this embedder")
     await user.until(lambda: page.state.title.text() == embedder, "the embedder in use")
 
@@ -168,7 +168,7 @@ async def test_a_server_needs_consent_and_a_folder_a_usable_model(
     for button, consents, title in (
         ("Cancel", 0, BUILT_IN), ("Send and use", 1, "text-embedding-3-small at openai")
     ):  # fmt: skip
-        await user.until(page.chooser.switch.isEnabled)
+        await user.until(page.chooser.use.isEnabled)
         user.click("Use this embedder")
         await user.sees(question)
         user.click(button)
@@ -179,9 +179,9 @@ async def test_a_server_needs_consent_and_a_folder_a_usable_model(
 
     await choose_folder(user, tmp_path)
     await user.sees("there is no model.onnx in it")
-    assert not page.chooser.switch.isEnabled()
+    assert not page.chooser.use.isEnabled()
     await choose_folder(user, SHIPPED)
-    await user.until(page.chooser.switch.isEnabled)
+    await user.until(page.chooser.use.isEnabled)
     await user.sees_no_more("there is no model.onnx in it")
     user.click("Use this embedder")
     await user.until(lambda: str(SHIPPED) in page.state.title.text())

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from ui.views.notice import Notice, NoticeAction
 from ui.widgets.banner import Banner
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.composer import Composer
-from ui.widgets.controls import column_in, filled, row_of
+from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stops_in
@@ -69,10 +69,8 @@ class ChatPane(QWidget):
         self.private = PlainLabel("Private", self, tone="warning")
         self.private.setToolTip("Never indexed, summarized or recalled")
         self.private.hide()
-        self._summaries = QPushButton("Summary", self)
-        self._summaries.setProperty("kind", "quiet")
-        self._summaries.setToolTip("Show the summaries of this conversation and its turns")
-        self._summaries.clicked.connect(self.summaries_requested)
+        tip = "Show the summaries of this conversation and its turns"
+        self._summaries = button(self, "Summary", self.summaries_requested, kind="quiet", tip=tip)
         self._summaries.hide()
         self._has_summaries = False
         self.preset = ChoiceBox("Preset", self)

@@ -99,8 +99,7 @@ class DropZone(QFrame):
         self.setProperty("panel", "card")
         self.setAcceptDrops(True)
         self.setAccessibleName("Import conversations")
-        heading = plain_label(self, "heading", selectable=False)
-        heading.setText("Import your conversations")
+        heading = plain_label(self, "heading", "Import your conversations", selectable=False)
         words = plain_label(self, "muted", selectable=False)
         words.setText(
             "Drop the export of ChatGPT or Claude here: the zip as you received it, its folder, "

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from ui.errors import error_text
+from ui.widgets.controls import button, filled, tool_button
 from ui.widgets.plain_label import PlainLabel
 
 _TOAST_MS = 8000
@@ -25,18 +26,9 @@ class Banner(QFrame):
         self.setProperty("panel", "warning")
         self._text = PlainLabel(self)
         self._text.setWordWrap(True)
-        self._action = QPushButton(self)
-        self._action.setProperty("kind", "quiet")
-        self._action.clicked.connect(self._on_action_clicked)
-        close = QToolButton(self)
-        close.setText("\N{MULTIPLICATION X}")
-        close.setAccessibleName("Dismiss")
-        close.clicked.connect(self.dismiss)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 6, 8, 6)
-        row.addWidget(self._text, 1)
-        row.addWidget(self._action)
-        row.addWidget(close)
+        self._action = button(self, "", self._on_action_clicked, kind="quiet")
+        close = tool_button(self, "\N{MULTIPLICATION X}", self.dismiss, name="Dismiss")
+        filled(QHBoxLayout(self), (self._text, 1), self._action, close, margins=(12, 6, 8, 6))
         self._timer = QTimer(self, singleShot=True, interval=_TOAST_MS)
         self._timer.timeout.connect(self.dismiss)
         self._act: Callable[[], None] | None = None

@@ -21,9 +21,11 @@ class PlainLabel(QLabel):
             self.setProperty("tone", tone)
 
 
-def plain_label(parent: QWidget, tone: str = "", *, selectable: bool = True) -> PlainLabel:
+def plain_label(
+    parent: QWidget, tone: str = "", text: str = "", *, selectable: bool = True
+) -> PlainLabel:
     """Return a label that wraps; `tone` is one of the style sheet's, "" the usual one."""
-    label = PlainLabel(parent, tone=tone, wordWrap=True)
+    label = PlainLabel(text, parent, tone=tone, wordWrap=True)
     if selectable:
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label

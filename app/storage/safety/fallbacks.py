@@ -255,11 +255,9 @@ def _put_in_place(opening: OpeningState, backup: Backup) -> bool:
         return False
     try:
         image.restore_into(coming, backup.path)
-        quarantine(paths, [paths.database, paths.wal])
-        coming.replace(paths.database)
-        fsync_folder(paths.root)
     except OSError as error:
         raise from_os_error(error, "The restored database") from error
+    image.replace_database(paths, coming)
     opening.restored = True
     return True
 

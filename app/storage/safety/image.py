@@ -219,6 +219,20 @@ def restore_into(target: Path, backup: Path) -> None:
     fsync_path(target)
 
 
+def replace_database(paths: DataPaths, coming: Path, others: Iterable[Path] = ()) -> Path | None:
+    """Move a copy to the database's place; return the quarantine folder of what was there.
+
+    The database, its log and `others` go there. Raises StorageError.
+    """
+    folder = quarantine(paths, [paths.wal, paths.database, *others])
+    try:
+        coming.replace(paths.database)
+        fsync_folder(paths.root)
+    except OSError as error:
+        raise from_os_error(error, "The restored database") from error
+    return folder
+
+
 def fsync_path(path: Path) -> None:
     """Make a closed file durable; never the live database (storage rule 3)."""
     descriptor = os.open(path, os.O_RDWR)

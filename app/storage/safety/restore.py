@@ -70,15 +70,8 @@ def finish_restoring(paths: DataPaths) -> Path | None:
         for backup in backups_of(paths.backups, found.uid)
         if backup.position > found.position
     ]
-    folder = quarantine(
-        paths, [paths.wal, paths.database, *sorted(paths.journal.glob("*.journal")), *later]
-    )
-    try:
-        coming.replace(paths.database)
-        fsync_folder(paths.root)
-    except OSError as error:
-        raise from_os_error(error, "The restored database") from error
-    return folder
+    journal = sorted(paths.journal.glob("*.journal"))
+    return image.replace_database(paths, coming, [*journal, *later])
 
 
 def _pending(paths: DataPaths) -> Path:

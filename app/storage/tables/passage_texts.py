@@ -178,7 +178,7 @@ class _Around:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _PassageRows:
     """Passages by id, and what belongs to them by conversation, source and exchange."""
 
     heads: Sequence[_Head]
@@ -229,7 +229,7 @@ class _Read:
         return self.contents.get((head.kind, head.source_id), _NO_CONTENT)
 
 
-def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _Read:
+def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _PassageRows:
     columns = "id, kind, source_id, conversation_id, exchange_id, created_at"
     heads: list[_Head] = []
     conversations: set[int] = set()
@@ -248,7 +248,7 @@ def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _Read:
     around = _neighbors(cursor, list(turns)) if with_neighbors and turns else _Around()
     links = _links(cursor, exchanges | around.passages.keys())
     columns = "id, title, source, archived, model"
-    return _Read(
+    return _PassageRows(
         heads,
         {
             row[0]: _Header(*row[1:])

@@ -19,10 +19,10 @@ _PARENT = re.compile(r'"parent"\s*:\s*"([^"\\]{1,200})"')
 
 def read_chatgpt(stream: Readable, where: str) -> Imported:
     """Yield the conversations of a `conversations*.json`; `where` names it in reports."""
-    return conversations(stream, where, _Conversation)
+    return conversations(stream, where, _ChatGptConversation)
 
 
-class _Conversation(Builder):
+class _ChatGptConversation(Builder):
     MEMBER = "mapping"
     DEFAULT_TITLES = frozenset(
         ("new chat", "neuer chat", "nouveau chat", "nuevo chat", "nuova chat", "novo chat", "nieuwe chat",

@@ -36,10 +36,10 @@ _SILENT_BLOCKS = frozenset(("token_budget", "redacted_thinking", "flag"))
 
 def read_claude(stream: Readable, where: str) -> Imported:
     """Yield the conversations of a `conversations.json`; `where` names it in reports."""
-    return conversations(stream, where, _Conversation)
+    return conversations(stream, where, _ClaudeConversation)
 
 
-class _Conversation(Builder):
+class _ClaudeConversation(Builder):
     MEMBER, ID_KEY, PARENT_KEY = "chat_messages", "uuid", "parent_message_uuid"
     DEFAULT_TITLES = frozenset({"untitled", "new chat", "new conversation"})
 

@@ -33,10 +33,10 @@ _OWN_FACTS_ID = "facts"
 
 def read_commonplace(stream: Readable, where: str) -> Imported:
     """Yield the conversations of an export of this program; `where` names it in reports."""
-    return conversations(stream, where, _Conversation)
+    return conversations(stream, where, _OwnConversation)
 
 
-class _Conversation(Builder):
+class _OwnConversation(Builder):
     MEMBER, ID_KEY, PARENT_KEY = "messages", "uid", "parent"
 
     def add(self, key: str, value: Any) -> str:  # noqa: ARG002 - only objects have keys

@@ -91,8 +91,7 @@ class CoreMemoryPane(QWidget):
         self.versions.set_theme(theme)
 
     def _lay_out(self) -> None:
-        help_text = plain_label(self, "muted", selectable=False)
-        help_text.setText(_HELP)
+        help_text = plain_label(self, "muted", _HELP, selectable=False)
         actions = row_of((self._state, 1), self._undo, self._save)
         column_in(
             self, help_text, (self.text, 2), self._tokens, self._bar, self._problem, actions, 8,

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ui.widgets.layouts import column_in, row_of
+from ui.widgets.controls import column_in, row_of
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
 

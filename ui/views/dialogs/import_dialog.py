@@ -34,8 +34,7 @@ class ImportDialog(QDialog):
         self.setWindowTitle("Import")
         self.setMinimumWidth(460)
         self._running = True
-        self._headline = plain_label(self, "heading", selectable=False)
-        self._headline.setText(f"Importing {names}")
+        self._headline = plain_label(self, "heading", f"Importing {names}", selectable=False)
         self._bar = QProgressBar(self)
         self._bar.setRange(0, 0)
         self._bar.setAccessibleName("Progress of the import")

@@ -2,10 +2,10 @@
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QWidget
 
 from app.domain.errors import KnownError
-from ui.widgets.controls import column_in
+from ui.widgets.controls import closing_buttons, column_in
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
@@ -19,8 +19,7 @@ class PageDialog(QDialog):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle(title)
-        heading = plain_label(self, "heading")
-        heading.setText(title)
+        heading = plain_label(self, "heading", text=title)
         self._problem = plain_label(self, "error")
         self._problem.hide()
         self.text = QPlainTextEdit(self)
@@ -35,9 +34,7 @@ class PageDialog(QDialog):
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        buttons.rejected.connect(self.reject)
-        column_in(self, heading, self._problem, (self.text, 1), buttons)
+        column_in(self, heading, self._problem, (self.text, 1), closing_buttons(self)[0])
         metrics = QFontMetrics(font)
         width = metrics.averageCharWidth() * _COLUMNS + 48
         resize_on_screen(self, width, metrics.lineSpacing() * _LINES)

@@ -6,17 +6,14 @@ from html import escape
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
-    QDialogButtonBox,
-    QHeaderView,
     QProgressBar,
-    QTreeWidget,
     QTreeWidgetItem,
     QWidget,
 )
 
 from app.domain.diagnostics import ProbeDetails
 from app.domain.errors import KnownError
-from ui.widgets.controls import column_in
+from ui.widgets.controls import closing_buttons, column_in, table_view
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
@@ -41,33 +38,18 @@ class ProbesDialog(QDialog):
         self.setWindowTitle("Probe questions")
         resize_on_screen(self, 720, 420)
         self._words = plain_label(self, selectable=False)
-        self._table = QTreeWidget(self)
-        self._table.setAccessibleName("Probe questions")
-        self._table.setHeaderLabels(list(_COLUMNS))
-        self._table.setRootIsDecorated(False)
-        self._table.setUniformRowHeights(True)
-        header = self._table.header()
-        header.setStretchLastSection(False)
-        for number in (0, 1):
-            header.setSectionResizeMode(number, QHeaderView.ResizeMode.Stretch)
-        for number in (2, 3):
-            header.setSectionResizeMode(number, QHeaderView.ResizeMode.ResizeToContents)
+        self._table = table_view(self, "Probe questions", _COLUMNS, narrow=(2, 3))
         self._table.currentItemChanged.connect(self._on_table_current_changed)
         self._table.itemActivated.connect(self._on_open_clicked)
         self._bar = QProgressBar(self)
         self._bar.setAccessibleName("Questions asked so far")
         self._bar.hide()
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        role = QDialogButtonBox.ButtonRole.ActionRole
-        self._run = buttons.addButton("Ask all again", role)
-        self._open = buttons.addButton("Open the turn", role)
-        self._remove = buttons.addButton("Remove", role)
-        for button in buttons.buttons():
-            button.setAutoDefault(False)  # type: ignore[attr-defined]
+        buttons, (self._run, self._open, self._remove) = closing_buttons(
+            self, "Ask all again", "Open the turn", "Remove"
+        )
         self._run.clicked.connect(self.run_requested)
         self._open.clicked.connect(self._on_open_clicked)
         self._remove.clicked.connect(self._on_remove_clicked)
-        buttons.rejected.connect(self.reject)
         column_in(self, self._words, (self._table, 1), self._bar, buttons)
         self._places: tuple[ProbeDetails, ...] = ()
         self.show_places(())

@@ -53,8 +53,7 @@ class SummariesDialog(QDialog):
         self._sources: Sequence[SummarySource] = ()
         self._shown = 0
         self._newest = ""
-        heading = plain_label(self, "heading", selectable=False)
-        heading.setText(title)
+        heading = plain_label(self, "heading", title, selectable=False)
         self.choice = combo_box(
             self, "What is summarized", min_chars=1, on_activated=self._on_choice_activated
         )

@@ -44,8 +44,7 @@ class WhyDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Why wasn't this recalled?")
         resize_on_screen(self, 600, 560)
-        self._turn = plain_label(self, "muted")
-        self._turn.setText(turn_text)
+        self._turn = plain_label(self, "muted", turn_text)
         what = "The question that should find this turn"
         self.box = line_edit(self, what, text=question, name="Question", clearable=True)
         self._ask = button(self, "Ask", self._on_ask_clicked, kind="primary")

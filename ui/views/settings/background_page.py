@@ -49,7 +49,7 @@ class BackgroundPage(QWidget):
             wordWrap=True,
             tone="small",
         )
-        self.chooser = _ModelChooser(self)
+        self.chooser = _BackgroundModelChooser(self)
         self.limits = [SettingEditor(SETTINGS[key], self) for key in SPEND_LIMIT_KEYS]
         self.spent = _TextTable("Spending this month", _SPENT_COLUMNS, self, text_columns=2)
         self.prices = _PricesCard(self)
@@ -64,7 +64,7 @@ class BackgroundPage(QWidget):
         self.shown.emit()
 
 
-class _ModelChooser(ChooserCard):
+class _BackgroundModelChooser(ChooserCard):
     """Models to choose from, also by typing one; "" stands for none."""
 
     def __init__(self, parent: QWidget) -> None:

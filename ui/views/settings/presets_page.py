@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.domain.presets import BUILT_IN_PRESET, ModelOptions, Preset
-from ui.views.dialogs.fields import button
 from ui.views.settings.preset_form import PresetForm
+from ui.widgets.controls import button
 from ui.widgets.plain_label import PlainLabel
 
 _LIST_PX = 200

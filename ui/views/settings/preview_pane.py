@@ -129,8 +129,7 @@ class PreviewPane(QWidget):
         self.list.setVisible(on)
 
     def _lay_out(self) -> None:
-        heading = plain_label(self, "heading", selectable=False)
-        heading.setText("Try a question")
+        heading = plain_label(self, "heading", "Try a question", selectable=False)
         parts = (heading, self.box, self.here, self._text, *self._meters.values(), self._rest)
         column = column_in(self, *parts, (self.list, 1), margins=(12, 8, 16, 12), spacing=8)
         column.addStretch(0)
