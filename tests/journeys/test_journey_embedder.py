@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from app.bootstrap import RunMode, Services, build
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
+from app.providers.embedders import remote_models
 from app.storage.tables.settings import ProviderRow
 from app.system.paths import DataPaths
 from app.transfer.importing import import_files
@@ -49,8 +50,9 @@ def embedded_sample() -> Path:
 
 
 @pytest.fixture
-def server(server: Loopback, data_dir: Path) -> Loopback:
+def server(server: Loopback, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Loopback:
     """Copy the embedded sample with the server as provider `local`."""
+    monkeypatch.setattr(remote_models, "_LIST_LIMIT_S", 60.0)  # on a busy machine too
     shutil.copytree(embedded_sample(), data_dir)
     server.models = ["chat-model", "nomic-embed-text"]
     services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
