@@ -12,7 +12,7 @@ from app.storage.engine import migrations
 from app.storage.engine.store import Store
 from app.storage.tables.spending import Spending, Spent
 from app.system.paths import DataPaths
-from tests.fakes.stored import opened
+from tests.fakes.stored import make_earlier, opened
 
 AT = datetime(2026, 3, 4, 12, tzinfo=UTC)
 WORKER = "exchange_summarizer"
@@ -63,10 +63,7 @@ def test_a_database_of_an_earlier_version_gets_the_table_and_keeps_its_spend(
 ) -> None:
     with opened(data_dir) as store:
         store.save(SpendAdded(AT, WORKER, "a:m", 10, 5, 0, 0.01))
-    with duckdb.connect(str(store.paths.database)) as file:
-        file.execute("DROP TABLE spend_held")
-        file.execute("ALTER TABLE spend DROP COLUMN estimated")
-        file.execute("UPDATE meta SET value = '5' WHERE key = 'schema_version'")
+    make_earlier(store.paths.database, 5)
     with opened(data_dir) as store:
         assert spent(store) == Spent(1, 15, 0.01)
         store.save(held("x"))

@@ -31,7 +31,7 @@ from app.storage.tables.vector_rows import (
 )
 from app.storage.tables.vectors import Vectors
 from app.system.paths import DataPaths
-from tests.fakes.stored import AT, add_conversation, execute, killed, opened, tables
+from tests.fakes.stored import AT, add_conversation, execute, killed, make_earlier, opened, tables
 
 SMALL, OTHER = Space("small", 8, 64), Space("other_one", 4, 64)
 LONG = "words enough that a turn of them is embedded, which a short one would not be"
@@ -359,14 +359,7 @@ def test_the_first_schema_is_migrated_after_a_backup(data_dir: Path) -> None:
     with opened(data_dir) as store:
         add_conversation(store, LONG)
         before = tables(store)
-    later = set(before)
-    with duckdb.connect(str(paths.database)) as file:
-        later -= first_tables()
-        for table in later:
-            file.execute(f"DROP TABLE {table}")
-        file.execute("ALTER TABLE conversation DROP COLUMN recalls")
-        file.execute("ALTER TABLE spend DROP COLUMN estimated")
-        file.execute("UPDATE meta SET value = '1' WHERE key = 'schema_version'")
+    later = make_earlier(paths.database, 1)
     with opened(data_dir) as store:
         after = tables(store)
         assert after.keys() == before.keys()
@@ -381,15 +374,6 @@ def test_the_first_schema_is_migrated_after_a_backup(data_dir: Path) -> None:
         with duckdb.connect(str(backup.path), read_only=True) as found:
             versions.add(migrations.version_of(found))
     assert 1 in versions
-
-
-def first_tables() -> set[str]:
-    """Return the names of the tables that the first version of the program had."""
-    with duckdb.connect() as empty:
-        migrations.STEPS[0](empty)
-        return {
-            name for (name,) in empty.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-        }
 
 
 # -- what an embedder gives

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
+import duckdb
+
 from app.domain.changes import (
     Change,
     ConversationPut,
@@ -31,6 +33,7 @@ from app.domain.conversations import (
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory
 from app.domain.ids import MessageId, new_uid
 from app.domain.turn_text import turn_passage
+from app.storage.engine import migrations
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.safety.recovery import open_store
@@ -196,6 +199,26 @@ def execute(store: Store, *statements: str) -> None:
     """Change the tables behind the journal's back."""
     for statement in statements:
         store.write_derived(lambda c, run=statement: c.execute(run) and None).result()  # type: ignore[misc]
+
+
+def make_earlier(path: Path, version: int) -> set[str]:
+    """Take a closed database back to an earlier schema; return the tables that are dropped."""
+    columns = "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal"
+    with duckdb.connect() as fresh:
+        for step in migrations.STEPS[:version]:
+            step(fresh)
+        known = set(fresh.execute(columns).fetchall())
+    kept = {table for table, _ in known}
+    with duckdb.connect(str(path)) as file:
+        later = set(file.execute(columns).fetchall()) - known
+        dropped = {table for table, _ in later if table not in kept}
+        for table in dropped:
+            file.execute(f"DROP TABLE {table}")
+        for table, column in later:
+            if table in kept:
+                file.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        file.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", [str(version)])
+    return dropped
 
 
 def titles(store: Store) -> set[str]:
