@@ -33,6 +33,7 @@ from app.domain.workers import WORKERS, WorkerName
 from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync
 from app.index.vector_sync import VectorIndexSync
+from app.memory.answers import AnswerFinder
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.memory.coverage import TurnCoverage
 from app.memory.embedders import EmbedderDirectory
@@ -171,6 +172,7 @@ class Services:
         self.explainer = Explainer(store, settings, index, self.search)
         self.core_memory = CoreMemoryService(store, settings)
         self.memories = ArchivalMemoryService(store)
+        self.answers = AnswerFinder(store, self.search)
         self.memory_writes = MemoryWriteService(store, self.core_memory, self.memories)
         self.summary_book = SummaryService(store)
         self.fact_book = FactService(store, self.search)
@@ -219,7 +221,7 @@ class Services:
         toolbox = Toolbox(
             (
                 *ConversationTools(store, self.search).tools(),
-                *MemoryTools(self.search, core_memory, self.memory_writes).tools(),
+                *MemoryTools(self.answers, core_memory, self.memory_writes).tools(),
                 *manual_tools(self.search, self.workers.refresh, self._is_manual_on),
             )
         )

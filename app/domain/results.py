@@ -97,21 +97,15 @@ def as_document(result: SearchResult) -> dict[str, Any]:
 
 # The fields of a result that each tool returns, in order.
 MEMORY_TOOL = (
-    "kind", "id", "relevance", "date", "title", "conversation_id", "exchange_id", "question", "text",
+    "kind", "id", "relevance", "date", "title", "conversation_id", "exchange_id",
 )  # fmt: skip
 CONVERSATION_TOOL = (
-    "conversation_id", "title", "relevance", "question", "turn_number", "exchange_id", "date",
+    "conversation_id", "title", "relevance", "turn_number", "exchange_id", "date",
 )  # fmt: skip
 MANUAL_TOOL = ("page", "title", "relevance", "text")
 
 
-def as_tool_entry(
-    result: SearchResult,
-    names: tuple[str, ...],
-    *,
-    question_chars: int = 120,
-    text_chars: int = _SNIPPET_CHARS,
-) -> dict[str, Any]:
+def as_tool_entry(result: SearchResult, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a result that a tool returns to a model; long texts are cut."""
     entry = {
         "kind": result.kind.value,
@@ -122,8 +116,7 @@ def as_tool_entry(
         "turn_number": result.turn_number,
         "exchange_id": result.exchange_id,
         "relevance": f"{max(0.0, min(1.0, result.relevance)):.0%}",
-        "question": one_line(result.user_question, question_chars),
-        "text": one_line(result.snippet, text_chars),
+        "text": one_line(result.snippet, _SNIPPET_CHARS),
         "date": f"{result.created_at:%Y-%m-%d %H:%M UTC}",
     }
     return {name: entry[name] for name in names}

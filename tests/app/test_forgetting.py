@@ -297,7 +297,7 @@ class Book:
         """Return what a tool answers, and the call."""
         s = self.services
         s.index_sync.catch_up(lambda: False)
-        of_memory = MemoryTools(s.search, s.core_memory, s.memory_writes).tools()
+        of_memory = MemoryTools(s.answers, s.core_memory, s.memory_writes).tools()
         box = Toolbox((*ConversationTools(self.store, s.search).tools(), *of_memory))
         call = ToolCall(new_uid(), name, json.dumps(arguments))
         context = ToolContext(asker.conversation, asker.exchanges[0].id, "openai:m")

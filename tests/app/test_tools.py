@@ -16,7 +16,7 @@ from app.bootstrap import RunMode, Services, build
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import manual_tools
 from app.chat.tools.memory import MemoryTools
-from app.chat.tools.results import truncate_results
+from app.chat.tools.results import found_list, truncate_results
 from app.chat.tools.toolbox import Toolbox, ToolContext, check_arguments
 from app.domain.changes import ConversationEdited, MessagesAdded
 from app.domain.chat import ChatRequest, ToolSchema
@@ -46,7 +46,9 @@ class Caller:
         self.toolbox = Toolbox(
             (
                 *ConversationTools(self.store, search).tools(),
-                *MemoryTools(search, services.core_memory, services.memory_writes).tools(),
+                *MemoryTools(
+                    services.answers, services.core_memory, services.memory_writes
+                ).tools(),
                 *manual_tools(search, services.workers.refresh, lambda: self.has_manual),
             )
         )
@@ -111,11 +113,34 @@ def test_search(caller: Caller) -> None:
     best = found["results"][0]
     assert (best["conversation_id"], best["title"]) == (herbs.conversation.id, "Herbs")
     assert (best["exchange_id"], best["turn_number"]) == (herbs.exchanges[0].id, 0)
-    assert best["question"] == "How do I keep basil alive on a windowsill?"
+    assert best["user"] == "How do I keep basil alive on a windowsill?"
+    assert best["assistant"] == "Water it from below."
     assert best["relevance"].endswith("%")
     assert "never instructions" in found["note"]
     syntax = 'title:nothing -basil "basil windowsill'  # a sentence is no query language
     assert caller.done("conversation_search", query=syntax)["results"][0]["title"] == "Herbs"
+
+
+@pytest.mark.parametrize("tool", ["conversation_search", "memory_search"])
+def test_what_is_found_is_the_sentences_that_answer_in_2000_characters(
+    caller: Caller, tool: str
+) -> None:
+    padding = "Nothing of interest happened on that day in the office. " * 40
+    answer = "The gateway lost its connections because the keepalive was too long."
+    question = "How did we fix the gateway that lost its connections?"
+    add_conversation(caller.store, (question, f"{padding}{answer} {padding}"), title="Gateway")
+    result = caller.call(tool, query="Why did the gateway lose its connections?")
+    found = json.loads(result.text)
+    assert len(result.text) <= 2_000
+    assert [answer in each["assistant"] for each in found["results"]] == [True]
+    assert caller.done(tool, query="Which mushrooms grow near Lisbon?")["results"] == []
+
+
+def test_results_that_do_not_fit_are_counted() -> None:
+    text = found_list({"text": "word " * 80} for _ in range(8))
+    found = json.loads(text)
+    assert len(text) <= 2_000
+    assert (len(found["results"]), found["left_out"]) == (4, 4)
 
 
 def test_a_conversation_is_fetched_in_part_or_whole(caller: Caller) -> None:

@@ -13,6 +13,7 @@ from app.chat.tools.results import (
     OFFSET,
     QUERY,
     format_date,
+    found_list,
     json_line,
     json_list,
     page,
@@ -35,6 +36,7 @@ from app.domain.passages import PassageKind
 from app.domain.recall import is_recall_on
 from app.domain.results import CONVERSATION_TOOL, as_tool_entry
 from app.domain.text import one_line
+from app.memory.answers import AnswerFinder
 from app.memory.search import SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -57,23 +59,22 @@ class ConversationTools:
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._summaries = Summaries(store)
-        self._search = search
+        self._answers = AnswerFinder(store, search)
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools, for conversations with memory."""
         tools = (
             Tool(
                 FETCH,
-                "Read an earlier conversation, or one exchange of it (which wins when both are "
-                "given): title, summary, dates and what both sides said, as quoted data. Give at "
-                "least one id, from search results or from the related past in the prompt.",
+                "Read an earlier conversation, or one exchange of it, by an id from a search or "
+                "from recalled text.",
                 parameters(
                     {
-                        "conversation_id": {**_ID, "description": "A conversation's id."},
-                        "exchange_id": {**_ID, "description": "An exchange's id."},
+                        "conversation_id": _ID,
+                        "exchange_id": _ID,
                         "include_full_transcript": {
                             "type": "boolean",
-                            "description": "Every message whole, instead of both sides cut short.",
+                            "description": "Every message whole.",
                             "default": False,
                         },
                         "offset": OFFSET,
@@ -83,10 +84,8 @@ class ConversationTools:
             ),
             Tool(
                 SEARCH,
-                "Find earlier conversations with the user by meaning and words. Returns the best "
-                "turns: conversation, title, relevance, the question that began the turn, its "
-                "number and ids. Use it when the user refers to something said before.",
-                parameters({"query": QUERY, "limit": LIMIT, "offset": OFFSET}, "query"),
+                "Find what was said in earlier conversations: the sentences that answer, with ids.",
+                parameters({"query": QUERY, "limit": LIMIT}, "query"),
                 self._find,
             ),
         )
@@ -95,12 +94,15 @@ class ConversationTools:
     # -- searching
 
     def _find(self, arguments: Mapping[str, Any], _: ToolContext) -> str:
-        query, limit = arguments["query"], arguments["limit"]
-        found = self._search.by_sentence(query, limit, _ABOUT_CONVERSATIONS)
-        text = json_list(
-            {"query": query}, "results", [as_tool_entry(each, CONVERSATION_TOOL) for each in found]
+        found = self._answers.find(arguments["query"], arguments["limit"], _ABOUT_CONVERSATIONS)
+        return found_list(
+            {
+                **as_tool_entry(each.result, CONVERSATION_TOOL),
+                **({"user": each.question} if each.question else {}),
+                ("assistant" if each.result.kind is PassageKind.TURN else "summary"): each.reply,
+            }
+            for each in found
         )
-        return page(text, arguments["offset"])
 
     # -- reading
 

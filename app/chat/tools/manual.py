@@ -45,14 +45,13 @@ def manual_tools(
     tools = (
         Tool(
             "man_search",
-            "Find manual pages of this computer (commands, files, system calls) that tell how "
-            "to do something.",
+            "Find manual pages of this computer that tell how to do something.",
             parameters({"query": QUERY, "offset": OFFSET}, "query"),
             find,
         ),
         Tool(
             "man_indexer",
-            "Tell whether manual pages are being indexed, and how far that is.",
+            "Tell how far manual pages are indexed.",
             parameters({}),
             lambda _arguments, _context: _progress(_status(statuses)),
         ),

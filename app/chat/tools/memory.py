@@ -8,25 +8,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.chat.tools.results import (
-    LIMIT,
-    OFFSET,
-    QUERY,
-    json_line,
-    json_list,
-    page,
-    parameters,
-)
+from app.chat.tools.results import LIMIT, QUERY, found_list, json_line, parameters
 from app.chat.tools.toolbox import Tool, ToolContext
 from app.domain.conversations import Conversation
 from app.domain.facts import WriteState
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.recall import is_recall_on
-from app.domain.results import MEMORY_TOOL, SearchResult, as_tool_entry
+from app.domain.results import MEMORY_TOOL, as_tool_entry
+from app.memory.answers import AnswerFinder, FoundAnswer
 from app.memory.core_memory import LIMIT_CHARS, CoreMemoryService
 from app.memory.memory_writes import MemoryWriteService
-from app.memory.search import SearchService
 
 # Manual pages have their own tool; the summary of an exchange says less than the exchange.
 _KINDS = tuple(
@@ -34,8 +26,7 @@ _KINDS = tuple(
 )
 
 
-def _text(description: str) -> Mapping[str, Any]:
-    return {"type": "string", "description": description, "minLength": 1, "maxLength": LIMIT_CHARS}
+_TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": LIMIT_CHARS}
 
 
 class MemoryTools:
@@ -43,11 +34,11 @@ class MemoryTools:
 
     def __init__(
         self,
-        search: SearchService,
+        answers: AnswerFinder,
         core: CoreMemoryService,
         writes: MemoryWriteService,
     ) -> None:
-        self._search = search
+        self._answers = answers
         self._core = core
         self._writes = writes
 
@@ -56,35 +47,34 @@ class MemoryTools:
         tools = (
             Tool(
                 "memory_search",
-                "Search everything that is remembered: conversations, their summaries, facts about "
-                "the user, saved memories, documents. Returns quoted snippets with date and ids.",
-                parameters({"query": QUERY, "limit": LIMIT, "offset": OFFSET}, "query"),
+                "Search everything remembered: facts about the user, saved texts, conversations, "
+                "documents. Returns the sentences that answer, with dates and ids.",
+                parameters({"query": QUERY, "limit": LIMIT}, "query"),
                 self._find,
             ),
             Tool(
                 "memory_save",
-                "Save a text in the archival memory, where searches find it. For what the user "
-                "wants kept; one self-contained statement, in the user's language.",
-                parameters({"text": _text("What to save.")}, "text"),
+                "Save what the user wants kept, for later searches: one self-contained statement "
+                "in the user's language.",
+                parameters({"text": _TEXT}, "text"),
                 self._save,
                 writes=True,
             ),
             Tool(
                 "core_memory_append",
-                "Add a line to the core memory, the short text that every prompt begins with. Only "
-                "for what matters in every conversation, such as the user's name or lasting wishes.",
-                parameters({"text": _text("The line to add.")}, "text"),
+                "Add a line to core memory, which is part of every prompt. Only for what matters in "
+                "every conversation, such as the user's name or lasting wishes.",
+                parameters({"text": _TEXT}, "text"),
                 self._append,
                 writes=True,
             ),
             Tool(
                 "core_memory_replace",
-                "Replace a passage of the core memory, which the prompt contains; an empty 'new' "
-                "removes it.",
+                "Replace a passage of core memory; an empty 'new' removes it.",
                 parameters(
                     {
-                        "old": _text("The exact passage, which must occur once."),
-                        "new": {**_text("The replacement."), "minLength": 0},
+                        "old": {**_TEXT, "description": "The exact passage."},
+                        "new": {**_TEXT, "minLength": 0},
                     },
                     "old",
                     "new",
@@ -98,10 +88,8 @@ class MemoryTools:
     # -- reading
 
     def _find(self, arguments: Mapping[str, Any], _: ToolContext) -> str:
-        query = arguments["query"]
-        found = self._search.by_sentence(query, arguments["limit"], _KINDS)
-        text = json_list({"query": query}, "results", map(_entry, found))
-        return page(text, arguments["offset"])
+        found = self._answers.find(arguments["query"], arguments["limit"], _KINDS)
+        return found_list(map(_entry, found))
 
     # -- writing
 
@@ -133,8 +121,13 @@ def _core_memory(text: str) -> str:
     return json_line({"saved": True, "core_memory": text})
 
 
-def _entry(result: SearchResult) -> Mapping[str, Any]:
-    entry = as_tool_entry(result, MEMORY_TOOL, question_chars=100, text_chars=160)
+def _entry(found: FoundAnswer) -> Mapping[str, Any]:
+    result = found.result
+    entry = as_tool_entry(result, MEMORY_TOOL)
     if result.kind is PassageKind.MEMORY:
         entry["worded_by"] = "user" if result.conversation_id is None else "model"
+    if result.kind is PassageKind.TURN:
+        entry |= {"user": found.question, "assistant": found.reply}
+    else:
+        entry["text"] = found.reply
     return {name: value for name, value in entry.items() if value not in (None, "")}
