@@ -28,7 +28,24 @@ def test_explicit_statements_are_facts_in_the_user_s_words(
 
 @pytest.mark.parametrize("said", CASES["no_facts"])
 def test_what_the_user_does_not_assert_is_no_fact(said: str) -> None:
-    assert extract_statements(said) == ()
+    assert [each for each in extract_statements(said) if each.text] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("I no longer live in Rome.", "rome"),
+        ("I don't live in Rome any more.", "rome"),
+        ("Ich wohne nicht mehr in Ulm.", "ulm"),
+        ("Je n'habite plus à Nantes.", "nantes"),
+        ("Ya no vivo en Lima.", "lima"),
+        ("Я больше не живу в Казани.", "казани"),
+        ("我不住在成都了。", "成都"),
+    ],
+)
+def test_a_denial_ends_a_value_and_states_none(said: str, value: str) -> None:
+    (found,) = extract_statements(said)
+    assert (found.text, found.subject, found.value) == ("", "user: home", value)
 
 
 def test_role_play_lasts_for_its_conversation() -> None:
@@ -64,9 +81,11 @@ def test_conversations_give_true_facts_and_replace_none_wrongly() -> None:
         found: dict[str, Statement] = {}
         for place, text in enumerate(talk.says):
             for each in extract_statements(text, talk.says[:place]):
-                found[each.subject or each.text] = each
-        assert [each.text for each in found.values() if not true_of(each, talk.facts)] == []
-        assert [each for each in talk.facts if not found_in(each, list(found.values()))] == []
+                if each.text:
+                    found[each.subject or each.text] = each
+        stated = list(found.values())
+        assert [each.text for each in stated if not true_of(each, talk.facts)] == []
+        assert [each for each in talk.facts if not found_in(each, stated)] == []
 
 
 PIECES = st.sampled_from(
@@ -82,7 +101,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=40), st.text(max_size=100))
 def test_any_words_are_taken(pieces: list[str], text: str) -> None:
     for each in extract_statements(f"{' '.join(pieces)} {text}"):
-        assert each.text.endswith((".", "。"))
+        assert each.text.endswith((".", "。", ""))
         assert bool(each.subject) == bool(each.value)
 
 

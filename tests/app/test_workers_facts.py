@@ -174,6 +174,16 @@ def test_a_value_said_again_in_a_script_without_spaces_is_the_same_fact(bench: B
     assert fact.text == "我现在住在成都。"
 
 
+def test_a_denial_ends_the_fact_with_that_value_alone(store: Store) -> None:
+    bench = Bench(store, embedder=LocalEmbedder(SHIPPED))
+    bench.say("I live in Berlin.")
+    bench.say("I don't live in Oslo.", days=1)
+    assert bench.texts() == {BERLIN}
+    bench.say("I no longer live in Berlin.", days=2)
+    (old,) = bench.facts(ended=True)
+    assert (old.valid_until, old.superseded_by) == (AT + 2 * DAY, None)
+
+
 def test_role_play_and_pasted_letters_replace_nothing(bench: Bench) -> None:
     bench.say("I live in Oslo. I'm 40 years old.")
     bench.say("Roleplay: I am 90 years old.", "I live in Berlin.", days=1)

@@ -7,7 +7,7 @@ and neither asks, doubts nor denies. Precision comes first: whatever is unclear 
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from app.domain.facts import FactCategory
@@ -105,9 +105,10 @@ _CLOSING = " .!…。！~"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A fact found in a message, in the writer's words.
+    """A fact found in a message, in the writer's words, or the end of one.
 
     Attributes:
+        text: "" says that the attribute no longer has the value.
         subject: The attribute that has one value at a time ("user: home"); "" for none.
         value: Its value, in lower case.
     """
@@ -220,9 +221,24 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
             before = "" if slot in _OF_OTHERS else known.subject
             clause = candidate[: stop - shift]
             denies = known.negated.search(clause[match.start("value") :])
-            if value and not denies and (not asks or known.asking.match(after)):
-                yield _statement(slot, match, clause, value)
+            if value and (not asks or known.asking.match(after)):
+                if not denies:
+                    yield _statement(slot, match, clause, value)
+                elif _SLOTS[slot][1]:
+                    yield replace(_statement(slot, match, clause, value), text="")
             break
+        else:
+            if not asks:
+                yield from _denied(rest, known)
+
+
+def _denied(clause: str, known: Patterns) -> Iterator[Statement]:
+    """Yield that an attribute no longer has a value: "I no longer live in Rome"."""
+    gap = "" if known.language in UNSPACED else " "
+    positive = gap.join(known.negated.sub(" ", clause).split())
+    hit = _first_match(positive, known) if known.negated.search(clause) else None
+    if hit is not None and _SLOTS[hit[0]][1] and (value := _value_of(hit[1], known)):
+        yield replace(_statement(*hit, positive, value), text="")
 
 
 def _value_of(match: re.Match[str], known: Patterns) -> str:

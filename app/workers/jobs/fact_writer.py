@@ -149,6 +149,7 @@ class _Known:
         if known is not None and (known.valid_until is not None or is_kept(known)):
             known = None
         if not stated.text:
+            known = known or self._holding(stated)
             return None if known is None else self._end(known, stated)
         if (same := self._same(said)) is not None:
             self._again(same, stated, source)
@@ -181,6 +182,20 @@ class _Known:
                     if fact.valid_until is not None and said.stated.said_at < fact.valid_until:
                         return fact
         return None
+
+    def _holding(self, stated: ExtractedFact) -> Fact | None:
+        """Return the current fact whose value a statement denies."""
+        return next(
+            (
+                fact
+                for fact in self._facts.values()
+                if fact.subject == stated.subject != ""
+                and fact.valid_until is None
+                and not is_kept(fact)
+                and contains_value(fact.text, stated.value)
+            ),
+            None,
+        )
 
     def _kept_of(self, stated: ExtractedFact) -> Fact | None:
         """Return what the user made of a statement of the same message, which it must not undo."""
