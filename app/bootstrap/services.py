@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.chat.attached_images import AttachedImages
 from app.chat.compactor import Compactor
-from app.chat.context_fetcher import ContextFetcher
+from app.chat.context_fetcher import ContextFetcher, RecallLimits
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.history import HistoryReader
 from app.chat.inspector import InspectionService
@@ -21,6 +21,7 @@ from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import manual_tools
 from app.chat.tools.memory import MemoryTools
 from app.chat.tools.toolbox import Toolbox
+from app.chat.typed_recall import RetrievalCache, TypedRecall
 from app.commands.conversation import conversation_commands
 from app.commands.facts import facts_command
 from app.commands.presets import preset_command
@@ -227,11 +228,13 @@ class Services:
         )
         self.presets = Presets(store, settings)
         self.tools = toolbox.descriptions
-        retrieve = self.recall.retrieve
+        retrieve = RetrievalCache(store, self.recall.retrieve)
         compactor = Compactor(store, settings, self.background_model)
         self._closers.append(compactor.stop)
         compactor.start()
-        self.context_fetcher = ContextFetcher(store, core_memory, retrieve)
+        self.context_fetcher = ContextFetcher(
+            store, core_memory, retrieve, wait_for_meaning=self.recall.wait_for_meaning
+        )
         builder = RequestBuilder(
             settings,
             self.models.context_tokens,
@@ -242,7 +245,9 @@ class Services:
             compactor.expect,
             AttachedImages(self.attachments, self.models.sees_images),
         )
-        preview_fetcher = ContextFetcher(store, core_memory, retrieve, PREVIEW_LIMIT_S)
+        patient = RecallLimits(*(PREVIEW_LIMIT_S,) * 3)
+        preview_fetcher = ContextFetcher(store, core_memory, self.recall.retrieve, patient)
+        self.typed_recall = TypedRecall(store, settings, builder, retrieve)
         self.previews = RecallPreviews(store, settings, builder, preview_fetcher)
         self.message_costs = MessageCosts(
             store, settings, builder, preview_fetcher, self.presets, self.models.price_of

@@ -1,7 +1,8 @@
-"""The context fetcher: it loads what a prompt needs from memory, within half a second.
+"""The context fetcher: it loads what a prompt needs from memory, within time limits.
 
-Sending never waits longer, whatever is slow, missing or broken: what was found in time is used, and
-a notice names what was not.
+Words are searched first, which is fast, then words and meaning. Sending waits for meaning a second at most, longer
+for the first question while the embedder is loaded; then what words found decides, however busy the machine is.
+A notice names what is missing.
 """
 
 import logging
@@ -19,14 +20,27 @@ from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 
 _log = logging.getLogger(__name__)
-LIMIT_S = 0.5
-_SEARCH_SHARE = 0.8  # of the time; after it a search must return what it has
 _MAX_THREADS = 4  # fetches that hang; until one ends, nothing more is recalled
 
-# The last argument is polled during the search: whether it must return what it has.
+# The function is polled during the search: whether it must return what it has. The flag is whether meaning is
+# searched too.
 Retrieve = Callable[
-    [str, ConversationId, SegmentContext, RecallSettings, Callable[[], bool]], RetrievalResult
+    [str, ConversationId, SegmentContext, RecallSettings, Callable[[], bool], bool],
+    RetrievalResult,
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class RecallLimits:
+    """How long sending waits after Enter, in seconds.
+
+    For meaning; for the first question while the embedder is loaded; and for words, which only a search that
+    hangs exceeds.
+    """
+
+    meaning_s: float = 1.0
+    loading_s: float = 3.0
+    words_s: float = 10.0
 
 
 @dataclass(slots=True)
@@ -70,12 +84,19 @@ class ContextFetcher:
         store: Store,
         core_memory: CoreMemoryService,
         retrieve: Retrieve | None = None,
-        limit_s: float | None = None,
+        limits: RecallLimits | None = None,
+        wait_for_meaning: Callable[[float], bool] = lambda _: True,
     ) -> None:
-        """Without `retrieve` nothing is recalled; `limit_s` is half a second by default."""
+        """Without `retrieve` nothing is recalled.
+
+        `wait_for_meaning` waits some seconds until meaning can be searched, or it is known that it cannot, and
+        returns whether that is so.
+        """
         self._core_memory = core_memory
         self._retrieve = retrieve
-        self._limit_s = LIMIT_S if limit_s is None else limit_s
+        self._limits = limits or RecallLimits()
+        self._wait_for_meaning = wait_for_meaning
+        self._has_waited = False
         self._exchanges = Exchanges(store)
         self._threads: set[threading.Thread] = set()
         self._lock = threading.Lock()
@@ -86,13 +107,13 @@ class ContextFetcher:
         return self._core_memory.last_known
 
     def fetch(self, plan: ExchangePlan, query_for: QueryFor) -> FetchedContext:
-        """Return the context of a plan within the time limit; never raises. Blocking."""
-        late_at = time.monotonic() + self._limit_s * _SEARCH_SHARE
-        fetched, done = FetchedContext(self._core_memory.last_known), threading.Event()
+        """Return the context of a plan within the time limits; never raises. Blocking."""
+        started, limits = time.monotonic(), self._limits
+        limit_s = limits.meaning_s if self._is_settled() else limits.loading_s
+        fetched, steps = FetchedContext(self._core_memory.last_known), _Steps(started + limit_s)
         thread = threading.Thread(
-            target=self._run, args=(fetched, done, late_at, plan, query_for), name="recall",
-            daemon=True,
-        )  # fmt: skip
+            target=self._run, args=(fetched, steps, plan, query_for), name="recall", daemon=True
+        )
         with self._lock:
             self._threads = {each for each in self._threads if each.is_alive()}
             if len(self._threads) >= _MAX_THREADS:
@@ -100,14 +121,21 @@ class ContextFetcher:
                 return fetched
             self._threads.add(thread)
             thread.start()
-        if done.wait(self._limit_s):
+        if steps.done.wait(limit_s):
             return fetched
+        has_words = steps.words.wait(max(0.0, started + limits.words_s - time.monotonic()))
         with self._lock:
             in_time = replace(fetched)  # the thread goes on
         in_time.add_notice(
-            f"Recall took longer than {self._limit_s:g} s, so this answer does without some of it"
-        )
+            f"Recall used words only: meaning took longer than {limit_s:g} s" if has_words else
+            f"Recall took longer than {limits.words_s:g} s, so this answer does without some of it"
+        )  # fmt: skip
         return in_time
+
+    def _is_settled(self) -> bool:
+        """Return whether this question need not wait until the embedder is loaded: only the first one does."""
+        is_first, self._has_waited = not self._has_waited, True
+        return not is_first or self._wait_for_meaning(0.0)
 
     def close(self) -> None:
         """Wait for running fetches, at most a second each. Blocking."""
@@ -117,17 +145,16 @@ class ContextFetcher:
     # -- in a thread of its own
 
     def _run(
-        self, fetched: FetchedContext, done: threading.Event, late_at: float, plan: ExchangePlan,
-        query_for: QueryFor,
-    ) -> None:  # fmt: skip
+        self, fetched: FetchedContext, steps: "_Steps", plan: ExchangePlan, query_for: QueryFor
+    ) -> None:
         def read_core_memory() -> None:
             fetched.core_memory = self._core_memory.text()
 
-        steps: Sequence[tuple[str, Callable[[], None]]] = (
+        tasks: Sequence[tuple[str, Callable[[], None]]] = (
             ("Core memory", read_core_memory),
-            ("Recall", lambda: self._recall(fetched, late_at, plan, query_for)),
+            ("Recall", lambda: self._recall(fetched, steps, plan, query_for)),
         )
-        for name, step in steps:
+        for name, step in tasks:
             try:
                 step()
             except KnownError as error:
@@ -135,19 +162,27 @@ class ContextFetcher:
             except Exception as error:  # noqa: BLE001 - the chat goes on without it
                 _log.exception("%s failed unexpectedly", name)
                 fetched.add_notice(f"{name} failed: {type(error).__name__}")
-        done.set()
+        steps.words.set()
+        steps.done.set()
 
     def _recall(
-        self, fetched: FetchedContext, late_at: float, plan: ExchangePlan, query_for: QueryFor
+        self, fetched: FetchedContext, steps: "_Steps", plan: ExchangePlan, query_for: QueryFor
     ) -> None:
         query = query_for(fetched)
         if self._retrieve is None or query is None:
             return
-        found = self._retrieve(
-            query.text, plan.conversation.id, query.segment, query.settings,
-            lambda: time.monotonic() > late_at,
-        )  # fmt: skip
-        fetched.add_notice(found.notice)
+        asked = query.text, plan.conversation.id, query.segment, query.settings
+        words_until = time.monotonic() + self._limits.words_s
+        self._take(fetched, self._retrieve(*asked, lambda: time.monotonic() > words_until, False))
+        steps.words.set()
+        self._wait_for_meaning(max(0.0, steps.late_at - time.monotonic()))
+        found = self._retrieve(*asked, steps.is_late, True)
+        if not steps.is_late():  # else it may be incomplete
+            self._take(fetched, found)
+            fetched.add_notice(found.notice)
+
+    def _take(self, fetched: FetchedContext, found: RetrievalResult) -> None:
+        """Make a result that of the context, with the turn numbers of its facts."""
         sources = {fact.exchange_id for fact in found.facts if fact.exchange_id is not None}
         exchanges = self._exchanges.by_ids(sources) if sources else {}
         hidden = self._exchanges.not_shown(sources)
@@ -155,3 +190,16 @@ class ContextFetcher:
         with self._lock:
             fetched.turn_numbers = {each: exchanges[each].turn_number for each in exchanges}
             fetched.found = replace(found, facts=facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What of a fetch is finished: the search by words, and all; after `late_at` meaning is not waited for."""
+
+    late_at: float
+    words: threading.Event = field(default_factory=threading.Event)
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def is_late(self) -> bool:
+        """Return whether nothing waits any more."""
+        return time.monotonic() > self.late_at

@@ -285,6 +285,12 @@ class RetrievalResult:
     took_ms: float = 0.0
     notice: str = ""
 
+    @property
+    def quoted_conversations(self) -> frozenset[ConversationId]:
+        """The other conversations that anything found comes from."""
+        facts = {each.conversation_id for each in self.facts if each.conversation_id is not None}
+        return frozenset(self.titles) | facts
+
 
 def _default(key: str) -> Any:
     return SETTINGS[key].default

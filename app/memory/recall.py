@@ -86,15 +86,17 @@ class RecallService:
         segment: SegmentContext,
         settings: RecallSettings,
         is_cancelled: Callable[[], bool] = lambda: False,
+        by_meaning: bool = True,
     ) -> RetrievalResult:
         """Return what was found for a question in a conversation (None: a new one).
 
         Excluded are that conversation, private, deleted and archived conversations, non-answers, and what the
         user marked never to use again. Small conversation_id finds nothing. A part that fails or is cancelled
-        (`is_cancelled` is called between the parts) is empty, and `notice` says so.
+        (`is_cancelled` is called between the parts) is empty, and `notice` says so. Without `by_meaning` only
+        words are searched, which takes tens of milliseconds.
         """
         started = time.perf_counter()
-        retrieval = _Retrieval(conversation_id, segment, settings, is_cancelled)
+        retrieval = _Retrieval(conversation_id, segment, settings, is_cancelled, by_meaning)
         retrieval.attempt(lambda: self._retrieve(question, retrieval))
         found = retrieval.found
         took_ms = (time.perf_counter() - started) * 1000
@@ -107,6 +109,11 @@ class RecallService:
         message waits for recall.
         """
         self.retrieve(_WARM_UP_QUESTION, None, SegmentContext(), RecallSettings())
+
+    def wait_for_meaning(self, timeout_s: float) -> bool:
+        """Wait until meaning can be searched, or it is known that it cannot; return whether that is so."""
+        meaning = self._search.meaning
+        return meaning is None or meaning.wait_until_settled(timeout_s)
 
     def quotable(
         self, question: str, conversation_id: ConversationId, limit: int
@@ -135,10 +142,13 @@ class RecallService:
 
     def _retrieve(self, question: str, retrieval: "_Retrieval") -> None:
         settings = retrieval.settings
-        prepared = prepare(self._search, question)
+        prepared = prepare(
+            self._search, question, retrieval.segment.recent, by_meaning=retrieval.by_meaning
+        )
         if prepared is None:
             return
-        retrieval.notices += problems(self._search, prepared)
+        if retrieval.by_meaning:
+            retrieval.notices += problems(self._search, prepared)
         retrieval.verdicts = self._feedback.verdicts()  # without the votes nothing may be recalled
         if settings.rag_enabled:
             retrieval.attempt(lambda: self._related(prepared, retrieval))
@@ -283,6 +293,7 @@ class _Retrieval:
     segment: SegmentContext
     settings: RecallSettings
     is_cancelled: Callable[[], bool]
+    by_meaning: bool = True
     verdicts: Mapping[PassageId, Verdict] = field(default_factory=dict)
     found: RetrievalResult = field(default_factory=RetrievalResult)
     notices: list[str] = field(default_factory=list)

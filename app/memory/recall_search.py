@@ -7,7 +7,7 @@ would displace the turn with the answer, and make an answer seem likely where th
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
@@ -15,13 +15,14 @@ from app.domain.conversations import Role
 from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
 from app.domain.ids import PassageId, part_number, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
-from app.domain.recall import Verdict
+from app.domain.recall import RecentTurn, Verdict
 from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked
 from app.index.relevance import answer_log_odds, sigmoid, typical_word_share
 from app.index.small_talk import is_non_answer, is_small_talk
 from app.language.analyzer import surface_words_of
+from app.language.sentences import content_terms
 from app.memory.search import (
     CANDIDATES,
     SearchScope,
@@ -36,6 +37,12 @@ _MESSAGES_A_PASSAGE = 2
 _END_CHARS = 200  # of a long message: the question is at its beginning or end
 _VOTES = {Verdict.UP: 1.0, Verdict.DOWN: -1.5}  # log odds
 _LEAST = 1e-6
+_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
+_RECENT_CHARS = 200
+_FULL_WORDS = 3.0  # rare words that a question needs to stand alone
+_SAME_SUBJECT = 4.0  # deviations of the background
+_LEAST_LEAN = 0.2
+_DOUBT = 2.0  # log odds lost by what only the context finds, per unit of the log of the lean
 Words = frozenset[str]
 
 _IN_STEP = 0.995  # of the passages: a turn that was just added need not be indexed
@@ -45,16 +52,88 @@ _IN_STEP = 0.995  # of the passages: a turn that was just added need not be inde
 class PreparedQuery:
     """A question to search for; `vector` is None if only words can be searched.
 
-    `weights` are the idf of the words of the query.
+    `weights` are the idf of the words of the query. `in_context` is the same question with what it may
+    refer to, and `lean` (0-1) how much it depends on that.
     """
 
     query: SearchQuery
     vector: QueryVector | None
     weights: Mapping[str, float] = field(default_factory=dict)
+    in_context: "PreparedQuery | None" = None
+    lean: float = 0.0
+
+    @property
+    def quoting(self) -> tuple[SearchQuery, Mapping[str, float]]:
+        """The query and the weights of its words that choose the sentences to quote."""
+        if self.in_context is None:
+            return self.query, self.weights
+        return self.in_context.query, {
+            word: self.weights.get(word, self.lean * weight)
+            for word, weight in self.in_context.weights.items()
+        }
 
 
-def prepare(search: SearchService, question: str) -> PreparedQuery | None:
-    """Return what to search for; None when the question names nothing to recall. Blocking."""
+def prepare(
+    search: SearchService,
+    question: str,
+    recent: Sequence[RecentTurn] = (),
+    *,
+    by_meaning: bool = True,
+) -> PreparedQuery | None:
+    """Return what to search for; None when the question names nothing to recall. Blocking.
+
+    With the `recent` turns of its conversation a question is also searched together with them.
+    """
+    alone = _prepared(search, question, by_meaning=by_meaning)
+    context = None
+    if recent:
+        context = _prepared(search, _with_recent(question, recent), by_meaning=by_meaning)
+    if context is None:
+        return alone
+    if alone is None:  # function words alone: a question about what was just said, or "thanks"
+        return context if question.rstrip().endswith(_QUESTION_MARKS) else None
+    lean = 1 - min(1.0, sum(alone.weights.values()) / _own_weight(search))
+    return replace(alone, in_context=context, lean=max(lean, _continuity(alone, recent, search)))
+
+
+def _with_recent(question: str, recent: Sequence[RecentTurn]) -> str:
+    """Return a question after the user's last messages, as many as hold a few words that name something.
+
+    Replies are left out: they are long, and what they say again would count more than what is asked.
+    """
+    texts: list[str] = []
+    for turn in reversed(recent):
+        texts.insert(0, _essence(turn.user)[:_RECENT_CHARS])
+        if len(content_terms(" ".join(texts))) >= _FULL_WORDS:
+            break
+    return " ".join([*texts, question])
+
+
+def _own_weight(search: SearchService) -> float:
+    """Return the weight of a question that needs no context: that of a few words that nothing else has."""
+    try:
+        return _FULL_WORDS * math.log(_MESSAGES_A_PASSAGE * search.index.passage_count + 2)
+    except KnownError:
+        return 1.0
+
+
+def _continuity(alone: PreparedQuery, recent: Sequence[RecentTurn], search: SearchService) -> float:
+    """Return how much (0-1) a question goes on with the subject of the last turn, by meaning."""
+    if alone.vector is None:
+        return 0.0
+    try:
+        before = search.query_vector(sentence_query(_essence(recent[-1].user)))
+    except InvalidInput:
+        return 0.0
+    if before is None:
+        return 0.0
+    background = alone.vector.background
+    cosine = float(alone.vector.vector @ before.vector)
+    nearness = (cosine - background.mean) / max(background.deviation, _LEAST)
+    return min(1.0, max(0.0, nearness / _SAME_SUBJECT))
+
+
+def _prepared(search: SearchService, question: str, *, by_meaning: bool) -> PreparedQuery | None:
     try:
         query = sentence_query(_essence(question))
     except InvalidInput:
@@ -67,9 +146,10 @@ def prepare(search: SearchService, question: str) -> PreparedQuery | None:
     if is_small_talk(question, frequencies, messages):
         return None
     weights = {
-        word: math.log((messages + 1) / (count + 0.5)) for word, count in frequencies.items()
+        word: max(0.0, math.log((messages + 1) / (count + 0.5)))
+        for word, count in frequencies.items()
     }
-    return PreparedQuery(query, search.query_vector(query), weights)
+    return PreparedQuery(query, search.query_vector(query) if by_meaning else None, weights)
 
 
 def problems(search: SearchService, prepared: PreparedQuery) -> Iterable[str]:
@@ -87,6 +167,24 @@ def ranked_in(
 
     Blocking. Raises IndexUnavailable if neither words nor meaning can be searched.
     """
+    ranked = _ranked_alone(search, prepared, scope, prior)
+    if (context := prepared.in_context) is None or prepared.lean < _LEAST_LEAN:
+        return ranked
+    doubt = _DOUBT * math.log(prepared.lean)
+    best = {
+        each.part_id: each.with_relevance(_shifted(each.relevance, doubt))
+        for each in _ranked_alone(search, context, scope, prior)
+    }
+    for each in ranked:
+        other = best.get(each.part_id)
+        if other is None or other.relevance <= each.relevance:
+            best[each.part_id] = each
+    return sorted(best.values(), key=lambda each: -each.relevance)
+
+
+def _ranked_alone(
+    search: SearchService, prepared: PreparedQuery, scope: SearchScope, prior: float
+) -> list[Ranked]:
     if not search.size(scope):
         return []
     try:
@@ -125,14 +223,19 @@ def with_feedback_and_age(
         passage = passage_id_of(each.part_id)
         found = each.relevance
         if vote := _VOTES.get(verdicts[passage], 0.0) if passage in verdicts else 0.0:
-            kept = min(max(found, _LEAST), 1 - _LEAST)
-            found = sigmoid(math.log(kept / (1 - kept)) + vote)
+            found = _shifted(found, vote)
         if half_life_days > 0 and passage in said_at:
             days = max(0.0, (now - said_at[passage]).total_seconds() / 86_400)
             found *= 0.5 ** (days / half_life_days)
         return each.with_relevance(found)
 
     return sorted(map(after, ranked), key=lambda each: -each.relevance)
+
+
+def _shifted(relevance: float, log_odds: float) -> float:
+    """Return a relevance with its log odds shifted."""
+    kept = min(max(relevance, _LEAST), 1 - _LEAST)
+    return sigmoid(math.log(kept / (1 - kept)) + log_odds)
 
 
 def _essence(question: str) -> str:

@@ -117,4 +117,4 @@ def quotable(
     if relevance < _WORTH_READING:
         return [(QuoteUnit(one_line(sanitize(text), _PLAIN_CHARS), 0),) for text in texts]
     clean_texts = [sanitize(text) for text in texts]
-    return quote_units(clean_texts, prepared.query, prepared.weights)
+    return quote_units(clean_texts, *prepared.quoting)

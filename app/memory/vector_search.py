@@ -91,6 +91,7 @@ class VectorSearch:
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         self._once_settled: Callable[[], object] = lambda: None
+        self._settled = threading.Event()
         self._answering: _Answering | None = None
         self._chosen = ""
         self._considered_spaces: tuple[Space, ...] = ()  # coverage was read, the chosen one first
@@ -160,6 +161,15 @@ class VectorSearch:
             return self._embedders.answering(self.covered_share).space
         except KnownError:
             return None
+
+    def wait_until_settled(self, timeout_s: float) -> bool:
+        """Wait until questions are answered by meaning, or for now cannot be; return whether that is so.
+
+        Without `start` the first question loads the model, so nothing is waited for.
+        """
+        if self._thread is None:
+            return self._answering is not None
+        return self._settled.wait(timeout_s)
 
     def query_vector(self, question: str) -> QueryVector | None:
         """Return the question's vector in the answering space; None if only words can be searched.
@@ -353,6 +363,7 @@ class VectorSearch:
             self._wake.wait(self._look_again_s)
 
     def _notify_settled(self) -> None:
+        self._settled.set()
         notify, self._once_settled = self._once_settled, lambda: None
         if not self._stopping.is_set():
             notify()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.bootstrap import RunMode, Services, build
+from app.chat.context_fetcher import RecallLimits
 from app.chat.recall_preview import Preview, is_changed
 from app.domain.changes import ConversationEdited
 from app.domain.conversations import Exchange, ExchangeStatus, Text
@@ -68,7 +69,7 @@ def services(
     server.always(text("Good to know."))
     shutil.copytree(library, data_dir)
     with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as built:
-        built.context_fetcher._limit_s = 60.0
+        built.context_fetcher._limits = RecallLimits(60.0, 60.0, 60.0)
         built.models.add_provider(ProviderConfig("friend", "compatible", server.v1, None))
         built.settings.set("default_model", "friend:test-model")
         yield built

@@ -13,7 +13,13 @@ from app.domain.changes import FactPut
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext, Verdict
+from app.domain.recall import (
+    RecallSettings,
+    RecentTurn,
+    RetrievalResult,
+    SegmentContext,
+    Verdict,
+)
 from app.memory.core_memory import ArchivalMemoryService
 from app.memory.recall import RecallService, narrowed
 from app.storage.engine.store import Store
@@ -304,6 +310,26 @@ def test_two_more_than_each_limit_are_found_and_nothing_twice(
     widest = crowd.retrieve("Minka the cat", None, SegmentContext(), settings.widest())
     tried = narrowed(widest, settings, SegmentContext())
     assert replace(tried, titles={}, took_ms=0) == replace(found, titles={}, took_ms=0)
+
+
+ABOUT_THE_CAT = SegmentContext(recent=(RecentTurn(WHO, "I do not know. What is she called?"),))
+
+
+@pytest.mark.parametrize(
+    ("question", "segment", "titles"),
+    [
+        ("And when is that?", ABOUT_THE_CAT, ["Minka"]),
+        ("And when is that?", SegmentContext(), []),
+        ("Thanks, that is all.", ABOUT_THE_CAT, []),
+        ("What does a mortgage broker charge?", ABOUT_THE_CAT, ["charge"]),
+        ("How long does sourdough proof in a cold kitchen?", ABOUT_THE_CAT, ["kitchen"]),
+    ],
+)
+def test_a_follow_up_is_searched_with_what_it_refers_to_and_a_new_subject_is_not(
+    library: RecallLibrary, question: str, segment: SegmentContext, titles: list[str]
+) -> None:
+    found = library.recall(question, segment=segment).conversations
+    assert [each.title for each in found if each.match.relevance >= FLOOR] == titles
 
 
 def test_what_the_request_quotes_is_not_recalled_again(library: RecallLibrary) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.chat.context_fetcher import ContextFetcher
+from app.chat.context_fetcher import ContextFetcher, RecallLimits
 from app.chat.history import HistoryReader
 from app.chat.inspector import InspectionService
 from app.chat.presets import Presets
@@ -47,9 +47,13 @@ NOTHING = tool("nothing", lambda _: "")
 
 @dataclass
 class FakeRetrieval:
-    """Retrieval that finds `found`, once `go_on` is set, or fails with `error`."""
+    """Retrieval that finds `words`, and by meaning `found` once `go_on` is set, or fails with `error`.
+
+    Without `words` both take the same way.
+    """
 
     found: RetrievalResult = FOUND
+    words: RetrievalResult | None = field(default_factory=RetrievalResult)
     error: Exception | None = None
     is_cancellable: bool = False
     go_on: threading.Event = field(default_factory=threading.Event)
@@ -59,8 +63,10 @@ class FakeRetrieval:
 
     def __call__(
         self, question: str, where: ConversationId, segment: SegmentContext, options: RecallSettings,
-        is_cancelled: Callable[[], bool],
+        is_cancelled: Callable[[], bool], by_meaning: bool,
     ) -> RetrievalResult:  # fmt: skip
+        if not by_meaning and self.words is not None:
+            return self.words
         self.asked.append((question, where, segment, options))
         if self.is_cancellable:
             while not is_cancelled():
@@ -111,7 +117,7 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
             store = stack.enter_context(opened(data_dir))
             settings, retrieve = Settings(store), FakeRetrieval(**retrieval)
             core = CoreMemoryService(store, settings)
-            fetcher = ContextFetcher(store, core, retrieve, limit_s)
+            fetcher = ContextFetcher(store, core, retrieve, RecallLimits(*(limit_s,) * 3))
             stack.callback(fetcher.close)
             expected: list[ExchangeId] = []
             prepare = RequestBuilder(
@@ -182,7 +188,7 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
 
 
 def test_a_message_does_not_wait_for_a_slow_search(asker_with: Callable[..., Asker]) -> None:
-    asker = asker_with(limit_s=0.05, is_ready=False)
+    asker = asker_with(limit_s=0.05, is_ready=False, words=None)
     asker.core.set("Lives in Graz.")
     notices = [asker.notice(f"question {each}") for each in range(6)]
     request = asker.chat.model.requests[0]
@@ -192,11 +198,15 @@ def test_a_message_does_not_wait_for_a_slow_search(asker_with: Callable[..., Ask
     assert len(asker.retrieval.asked) < 6, "searches that hang do not pile up"
 
 
-def test_a_search_returns_what_it_has_before_the_time_is_over(
-    asker_with: Callable[..., Asker],
+@pytest.mark.parametrize("is_cancellable", [True, False])
+def test_what_words_find_is_sent_when_meaning_takes_too_long(
+    asker_with: Callable[..., Asker], is_cancellable: bool
 ) -> None:
-    asker = asker_with(is_cancellable=True, is_ready=False, limit_s=2.0)
-    assert asker.notice() == ""
+    asker = asker_with(
+        is_cancellable=is_cancellable, is_ready=False, limit_s=0.05, words=FOUND,
+        found=RetrievalResult(),
+    )  # fmt: skip
+    assert "words only" in asker.notice()
     assert recalled(asker.chat.model.requests[0])
 
 

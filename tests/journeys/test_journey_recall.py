@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.bootstrap import RunMode, Services, build
-from app.chat.context_fetcher import LIMIT_S
+from app.chat.context_fetcher import RecallLimits
 from app.domain.conversations import Exchange, ExchangeStatus, Text
 from app.domain.ids import ConversationId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
@@ -81,14 +81,14 @@ def server(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
 
 
 @pytest.fixture
-def services(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+def services(data_dir: Path) -> Iterator[Services]:
     """Yield services with conversations about other things, whose recall has as long as it needs."""
-    monkeypatch.setattr("app.chat.context_fetcher.LIMIT_S", 20.0)
     with opened(data_dir) as store:
         for topic in OTHERS:
             turn = (f"Tell me about {topic}.", f"There is much to say about {topic}.")
             add_conversation(store, turn)
     with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as built:
+        built.context_fetcher._limits = RecallLimits(20.0, 20.0, 20.0)
         yield built
 
 
@@ -165,7 +165,7 @@ def test_recall_survives_failures_and_quotes_planted_instructions(
 
     with monkeypatch.context() as patch:
         patch.setattr(type(services.store.database), "read", slow)
-        patch.setattr(services.context_fetcher, "_limit_s", LIMIT_S)
+        patch.setattr(services.context_fetcher, "_limits", RecallLimits(0.5, 0.5, 0.5))
         exchange = chat.say(ASKED)
         free.set()
     assert SADDLE not in json.dumps(chat.sent[-1])

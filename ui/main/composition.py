@@ -42,6 +42,7 @@ from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
 from ui.presenters.search import SearchPresenter
 from ui.presenters.summaries import SummariesPresenter
+from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
 from ui.views.main_window import MainWindow, store_state
@@ -121,6 +122,9 @@ class Presenters(QObject):
         )  # fmt: skip
         for chosen in (self.presets.changed, chat.model_chosen):
             chosen.connect(self.costs.refresh)
+        self.typed_recall = TypedRecallPresenter(
+            bridge, services.typed_recall, chat.composer, self.conversation
+        )
         self.privacy = PrivacyPresenter(
             bridge, self._removal.forget, self._banner, self.conversation
         )

@@ -1,0 +1,114 @@
+"""Recall while the user types: a text that is likely to be sent is searched for, and the result kept for sending it."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+
+from app.chat.context_fetcher import FetchedContext, Retrieve
+from app.chat.planner import NewConversation, Planner
+from app.chat.request_builder import RequestBuilder
+from app.domain.changes import ChangeSet
+from app.domain.conversations import Text
+from app.domain.ids import ConversationId
+from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext
+from app.language.analyzer import surface_words_of
+from app.storage.engine.ids import IdAllocator
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+
+MIN_WORDS = 3
+_KEPT = 8
+_KEPT_S = 120.0
+_UNSAVED = (-(2**62),) * 4  # ids of what is never stored
+
+_Key = tuple[str, ConversationId | None, SegmentContext, RecallSettings]
+
+
+class RetrievalCache:
+    """Retrieves, and keeps complete results by meaning for the same question a while. Thread-safe; blocking.
+
+    A result is dropped when a conversation that it quotes changes, or anything that is recalled.
+    """
+
+    def __init__(self, store: Store, retrieve: Retrieve) -> None:
+        self._retrieve = retrieve
+        self._kept: OrderedDict[_Key, tuple[float, RetrievalResult]] = OrderedDict()
+        self._version = 0
+        self._lock = threading.Lock()
+        store.subscribe(self._on_changed)
+
+    def __call__(
+        self, question: str, conversation_id: ConversationId, segment: SegmentContext,
+        settings: RecallSettings, is_cancelled: Callable[[], bool], by_meaning: bool,
+    ) -> RetrievalResult:  # fmt: skip
+        """Return what is found, as `RecallService.retrieve` does; a kept result whatever is asked for."""
+        key = _key(question, conversation_id, segment, settings)
+        with self._lock:
+            kept, version = self._kept.get(key), self._version
+        if kept is not None and time.monotonic() - kept[0] < _KEPT_S:
+            return kept[1]
+        found = self._retrieve(
+            question, conversation_id, segment, settings, is_cancelled, by_meaning
+        )
+        if by_meaning and not found.notice and not is_cancelled():
+            with self._lock:
+                if version == self._version:
+                    self._kept[key] = time.monotonic(), found
+                    if len(self._kept) > _KEPT:
+                        self._kept.popitem(last=False)
+        return found
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        with self._lock:
+            if changed.passages or changed.memory or changed.settings or changed.vectors:
+                self._kept.clear()
+                self._version += 1
+            elif changed.conversations:
+                self._version += 1
+                for key, (_, found) in [*self._kept.items()]:
+                    if not changed.conversations.isdisjoint(found.quoted_conversations):
+                        del self._kept[key]
+
+
+def _key(
+    question: str,
+    conversation_id: ConversationId,
+    segment: SegmentContext,
+    settings: RecallSettings,
+) -> _Key:
+    """Return what a result depends on: a conversation that begins has another id when it is stored."""
+    if not settings.auto_rag_enabled:  # else it depends on the messages that are sent anyway
+        segment = replace(segment, held=frozenset())
+    return question, conversation_id if segment.exchange_ids else None, segment, settings
+
+
+class TypedRecall:
+    """Searches for a text that is being typed. Blocking; never raises what a message would not."""
+
+    def __init__(
+        self, store: Store, settings: Settings, builder: RequestBuilder, cache: RetrievalCache
+    ) -> None:
+        self._builder = builder
+        self._cache = cache
+        self._planner = Planner(store, settings, ids=IdAllocator(*_UNSAVED))
+
+    def prepare(
+        self,
+        text: str,
+        conversation_id: ConversationId | None,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Search for a text in a conversation, or (None) in a new one, as sending it would.
+
+        Nothing is searched for fewer than three words, or where memory is off. Raises NotFound, StorageError.
+        """
+        if len(surface_words_of(text)) < MIN_WORDS or text.startswith("/"):
+            return
+        plan = self._planner.send(conversation_id, (Text(text),), NewConversation())
+        query = self._builder.draft(plan).query(FetchedContext())
+        if query is not None:
+            self._cache(
+                query.text, plan.conversation.id, query.segment, query.settings, is_cancelled, True
+            )
