@@ -257,7 +257,8 @@ class RecallService:
         own = IdSet(self._reads.turns_of(retrieval.segment.exchange_ids))
         left_out = _refused(retrieval.verdicts) | self._search.pools().unanswered
         scope = SearchScope(own.without(left_out), IdSet())
-        ranked = retrieval.unquoted(self._without_repeats(prepared, scope))
+        alone = replace(prepared, in_context=None)  # the last turns would find themselves
+        ranked = retrieval.unquoted(self._without_repeats(alone, scope))
         kept = retrieval.with_feedback(ranked[:_CONSIDERED], {})
         found: list[RetrievedMessage] = []
         wanted = retrieval.settings.auto_rag_top_k + SPARE

@@ -21,7 +21,7 @@ from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked
 from app.index.relevance import answer_log_odds, sigmoid, typical_word_share
 from app.index.small_talk import is_non_answer, is_small_talk
-from app.language.analyzer import surface_words_of
+from app.language.analyzer import is_one_character_word, surface_words_of
 from app.language.sentences import content_terms
 from app.memory.search import (
     CANDIDATES,
@@ -39,8 +39,7 @@ _VOTES = {Verdict.UP: 1.0, Verdict.DOWN: -1.5}  # log odds
 _LEAST = 1e-6
 _QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 _RECENT_CHARS = 200
-_FULL_WORDS = 3.0  # rare words that a question needs to stand alone
-_SAME_SUBJECT = 4.0  # deviations of the background
+_FULL_WORDS = 3.0  # that a question needs to stand alone, rare ones
 _LEAST_LEAN = 0.2
 _DOUBT = 2.0  # log odds lost by what only the context finds, per unit of the log of the lean
 Words = frozenset[str]
@@ -90,10 +89,17 @@ def prepare(
         context = _prepared(search, _with_recent(question, recent), by_meaning=by_meaning)
     if context is None:
         return alone
-    if alone is None:  # function words alone: a question about what was just said, or "thanks"
-        return context if question.rstrip().endswith(_QUESTION_MARKS) else None
+    if alone is None:  # only function words: "And when was that?", but also "Why?" and "Thanks."
+        return context if _asks_in_full(question) else None
     lean = 1 - min(1.0, sum(alone.weights.values()) / _own_weight(search))
-    return replace(alone, in_context=context, lean=max(lean, _continuity(alone, recent, search)))
+    return replace(alone, in_context=context, lean=lean)
+
+
+def _asks_in_full(question: str) -> bool:
+    """Return whether a message is a question of some words; two characters without spaces count as one."""
+    words = surface_words_of(question)
+    count = sum(0.5 if is_one_character_word(word) else 1.0 for word in words)
+    return count >= _FULL_WORDS and question.rstrip().endswith(_QUESTION_MARKS)
 
 
 def _with_recent(question: str, recent: Sequence[RecentTurn]) -> str:
@@ -115,22 +121,6 @@ def _own_weight(search: SearchService) -> float:
         return _FULL_WORDS * math.log(_MESSAGES_A_PASSAGE * search.index.passage_count + 2)
     except KnownError:
         return 1.0
-
-
-def _continuity(alone: PreparedQuery, recent: Sequence[RecentTurn], search: SearchService) -> float:
-    """Return how much (0-1) a question goes on with the subject of the last turn, by meaning."""
-    if alone.vector is None:
-        return 0.0
-    try:
-        before = search.query_vector(sentence_query(_essence(recent[-1].user)))
-    except InvalidInput:
-        return 0.0
-    if before is None:
-        return 0.0
-    background = alone.vector.background
-    cosine = float(alone.vector.vector @ before.vector)
-    nearness = (cosine - background.mean) / max(background.deviation, _LEAST)
-    return min(1.0, max(0.0, nearness / _SAME_SUBJECT))
 
 
 def _prepared(search: SearchService, question: str, *, by_meaning: bool) -> PreparedQuery | None:
