@@ -333,8 +333,8 @@ class _Selector:
         """Add what fits of a message into its share of the budget."""
         context, heading = self._context, recalled_text.EARLIER
         frame = recalled_text.message_piece(message, context.conversation_id, "")
-        share = self.budget.left_bytes(heading) // still_wanted
-        share -= size_of(frame.text) + recalled_text.MARK_BYTES
+        left = self.budget.left_bytes(heading) - size_of(frame.text)
+        share = max(left // still_wanted, min(left, 2 * _MIN_EXCERPT_BYTES))
         why_not = f"auto_rag_max_tokens is {self._settings.auto_rag_max_tokens}"
         if share < min(_MIN_EXCERPT_BYTES, size_of(message.text)):
             return frame, why_not

@@ -136,7 +136,7 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     await user.sees("Recall off here")
     await user.say(ASKED)
     await user.answered(1, "I do not know.")
-    assert "M8" not in json.dumps(server.posts[-1].body)
+    assert "M8" not in json.dumps(server.posts[-1].body["messages"][-1])
     await user.sees("Memory is off for this conversation.")
 
     await user.restart()
