@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QDialog, QWidget
+from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from ui.theme import Theme
@@ -37,6 +37,15 @@ def test_every_label_and_message_box_is_plain_text() -> None:
         made = len(MADE_BY_QT.findall(re.sub(r"^class .*$", "", source, flags=re.MULTILINE)))
         plain = source.count("setTextFormat(Qt.TextFormat.PlainText)")
         assert made - plain <= CONSTANT_TEXT.get(path.name, 0), path
+
+
+@pytest.mark.parametrize("make", DIALOGS.values(), ids=DIALOGS)
+def test_enter_in_a_field_presses_no_button(make: Callable[[], QDialog], qtbot: QtBot) -> None:
+    dialog = make()
+    qtbot.addWidget(dialog)
+    buttons = dialog.findChildren(QPushButton)
+    assert buttons
+    assert [each.text() for each in buttons if each.autoDefault()] == []
 
 
 def test_a_banner_shows_markup_as_text(qtbot: QtBot) -> None:
