@@ -5,6 +5,7 @@ the change is durable.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from app.domain.changes import (
@@ -16,21 +17,25 @@ from app.domain.changes import (
     TagsChanged,
 )
 from app.domain.conversations import (
+    Attachment,
     Conversation,
     Draft,
     Exchange,
+    File,
     Message,
     TitleOrigin,
 )
-from app.domain.errors import InvalidInput, NotFound
+from app.domain.errors import InvalidInput, KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.presets import Preset
 from app.domain.text import clean, one_line
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
+from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path
 from app.storage.tables.summaries import Summaries
+from app.transfer.attaching import attach
 
 _TITLE_LIMIT_CHARS = 200
 _TAG_LIMIT_CHARS = 40
@@ -57,6 +62,7 @@ class Library:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._conversations = Conversations(store)
+        self._files = AttachmentFiles(store.paths)
         self._exchanges = Exchanges(store)
         self._summaries = Summaries(store)
 
@@ -165,8 +171,25 @@ class Library:
         self._store.save(TagsChanged(conversation_id, names, tuple(removed)))
 
     def save_draft(self, conversation_id: ConversationId | None, draft: Draft) -> None:
-        """Store an unsent message."""
-        self._store.save(DraftPut(conversation_id, clean(draft.text), now(), draft.files))
+        """Store an unsent message; the text of its files is read again by `draft`.
+
+        It is stored with every pause in typing, and the text of a file can have 400,000 characters.
+        """
+        files = tuple(
+            replace(each, text="") if isinstance(each, Attachment) else each for each in draft.files
+        )
+        self._store.save(DraftPut(conversation_id, clean(draft.text), now(), files))
+
+    def draft(self, conversation_id: ConversationId | None) -> Draft:
+        """Return the unsent message of a conversation; None is one that has not begun."""
+        stored = self._conversations.draft(conversation_id)
+        return replace(stored, files=tuple(map(self._with_text, stored.files)))
+
+    def _with_text(self, file: File) -> File:
+        if isinstance(file, Attachment) and file.content_hash is not None:
+            with suppress(KnownError):  # sending says that it is missing
+                return attach(self._files, self._files.read(file.content_hash), file.name).file
+        return file
 
     def fork(self, exchange_id: ExchangeId) -> ConversationId:
         """Copy the path up to and including an exchange into a new conversation.

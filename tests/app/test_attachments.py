@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.chat.library import Library
 from app.check import check
 from app.domain.attachments import (
     FILE_MAX_BYTES,
@@ -23,7 +24,7 @@ from app.domain.attachments import (
     media_type_of,
 )
 from app.domain.changes import DraftPut, MessagesAdded, PassagesPut
-from app.domain.conversations import Attachment, Block, Image, Text
+from app.domain.conversations import Attachment, Block, Draft, Image, Text
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.turn_text import turn_passage
 from app.storage.deletion.forget import forget
@@ -35,6 +36,7 @@ from app.storage.safety.attachments import (
 )
 from app.storage.safety.backup import copy_backup, make_backup
 from app.storage.safety.restore import restore_backup
+from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.system.file_programs import Unreadable, pdf_text
 from app.transfer.attaching import attach, attach_path
@@ -219,6 +221,17 @@ def make_old(store: Store) -> None:
     at = time.time() - UNREFERENCED_FOR_S - 60
     for path in store.paths.attachments.iterdir():
         os.utime(path, (at, at))
+
+
+def test_a_draft_is_stored_without_the_text_of_its_files(
+    store: Store, files: AttachmentFiles
+) -> None:
+    library, file = Library(store), attach(files, b"many words", "b.txt").file
+    library.save_draft(None, Draft("Look", (file,)))
+    assert [each.text for each in Conversations(store).draft(None).files] == [""]  # type: ignore[union-attr]
+    assert library.draft(None) == Draft("Look", (file,))
+    files.path(file.content_hash or "").unlink()
+    assert library.draft(None).text == "Look"
 
 
 def test_a_file_in_use_and_those_of_a_damaged_database_stay(

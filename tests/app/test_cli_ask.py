@@ -249,6 +249,8 @@ def test_files_are_sent_with_the_question_and_again_with_the_next(
     place = served.json("search", "quarterly invoice")["results"][0]
     assert (place["conversation_id"], place["turn_number"]) == (4, 0)
     served.done("ask", "And now?", "--conversation", 4)
+    before, after = (seen.body["messages"] for seen in server.posts[-2:])
+    assert after[: len(before)] == before
     again = next(each for each in server.posts[-1].body["messages"] if each["role"] == "user")
     assert again["content"][0] == first[0]
     served.services.attachments.path(image_hash(served)).unlink()

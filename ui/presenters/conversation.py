@@ -245,7 +245,7 @@ class ConversationPresenter(Presenter):
         conversation_id = self.conversation_id
         draft = self._drafts.get(conversation_id)  # it may not be stored yet
         if draft is None:
-            draft = await self._bridge.run(lambda: self._conversations.draft(conversation_id))
+            draft = await self._bridge.run(lambda: self._library.draft(conversation_id))
         if self.conversation_id == conversation_id:
             is_new_private = self.is_private and self.view is None
             self._pane.composer.show_draft(Draft() if is_new_private else draft)
