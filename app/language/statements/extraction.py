@@ -279,7 +279,8 @@ def _whole(sentence: str, known: Patterns) -> Statement | None:
             if slot != "remember":
                 return _statement(slot, match, sentence, value)
             inner = next(iter(_statements(value, known)), None)
-            return inner or _statement(slot, match, value, value)
+            text = sentence if known.is_verb_final else value
+            return inner or _statement(slot, match, text, value)
     return None
 
 

@@ -42,6 +42,7 @@ class Patterns:
     Attributes:
         stops: Its stop words: none of them begins a value, and each ends one.
         subject: What a clause without a subject lacks after one that has it: "I ".
+        is_verb_final: Whether "that" changes the order of a clause, which then is no sentence alone.
         split: The ends of clauses.
         leads: Words before a statement.
         negated: A clause that says the opposite.
@@ -57,6 +58,7 @@ class Patterns:
     language: str
     stops: frozenset[str]
     subject: str
+    is_verb_final: bool
     split: re.Pattern[str]
     leads: re.Pattern[str]
     negated: re.Pattern[str]
@@ -79,6 +81,7 @@ def patterns_of(language: str) -> Patterns:
         language=language,
         stops=STOP_WORDS[language] if spaced else frozenset(),
         subject=given["subject"],
+        is_verb_final=given.get("verb_final", False),
         split=_compiled(rf"\s*[,;，；、]\s*|\s[–—-]+\s|\s*[—–]\s*|\s*\.{{2,}}\s*|\s*…\s*|:\s|：{joins}"),
         leads=_compiled(rf"(?:(?:{given['leads']})(?:[,!.:，！]\s*|\s+|(?<=\W))|[^\w\s\"'¿¡(]+\s*)+"),
         negated=_compiled(given["negated"]),
