@@ -123,6 +123,23 @@ def test_an_answer_has_its_model_json_and_cost(bench: Bench) -> None:
 
 
 @each_wire
+def test_background_work_asks_for_the_least_effort(bench: Bench) -> None:
+    model = {"compatible": "qwen3", "openai": "gpt-5", "anthropic": "claude-sonnet-5"}
+    sent: dict[str, dict[str, object]] = {
+        "compatible": {"reasoning_effort": "none"},
+        "openai": {"reasoning": {"summary": "auto", "effort": "minimal"}},
+        "anthropic": {"thinking": {"type": "disabled"}, "output_config": {"effort": "low"}},
+    }
+    bench.server.always(text("Done."))
+    kind = bench.configs[0].kind
+    bench.settings.set("background_model", f"here:{model[kind]}")
+    bench.price(0, 0)
+    bench.request()
+    body = bench.server.posts[-1].body
+    assert {name: body.get(name) for name in sent[kind]} == sent[kind]
+
+
+@each_wire
 def test_refused_requests_fail_at_once_and_cost_nothing(bench: Bench) -> None:
     bench.server.reply(error(429, "rate_limit_error", retry_after=7))
     with pytest.raises(RateLimited) as limited:
