@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.bootstrap import RunMode, Services, build
+from app.chat.context_fetcher import RecallLimits
 from app.chat.inspector import InspectionService
 from app.chat.reply import Reply
 from app.domain.conversations import Exchange, ExchangeStatus, Message, Text
@@ -83,13 +84,13 @@ def started(data_dir: Path, server: Loopback, wire: str) -> Iterator[Services]:
         url = server.url if wire == MESSAGES else server.v1
         services.models.add_provider(ProviderConfig("friend", KINDS[wire], url, None))
         services.settings.set("default_model", "friend:gpt-5")
+        services.context_fetcher._limits = RecallLimits(60.0, 60.0, 60.0)
         services.index_sync.catch_up(lambda: False)
         yield services
 
 
 @pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.chat.context_fetcher.LIMIT_S", 20.0)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRIEND_API_KEY", "test")
 
 
