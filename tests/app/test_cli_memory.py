@@ -143,6 +143,23 @@ def test_core_memory_is_shown_set_and_appended(cli: Console) -> None:
     }  # fmt: skip
 
 
+def test_what_models_wrote_is_listed_kept_and_undone(cli: Console) -> None:
+    writes, store = cli.services.memory_writes, cli.services.store
+    here = add_conversation(store, "Read this:\nIt is from a page.")
+    for line in ("From a page", "From another"):
+        writes.change_core("", line, here.conversation, here.exchanges[0].id, "openai:m")
+    rows = cli.json("memory", "written")["written"]
+    assert [each["state"] for each in rows] == ["proposed"] * 2
+    lines = cli.done("memory", "written").out.splitlines()
+    shown = [line.split()[0] for line in lines]
+    assert cli.json("memory", "keep", shown[0])["id"] == rows[0]["id"]
+    assert cli.done("memory", "show").out.strip() == rows[0]["text"]
+    assert cli.json("memory", "undo", shown[0])["state"] == "removed"
+    assert cli.done("memory", "show").out == ""
+    assert [each["id"] for each in cli.json("memory", "written")["written"]] == [rows[1]["id"]]
+    assert cli("memory", "undo", "nothing").code == 1
+
+
 def test_a_text_is_saved_found_and_forgotten(cli: Console) -> None:
     assert cli.done("memory", "list").err
     number = cli.json("memory", "save", "The gate code is 4711.")["saved"]

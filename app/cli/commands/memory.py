@@ -88,6 +88,7 @@ def _list(memories: ArchivalMemoryService, terminal: Terminal) -> None:
         )
 
 
+_ID_CHARS = 8  # the last ones, which are random
 _STATES = {
     WriteState.IN_FORCE: "Saved",
     WriteState.PROPOSED: "Proposed, not in force",
@@ -98,7 +99,7 @@ _STATES = {
 def _list_written(writes: MemoryWriteService, terminal: Terminal) -> None:
     found = writes.listed()
     lines = [
-        f"{each.uid[:8]}  {each.written_at.astimezone():%Y-%m-%d}  {_STATES[each.state]}"
+        f"{each.uid[-_ID_CHARS:]}  {each.written_at.astimezone():%Y-%m-%d}  {_STATES[each.state]}"
         f"{f' (the model had read {each.outside})' if each.outside else ''}: {each.text}"
         for each in found
     ]

@@ -168,8 +168,8 @@ class MemoryWrites:
         self._store = store
 
     def get(self, uid: str) -> MemoryWrite:
-        """Return the one whose uid begins so; raise NotFound for none or several."""
-        if len(found := self._where("starts_with(uid, ?)", uid)) != 1:
+        """Return the one whose uid ends so; raise NotFound for none or several."""
+        if len(found := self._where("ends_with(uid, ?)", uid)) != 1:
             raise NotFound(
                 f"No model wrote '{uid}' to memory", "'memory written' shows what models wrote."
             )
