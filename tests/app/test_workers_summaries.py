@@ -230,28 +230,6 @@ def test_exchanges_and_conversations_below_the_minimum_are_no_work(bench: Bench)
     assert bench.done() == [(2, 2), (1, 1)]
 
 
-@pytest.mark.parametrize(
-    ("origin", "title"),
-    [
-        (TitleOrigin.FIRST_WORDS, "Title of tea"),
-        (TitleOrigin.USER, "Mine"),
-        (TitleOrigin.IMPORT, "Mine"),
-    ],
-)
-def test_only_a_title_of_first_words_is_replaced(
-    bench: Bench, origin: TitleOrigin, title: str
-) -> None:
-    talk = new_conversation(bench.store, "tea", title="Mine")
-    bench.store.save(
-        ConversationPut(replace(talk.conversation, title_origin=origin)), *talk.changes[1:]
-    )
-    bench.run(CONVERSATIONS)
-    stored = bench.conversations.get(talk.conversation.id)
-    assert stored.title == title
-    assert stored.title_origin is (TitleOrigin.SUMMARISER if title != "Mine" else origin)
-    assert stored.updated_at == talk.conversation.updated_at
-
-
 def test_the_user_s_changes_during_a_summary_stay(bench: Bench) -> None:
     own = add_conversation(bench.store, "tea").conversation.id
 
@@ -265,18 +243,6 @@ def test_the_user_s_changes_during_a_summary_stay(bench: Bench) -> None:
     assert (stored.title, stored.pinned) == ("Mine", True)
     assert bench.conversations.tags_of([own])[own] == ("mine",)
     assert bench.summary("conversation", own) == "about tea"
-
-
-def test_tags_are_given_once_and_only_where_there_are_none(bench: Bench) -> None:
-    plain, tagged = (add_conversation(bench.store, each) for each in ("tea", "coffee"))
-    ids = [plain.conversation.id, tagged.conversation.id]
-    bench.store.save(TagsChanged(ids[1], ("mine",)))
-    bench.run(CONVERSATIONS)
-    assert bench.conversations.tags_of(ids) == {ids[0]: ("automatic",), ids[1]: ("mine",)}
-    bench.store.save(TagsChanged(ids[0], removed=("automatic",)))
-    go_on(bench.store, plain.conversation, plain.exchanges[0], "more tea")
-    bench.run(CONVERSATIONS)
-    assert bench.conversations.tags_of(ids) == {ids[1]: ("mine",)}
 
 
 def test_of_a_conversation_60_turns_of_the_shown_path_are_read(bench: Bench) -> None:

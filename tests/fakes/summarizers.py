@@ -38,9 +38,7 @@ class ScriptedSummarizer:
         self.read.append(asked)
         if self.poison & set(asked.split()):
             raise RuntimeError(asked)
-        return GeneratedSummary(
-            f"about {asked}", f"Title of {asked}"[:60], ("automatic",), model="scripted:1"
-        )
+        return GeneratedSummary(f"about {asked}", model="scripted:1")
 
 
 def go_on(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from app.domain.conversations import Exchange, ExchangeStatus, TitleOrigin
+from app.domain.conversations import Exchange, ExchangeStatus
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
 from app.storage.engine.aggregate import select_in
@@ -46,16 +46,13 @@ class WaitingExchange:
 class WaitingConversation:
     """A conversation that lacks a current summary.
 
-    `said_at` is its last change, UTC; `is_first` when it never had a summary; `words` are turns of
-    its shown path, in order.
+    `said_at` is its last change, UTC; `words` are turns of its shown path, in order.
     """
 
     id: ConversationId
     stamp: str
     title: str
-    title_origin: TitleOrigin
     said_at: datetime
-    is_first: bool
     words: tuple[ExchangeText, ...]
 
 
@@ -251,18 +248,11 @@ def _with_texts(cursor: Connection, items: Sequence[WorkItem]) -> tuple[WaitingC
         [each for path_ids in turns.values() for each in path_ids],
         _CONVERSATION_READS_CHARS,
     )
-    rows = select_in(cursor, "summary", "source_id", ids, "source_id", "AND kind = 'conversation'")
-    summarized = {each for (each,) in rows}
     found = []
     for conversation_id, stamp in items:
         head = heads[ConversationId(conversation_id)]
         own = tuple(texts[each] for each in turns.get(conversation_id, ()) if each in texts)
-        found.append(
-            WaitingConversation(
-                head.id, stamp, head.title, head.title_origin, head.updated_at,
-                conversation_id not in summarized, own,
-            )
-        )  # fmt: skip
+        found.append(WaitingConversation(head.id, stamp, head.title, head.updated_at, own))
     return tuple(found)
 
 

@@ -1,11 +1,9 @@
-"""The conversation summarizer: two or three sentences, and a title and tags if missing."""
+"""The conversation summarizer: two or three sentences."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from app.domain.changes import Change, ConversationEdited, TagsChanged
-from app.domain.conversations import TitleOrigin
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.extractive.summaries import TurnMarkdown
@@ -23,15 +21,11 @@ from app.workers.jobs.summarizers import (
 
 
 class ConversationSummarizer(SummaryJob):
-    """A `Job`: summaries of conversations with missing titles and tags, in one commit.
-
-    A title replaces the first words only; storage keeps a title of the user or of an import. Tags
-    are added once, with the first summary, to conversations without tags: removed tags stay removed.
-    """
+    """A `Job`: summaries of conversations. Titles and tags come from a model (`part_reader`)."""
 
     name = WorkerName.CONVERSATION_SUMMARIZER
     minimum = "min_exchanges_for_conversation_summary"
-    batch = 25  # titles and tags are separate statements: more would delay other writes
+    batch = 25
 
     def find(self, at: datetime) -> Sequence[WaitingConversation]:
         """Return conversations whose summary is missing or outdated, latest changed first."""
@@ -56,16 +50,6 @@ class ConversationSummarizer(SummaryJob):
 
     def _summarizable(self, ids: Sequence[int]) -> Summarizable:
         return self._work.summarizable_conversations(ids)
-
-    def _more_changes(self, made: Summarized, stored: Summarizable) -> list[Change]:
-        source, digest = made.source, made.digest
-        changes: list[Change] = []
-        if digest.title and source.title_origin is TitleOrigin.FIRST_WORDS:
-            origin = TitleOrigin.SUMMARISER
-            changes.append(ConversationEdited(source.id, title=digest.title, title_origin=origin))
-        if digest.tags and source.is_first and source.id not in stored.tagged:
-            changes.append(TagsChanged(source.id, digest.tags, automatic=True))
-        return changes
 
 
 def build(parts: JobParts) -> Job[Any, Any]:

@@ -31,12 +31,10 @@ from app.workers.jobs.exchange_selection import OpenConversation
 class GeneratedSummary:
     """A summary of an exchange or a conversation, "" for one without text.
 
-    `model` is who made it; `title` and `tags` are empty for an exchange.
+    `model` is who made it.
     """
 
     summary: str
-    title: str = ""
-    tags: tuple[str, ...] = ()
     model: str = MODEL
 
 
@@ -50,7 +48,7 @@ class Summarizer(Protocol):
     def conversation(
         self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled
     ) -> GeneratedSummary:
-        """Return two or three sentences, and a title."""
+        """Return two or three sentences, one of them on how it ended."""
         ...
 
 
@@ -131,7 +129,6 @@ class SummaryJob(Job[Any, Summarized]):
                 summary = SummaryText(digest.summary, digest.model, each.source.stamp)
                 replaced = stored.passages.get(each.source.id, ())
                 changes += summary_changes(self._store, each.passage, summary, replaced)
-                changes += self._more_changes(each, stored)
             if changes:
                 self._store.commit_now(*changes)
             made = sum(bool(each.digest.summary) for each in kept)
@@ -142,14 +139,6 @@ class SummaryJob(Job[Any, Summarized]):
     def _summarizable(self, ids: Sequence[int]) -> Summarizable:
         """Return which of the sources may have a summary now, and their present passages."""
         raise NotImplementedError
-
-    def _more_changes(
-        self,
-        made: Summarized,  # noqa: ARG002 - for subclasses
-        stored: Summarizable,  # noqa: ARG002
-    ) -> list[Change]:
-        """Return changes to store together with a summary."""
-        return []
 
 
 @dataclass(frozen=True, slots=True)
