@@ -20,6 +20,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 
 _log = logging.getLogger(__name__)
+_WORDS_ONLY = "Recall used words only: meaning took too long"
 _MAX_THREADS = 4  # fetches that hang; until one ends, nothing more is recalled
 
 # The function is polled during the search: whether it must return what it has. The flag is whether meaning is
@@ -126,10 +127,12 @@ class ContextFetcher:
         has_words = steps.words.wait(max(0.0, started + limits.words_s - time.monotonic()))
         with self._lock:
             in_time = replace(fetched)  # the thread goes on
-        in_time.add_notice(
-            f"Recall used words only: meaning took longer than {limit_s:g} s" if has_words else
-            f"Recall took longer than {limits.words_s:g} s, so this answer does without some of it"
-        )  # fmt: skip
+        if not has_words:
+            in_time.add_notice(
+                f"Recall took longer than {limits.words_s:g} s, so this answer does without some of it"
+            )
+        elif _WORDS_ONLY not in in_time.notice:
+            in_time.add_notice(_WORDS_ONLY)
         return in_time
 
     def _is_settled(self) -> bool:
@@ -180,6 +183,8 @@ class ContextFetcher:
         if not steps.is_late():  # else it may be incomplete
             self._take(fetched, found)
             fetched.add_notice(found.notice)
+        else:
+            fetched.add_notice(_WORDS_ONLY)
 
     def _take(self, fetched: FetchedContext, found: RetrievalResult) -> None:
         """Make a result that of the context, with the turn numbers of its facts."""

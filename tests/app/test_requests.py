@@ -111,13 +111,15 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
     with ExitStack() as stack:
 
         def make(
-            *scripts: list[object], limit_s: float = 10.0, tokens: int | None = None,
+            *scripts: list[object], limit_s: float = 10.0, words_s: float | None = None, tokens: int | None = None,
             is_ready: bool = True, **retrieval: Any,
         ) -> Asker:  # fmt: skip
             store = stack.enter_context(opened(data_dir))
             settings, retrieve = Settings(store), FakeRetrieval(**retrieval)
             core = CoreMemoryService(store, settings)
-            fetcher = ContextFetcher(store, core, retrieve, RecallLimits(*(limit_s,) * 3))
+            fetcher = ContextFetcher(
+                store, core, retrieve, RecallLimits(limit_s, limit_s, words_s or limit_s)
+            )
             stack.callback(fetcher.close)
             expected: list[ExchangeId] = []
             prepare = RequestBuilder(
@@ -203,7 +205,7 @@ def test_what_words_find_is_sent_when_meaning_takes_too_long(
     asker_with: Callable[..., Asker], is_cancellable: bool
 ) -> None:
     asker = asker_with(
-        is_cancellable=is_cancellable, is_ready=False, limit_s=0.05, words=FOUND,
+        is_cancellable=is_cancellable, is_ready=False, limit_s=0.05, words_s=30.0, words=FOUND,
         found=RetrievalResult(),
     )  # fmt: skip
     assert "words only" in asker.notice()
