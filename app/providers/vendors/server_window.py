@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TIMES = TimeLimits(connect_s=1.0, first_byte_s=2.0, idle_s=1.0)
 _SIZES = SizeLimits(reply_bytes=8 << 20)  # OpenRouter lists 400 models in 1 MB
-_OLLAMA_DEFAULT_TOKENS = 4096  # github.com/ollama/ollama/blob/main/docs/faq.md
+_OLLAMA_DEFAULT_TOKENS = 4096  # docs/faq.md of Ollama: the default context
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
 
