@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.context_fetcher import RecallLimits
 from tests.fakes.command_line import BASIL, Console
 from tests.fakes.files import pdf, png
 from tests.fakes.loopback import Loopback
@@ -106,7 +107,7 @@ def test_a_missing_key_is_reported_with_the_place_of_the_conversation(
 @pytest.fixture
 def served(cli: Console, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Console:
     """Return a command line whose default model is served, and which waits for recall."""
-    monkeypatch.setattr(cli.services.context_fetcher, "_limit_s", 20.0)
+    monkeypatch.setattr(cli.services.context_fetcher, "_limits", RecallLimits(20.0, 20.0, 20.0))
     cli.done("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
     cli.done("config", "set", "default_model", "local:test-model")
     cli.done("config", "set", "rag_min_similarity", "0.1")

@@ -8,6 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QMenu, QPlainTextEdit, QToolButton, QTreeView
 
 from app.bootstrap import Services
+from app.chat.context_fetcher import RecallLimits
 from app.chat.inspector import Source
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId
@@ -45,7 +46,8 @@ async def begun(user: User, server: Loopback) -> None:
     """Start with the loopback server's model, everything findable by its words."""
     await user.start_with_model(server.v1)
     # Neither the threshold nor the speed of this machine matters here.
-    await user.ask(lambda services: setattr(services.context_fetcher, "_limit_s", 30.0))
+    limits = RecallLimits(30.0, 30.0, 30.0)
+    await user.ask(lambda services: setattr(services.context_fetcher, "_limits", limits))
     await user.ask(lambda services: services.settings.set("rag_min_similarity", 0.3))
     await user.until_so(lambda services: services.search.search("saddle bolt").results)
     await user.until_so(lambda services: services.overview.read().searchable_share == 1)
