@@ -118,7 +118,7 @@ def test_facts_extracted_again_at_a_kill_stay_until_the_new_ones_are_there(
         which = FactFilter(ended=ended)
         return program.inside(lambda s: {known.fact.text for known in s.facts.listed(which)})
 
-    old, new = "The user lives in Oslo.", "The user's home is in Oslo."
+    old, new = "I live in Oslo.", "The user's home is in Oslo."
     assert texts() == {old}
     fact = {"op": "add", "source_turn": 1, "text": new, "category": "identity"}
     server.always(text(json.dumps(part_answer(fact))), usage(100, 10))

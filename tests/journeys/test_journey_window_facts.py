@@ -45,7 +45,7 @@ async def test_a_fact_is_extracted_found_followed_edited_and_forgotten(
     user: User, tmp_path: Path
 ) -> None:
     await user.start()
-    await user.say("I prefer green tea to coffee.")
+    await user.say("My favourite drink is green tea.")
     await user.sees("Regenerate")
     user.press("Ctrl+N")  # the open conversation is left alone
     await user.until_so(lambda services: len(facts_of(services)) == 1)
