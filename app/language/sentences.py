@@ -111,11 +111,6 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(text.casefold().replace("’", "'"))
 
 
-def content_words(text: str) -> list[str]:
-    """Return the content words of a text in lower case, in order."""
-    return [word for word in split_words(text) if word not in FUNCTION_WORDS and len(word) > 1]
-
-
 def unspaced_runs(text: str) -> list[str]:
     """Return the runs of Han, kana and Thai characters, which are written without spaces."""
     return _UNSPACED.findall(text)

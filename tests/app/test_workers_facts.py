@@ -49,7 +49,6 @@ SHIPPED = Path(__file__).parents[2] / "resources/models/all-MiniLM-L6-v2"
 DAY = timedelta(days=1)
 BERLIN, OSLO = "I live in Berlin.", "I live in Oslo."
 NUTS = "I'm allergic to nuts."
-SAILS = "The user loves sailing."
 
 
 class Bench:

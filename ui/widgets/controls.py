@@ -28,7 +28,6 @@ from PySide6.QtWidgets import (
 )  # fmt: skip
 
 Part = QWidget | QLayout | tuple[QWidget, int] | int | None
-Margins = tuple[int, int, int, int]
 Button = TypeVar("Button", bound=QAbstractButton)
 Slot = Callable[..., object] | SignalInstance
 
