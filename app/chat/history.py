@@ -25,9 +25,8 @@ from app.memory.compaction import (
     kept_tokens,
     message_tokens,
 )
-from app.memory.context_plan import compaction_part
+from app.memory.context_plan import compaction_bytes, compaction_part
 from app.memory.recalled_text import cut_lines
-from app.memory.token_budget import BYTES_PER_TOKEN
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.memories import CoreMemory
@@ -36,6 +35,7 @@ from app.storage.tables.summaries import Summaries
 
 CONTEXT = "context"  # the kind of prepared compactions
 _READ_TOGETHER = 16  # turns; doubled with each read
+_ADDED_SHARE = 2 / 3  # of a compaction, for what the text before it lacks
 _EXTRACTIVE_PARTS = 6  # of two or three sentences each
 
 
@@ -212,9 +212,15 @@ class HistoryReader:
 
 
 def joined(before: str, added: str, most_tokens: int) -> str:
-    """Return the text of a compaction and what is added to it; the former is cut, to half at most."""
-    room_bytes = most_tokens * BYTES_PER_TOKEN
-    before = cut_lines(before, max(room_bytes // 2, room_bytes - len(added.encode())))
+    """Return the text of a compaction and what is added to it, which gets its room first.
+
+    Two thirds at most, or what the former leaves; of what is added the newest lines remain.
+    """
+    room = compaction_bytes(most_tokens, before, added)
+    for_added = max(int(room * _ADDED_SHARE), room - len(before.encode()) - 1)
+    newest_first = "\n".join(reversed(added.strip().splitlines()))
+    added = "\n".join(reversed(cut_lines(newest_first, for_added).splitlines()))
+    before = cut_lines(before, room - len(added.encode()) - 1)
     return "\n".join(each for each in (before, added) if each)
 
 

@@ -158,12 +158,17 @@ def compaction_part(
 ) -> PlanPart | None:
     """Return the part that stands for earlier turns; None without a text."""
     intro = PromptPiece(recalled_text.SUMMARY_INTRO)
-    marks = recalled_text.MARK_BYTES + 2 * text.strip().count("\n") + 3  # of the quotation
-    room = most_tokens * BYTES_PER_TOKEN - len(intro.text.encode()) - marks
-    words = cut_lines(text, room)
+    words = cut_lines(text, compaction_bytes(most_tokens, text))
     if not words:
         return None
     return part_of(PlanPartKind.COMPACTION, intro, PromptPiece(blockquote(words), conversation_id))
+
+
+def compaction_bytes(most_tokens: int, *texts: str) -> int:
+    """Return the bytes that a compaction has for texts, each on lines of its own."""
+    lines = sum(text.strip().count("\n") + 1 for text in texts)
+    marks = recalled_text.MARK_BYTES + 2 * lines + 1  # of the quotation
+    return most_tokens * BYTES_PER_TOKEN - len(recalled_text.SUMMARY_INTRO.encode()) - marks
 
 
 def _within(text: str, intro: PromptPiece, most_tokens: int) -> str:

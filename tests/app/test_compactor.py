@@ -8,10 +8,11 @@ from app.chat.compactor import Compactor
 from app.chat.history import extract, joined
 from app.domain.changes import ExchangePut, PromptStored, SpendAdded
 from app.domain.errors import Cancelled, KnownError
-from app.domain.ids import ExchangeId
+from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.workers import WorkerName
 from app.language.extractive.summaries import TurnMarkdown
+from app.memory.context_plan import compaction_part
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
@@ -142,8 +143,24 @@ def test_sentences_are_extracted_from_all_parts() -> None:
     assert extract([]) == ""
 
 
-def test_earlier_notes_are_cut_for_what_is_added_but_keep_half() -> None:
-    before, added = "They walked far. " * 50, "Then they rested. " * 50
-    assert joined("", "Short.", 100) == "Short."
-    assert joined("Before.", "After.", 100) == "Before.\nAfter."
-    assert 150 < len(joined(before, added, 100)) - len(added) <= 201
+@pytest.mark.parametrize(
+    ("before_lines", "added_lines", "kept_of_added"),
+    [(60, 25, 25), (60, 90, 50), (5, 90, 80), (0, 9, 9)],
+)
+def test_the_newest_points_of_a_compaction_remain(
+    before_lines: int, added_lines: int, kept_of_added: int
+) -> None:
+    before = "\n".join(
+        f"Old point {each:02} is that they walked by the river." for each in range(before_lines)
+    )
+    added = [
+        f"New point {each:02} is that they rested at the big house by the river."
+        for each in range(added_lines)
+    ]
+    part = compaction_part(joined(before, "\n".join(added), 1_500), ConversationId(1), 1_500)
+    assert part is not None
+    assert part.tokens <= 1_500
+    whole = [each for each in added if f"> {each}" in part.text]
+    assert whole == added[len(added) - len(whole) :]
+    assert len(whole) >= kept_of_added
+    assert ("> Old point 00" in part.text) == bool(before)
