@@ -1,6 +1,7 @@
 """Core memory and archival memory: the text in every prompt, and texts saved on purpose to be found."""
 
 import threading
+from collections.abc import Callable
 from datetime import datetime
 
 from app.domain.changes import (
@@ -67,10 +68,19 @@ class CoreMemoryService:
         """Restore the text of an earlier version; raises NotFound."""
         return self.set(version_at(self._reads.versions(), made_at, "core memory").text)
 
-    def set(self, text: str, author: str = BY_USER, *more: Change) -> str:
-        """Replace the whole text; "" empties it. `more` is stored in the same commit."""
+    def set(self, text: str, author: str = BY_USER) -> str:
+        """Replace the whole text; "" empties it."""
         with self._lock:
-            return self._write(clean(text).strip(), author, *more)
+            return self._write(clean(text).strip(), author)
+
+    def change(self, edit: Callable[[str], tuple[str, Change]], author: str = BY_USER) -> str:
+        """Replace the text by what `edit` makes of it, with a change for the same commit.
+
+        No other change comes between; what `edit` raises leaves the text as it is.
+        """
+        with self._lock:
+            text, more = edit(self.text())
+            return self._write(clean(text).strip(), author, more)
 
     def check(self, text: str) -> None:
         """Raise InvalidInput for a text that is too long to be stored."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from app.domain.changes import MemoryWritePut
 from app.domain.conversations import Attachment, Conversation, Image, Message, Role, ToolResult
 from app.domain.errors import InvalidInput
-from app.domain.facts import BY_USER, Memory, MemoryWrite, WriteState
+from app.domain.facts import Memory, MemoryWrite, WriteState
 from app.domain.ids import ExchangeId, new_uid
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.storage.engine.store import Store
@@ -60,13 +60,11 @@ class MemoryWriteService:
         Raises InvalidInput for a change that is not possible.
         """
         write = replace(self._write(conversation, exchange_id, model), old=old, new=new)
-        changed = self._changed(write)
-        if write.outside:
-            write = replace(write, state=WriteState.PROPOSED)
-            self._core.check(changed)
-            self._store.save(MemoryWritePut(write))
-        else:
-            self._core.set(changed, model, MemoryWritePut(write))
+        if not write.outside:
+            return self._put_in_force(write)
+        write = replace(write, state=WriteState.PROPOSED)
+        self._core.check(_changed(self._core.text(), old, new))
+        self._store.save(MemoryWritePut(write))
         return write
 
     # -- for the user
@@ -86,9 +84,7 @@ class MemoryWriteService:
         write = self._writes.get(uid)
         if write.state is not WriteState.PROPOSED:
             return write
-        kept = replace(write, state=WriteState.IN_FORCE)
-        self._core.set(self._changed(write), write.model, MemoryWritePut(kept))
-        return kept
+        return self._put_in_force(replace(write, state=WriteState.IN_FORCE))
 
     def undo(self, uid: str) -> MemoryWrite:
         """Remove what was written, or the proposal; raises NotFound, InvalidInput.
@@ -106,8 +102,9 @@ class MemoryWriteService:
             self._archive.forget(write.memory_id)
             self._store.save(MemoryWritePut(removed))
         else:
-            back = replace(write, old=write.new, new=write.old)
-            self._core.set(self._changed(back), BY_USER, MemoryWritePut(removed))
+            self._core.change(
+                lambda text: (_changed(text, write.new, write.old), MemoryWritePut(removed))
+            )
         return removed
 
     # -- inside
@@ -125,19 +122,24 @@ class MemoryWriteService:
             new_uid(), conversation.id, exchange_id, model, now(), outside=outside(messages)
         )
 
-    def _changed(self, write: MemoryWrite) -> str:
-        """Return core memory after a change."""
-        text = self._core.text()
-        if not write.old:
-            return "\n".join(filter(None, (text, write.new)))
-        if text.count(write.old) != 1:
-            found = "more than once" if write.old in text else "nowhere"
-            raise InvalidInput(
-                f"'{write.old}' occurs {found} in core memory",
-                "Quote the text to replace exactly, long enough to be unique.",
-            )
-        changed = text.replace(write.old, write.new)
-        return "\n".join(line for line in changed.split("\n") if line.strip())
+    def _put_in_force(self, write: MemoryWrite) -> MemoryWrite:
+        self._core.change(
+            lambda text: (_changed(text, write.old, write.new), MemoryWritePut(write)), write.model
+        )
+        return write
+
+
+def _changed(text: str, old: str, new: str) -> str:
+    """Return core memory with `new` in place of `old`, or added where `old` is ""."""
+    if not old:
+        return "\n".join(filter(None, (text, new)))
+    if text.count(old) != 1:
+        found = "more than once" if old in text else "nowhere"
+        raise InvalidInput(
+            f"'{old}' occurs {found} in core memory",
+            "Quote the text to replace exactly, long enough to be unique.",
+        )
+    return "\n".join(line for line in text.replace(old, new).split("\n") if line.strip())
 
 
 def outside(messages: Iterable[Message]) -> str:

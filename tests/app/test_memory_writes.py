@@ -1,7 +1,9 @@
 """What models write to memory: in force or proposed, shown, undone, kept; also after a restart."""
 
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,6 +171,25 @@ def test_undo_brings_the_wording_before_back_also_after_a_restart(data_dir: Path
         with pytest.raises(NotFound):
             writes.undo("nothing")
         assert check(services.store).problems == ()
+
+
+def test_changes_at_the_same_time_are_all_in_force(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = add_conversation(services.store, "I sail and ski")
+    both, read = threading.Barrier(2), services.core_memory.text
+
+    def text_read_by_both() -> str:
+        found = read()
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.2)  # broken where reading and writing exclude each other, as they should
+        return found
+
+    monkeypatch.setattr(services.core_memory, "text", text_read_by_both)
+    with ThreadPoolExecutor(2) as pool:
+        writes = list(pool.map(lambda new: wrote(services, here, new), ("Sails", "Skis")))
+    assert {each.state for each in writes} == {WriteState.IN_FORCE}
+    assert set(read().splitlines()) == {"Sails", "Skis"}
 
 
 def test_a_change_that_is_not_possible_is_refused(services: Services) -> None:
