@@ -64,7 +64,7 @@ class PromptInput:
     """What is known of a prompt before anything is recalled for it.
 
     `fixed` are the parts of `fixed_parts`; `past` those before the question, `question` is its part.
-    `held` are the messages of both.
+    `held` are the past messages.
     """
 
     conversation_id: ConversationId
@@ -78,8 +78,8 @@ class PromptInput:
 
     @property
     def held(self) -> frozenset[MessageId]:
-        """The messages in the prompt."""
-        return frozenset(each for part in (*self.past, self.own) for each in part.message_ids)
+        """The past messages in the prompt."""
+        return frozenset(each for part in self.past for each in part.message_ids)
 
     @property
     def tokens(self) -> int:
@@ -104,8 +104,9 @@ def plan_context(
     prompt: PromptInput, settings: RecallSettings, found: RetrievalResult, ceiling_tokens: int
 ) -> ContextPlan:
     """Return the plan. Equal arguments give equal plans."""
+    held = prompt.held.union(prompt.own.message_ids)
     context = SelectionContext(
-        prompt.conversation_id, prompt.question, prompt.held, prompt.turn_numbers, prompt.can_fetch
+        prompt.conversation_id, prompt.question, held, prompt.turn_numbers, prompt.can_fetch
     )
     room = recall_room(settings, ceiling_tokens, ceiling_tokens - prompt.tokens)
     chosen = select_recalled(found, settings, context, room.related_tokens, room.earlier_tokens)

@@ -16,6 +16,7 @@ from app.chat.inspector import InspectionService
 from app.chat.presets import Presets
 from app.chat.request_builder import RequestBuilder
 from app.chat.tools.toolbox import Toolbox
+from app.chat.typed_recall import RetrievalCache, TypedRecall
 from app.domain.changes import ConversationEdited, SummaryPut
 from app.domain.chat import ChatRequest, RecallCompleted, TextDelta
 from app.domain.conversations import Exchange, ExchangeStatus, Message
@@ -86,6 +87,7 @@ class Asker:
     retrieval: FakeRetrieval
     core: CoreMemoryService
     expected: list[ExchangeId]
+    typed: TypedRecall
 
     def prompt(self, exchange: Exchange) -> StoredPrompt:
         """Return the record of an exchange's last prompt."""
@@ -112,14 +114,14 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
 
         def make(
             *scripts: list[object], limit_s: float = 10.0, words_s: float | None = None, tokens: int | None = None,
-            is_ready: bool = True, **retrieval: Any,
+            is_ready: bool = True, keeps: bool = False, **retrieval: Any,
         ) -> Asker:  # fmt: skip
             store = stack.enter_context(opened(data_dir))
             settings, retrieve = Settings(store), FakeRetrieval(**retrieval)
             core = CoreMemoryService(store, settings)
-            fetcher = ContextFetcher(
-                store, core, retrieve, RecallLimits(limit_s, limit_s, words_s or limit_s)
-            )
+            cache = RetrievalCache(store, retrieve)
+            limits = RecallLimits(limit_s, limit_s, words_s or limit_s)
+            fetcher = ContextFetcher(store, core, cache if keeps else retrieve, limits)
             stack.callback(fetcher.close)
             expected: list[ExchangeId] = []
             prepare = RequestBuilder(
@@ -135,7 +137,8 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
             stack.callback(retrieve.go_on.set)
             if is_ready:
                 retrieve.go_on.set()
-            return Asker(chat, retrieve, core, expected)
+            typed = TypedRecall(store, settings, prepare, cache)
+            return Asker(chat, retrieve, core, expected, typed)
 
         yield make
 
@@ -287,6 +290,19 @@ def test_only_a_segment_longer_than_the_window_is_searched(
     assert wanted.auto_rag_enabled
     assert long.messages[-1].id in second.held
     assert long.messages[0].id not in second.held
+
+
+def test_what_was_searched_for_while_typing_is_used_in_a_cut_conversation(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with(tokens=4_000, keeps=True)
+    asker.chat.settings.set("auto_rag_enabled", True)
+    long = asker.long_conversation()
+    asker.typed.prepare(ASKED, long.conversation.id)
+    asker.chat.say(ASKED, long.conversation.id)
+    ((*_, wanted),) = asker.retrieval.asked
+    assert wanted.auto_rag_enabled
+    assert recalled(asker.chat.model.requests[0])
 
 
 def test_a_message_is_recalled_with_the_turns_before_it(asker_with: Callable[..., Asker]) -> None:
