@@ -156,6 +156,16 @@ TAGGED = {
     "mentioned in code": ("Write `a</think>` so", "", "Write `a</think>` so"),
     "in a fence": ("So:\n```\n<think>\n</think>\n```\n", "", "So:\n```\n<think>\n</think>\n```\n"),
     "a fence first": ("```\n</think>\n```", "", "```\n</think>\n```"),
+    **{
+        f"a pair of {name}, {len(pair)}": (pair, "", pair)
+        for name in ("thinking", "reasoning")
+        for pair in (
+            f"Use this template:\n\n<{name}>\nstep by step\n</{name}>\n\n<answer>\n7\n</answer>",
+            f"First <{name}>a</{name}>, then\n<{name}>\nb\n</{name}>\nand so on",
+        )
+    },
+    "a pair, then the end": ("Like <think>a</think>\nso\n</think>\nDone", "Like <think>a</think>\nso", "Done"),
+    "opened in code": ("It is `<think>` or\n```\n<think>\n```\n</think>\nDone", "It is `<think>` or\n```\n<think>\n```", "Done"),
     "like a tag": ("<thin", "", "<thin"),
     "white space only": ("\n", "", "\n"),
 }  # fmt: skip

@@ -28,6 +28,7 @@ _LONGEST = max(map(len, _CLOSING))
 _OPEN = re.compile("|".join(map(re.escape, _OPENING)), re.IGNORECASE)
 _CLOSE = re.compile("|".join(map(re.escape, _CLOSING)), re.IGNORECASE)
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_CODE = re.compile(rf"(?s:{_FENCE.pattern}.*?{_FENCE.pattern})|`[^`\n]*`", re.MULTILINE)
 _MENTIONING = (" ", "\t", '"', "'", "(", "“", "«")  # before a tag that a sentence mentions
 _MENTIONS_MAX = 20
 
@@ -100,7 +101,7 @@ class ThinkingTags:
                 break  # what follows the tag decides
             rest = self._held[found.end() :]
             yield from self._say(found.start())
-            if _ends_thinking("".join(self._said), rest):
+            if _ends_thinking("".join(self._said), found[0], rest):
                 if self._said:
                     yield TextWasThinking()
                 self._end_thinking(rest)
@@ -139,9 +140,17 @@ def _before_tag(text: str, is_end: bool) -> int:
     return len(text) if is_end else len(text) - partial
 
 
-def _ends_thinking(said: str, rest: str) -> bool:
-    """Whether a lone end tag between `said` and `rest` ends thinking, rather than being mentioned."""
+def _ends_thinking(said: str, closing: str, rest: str) -> bool:
+    """Whether an end tag between `said` and `rest` ends thinking, rather than being mentioned.
+
+    The end tag of a pair within `said` does not; tags in code are no pair.
+    """
     is_at_line_end = rest[:1] in ("", "\n", "\r")
     line = said.rpartition("\n")[2]
-    is_in_code = line.count("`") % 2 or len(_FENCE.findall(said)) % 2
-    return not is_in_code and (is_at_line_end or not line.endswith(_MENTIONING))
+    if line.count("`") % 2 or len(_FENCE.findall(said)) % 2:
+        return False
+    closing = closing.casefold()
+    opening = _OPENING[_CLOSING.index(closing)]
+    plain = _CODE.sub("", said).casefold()
+    is_lone = plain.count(opening) <= plain.count(closing)
+    return is_lone and (is_at_line_end or not line.endswith(_MENTIONING))
