@@ -232,25 +232,30 @@ class Services:
         compactor = Compactor(store, settings, self.background_model)
         self._closers.append(compactor.stop)
         compactor.start()
+        history = HistoryReader(store)
+        images = AttachedImages(self.attachments, self.models.sees_images)
         self.context_fetcher = ContextFetcher(
             store, core_memory, retrieve, wait_for_meaning=self.recall.wait_for_meaning
         )
-        builder = RequestBuilder(
-            settings,
-            self.models.context_tokens,
-            HistoryReader(store),
-            self.context_fetcher,
-            toolbox,
-            self.presets,
-            compactor.expect,
-            AttachedImages(self.attachments, self.models.sees_images),
+        builder, typing = (
+            RequestBuilder(
+                settings,
+                context_tokens,
+                history,
+                self.context_fetcher,
+                toolbox,
+                self.presets,
+                compactor.expect,
+                images,
+            )
+            for context_tokens in (self.models.context_tokens, self.models.known_context_tokens)
         )
         patient = RecallLimits(*(PREVIEW_LIMIT_S,) * 3)
         preview_fetcher = ContextFetcher(store, core_memory, self.recall.retrieve, patient)
-        self.typed_recall = TypedRecall(store, settings, builder, retrieve)
+        self.typed_recall = TypedRecall(store, settings, typing, retrieve)
         self.previews = RecallPreviews(store, settings, builder, preview_fetcher)
         self.message_costs = MessageCosts(
-            store, settings, builder, preview_fetcher, self.presets, self.models.price_of
+            store, settings, typing, preview_fetcher, self.presets, self.models.price_of
         )
         self._closers += [preview_fetcher.close, self.context_fetcher.close]
         self.chat = ExchangeLoop(store, settings, self.models, builder, toolbox)

@@ -83,7 +83,7 @@ class MessageCosts:
         resolved = replace(resolved, system_prompt=self._presets.instructions(resolved))
         ref = ModelRef.parse(model or resolved.model or self._settings.text("default_model"))
         if not self._input_usd(ref, _PRICED_TOKENS):
-            return None  # planning may ask a server for its window
+            return None
         place = _Place(conversation_id, leaf, ref, resolved)
         if self._known is None or self._known[0] != place:
             self._known = (place, self._planned_tokens(place))

@@ -75,6 +75,12 @@ class ModelDirectory:
         """Return the size of a model's context in tokens; None for Recall. May block."""
         return None if ref.provider == RECALL else self.windows.tokens(ref)
 
+    def known_context_tokens(self, ref: ModelRef) -> int | None:
+        """Return the size of a model's context as last known, without asking its server."""
+        if ref.provider == RECALL:
+            return None
+        return self.windows.find(ref, asks_server=False).tokens
+
     def note_refusal(self, ref: ModelRef, refusal: ContextTooLong) -> None:
         """Keep what a refusal says about a model's context. Blocking."""
         self.windows.note_refusal(ref, refusal)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from threading import Lock
 
 from app.domain.chat import ModelRef
-from app.domain.errors import ContextTooLong, InvalidInput, KnownError, NotFound
+from app.domain.errors import ContextTooLong, InvalidInput, KnownError, NotFound, Unreachable
 from app.providers.http.json_fields import json_object
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors.server_window import ServerWindow, server_window
@@ -22,7 +22,7 @@ from app.storage.tables.settings import Settings
 UNKNOWN_TOKENS = 8_192
 _OWN, _REFUSED = "own_windows", "refused_windows"
 _LEAST_TOKENS, _MOST_TOKENS = 512, 100_000_000
-_KEPT_S, _KEPT_UNKNOWN_S = 300.0, 20.0
+_KEPT_S, _KEPT_BRIEFLY_S = 300.0, 20.0  # briefly: no answer, or it changes when the model loads
 _SHORTER = 0.75  # where a refusal does not say by how much the request was too long
 
 
@@ -68,9 +68,9 @@ class ModelWindows:
         """Return a model's window in tokens."""
         return self.find(ref).tokens
 
-    def find(self, ref: ModelRef) -> ModelWindow:
-        """Return a model's window and where it comes from."""
-        known = self._known(ref)
+    def find(self, ref: ModelRef, *, asks_server: bool = True) -> ModelWindow:
+        """Return a model's window and where it comes from; without asking, as last reported."""
+        known = self._known(ref, asks_server=asks_server)
         refused, assumed = self._refused().get(str(ref), (0, 0))
         is_refused = assumed == known.tokens
         return ModelWindow(refused, WindowSource.REFUSAL) if is_refused else known
@@ -123,10 +123,10 @@ class ModelWindows:
 
     # -- other sources
 
-    def _known(self, ref: ModelRef) -> ModelWindow:
+    def _known(self, ref: ModelRef, *, asks_server: bool = True) -> ModelWindow:
         if (own := self.own().get(str(ref))) is not None:
             return ModelWindow(own, WindowSource.USER)
-        if (reported := self._report(ref)) is not None:
+        if (reported := self._report(ref, asks_server=asks_server)) is not None:
             return ModelWindow(reported.tokens, WindowSource.SERVER)
         if (listed := self._listed(ref)) is not None:
             return ModelWindow(listed, WindowSource.TABLE)
@@ -140,9 +140,10 @@ class ModelWindows:
                     found[model] = (tokens, assumed)
         return found
 
-    def _report(self, ref: ModelRef) -> ServerWindow | None:
-        """Return what the server says, asked at most every five minutes.
+    def _report(self, ref: ModelRef, *, asks_server: bool) -> ServerWindow | None:
+        """Return what the server says, asked at most every five minutes, or said last.
 
+        A final report stands until another final one, whatever happens to the server meanwhile.
         None for a vendor and for gateways to it, whose models the table knows.
         """
         try:
@@ -154,13 +155,19 @@ class ModelWindows:
             key, now_s = (config, ref.model), self._clock()
             with self._lock:
                 until_s, reported = self._reported.get(key, (now_s, None))
-            if now_s < until_s:
+            if now_s < until_s or not asks_server:
                 return reported
-            path = config.vendor.models_path
-            reported = asyncio.run(server_window(self._registry.endpoint(config), path, ref.model))
+            endpoint = self._registry.endpoint(config)
         except KnownError:
             return None
-        is_final = reported is not None and reported.is_final
+        try:
+            found = asyncio.run(server_window(endpoint, config.vendor.models_path, ref.model))
+            kept_s = _KEPT_S if found is None or found.is_final else _KEPT_BRIEFLY_S
+        except Unreachable:
+            found, kept_s = None, _KEPT_BRIEFLY_S
         with self._lock:
-            self._reported[key] = (now_s + (_KEPT_S if is_final else _KEPT_UNKNOWN_S), reported)
+            _, reported = self._reported.get(key, (now_s, None))
+            if found is not None and (found.is_final or reported is None or not reported.is_final):
+                reported = found
+            self._reported[key] = (now_s + kept_s, reported)
         return reported

@@ -1,6 +1,8 @@
 """Context windows: who says how much a model reads, in which order, and what a refusal teaches."""
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +10,7 @@ from app.domain.chat import ModelRef
 from app.domain.errors import ContextTooLong, InvalidInput, NotFound
 from app.providers.configuration import ProviderConfig
 from app.providers.registry import ProviderRegistry
+from app.providers.vendors.server_window import ServerWindow, server_window
 from app.providers.windows import UNKNOWN_TOKENS, ModelWindows
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
@@ -74,6 +77,17 @@ def test_each_kind_of_server_reports_its_window(bench: Bench, server: Loopback, 
     assert bench.tokens() == tokens
 
 
+@pytest.mark.parametrize(("is_near", "window"), [(True, ServerWindow(16_384)), (False, None)])
+def test_the_only_model_of_a_remote_server_does_not_answer_for_others(
+    bench: Bench, server: Loopback, is_near: bool, window: ServerWindow | None
+) -> None:
+    server.routes.update(servers.vllm(16_384))
+    registry = ProviderRegistry(lambda: bench.configs, KeyStore())
+    endpoint = registry.endpoint(registry.config("here"))
+    endpoint = replace(endpoint, base_url=replace(endpoint.base_url, is_loopback=is_near))
+    assert asyncio.run(server_window(endpoint, "/models", "another")) == window
+
+
 def test_an_anthropic_wire_on_this_machine_is_asked_too(store: Store, server: Loopback) -> None:
     server.routes.update(servers.llama_server(12_288))
     assert Bench(store, server, "anthropic").tokens() == 12_288
@@ -108,6 +122,61 @@ def test_a_server_is_asked_again_after_minutes(bench: Bench, server: Loopback) -
     server.routes.update(servers.vllm(32_768))
     bench.now_s += 1_000
     assert bench.tokens() == 32_768
+
+
+NO_WINDOW: Mapping[str, Route] = {"/v1/models": json_reply({"data": [{"id": servers.MODEL}]})}
+GONE: Mapping[str, Mapping[str, Route]] = {
+    "the model is unloaded": servers.ollama(),
+    "no window any more": NO_WINDOW,
+    "the model is being loaded": {"/v1/models": Http(503, b"{}")},
+}
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_final_report_stands_until_another(bench: Bench, server: Loopback, name: str) -> None:
+    server.routes.update(servers.ollama(loaded=32_768))
+    assert bench.tokens() == 32_768
+    server.routes.clear()
+    server.routes.update(GONE[name])
+    bench.now_s += 1_000
+    assert bench.tokens() == 32_768
+    server.routes.clear()
+    server.routes.update(servers.ollama(loaded=16_384))
+    bench.now_s += 1_000
+    assert bench.tokens() == 16_384
+
+
+def test_a_final_report_stands_when_the_server_is_gone(bench: Bench, server: Loopback) -> None:
+    server.routes.update(servers.vllm(32_768))
+    assert bench.tokens() == 32_768
+    server.stop()
+    bench.now_s += 1_000
+    assert bench.tokens() == 32_768
+
+
+@pytest.mark.parametrize(
+    ("routes", "is_asked_again"), [(NO_WINDOW, False), ({"/v1/models": Http(503, b"{}")}, True)]
+)
+def test_only_a_server_that_did_not_answer_is_asked_again_soon(
+    bench: Bench, server: Loopback, routes: Mapping[str, Route], is_asked_again: bool
+) -> None:
+    server.routes.update(routes)
+    assert bench.tokens() == UNKNOWN_TOKENS
+    before = len(server.requests)
+    bench.now_s += 100
+    assert bench.tokens() == UNKNOWN_TOKENS
+    assert (len(server.requests) > before) is is_asked_again
+
+
+def test_what_is_known_is_found_without_asking(bench: Bench, server: Loopback) -> None:
+    server.routes.update(servers.vllm(16_384))
+    assert bench.windows.find(REF, asks_server=False).tokens == UNKNOWN_TOKENS
+    assert server.requests == []
+    assert bench.tokens() == 16_384
+    bench.now_s += 1_000
+    before = len(server.requests)
+    assert bench.windows.find(REF, asks_server=False).tokens == 16_384
+    assert len(server.requests) == before
 
 
 def test_a_server_that_is_down_costs_no_failure(bench: Bench, server: Loopback) -> None:

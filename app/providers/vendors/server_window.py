@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from app.domain.errors import KnownError
+from app.domain.errors import KnownError, Unreachable
 from app.providers.http.base_url import BaseUrl
 from app.providers.http.endpoint import Endpoint, SizeLimits, TimeLimits
 from app.providers.http.error_translation import RejectedReply
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _TIMES = TimeLimits(connect_s=1.0, first_byte_s=2.0, idle_s=1.0)
 _SIZES = SizeLimits(reply_bytes=8 << 20)  # OpenRouter lists 400 models in 1 MB
 _OLLAMA_DEFAULT_TOKENS = 4096  # docs/faq.md of Ollama: the default context
+_NOT_NOW = (401, 403, 429, 500, 502, 503, 504)  # llama-server while it loads the model: 503
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
 
@@ -37,9 +38,9 @@ class ServerWindow:
 
 
 async def server_window(endpoint: Endpoint, models_path: str, model: str) -> ServerWindow | None:
-    """Return the window of a model, None if the server does not report it or cannot be reached.
+    """Return the window of a model, None if the server answers and does not report it.
 
-    `models_path` is where the server lists its models, relative to its base URL. Routes outside the base URL are used on this machine and in the user's own network only.
+    Raises Unreachable if it cannot be reached or does not answer now. `models_path` is where the server lists its models, relative to its base URL. Routes outside the base URL are used on this machine and in the user's own network only.
     """
     from app.providers.http import client as http
 
@@ -53,8 +54,10 @@ async def server_window(endpoint: Endpoint, models_path: str, model: str) -> Ser
                 client.headers.update({"Authorization": f"Bearer {key}", "X-Api-Key": key})
             return await _Probe(client, endpoint.base_url, model).window(models_path)
     except Exception as error:
-        if isinstance(error, (*http.HTTP_ERRORS, RejectedReply, KnownError, ValueError)):
+        if isinstance(error, (RejectedReply, ValueError)):
             return None
+        if isinstance(error, (*http.HTTP_ERRORS, KnownError)):
+            raise Unreachable("The server does not say how much the model reads") from error
         raise
 
 
@@ -65,16 +68,24 @@ class _Probe:
         self._client = client
         self._base_url = base_url
         self._model = model
+        self._is_busy = False
 
     async def window(self, models_path: str) -> ServerWindow | None:
         """Return what the list of models says, else what the server's own routes say."""
+        window = await self._found(models_path)
+        if window is None and self._is_busy:
+            raise Unreachable("The server does not answer now")
+        return window
+
+    async def _found(self, models_path: str) -> ServerWindow | None:
+        is_near = self._base_url.is_loopback or self._base_url.is_private
         listing = await self._json(f"{self._base_url.text}{models_path}")
         entries = [*list_at(listing, "data"), *list_at(listing, "models")]
         entry = next((each for each in entries if entry_name(each) == self._model), None)
-        if entry is None and len(entries) == 1:
+        if entry is None and is_near and len(entries) == 1:
             entry = entries[0]  # a llama-server answers for its only model by any name
         listed = window_of(entry) if isinstance(entry, Mapping) else None
-        if not (self._base_url.is_loopback or self._base_url.is_private):
+        if not is_near:
             return None if listed is None else ServerWindow(listed)
         if listed is not None and member(entry, "meta") is None:
             return ServerWindow(listed)
@@ -117,12 +128,13 @@ class _Probe:
         return self._base_url.text.removesuffix("/v1")
 
     async def _json(self, url: str, body: dict[str, Any] | None = None) -> object:
-        """Return the JSON at a route, None if the server has no such route."""
+        """Return the JSON at a route, None if the server has no such route or is busy."""
         if body is None:
             response = await self._client.get(url)
         else:
             response = await self._client.post(url, json=body)
         if response.status_code != 200:
+            self._is_busy |= response.status_code in _NOT_NOW
             return None
         try:
             return json.loads(response.content)
