@@ -103,8 +103,9 @@ class MemoryWrite:
     """What a model wrote to memory in an exchange, or proposed to write; `written_at` is UTC.
 
     `memory_id` is the saved text, which is kept there alone; None for core memory, in which `new`
-    took the place of `old`, or was added where `old` is "". `outside` names what the model had read
-    that nobody had typed, "" for nothing. `text` is what a screen shows of it.
+    took the place of `old`, or was added where `old` is "": words, or whole lines where undoing needs
+    them. `outside` names what the model had read that nobody had typed, "" for nothing. `text` is what
+    a screen shows of it.
     """
 
     uid: str

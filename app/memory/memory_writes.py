@@ -123,10 +123,26 @@ class MemoryWriteService:
         )
 
     def _put_in_force(self, write: MemoryWrite) -> MemoryWrite:
-        self._core.change(
-            lambda text: (_changed(text, write.old, write.new), MemoryWritePut(write)), write.model
-        )
+        def edit(text: str) -> tuple[str, MemoryWritePut]:
+            changed = _changed(text, write.old, write.new)
+            return changed, MemoryWritePut(_undoable(write, text, changed))
+
+        self._core.change(edit, write.model)
+        return self._writes.get(write.uid)
+
+
+def _undoable(write: MemoryWrite, text: str, changed: str) -> MemoryWrite:
+    """Return a write of whole lines where its own words do not tell what `changed` was before."""
+    if not write.old or (write.new and changed.count(write.new) == 1):
         return write
+    at = text.index(write.old)
+    start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at + len(write.old))
+    old = text[start:] if end < 0 else text[start:end]
+    new = _changed(old, write.old, write.new)
+    new = new if start else new.lstrip()  # as the whole text is stored
+    if new and changed.count(new) != 1:
+        old, new = text, changed.strip()
+    return replace(write, old=old, new=new)
 
 
 def _changed(text: str, old: str, new: str) -> str:
@@ -139,7 +155,8 @@ def _changed(text: str, old: str, new: str) -> str:
             f"'{old}' occurs {found} in core memory",
             "Quote the text to replace exactly, long enough to be unique.",
         )
-    return "\n".join(line for line in text.replace(old, new).split("\n") if line.strip())
+    lines = text.replace(old, new).split("\n")
+    return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
 def outside(messages: Iterable[Message]) -> str:

@@ -173,6 +173,44 @@ def test_undo_brings_the_wording_before_back_also_after_a_restart(data_dir: Path
         assert check(services.store).problems == ()
 
 
+@pytest.mark.parametrize(
+    ("before", "old", "new"),
+    [
+        ("User likes tea and coffee", "and coffee", ""),
+        ("User likes tea and coffee\nSails", "User likes tea", ""),
+        ("Sails\nUser likes tea and coffee\nSkis", "User likes tea", ""),
+        ("Sails\nUser likes tea and coffee\nSkis", "likes tea and", ""),
+        ("Sails\nUser likes tea\nAnd coffee\nSkis", "tea\nAnd", ""),
+        ("Sails\nUser likes tea\nSkis", "Skis", ""),
+        ("Has milk\nLikes tea", "tea", "milk"),
+        ("Likes tea\nLikes tea and coffee", "and coffee", ""),
+        ("Likes tea", "tea", "rice\n\nand milk"),
+    ],
+)
+@pytest.mark.parametrize("is_proposed", [False, True])
+def test_undo_brings_the_wording_before_back(
+    services: Services, before: str, old: str, new: str, is_proposed: bool
+) -> None:
+    services.core_memory.set(before)
+    said = f"Read:\n{EVIL}" if is_proposed else "Change that"
+    write = wrote(services, add_conversation(services.store, said), new, old)
+    kept = services.memory_writes.keep(write.uid)
+    assert services.core_memory.text() != before
+    assert kept.state is WriteState.IN_FORCE
+    assert services.memory_writes.listed() == [kept]
+    services.memory_writes.undo(write.uid)
+    assert services.core_memory.text() == before
+
+
+def test_changes_of_one_line_are_undone_one_by_one(services: Services) -> None:
+    services.core_memory.set("Likes tea, lives in Graz")
+    here = add_conversation(services.store, "Coffee, and Oslo")
+    first = wrote(services, here, "coffee", old="tea")
+    wrote(services, here, "Oslo", old="Graz")
+    services.memory_writes.undo(first.uid)
+    assert services.core_memory.text() == "Likes tea, lives in Oslo"
+
+
 def test_changes_at_the_same_time_are_all_in_force(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
