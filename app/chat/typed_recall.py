@@ -4,7 +4,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from app.chat.context_fetcher import FetchedContext, Retrieve
 from app.chat.planner import NewConversation, Planner
@@ -21,21 +23,33 @@ from app.storage.tables.settings import Settings
 MIN_WORDS = 3
 _KEPT = 8
 _KEPT_S = 120.0
+_POLL_S = 0.02  # whether a caller that waits is cancelled
 _UNSAVED = (-(2**62),) * 4  # ids of what is never stored
 
 _Key = tuple[str, ConversationId | None, SegmentContext, RecallSettings]
 
 
+@dataclass(eq=False, slots=True)
+class _Search:
+    """A search under way, either cancelled or awaited by others; its result is None if it is of no use to them."""
+
+    result: "Future[RetrievalResult | None]" = field(default_factory=Future)
+    changed: set[ConversationId] = field(default_factory=set)
+    is_awaited: bool = False
+    is_cancelled: bool = False
+
+
 class RetrievalCache:
     """Retrieves, and keeps complete results by meaning for the same question a while. Thread-safe; blocking.
 
-    A result is dropped when a conversation that it quotes changes, or anything that is recalled.
+    A result is dropped when a conversation that it quotes changes, or anything that is recalled. Who asks
+    for what is being searched for waits for that search.
     """
 
     def __init__(self, store: Store, retrieve: Retrieve) -> None:
         self._retrieve = retrieve
         self._kept: OrderedDict[_Key, tuple[float, RetrievalResult]] = OrderedDict()
-        self._version = 0
+        self._running: dict[_Key, _Search] = {}
         self._lock = threading.Lock()
         store.subscribe(self._on_changed)
 
@@ -44,32 +58,76 @@ class RetrievalCache:
         settings: RecallSettings, is_cancelled: Callable[[], bool], by_meaning: bool,
     ) -> RetrievalResult:  # fmt: skip
         """Return what is found, as `RecallService.retrieve` does; a kept result whatever is asked for."""
-        key = _key(question, conversation_id, segment, settings)
+        asked = question, conversation_id, segment, settings
+        key = _key(*asked)
         with self._lock:
-            kept, version = self._kept.get(key), self._version
-        if kept is not None and time.monotonic() - kept[0] < _KEPT_S:
-            return kept[1]
-        found = self._retrieve(
-            question, conversation_id, segment, settings, is_cancelled, by_meaning
-        )
-        if by_meaning and not found.notice and not is_cancelled():
+            kept, running, own = self._kept.get(key), self._running.get(key), _Search()
+            if kept is not None and time.monotonic() - kept[0] < _KEPT_S:
+                return kept[1]
+            if by_meaning and running is not None and not running.is_cancelled:
+                running.is_awaited = True
+            else:
+                running = None
+                if by_meaning:
+                    self._running[key] = own
+        if running is None:
+            return self._search(
+                key, own, is_cancelled, lambda is_over: self._retrieve(*asked, is_over, by_meaning)
+            )
+        found = _result_of(running, is_cancelled)
+        return self(*asked, is_cancelled, by_meaning) if found is None else found
+
+    def _search(
+        self,
+        key: _Key,
+        own: _Search,
+        is_cancelled: Callable[[], bool],
+        retrieve: Callable[[Callable[[], bool]], RetrievalResult],
+    ) -> RetrievalResult:
+        """Search, also for those who wait; the result is kept if the search still stands for its key."""
+
+        def is_over() -> bool:
             with self._lock:
-                if version == self._version:
-                    self._kept[key] = time.monotonic(), found
-                    if len(self._kept) > _KEPT:
-                        self._kept.popitem(last=False)
-        return found
+                own.is_cancelled = own.is_cancelled or (is_cancelled() and not own.is_awaited)
+                return own.is_cancelled
+
+        usable: RetrievalResult | None = None
+        try:
+            found = retrieve(is_over)
+            is_whole = not is_over()
+            with self._lock:
+                if is_whole and own.changed.isdisjoint(found.quoted_conversations):
+                    usable = found
+                    if not found.notice and self._running.get(key) is own:
+                        self._kept[key] = time.monotonic(), found
+                        if len(self._kept) > _KEPT:
+                            self._kept.popitem(last=False)
+            return found
+        finally:
+            with self._lock:
+                if self._running.get(key) is own:
+                    del self._running[key]
+            own.result.set_result(usable)
 
     def _on_changed(self, changed: ChangeSet) -> None:
         with self._lock:
             if changed.passages or changed.memory or changed.settings or changed.vectors:
                 self._kept.clear()
-                self._version += 1
+                self._running.clear()  # who waits gets what was found before the change
             elif changed.conversations:
-                self._version += 1
+                for search in self._running.values():
+                    search.changed |= changed.conversations
                 for key, (_, found) in [*self._kept.items()]:
                     if not changed.conversations.isdisjoint(found.quoted_conversations):
                         del self._kept[key]
+
+
+def _result_of(search: _Search, is_cancelled: Callable[[], bool]) -> RetrievalResult | None:
+    """Return the result of a search under way, nothing when cancelled before; None if it is of no use."""
+    while not is_cancelled():
+        with suppress(TimeoutError):
+            return search.result.result(_POLL_S)
+    return RetrievalResult()
 
 
 def _key(

@@ -1,7 +1,10 @@
 """Recall while typing: what is searched for ahead, what is kept for sending, and what drops it."""
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -97,3 +100,77 @@ def test_only_complete_results_by_meaning_are_kept() -> None:
     ]
     asking = Counted(replace(FOUND, notice="The index is being built."))
     assert [asking.ask(), asking.ask()] == [1, 2]
+
+
+class Slow(Counted):
+    """A retrieval that begins, and ends once `go_on` is set or it is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = threading.Semaphore(0), threading.Event()
+
+    def _retrieve(self, *asked: object) -> RetrievalResult:
+        is_cancelled = cast("Callable[[], bool]", asked[4])
+        self.begun.release()
+        while not self.go_on.wait(0.005) and not is_cancelled():
+            pass
+        return super()._retrieve()
+
+    def call(self, is_cancelled: Callable[[], bool] = lambda: False) -> "Future[RetrievalResult]":
+        """Ask in a thread."""
+        done: Future[RetrievalResult] = Future()
+        asked = ASKED, HERE, SegmentContext(frozenset({ExchangeId(1)})), SETTINGS
+
+        def run() -> None:
+            done.set_result(self.cache(*asked, is_cancelled, True))
+
+        threading.Thread(target=run, daemon=True).start()
+        return done
+
+
+@pytest.mark.parametrize(
+    ("change", "searches"),
+    [
+        (None, 1),
+        (ChangeSet(conversations=frozenset({HERE})), 1),
+        (ChangeSet(conversations=frozenset({ConversationId(60)})), 2),
+    ],
+)
+def test_sending_waits_for_the_search_under_way(change: ChangeSet | None, searches: int) -> None:
+    asking, changed, waits = Slow(), threading.Event(), threading.Event()
+    typed = asking.call(changed.is_set)
+    assert asking.begun.acquire(timeout=10)
+
+    def is_late() -> bool:
+        waits.set()
+        return False
+
+    sent = asking.call(is_late)
+    assert waits.wait(10)
+    changed.set()
+    if change is not None:
+        asking.store.tell(change)
+    assert not typed.done(), "what is waited for is not cancelled"
+    asking.go_on.set()
+    assert (typed.result(10), sent.result(10), asking.count) == (FOUND, FOUND, searches)
+
+
+def test_a_cancelled_search_is_neither_waited_for_nor_kept() -> None:
+    asking, changed = Slow(), threading.Event()
+    typed = asking.call(changed.is_set)
+    changed.set()
+    typed.result(10)
+    asking.go_on.set()
+    assert asking.call().result(10) == FOUND
+    assert asking.count == 2
+
+
+def test_who_waits_for_a_search_may_give_up() -> None:
+    asking, is_late = Slow(), threading.Event()
+    typed = asking.call()
+    assert asking.begun.acquire(timeout=10)
+    sent = asking.call(is_late.is_set)
+    is_late.set()
+    assert sent.result(10) == RetrievalResult()
+    asking.go_on.set()
+    assert (typed.result(10), asking.count) == (FOUND, 1)

@@ -21,8 +21,14 @@ def test_the_text_is_searched_for_after_a_pause_in_typing(qtbot: QtBot) -> None:
     qtbot.addWidget(box)
     qtbot.addWidget(bridge)
     asked: list[tuple[str, int]] = []
+    changed: list[Callable[[], bool]] = []
+
+    def prepare(text: str, where: int, is_cancelled: Callable[[], bool]) -> None:
+        asked.append((text, where))
+        changed.append(is_cancelled)
+
     composer = SimpleNamespace(box=box, text="Which tea do I drink?")
-    typed = SimpleNamespace(prepare=lambda text, where: asked.append((text, where)))
+    typed = SimpleNamespace(prepare=prepare)
     presenter = TypedRecallPresenter(bridge, typed, composer, SimpleNamespace(conversation_id=7))  # type: ignore[arg-type]
     for _ in range(3):
         box.insertPlainText("tea ")
@@ -31,5 +37,11 @@ def test_the_text_is_searched_for_after_a_pause_in_typing(qtbot: QtBot) -> None:
     assert asked == [("Which tea do I drink?", 7)]
     composer.text = " "
     box.clear()
+    assert not changed[0](), "sending takes the text out and uses the search"
     qtbot.waitUntil(lambda: not presenter.is_waiting)
     assert len(asked) == 1
+    composer.text = "Which coffee?"
+    box.insertPlainText("coffee")
+    assert changed[0]()
+    qtbot.waitUntil(lambda: not presenter.is_waiting)
+    assert not changed[1]()
