@@ -135,10 +135,12 @@ class ArchivalMemoryService:
         text: str,
         conversation_id: ConversationId | None = None,
         exchange_id: ExchangeId | None = None,
+        more: Callable[[Memory], Change] | None = None,
     ) -> Memory:
         """Save a text of a conversation; forgetting the conversation removes it.
 
-        A text that is saved already is returned as it is. Raises InvalidInput when empty or too long.
+        `more` is stored in the same commit. A text that is saved already is returned as it is.
+        Raises InvalidInput when empty or too long.
         """
         words = checked_text(text, LIMIT_CHARS, "memory")
         for known in self._memories.listed():
@@ -151,7 +153,8 @@ class ArchivalMemoryService:
             memory.id, PassageKind.MEMORY, memory.id, conversation_id, exchange_id,
             content_hash(words), memory.saved_at, estimate_tokens(words),
         )  # fmt: skip
-        self._store.save(MemoryPut(memory), PassagesPut((passage,)))
+        also = (more(memory),) if more else ()
+        self._store.save(MemoryPut(memory), PassagesPut((passage,)), *also)
         return memory
 
     def forget(self, memory_id: int) -> tuple[str, ...]:

@@ -44,13 +44,12 @@ class MemoryWriteService:
         self, text: str, conversation: Conversation, exchange_id: ExchangeId, model: str
     ) -> Memory:
         """Save a text in the archival memory; raises InvalidInput."""
-        memory = self._archive.save(text, conversation.id, exchange_id)
-        known = self._writes.of_exchanges([exchange_id]).get(exchange_id, ())
-        is_new = memory.exchange_id == exchange_id
-        if is_new and not any(each.memory_id == memory.id for each in known):
+
+        def written(memory: Memory) -> MemoryWritePut:
             write = self._write(conversation, exchange_id, model)
-            self._store.save(MemoryWritePut(replace(write, memory_id=memory.id)))
-        return memory
+            return MemoryWritePut(replace(write, memory_id=memory.id))
+
+        return self._archive.save(text, conversation.id, exchange_id, written)
 
     def change_core(
         self, old: str, new: str, conversation: Conversation, exchange_id: ExchangeId, model: str

@@ -11,7 +11,7 @@ import pytest
 
 from app.bootstrap import RunMode, Services, build
 from app.check import check
-from app.domain.changes import ExchangePut, MessagesAdded, PromptStored
+from app.domain.changes import ChangeSet, ExchangePut, MessagesAdded, PromptStored
 from app.domain.conversations import Attachment, Block, Message, Role, ToolResult
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import MemoryWrite, WriteState
@@ -242,6 +242,18 @@ def test_a_change_that_is_not_possible_is_refused(services: Services) -> None:
     services.core_memory.set("Something else")
     with pytest.raises(InvalidInput):
         services.memory_writes.undo(write.uid)
+
+
+def test_a_text_is_saved_together_with_its_write(services: Services) -> None:
+    here = add_conversation(services.store, "The key is on the hook")
+    own = here.exchanges[0].id
+    commits: list[ChangeSet] = []
+    services.store.subscribe(commits.append)
+    for _ in range(2):
+        memory = services.memory_writes.save("Key", here.conversation, own, MODEL)
+    assert len(commits) == 1
+    (write,) = services.memory_writes.of_exchanges([own])[own]
+    assert (write.memory_id, write.text) == (memory.id, "Key")
 
 
 def test_a_saved_text_that_was_forgotten_is_written_no_more(services: Services) -> None:
