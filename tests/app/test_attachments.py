@@ -34,7 +34,7 @@ from app.storage.safety.attachments import (
     AttachmentFiles,
     remove_unreferenced,
 )
-from app.storage.safety.backup import copy_backup, make_backup
+from app.storage.safety.backup import copy_backup, list_backups, make_backup
 from app.storage.safety.restore import restore_backup
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
@@ -196,6 +196,53 @@ def test_files_are_private_stored_once_and_verified_when_read(files: AttachmentF
         files.read(content_hash)
 
 
+def test_attaching_an_altered_file_again_replaces_it(store: Store, files: AttachmentFiles) -> None:
+    text = attach(files, b"words", "b.txt").file
+    say(store, text)
+    content_hash = text.content_hash or ""
+    make_backup(store)
+    for folder in (store.paths.attachments, store.paths.kept_attachments):
+        (folder / content_hash).write_bytes(b"WORDS")
+    files.put(b"words")
+    for folder in (store.paths.attachments, store.paths.kept_attachments):
+        assert (folder / content_hash).read_bytes() == b"words"
+
+
+def test_a_backup_does_not_share_what_alters_a_file(store: Store, files: AttachmentFiles) -> None:
+    content_hash = attach(files, b"words", "b.txt").file.content_hash or ""
+    say(store, attach(files, b"words", "b.txt").file)
+    store.paths.kept_attachments.mkdir()
+    os.link(files.path(content_hash), store.paths.kept_attachments / content_hash)  # as before
+    make_backup(store)
+    with files.path(content_hash).open("r+b") as file:
+        file.write(b"WORDS")
+    assert files.read(content_hash) == b"words"
+
+
+def test_files_are_kept_before_a_backup_is_published(
+    store: Store, files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(store, attach(files, b"words", "b.txt").file)
+
+    def fail(*_args: object) -> None:
+        raise StorageError("No room")
+
+    monkeypatch.setattr("app.storage.safety.backup.keep_for_backups", fail)
+    with pytest.raises(StorageError):
+        make_backup(store)
+    assert list_backups(store.paths.backups) == []
+
+
+def test_a_restore_replaces_an_altered_file(store: Store, files: AttachmentFiles) -> None:
+    text = attach(files, b"words", "b.txt").file
+    say(store, text)
+    made = make_backup(store)
+    store.close()
+    files.path(text.content_hash or "").write_bytes(b"WORDS")
+    restore_backup(store.paths, made.path)
+    assert files.path(text.content_hash or "").read_bytes() == b"words"
+
+
 def test_an_acknowledged_message_has_its_file_after_a_kill(
     store: Store, files: AttachmentFiles, tmp_path: Path
 ) -> None:
@@ -271,7 +318,7 @@ def test_backups_keep_files_and_a_restore_brings_them_back(
     content_hash = attach(files, png(), "a.png").file.content_hash or ""
     say(store, attach(files, png(), "a.png").file)
     made = make_backup(store)
-    assert (store.paths.kept_attachments / content_hash).samefile(files.path(content_hash))
+    assert not (store.paths.kept_attachments / content_hash).samefile(files.path(content_hash))
     outside = tmp_path / "outside.duckdb"
     copy_backup(made, outside)
     store.close()

@@ -1,12 +1,13 @@
-"""Files of attachments: stored by content hash, linked for backups, verified, removed when unreferenced.
+"""Files of attachments: stored by content hash, copied for backups, verified, removed when unreferenced.
 
 A file is durable before the change that refers to it is committed; a kill in between leaves a file that
-nothing refers to, which maintenance removes. Files never change, so a backup needs only another link.
+nothing refers to, which maintenance removes. Backups share one copy of each file.
 """
 
 import hashlib
 import logging
 import os
+import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -30,6 +31,9 @@ _WANTED = "Attach it again, or restore a backup."
 UNREFERENCED_FOR_S = 3600.0
 """For so long a file may be in the composer only, whose draft is stored shortly after."""
 
+_COPY_WHILE_FREE_BYTES = 1 << 30
+"""With less free space backups link files: a link costs none, but what alters a file alters it too."""
+
 
 class AttachmentFiles:
     """The attached files of a data directory. Thread-safe; every method blocks."""
@@ -39,34 +43,38 @@ class AttachmentFiles:
         self._kept = paths.kept_attachments
 
     def put(self, data: bytes) -> str:
-        """Make a file durable; return its content hash, SHA-256 in hexadecimal. Raises StorageError."""
+        """Make a file durable; return its content hash, SHA-256 in hexadecimal. Raises StorageError.
+
+        A file that was altered outside the program is replaced, in backups too.
+        """
         content_hash = hashlib.sha256(data).hexdigest()
         target = self._folder / content_hash
         try:
-            if not self.touch(content_hash, len(data)):
+            if _is_intact(target):
+                os.utime(target)
+            else:
                 _make(self._folder)
                 _write(data, target)
+                kept = self._kept / content_hash
+                if kept.exists() and not _is_intact(kept):
+                    _write(data, kept)
         except OSError as error:
             raise from_os_error(error, "The attached file") from error
         return content_hash
 
-    def touch(self, content_hash: str, size_bytes: int | None = None) -> bool:
-        """Return whether a file is here (and so large), and count it as used just now."""
-        target = self._folder / content_hash
-        try:
-            if size_bytes is not None and target.stat().st_size != size_bytes:
-                return False
-            os.utime(target)
-        except OSError:
-            return False
-        return True
+    def touch(self, content_hash: str) -> bool:
+        """Return whether a file is here, and count it as used just now."""
+        with suppress(OSError):
+            os.utime(self._folder / content_hash)
+            return True
+        return False
 
     def path(self, content_hash: str) -> Path:
         """Return where a file is, or would be."""
         return self._folder / content_hash
 
     def read(self, content_hash: str) -> bytes:
-        """Return a file's content, from a backup's link if need be.
+        """Return a file's content, from the backups if need be.
 
         Raises NotFound for a missing file, StorageError for one that was altered.
         """
@@ -133,20 +141,21 @@ def remove_unreferenced(store: Store, among: Collection[str] | None = None) -> i
         raise from_os_error(error, "The attached files") from error
 
 
-def keep_for_backups(store: Store) -> None:
-    """Link every referenced file into the backups folder, verified. Blocking.
+def keep_for_backups(paths: DataPaths, cursor: Connection) -> None:
+    """Copy every file that a database refers to into the backups folder, verified. Blocking.
 
     A file that is missing or altered is logged: `check` names it.
     """
-    paths = store.paths
-    missing = store.read(referenced_hashes) - _names_in(paths.kept_attachments)
-    for content_hash in missing:
-        if not copy_file(content_hash, paths.attachments, paths.kept_attachments):
+    is_short = shutil.disk_usage(paths.root).free < _COPY_WHILE_FREE_BYTES
+    for content_hash in _hashes_of_any(cursor):
+        if not _is_kept(paths.kept_attachments / content_hash, is_short) and not copy_file(
+            content_hash, paths.attachments, paths.kept_attachments, links=is_short
+        ):
             _log.warning("the attached file %s is not in the backup", content_hash)
 
 
-def copy_file(content_hash: str, source: Path, target: Path, *, links: bool = True) -> bool:
-    """Bring a verified file into another folder, by a link where that is possible; return whether.
+def copy_file(content_hash: str, source: Path, target: Path, *, links: bool = False) -> bool:
+    """Bring a verified file into another folder, by a link if wanted and possible; return whether.
 
     Raises StorageError when it cannot be written.
     """
@@ -176,17 +185,14 @@ def copy_kept_to(paths: DataPaths, backup: Path) -> None:
     folder = _folder_beside(backup)
     for content_hash in _names_in(paths.kept_attachments):
         if not (folder / content_hash).exists():
-            copy_file(content_hash, paths.kept_attachments, folder, links=False)
+            copy_file(content_hash, paths.kept_attachments, folder)
 
 
 def restore_files(paths: DataPaths, cursor: Connection, backup: Path) -> None:
     """Bring back the files that a restored database refers to, from beside its backup. Blocking."""
-    names = {row[0] for row in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    if "message_file" not in names:
-        return
-    for content_hash in referenced_hashes(cursor):
+    for content_hash in _hashes_of_any(cursor):
         sources = (_folder_beside(backup), backup.parent / "attachments", paths.kept_attachments)
-        if not (paths.attachments / content_hash).exists() and not any(
+        if not _is_intact(paths.attachments / content_hash) and not any(
             copy_file(content_hash, source, paths.attachments) for source in sources
         ):
             _log.warning("the attached file %s is not in the backup", content_hash)
@@ -223,7 +229,7 @@ def file_problems(store: Store) -> Iterator[FileProblem]:
 def repair_file(store: Store, problem: FileProblem) -> bool:
     """Replace a file by the backup's; return False where that is impossible. Blocking."""
     paths = store.paths
-    return copy_file(problem.content_hash, paths.kept_attachments, paths.attachments, links=False)
+    return copy_file(problem.content_hash, paths.kept_attachments, paths.attachments)
 
 
 def _name_of(cursor: Connection, content_hash: str, message_id: int) -> str:
@@ -236,6 +242,12 @@ def _folder_beside(backup: Path) -> Path:
     return backup.with_name(f"{backup.name}.attachments")
 
 
+def _hashes_of_any(cursor: Connection) -> set[str]:
+    """Return `referenced_hashes` of a database that may be older than attachments."""
+    names = {row[0] for row in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    return referenced_hashes(cursor) if "message_file" in names else set()
+
+
 def _names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
@@ -244,6 +256,12 @@ def _make(folder: Path) -> None:
     if not folder.exists():
         folder.mkdir(mode=0o700, exist_ok=True)
         fsync_folder(folder.parent)
+
+
+def _is_kept(path: Path, is_link_enough: bool) -> bool:
+    with suppress(OSError):
+        return path.stat().st_nlink == 1 or is_link_enough
+    return False
 
 
 def _is_intact(path: Path) -> bool:

@@ -75,7 +75,6 @@ def make_backup(store: Store) -> Backup:
         store.checkpoint().result()
         with store.database.snapshot_cursor() as cursor:
             made = backup_from(cursor, store.paths.backups, store.uid)
-        keep_for_backups(store)
         delete_expired(store.paths.backups, store.uid)
         store.on_writer(lambda: _cut_journal(store)).result()
     return made
@@ -103,12 +102,13 @@ def back_up_first(store: Store) -> Backup | None:
 
 
 def backup_from(connection: Connection, folder: Path, database_uid: str) -> Backup:
-    """Make a backup of an open database; none is deleted. Raises StorageError."""
+    """Make a backup of an open database and of its files; none is deleted. Raises StorageError."""
     unfinished = folder / _UNFINISHED
     image.remove(unfinished)
     try:
         position, counts = image.copy_into(connection, unfinished)
         image.verify(unfinished, counts)
+        keep_for_backups(DataPaths(folder.parent), connection)
         return name_backup(unfinished, position, database_uid)
     except BaseException:
         image.remove(unfinished)
