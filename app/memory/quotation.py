@@ -2,13 +2,13 @@
 
 A text is divided into units: sentences of prose and of list items, table rows and lines of code. A unit is worth
 the share of the question's weight that its words have, and a part of what its neighbors have: the answer often
-stands beside the words of the question. An excerpt keeps lines as lines; a row brings its table's head along, a
-line of code its fence.
+stands beside the words of the question, and a list, table or code is worth nearly what its introduction is. An
+excerpt keeps lines as lines; a row brings its table's head along, a line of code its fence.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -22,6 +22,9 @@ from app.language.sentences import lead_chars, sentence_ends
 CUT = "…"
 _MOST_CHARS = 12_000  # of a text that are examined: those around the words of the question
 _NEIGHBORS = (0.5, 0.25)  # share of the worth of a unit one and two places away
+_INTRODUCED = 0.9  # share of the worth of "There are three reasons:" that the reasons have
+_COLONS = (":", "：")
+_MARKUP = "*_ "
 _SHORT_CHARS = 40  # a shorter unit says less: "Sure, here it is:"
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*$")
@@ -53,7 +56,10 @@ def quote_units(
         for at, share in enumerate(own)
     )
     return [
-        tuple(replace(unit, worth=next(worth) * _fullness(unit)) for unit, _, _ in units)
+        tuple(
+            replace(unit, worth=each * _fullness(unit))
+            for unit, each in _with_introductions([unit for unit, _, _ in units], worth)
+        )
         for units in divided
     ]
 
@@ -137,6 +143,31 @@ def _word_shares(
         if match.word < len(finder.words) and (place := bisect_right(starts, match.start)):
             held[place - 1].add(finder.words[match.word])
     return [min(1.0, sum(weights.get(word, 0.0) for word in words) / total) for words in held]
+
+
+def _with_introductions(
+    units: Sequence[QuoteUnit], worth: Iterator[float]
+) -> Iterator[tuple[QuoteUnit, float]]:
+    """Yield the units with their worth, at least a share of that of the line that introduces them."""
+    introduction, line, is_list = 0.0, -1, False
+    for unit in units:
+        own = next(worth)
+        if unit.line != line:
+            is_item = bool(
+                unit.needs
+                or lead_chars(unit.text)
+                or _TABLE_ROW.match(unit.text)
+                or (is_list and unit.text[0].isspace())  # a further line of an item
+            )
+            if is_list and not is_item:
+                introduction = 0.0
+            line, is_list = unit.line, is_item or bool(_FENCE.match(unit.text))
+        own = max(own, introduction)
+        yield unit, own
+        if unit.text.rstrip(_MARKUP).endswith(_COLONS) and not is_list:
+            introduction = _INTRODUCED * own
+        elif not is_list:
+            introduction = 0.0
 
 
 def _fullness(unit: QuoteUnit) -> float:

@@ -74,6 +74,29 @@ def test_a_unit_is_worth_its_words_and_some_of_its_neighbors() -> None:
     assert all(each.worth == 0 for each in units_for("Nothing of it. At all.", "ferry cost"))
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        "- The wind was far too strong for it again.\n- And then there was the strike of the crew.",
+        "| In which month the company gave which reason |\n|---|\n| The wind was too strong in May and in June |",
+        "1. The wind was far too strong for it again.\n   And then there was the strike of the crew.",
+    ],
+)
+def test_what_a_line_introduces_is_worth_nearly_as_much_as_the_line(block: str) -> None:
+    lead, *listed, late = units_for(
+        f"The **ferry stops for these reasons:**\n\n{block}\n\nWe left late on Monday in the rain.",
+        "ferry stops",
+    )
+    assert late.worth < 0.3 * lead.worth
+    assert [each for each in listed if 0 < each.worth < 0.8 * lead.worth] == []
+
+
+def test_a_paragraph_is_introduced_by_its_first_sentence_only() -> None:
+    text = "The ferry stops for a reason:\nThe wind was too strong for it. We left late on Monday in the rain."
+    _, reason, late = units_for(text, "ferry stops")
+    assert reason.worth > 2 * late.worth
+
+
 def test_the_next_text_is_a_neighbor_and_a_long_one_is_read_around_the_words() -> None:
     query, weights = sentence_query("ferry cost"), {"ferry": 1.0, "cost": 1.0}
     _, (reply, *_) = quote_units(
