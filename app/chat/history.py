@@ -94,8 +94,13 @@ class History:
 
     @property
     def quoted(self) -> frozenset[PassageId]:
-        """The passages quoted in past turns."""
+        """The passages quoted in full in past turns."""
         return frozenset(each for turn in self.turns for each in turn.quoted)
+
+    @property
+    def hinted(self) -> frozenset[PassageId]:
+        """The passages that past turns hint at."""
+        return frozenset(each for turn in self.turns for each in turn.hinted)
 
 
 class HistoryReader:

@@ -11,7 +11,14 @@ from datetime import datetime
 from app.chat.tools.results import shortened_results, truncate_results
 from app.domain.conversations import Exchange, Message, Role, Text
 from app.domain.ids import MessageId, PassageId
-from app.domain.recall import PAST_KINDS, PlanPart, PlanPartKind, PromptPiece, StoredPrompt
+from app.domain.recall import (
+    PAST_KINDS,
+    PlanPart,
+    PlanPartKind,
+    PromptPiece,
+    RecallLayer,
+    StoredPrompt,
+)
 from app.domain.settings_schema import SETTINGS
 from app.memory.compaction import message_tokens
 from app.memory.context_plan import compaction_block, recalled_block
@@ -30,7 +37,7 @@ class SentTurn:
     """A past turn.
 
     `stored` are its messages, `whole` the same as they are sent, `short` with one line for each tool
-    result; `quoted` are the passages in its block.
+    result; `quoted` are the passages that its block quotes in full, `hinted` those it hints at.
     """
 
     exchange: Exchange
@@ -38,6 +45,7 @@ class SentTurn:
     whole: tuple[Message, ...]
     short: tuple[Message, ...]
     quoted: frozenset[PassageId]
+    hinted: frozenset[PassageId]
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -65,7 +73,15 @@ class SentTurns:
             whole = as_sent(stored, own, rejected)
             short = shortened_results(whole)
             quoted = {id_ for run in own for part in run.parts for id_ in part.sources} - rejected
-            turns.append(SentTurn(exchange, stored, whole, short, frozenset(quoted)))
+            hinted = {
+                item.passage_id
+                for run in own
+                for item in run.items
+                if item.injected and item.layer is RecallLayer.HINT
+            }
+            turns.append(
+                SentTurn(exchange, stored, whole, short, frozenset(quoted), frozenset(hinted))
+            )
         return turns
 
 

@@ -83,7 +83,7 @@ class PlanPart:
 
     Its text is the joined `pieces`; history and question have `message_ids` of stored messages instead,
     oldest first. `tokens` is an estimate; `cacheable` parts precede the provider's cache breakpoint.
-    `sources` are the quoted passages.
+    `sources` are the passages quoted in full.
     """
 
     kind: PlanPartKind

@@ -35,6 +35,7 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+"
 )
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
+_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 
 def shorten_middle(text: str, limit_chars: int) -> str:
@@ -109,6 +110,11 @@ def content_terms(sentence: str) -> list[str]:
 def split_words(text: str) -> list[str]:
     """Return the words of a text, casefolded."""
     return _WORD.findall(text.casefold().replace("’", "'"))
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends with a question mark."""
+    return text.rstrip().endswith(_QUESTION_MARKS)
 
 
 def unspaced_runs(text: str) -> list[str]:

@@ -22,7 +22,7 @@ from app.index.ranking import Ranked
 from app.index.relevance import answer_log_odds, sigmoid, typical_word_share
 from app.index.small_talk import is_non_answer, is_small_talk
 from app.language.analyzer import is_one_character_word, surface_words_of
-from app.language.sentences import content_terms
+from app.language.sentences import content_terms, is_question
 from app.memory.search import (
     CANDIDATES,
     SearchScope,
@@ -37,7 +37,6 @@ _MESSAGES_A_PASSAGE = 2
 _END_CHARS = 200  # of a long message: the question is at its beginning or end
 _VOTES = {Verdict.UP: 1.0, Verdict.DOWN: -1.5}  # log odds
 _LEAST = 1e-6
-_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 _RECENT_CHARS = 200
 _FULL_WORDS = 3.0  # that a question needs to stand alone, rare ones
 _LEAST_LEAN = 0.2
@@ -99,7 +98,7 @@ def _asks_in_full(question: str) -> bool:
     """Return whether a message is a question of some words; two characters without spaces count as one."""
     words = surface_words_of(question)
     count = sum(0.5 if is_one_character_word(word) else 1.0 for word in words)
-    return count >= _FULL_WORDS and question.rstrip().endswith(_QUESTION_MARKS)
+    return count >= _FULL_WORDS and is_question(question)
 
 
 def _with_recent(question: str, recent: Sequence[RecentTurn]) -> str:

@@ -27,12 +27,14 @@ from app.domain.recall import (
 )
 from app.language.sentences import content_terms
 from app.memory import recalled_text
+from app.memory.fact_matching import may_be_same
 from app.memory.recalled_text import cut_at_sentence
 from app.memory.token_budget import TokenBudget, size_of, tokens_of
 
 _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says nothing
 _MAX_HINTS = 3
 _LEAST_WORTH = 0.1  # of a further sentence, times the relevance of its turn
+_COMPLETED = 0.9  # of the best relevance
 _SAID_SHARE = 0.6  # of the words of a fact are in one sentence that says the same
 _GROUPS = (
     RecallLayer.FACT, RecallLayer.CONVERSATION, RecallLayer.HISTORY, RecallLayer.HINT,
@@ -50,7 +52,7 @@ class SelectionContext:
     """The conversation of the question; what the prompt contains anyway is not quoted again.
 
     `turn_numbers` are those of facts' exchanges, as far as known; `can_fetch` when the model has the tool
-    that fetches more.
+    that fetches more; `hinted` are the passages that are not hinted at again.
     """
 
     conversation_id: ConversationId
@@ -58,6 +60,7 @@ class SelectionContext:
     held: frozenset[MessageId]
     turn_numbers: Mapping[ExchangeId, int] = field(default_factory=dict)
     can_fetch: bool = False
+    hinted: frozenset[PassageId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def select_recalled(
     selector.select_facts(found.facts)
     selector.select_hints()
     selector.extend_quotations()
-    parts = budget.parts(selector.items())
+    parts = budget.parts(selector.items(), selector.cut())
     selector.budget = TokenBudget(earlier_tokens, "" if parts else introduction)
     selector.select_earlier(found.earlier)
     items = selector.items()
@@ -109,6 +112,11 @@ class _Quotation:
     def piece(self) -> PromptPiece:
         """Return it as it is quoted now."""
         return self.render(self.chosen)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing of it is left out."""
+        return next(self.places(), None) is None
 
     def places(self) -> Iterator[tuple[float, int, int]]:
         """Yield the worth, text and place of the units that are not chosen."""
@@ -179,6 +187,10 @@ class _Selector:
         return tuple(
             item for item in items if hinted.get((item.passage_id, item.exchange_id), item) is item
         )
+
+    def cut(self) -> frozenset[PassageId]:
+        """Return the passages that are quoted in part."""
+        return frozenset(each for each, of in self._quotations.items() if not of.is_complete)
 
     def select_conversations(self, conversations: Sequence[RetrievedConversation]) -> None:
         """Select conversations with their summary, if that was found, and their best turns."""
@@ -273,21 +285,23 @@ class _Selector:
 
     def select_hints(self) -> None:
         """Select the best of what is relevant and left out, as one line each."""
-        shown: set[object] = {*self._exchanges}
+        shown: set[tuple[bool, int]] = {(True, each) for each in self._exchanges}
+        most = len(shown) + _MAX_HINTS
         waiting = [each for each in self._entries if each.hint and self._may_hint(each.item)]
         for entry in sorted(waiting, key=lambda each: -each.item.relevance):
             item, line = entry.item, entry.hint
-            key = item.exchange_id or item.passage_id
+            is_turn = item.kind is PassageKind.TURN
+            key = (is_turn, (item.exchange_id if is_turn else None) or item.passage_id)
             if key in shown or line is None:
                 continue
             if self.budget.put(recalled_text.HINTS, line) is None:
-                break
+                continue
             shown.add(key)
             size = tokens_of(size_of(line.text))
             entry.item = replace(
                 item, layer=RecallLayer.HINT, tokens=size, injected=True, dropped_by=""
             )
-            if len(shown) - len(self._exchanges) == _MAX_HINTS:
+            if len(shown) == most:
                 break
 
     def extend_quotations(self) -> None:
@@ -301,10 +315,22 @@ class _Selector:
         ]
         for _, number, text, place in sorted(waiting, reverse=True):
             quoted[-number].extend(self.budget, -text, -place)
+        self._complete(quoted)
         for entry in self._entries:
             if entry.quotation is not None and entry.item.injected and entry.quotation.chosen:
                 size = size_of(entry.quotation.piece().text)
                 entry.item = replace(entry.item, tokens=tokens_of(size))
+
+    def _complete(self, quoted: Sequence[_Quotation]) -> None:
+        """Quote the rest of the most relevant ones, replies first, as far as the budget goes.
+
+        An answer often has none of the question's words.
+        """
+        best = max((each.relevance for each in quoted), default=0.0)
+        for each in sorted(quoted, key=lambda one: -one.relevance):
+            rest = sorted((text == 0, text, place) for _, text, place in each.places())
+            if each.relevance >= _COMPLETED * best:
+                all(each.extend(self.budget, text, place) for _, text, place in rest)
 
     def select_earlier(self, messages: Sequence[RetrievedMessage]) -> None:
         """Select messages of this segment, cut at a sentence; each may use what others left."""
@@ -389,7 +415,8 @@ class _Selector:
             for number, units in enumerate(quotation.texts):
                 for place, unit in enumerate(units):
                     shared = words.intersection(content_terms(unit.text))
-                    if words and len(shared) >= _SAID_SHARE * len(words):
+                    is_said = len(shared) >= _SAID_SHARE * len(words)
+                    if words and is_said and may_be_same(fact, unit.text):
                         return place in quotation.chosen.get(number, ()) or quotation.extend(
                             self.budget, number, place
                         )
@@ -403,6 +430,7 @@ class _Selector:
             and item.relevance >= self._settings.rag_hint_similarity
             and item.conversation_id != self._context.conversation_id
             and item.message_id not in self._context.held
+            and item.passage_id not in self._context.hinted
             and item.dropped_by not in (_QUOTED, _IN_PROMPT, _SAME_CONVERSATION, _NEVER)
         )
 

@@ -21,6 +21,7 @@ from app.domain.recall import (
     RetrievedMessage,
 )
 from app.domain.text import one_line
+from app.language.sentences import is_question
 from app.memory.quotation import CUT, excerpt
 
 INTRO = (
@@ -97,16 +98,17 @@ def exchange_piece(
 
 
 def exchange_hint(found: RetrievedExchange, title: str) -> PromptPiece:
-    """Return the best sentence of a turn."""
+    """Return the best sentence of a turn, if possible not a question."""
     best = max(
         (
-            (unit.worth, -at, each.is_user, unit.text)
+            (unit.worth > 0 and not is_question(unit.text), unit.worth, -at, unit.text)
             for at, each in enumerate(found.texts)
             for unit in each.units
         ),
-        default=(0.0, 0, True, ""),
+        default=(False, 0.0, 0, ""),
     )
-    head = f"- {_speaker(best[2])} · {_turn_head(found, title)}"
+    is_user = not found.texts or found.texts[-best[2]].is_user
+    head = f"- {_speaker(is_user)} · {_turn_head(found, title)}"
     return PromptPiece(
         head + _one_line_quote(best[3]), found.conversation_id, found.match.passage_id
     )

@@ -1,7 +1,8 @@
 """Token budget of the recalled block: pieces under their headings, as far as there is room."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
+from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, RecalledItem, RecallLayer
 from app.memory import recalled_text
 
@@ -59,33 +60,38 @@ class TokenBudget:
         self._pieces[heading][place] = piece
         return True
 
-    def parts(self, items: Iterable[RecalledItem]) -> tuple[PlanPart, ...]:
-        """Return the non-empty parts, in order, with the passages that `items` quote."""
+    def parts(
+        self, items: Sequence[RecalledItem], cut: Collection[PassageId] = ()
+    ) -> tuple[PlanPart, ...]:
+        """Return the non-empty parts, in order, with the passages that `items` quote in full.
+
+        Those in `cut` are quoted in part: another question may need the rest.
+        """
+        quoted = [each for each in items if each.injected and each.passage_id not in cut]
         parts: list[PlanPart] = []
         for kind, headings in _HEADINGS.items():
             under = [heading for heading in headings if heading in self._pieces]
             if under:
-                parts.append(self._part(kind, under, items, is_first=not parts))
+                parts.append(self._part(kind, under, quoted, is_first=not parts))
         return tuple(parts)
 
     def _part(
         self,
         kind: PlanPartKind,
         headings: Sequence[str],
-        items: Iterable[RecalledItem],
+        quoted: Sequence[RecalledItem],
         *,
         is_first: bool,
     ) -> PlanPart:
         pieces = [PromptPiece(self._introduction)] if is_first and self._introduction else []
         for heading in headings:
             pieces += [PromptPiece(heading), *self._pieces[heading]]
-        quoted = (
-            item.passage_id for item in items if item.injected and item.layer in _QUOTING[kind]
-        )
         size = sum(size_of(piece.text) for piece in pieces)
         if is_first and self._introduction:
             size += recalled_text.MARK_BYTES
-        sources = tuple(dict.fromkeys(quoted))
+        sources = tuple(
+            dict.fromkeys(each.passage_id for each in quoted if each.layer in _QUOTING[kind])
+        )
         return PlanPart(kind, tokens_of(size), False, tuple(pieces), sources=sources)
 
     def _opening_bytes(self, heading: str) -> int:

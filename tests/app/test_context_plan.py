@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from app.domain.chat import ToolSchema
 from app.domain.conversations import Attachment, Block, Message, Role, Text, ToolCall, ToolResult
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.passages import PassageKind
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -238,6 +239,46 @@ def test_a_fact_is_merged_into_the_turn_that_says_it() -> None:
     assert recalled_block(plan.parts).count("drinks green tea") == 1
 
 
+def test_the_most_relevant_turns_are_completed_and_only_a_whole_one_counts_as_quoted() -> None:
+    worthless = tuple(QuoteUnit(f"Reply {n} of the innkeeper.", n) for n in range(40))
+    asked = (QuoteUnit("Where was the tea house?", 0, worth=0.5),)
+    texts = QuotableText(True, asked), QuotableText(False, worthless)
+    near, far = (replace(turn(n, relevance=r), texts=texts) for n, r in ((700, 0.9), (800, 0.75)))
+    found = RetrievalResult(history=(near, far))
+    whole = planned(found)
+    assert recalled_block(whole.parts).count("innkeeper") == len(worthless)
+    assert part(whole, PlanPartKind.RELATED).sources == (1700,)
+    cut = planned(found, settings=replace(SETTINGS, rag_max_tokens=300))
+    assert 1 < recalled_block(cut.parts).count("innkeeper") < len(worthless)
+    assert part(cut, PlanPartKind.RELATED).sources == ()
+
+
+def test_a_fact_that_differs_from_a_quoted_sentence_is_not_merged_into_it() -> None:
+    quoted = turn(700, "The sister of the user, Anna, lives in Hamburg.", conversation_id=70)
+    for text, kept in (
+        ("The sister of the user, Anna, lives in Berlin.", ""),
+        ("The sister of the user, Anna, lives now in Hamburg.", QUOTED),
+    ):
+        plan = planned(RetrievalResult(facts=(fact(1, text),), history=(quoted,)))
+        assert [i.dropped_by for i in plan.items if i.layer is RecallLayer.FACT] == [kept]
+
+
+def test_a_hint_is_given_once_in_a_conversation_and_is_no_question_if_possible() -> None:
+    texts = (
+        QuotableText(True, (QuoteUnit("Where was the tea house?", 0, worth=0.9),)),
+        QuotableText(False, (QuoteUnit("By the river.", 0, worth=0.4),)),
+    )
+    found = RetrievalResult(
+        facts=(fact(700, "The user owns a tea house.", 0.5),),
+        history=(turn(700), replace(turn(800, relevance=0.5), texts=texts)),
+    )
+    first = planned(found)
+    assert [each.passage_id for each in injected(first, RecallLayer.HINT)] == [1800, 700]
+    assert "By the river." in recalled_block(first.parts)
+    again = planned(found, hinted=frozenset({1800}))
+    assert [each.passage_id for each in injected(again, RecallLayer.HINT)] == [700]
+
+
 def test_recall_that_is_off_is_the_reason() -> None:
     found = RetrievalResult(
         facts=(fact(1, "tea"),), conversations=(talk(60, turn(600)),), earlier=(earlier(1, "tea"),)
@@ -445,7 +486,7 @@ def _quotes_nothing_twice(plan: ContextPlan) -> None:
     facts_and_earlier = injected(plan, RecallLayer.FACT, RecallLayer.EARLIER, RecallLayer.HINT)
     assert not sent & {item.message_id for item in facts_and_earlier}
     layers = (RecallLayer.EXCHANGE, RecallLayer.HISTORY, RecallLayer.HINT)
-    turns = [each.exchange_id for each in injected(plan, *layers) if each.exchange_id is not None]
+    turns = [each.exchange_id for each in injected(plan, *layers) if each.kind is PassageKind.TURN]
     assert len(turns) == len(set(turns))
     talks = [item.conversation_id for item in injected(plan, RecallLayer.CONVERSATION)]
     assert len(talks) == len(set(talks))
