@@ -113,10 +113,18 @@ class HistoryReader:
         self._feedback = Feedback(store)
         self._turns = SentTurns(store)
 
-    def read(self, plan: ExchangePlan, around_tokens: int, ceiling: Ceiling) -> History:
-        """Return the history of a plan, compacted if it and the tokens around it fill the ceiling."""
+    def read(
+        self,
+        plan: ExchangePlan,
+        runs: tuple[StoredPrompt, ...],
+        around_tokens: int,
+        ceiling: Ceiling,
+    ) -> History:
+        """Return the history of a plan, compacted if it and the tokens around it fill the ceiling.
+
+        `runs` are the exchange's own; the tokens around include its block.
+        """
         past = plan.segment[:-1]
-        runs = self._own_runs(plan.exchange)
         before = runs[-1] if runs else self._newest(past)
         start, shortened = past_position(plan.segment, before)
         compaction = _compaction_of(before)
@@ -141,6 +149,14 @@ class HistoryReader:
             rejected=self._feedback.rejected(now()),
         )  # fmt: skip
 
+    def own_runs(self, exchange: Exchange) -> tuple[StoredPrompt, ...]:
+        """Return the prompts of an exchange, oldest first, the newest with its items."""
+        newest = self._prompts.of(exchange.id)
+        if newest is None:
+            return ()
+        *before, last = self._prompts.runs([exchange.id])[exchange.id]
+        return (*before, replace(last, items=newest.items))
+
     def core_memory(self, before: StoredPrompt | None) -> str | None:
         """Return the core memory of the prompt before while it is to stay as it is: for a day.
 
@@ -155,14 +171,6 @@ class HistoryReader:
         if part is None:
             return ""
         return part.pieces[-1].text or None
-
-    def _own_runs(self, exchange: Exchange) -> tuple[StoredPrompt, ...]:
-        """Return the prompts of an exchange, oldest first, the newest with its items."""
-        newest = self._prompts.of(exchange.id)
-        if newest is None:
-            return ()
-        *before, last = self._prompts.runs([exchange.id])[exchange.id]
-        return (*before, replace(last, items=newest.items))
 
     def _newest(self, past: Sequence[Exchange]) -> StoredPrompt | None:
         last = self._prompts.last_with_prompt(past)

@@ -119,10 +119,11 @@ class RequestBuilder:
             Ceiling(tokens, most),
             replace(preset, system_prompt=self._presets.instructions(preset)),
         )
-        around = PromptDraft(start, History(), None, settings).around_tokens(
+        runs = self._history.own_runs(plan.exchange)  # with the block of a turn that is sent again
+        around = PromptDraft(start, History(runs=runs), None, settings).around_tokens(
             self._fetcher.core_memory
         )
-        history = self._history.read(plan, around, start.ceiling)
+        history = self._history.read(plan, runs, around, start.ceiling)
         return PromptDraft(start, history, self._history.core_memory(history.before), settings)
 
 

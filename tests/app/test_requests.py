@@ -423,6 +423,29 @@ def test_a_continued_or_regenerated_answer_has_its_own_record(
     assert len(asker.retrieval.asked) == 2
 
 
+def test_the_block_of_a_turn_that_is_sent_again_is_in_the_budget(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with([TextDelta("You drink")], says(" tea."), tokens=10_000)
+    asker.chat.settings.set("rag_fact_limit", 10)
+    asker.retrieval.found = RetrievalResult(
+        facts=tuple(
+            fact(n, f"In town {n} " + f"the user likes tea {n}, " * 12) for n in range(1, 11)
+        )
+    )
+    asker.chat.settings.set("prompt_max_tokens", 6_000)
+    long = asker.long_conversation(30)
+    broken = asker.chat.say(ASKED, long.conversation.id)
+    asker.chat.settings.set("prompt_max_tokens", 2_000)
+    asker.chat.retry(broken)
+    parts = asker.prompt(broken).parts
+    block = sum(each.tokens for each in parts if each.kind is PlanPartKind.FACTS)
+    past = (PlanPartKind.SHORTENED, PlanPartKind.HISTORY)
+    turns = sum(each.tokens for each in parts if each.kind in past)
+    assert block > 500
+    assert 0 < turns < 200, "the newest turn"
+
+
 def test_a_running_answer_has_its_record(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with([TextDelta("You"), asyncio.Event()])
     reply = asker.chat.send(ASKED)
