@@ -354,6 +354,31 @@ def test_forgetting_deletes_the_files_that_nothing_else_refers_to(
     assert list(store.paths.kept_attachments.iterdir()) == []
 
 
+def test_forgetting_deletes_the_files_of_its_draft(store: Store, files: AttachmentFiles) -> None:
+    here = say(store).conversation.id
+    store.save(DraftPut(here, "", AT, (attach(files, b"a draft", "b.txt").file,)))
+    forget(store, [here])
+    assert names(store) == 0
+
+
+def test_a_kill_while_forgetting_leaves_no_file_for_long(
+    store: Store,
+    files: AttachmentFiles,
+    shared: tuple[ConversationRecord, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_args: object) -> None:
+        raise StorageError("Killed")
+
+    monkeypatch.setattr("app.storage.deletion.forget.finish_forgetting", fail)
+    make_backup(store)
+    with pytest.raises(StorageError):
+        forget(store, [shared[0].conversation.id])
+    assert names(store) == 3
+    assert remove_unreferenced(store) == 1, "what maintenance does after a start"
+    assert len(list(store.paths.kept_attachments.iterdir())) == 2
+
+
 def names(store: Store) -> int:
     folder = store.paths.attachments
     return len(list(folder.iterdir())) if folder.exists() else 0

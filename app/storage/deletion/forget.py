@@ -16,7 +16,11 @@ from app.storage.engine.database import Connection, Database
 from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
 from app.storage.safety import image
-from app.storage.safety.attachments import hashes_in, remove_unreferenced
+from app.storage.safety.attachments import (
+    count_as_unused,
+    hashes_to_forget,
+    remove_unreferenced,
+)
 from app.storage.safety.backup import backup_from
 from app.storage.safety.image import fsync_path
 from app.storage.safety.interrupted import grown_since, running_exchanges
@@ -39,7 +43,8 @@ def forget(store: Store, conversation_ids: Iterable[ConversationId]) -> tuple[st
     """
     ids = dict.fromkeys(conversation_ids)
     if ids:
-        files = store.read(hashes_in, ids)
+        files = store.read(hashes_to_forget, ids)
+        count_as_unused(store.paths, files)
         store.save(*map(ConversationForgotten, ids))
         finish_forgetting(store)
         if files:

@@ -96,21 +96,35 @@ def referenced_hashes(cursor: Connection) -> set[str]:
     """Return the hashes of all files that messages and drafts refer to."""
     rows = cursor.execute("SELECT DISTINCT content_hash FROM message_file").fetchall()
     drafts = cursor.execute("SELECT files FROM draft WHERE files <> '[]'").fetchall()
-    found = {each for (each,) in rows}
-    for (text,) in drafts:
-        files: tuple[File, ...] = codec.loads(tuple[File, ...], text)
-        found.update(hashes_of(files))
-    return found
+    return {each for (each,) in rows} | _hashes_of_drafts(drafts)
 
 
 def hashes_in(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:
-    """Return the hashes of the files in conversations."""
+    """Return the hashes of the files in the messages of conversations."""
     rows = cursor.execute(
         "SELECT DISTINCT f.content_hash FROM message_file f JOIN message m ON m.id = f.message_id "
         "WHERE m.conversation_id IN (SELECT unnest(?))",
         [list(conversation_ids)],
     ).fetchall()
     return {each for (each,) in rows}
+
+
+def hashes_to_forget(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:
+    """Return the hashes of the files in the messages and drafts of conversations."""
+    ids = list(conversation_ids)
+    drafts = cursor.execute(
+        "SELECT files FROM draft WHERE conversation_id IN (SELECT unnest(?)) AND files <> '[]'",
+        [ids],
+    ).fetchall()
+    return hashes_in(cursor, ids) | _hashes_of_drafts(drafts)
+
+
+def count_as_unused(paths: DataPaths, hashes: Iterable[str]) -> None:
+    """Let maintenance remove files as soon as nothing refers to them, also after a kill. Blocking."""
+    for content_hash in hashes:
+        for folder in (paths.attachments, paths.kept_attachments):
+            with suppress(OSError):
+                os.utime(folder / content_hash, (0, 0))
 
 
 def remove_unreferenced(store: Store, among: Collection[str] | None = None) -> int:
@@ -240,6 +254,14 @@ def _name_of(cursor: Connection, content_hash: str, message_id: int) -> str:
 
 def _folder_beside(backup: Path) -> Path:
     return backup.with_name(f"{backup.name}.attachments")
+
+
+def _hashes_of_drafts(rows: Iterable[tuple[str]]) -> set[str]:
+    found: set[str] = set()
+    for (text,) in rows:
+        files: tuple[File, ...] = codec.loads(tuple[File, ...], text)
+        found.update(hashes_of(files))
+    return found
 
 
 def _hashes_of_any(cursor: Connection) -> set[str]:
