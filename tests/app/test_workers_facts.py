@@ -109,6 +109,11 @@ def test_statements_become_facts_with_their_turn_and_passage(bench: Bench) -> No
         assert text.parts[0].text == fact.text
 
 
+def test_a_role_play_announced_after_a_long_greeting_lasts(bench: Bench) -> None:
+    bench.say(f"{'It rains a lot today. ' * 60}Let's play pirates.", BERLIN)
+    assert bench.texts() == set()
+
+
 def test_a_later_statement_supersedes_an_earlier_one(bench: Bench) -> None:
     bench.say("I live in Berlin.")
     bench.say("I moved to Lisbon.", days=1)

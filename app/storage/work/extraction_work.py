@@ -30,6 +30,8 @@ from app.storage.work.queue import (
 )
 
 _MAX_CHARS = 20_000  # of a message
+_OPENING_CHARS = 2_000  # of a user's message: a role play may be announced after a long greeting
+_REPLY_OPENING_CHARS = 100  # of an assistant's
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class ExchangeToRead:
     """An exchange to be read for facts: its messages.
 
     Recall's own answers, which quote, and what tools answered are no part of it. `openings` are the
-    first 100 characters of every message of its conversation, oldest first.
+    beginnings of every message of its conversation, oldest first.
     """
 
     id: ExchangeId
@@ -242,9 +244,9 @@ def _messages(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list
 def _openings(cursor: Connection, conversation_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
     """Return, by conversation, the beginnings of its messages, oldest first."""
     rows = cursor.execute(
-        "SELECT conversation_id, list(left(text, 100) ORDER BY id) FROM message "
-        "WHERE conversation_id IN (SELECT unnest(?)) AND role IN ('user', 'assistant') "
+        "SELECT conversation_id, list(left(text, CASE role WHEN 'user' THEN $2 ELSE $3 END) ORDER BY id) "
+        "FROM message WHERE conversation_id IN (SELECT unnest($1)) AND role IN ('user', 'assistant') "
         "AND text <> '' GROUP BY conversation_id",
-        [list(conversation_ids)],
+        [list(conversation_ids), _OPENING_CHARS, _REPLY_OPENING_CHARS],
     ).fetchall()
     return {each: tuple(found) for each, found in rows}
