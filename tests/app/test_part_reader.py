@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.check import check
-from app.domain.changes import ConversationEdited, FactPut
+from app.domain.changes import ConversationEdited, FactPut, SummaryPut
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import ContextTooLong, KeyRejected, RateLimited, ServerFailed
 from app.domain.facts import Fact
@@ -22,6 +22,7 @@ from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.storage.work.queue import SUMMARIES, request_regeneration
+from app.storage.work.summary_work import conversation_stamp
 from app.workers.background_model import AnswerTooLong
 from app.workers.board import WorkerBoard
 from app.workers.job import Blocked
@@ -311,6 +312,41 @@ def test_a_pinned_fact_is_neither_replaced_nor_ended(bench: Bench) -> None:
 # -- failures, cost, regeneration
 
 
+THOUGHT = "<think>Okay, they want"
+
+
+def test_stored_thinking_covers_no_turns_and_no_part_without_turns_is_asked(bench: Bench) -> None:
+    talk = add_conversation(bench.store, "tea", "coffee")
+    stamp = conversation_stamp(talk.exchanges)
+    own = talk.conversation.id
+    bench.store.save(SummaryPut("conversation", own, own, THOUGHT, "local:m", stamp, AT))
+    bench.run(CONVERSATIONS)
+    (sent,) = bench.sent()
+    assert {"turn 1", "turn 2"} <= {label.partition(",")[0] for label in labels(sent)}
+    assert THOUGHT not in sent
+    assert bench.summaries("conversation") == {own: "They spoke."}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        part_answer(summary=" "),
+        part_answer(summary=THOUGHT),
+        part_answer(turns=[{"number": 1, "line": f'"{THOUGHT}"'}]),
+    ],
+    ids=["empty", "thinking", "thinking in a line"],
+)
+def test_a_summary_that_is_none_is_unusable_and_written_off(
+    bench: Bench, answer: dict[str, Any]
+) -> None:
+    add_conversation(bench.store, "tea")
+    bench.asker.replies_with(answer)
+    bench.run()
+    assert (len(bench.asker.written_off), len(bench.asker.asked)) == (1, 2)
+    assert list(bench.summaries("conversation").values()) == ["They spoke."]
+    assert list(bench.summaries("exchange").values()) == ["Line 1."]
+
+
 def test_unusable_answers_set_a_conversation_aside_until_it_is_retried(bench: Bench) -> None:
     add_conversation(bench.store, "tea", "coffee")
     bench.asker.replies_with(*["no"] * 7)
@@ -321,12 +357,10 @@ def test_unusable_answers_set_a_conversation_aside_until_it_is_retried(bench: Be
     assert {each.done == each.total for each in bench.run().values()} == {True}
 
 
-def test_an_empty_summary_is_unusable_and_a_line_left_out_is_extracted(bench: Bench) -> None:
+def test_a_line_left_out_is_extracted(bench: Bench) -> None:
     add_conversation(bench.store, "What is the best tea?")
-    bench.asker.replies_with(part_answer(summary=" "), part_answer(turns=[]))
+    bench.asker.replies_with(part_answer(turns=[]))
     bench.run()
-    assert len(bench.asker.written_off) == 1
-    assert list(bench.summaries("conversation").values()) == ["They spoke."]
     assert "tea" in next(iter(bench.summaries("exchange").values()))
 
 

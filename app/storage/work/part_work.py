@@ -21,7 +21,7 @@ from app.storage.tables.exchanges import exchanges_where
 from app.storage.work.exchange_texts import ExchangeText, exchange_texts
 from app.storage.work.extraction_work import EXTRACTIONS, ExchangeToRead, exchanges_to_read
 from app.storage.work.queue import FACTS, POSTPONED, SUMMARIES, WorkQuery, regeneration_values
-from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES
+from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, IS_CURRENT
 
 _CHARS = 12_000  # of a message
 _MOST_TURNS = 60
@@ -107,7 +107,8 @@ class PartWork:
             if skipped is not None:
                 left_out.add(skipped)
             found = _oldest(cursor, wanted, left_out)
-            return None if found is None else _part(cursor, found, wanted)
+            part = None if found is None else _part(cursor, found, wanted)
+            return part if part is not None and part.turns else None
 
         return self._store.read(query)
 
@@ -207,12 +208,12 @@ def _summary(
 ) -> tuple[str, int]:
     """Return the summary that new turns are added to, and how many exchanges it covers.
 
-    None is used that is to be regenerated, or of which a turn was deleted or changed.
+    None is used that is to be made again, or of which a turn was deleted or changed.
     """
     values = {**regeneration_values(cursor, SUMMARIES), "own": head.id}
     row = cursor.execute(
         "SELECT text, source_hash FROM summary d WHERE kind = 'conversation' AND source_id = $own "
-        "AND latest AND (d.made_at >= $again OR list_contains($makers, d.model))",
+        f"AND {IS_CURRENT}",
         values,
     ).fetchone()
     text, stamp = row or ("", "0:0")

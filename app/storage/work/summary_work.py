@@ -70,18 +70,20 @@ class Summarizable:
     tagged: Collection[int] = ()
 
 
-# The latest, and not one that is to be regenerated. Thinking was once stored as the summary; sentences
-# taken from a reply may begin like it, and would do so again.
-_IS_CURRENT = (
+THINKING = "<think>"
+"""The beginning of a text that is no summary but a model's thinking, which was once stored as one."""
+# Sentences taken from a reply may begin like thinking, and would do so again.
+IS_CURRENT = (
     f"d.latest AND {COUNTS_BY_MAKER} "
-    f"AND (d.model = '{SUMMARIES.without_model}' OR NOT starts_with(d.text, '<think>'))"
+    f"AND (d.model = '{SUMMARIES.without_model}' OR NOT starts_with(d.text, '{THINKING}'))"
 )
+"""The condition that a summary d is the latest and need not be made again."""
 
 
 def _query(kind: str, items: str, wanted: str) -> WorkQuery:
     result = f"summary d ON d.kind = '{kind}' AND d.source_id = i.id AND d.source_hash = t.stamp"
     worker = f"{kind}_summarizer"
-    return WorkQuery(worker, items, "i.id", wanted, f"{result} AND {_IS_CURRENT}", "source_id")
+    return WorkQuery(worker, items, "i.id", wanted, f"{result} AND {IS_CURRENT}", "source_id")
 
 
 EXCHANGE_SUMMARIES = _query("exchange", EXCHANGES, f"{COMPLETED} AND t.size >= $size")

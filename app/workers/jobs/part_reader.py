@@ -186,12 +186,11 @@ class PartReader:
                 part = replace(part, turns=turns[: max(1, len(turns) // 2)])
                 context_tokens = max(_LEAST_CONTEXT_TOKENS, context_tokens // 2)
                 continue
-            made = request.answer(answer.fields)
-            if request.part.wants_summary and not made.summary:
+            try:
+                made = request.answer(answer.fields)
+            except UnusableAnswer:
                 self._model.write_off(answer)
-                raise UnusableAnswer(
-                    f"{answer.model} gave an empty summary", "Try again, or choose another model."
-                )
+                raise
             return PartRead(request, made, answer.model, answer.spent)
 
     def save(self, name: WorkerName, results: Sequence[PartRead]) -> Saved:

@@ -13,6 +13,8 @@ from app.language.sentences import shorten_middle
 from app.providers.pricing.estimated_tokens import estimated_tokens
 from app.storage.work.extraction_work import MessageToRead
 from app.storage.work.part_work import ConversationPart, PartTurn
+from app.storage.work.summary_work import THINKING
+from app.workers.background_model import UnusableAnswer
 from app.workers.jobs.fact_reader import ExtractedFact
 from app.workers.json_output import Schema
 from app.workers.prompts import Prompt, Quoted, prompt, prompt_lines
@@ -94,11 +96,14 @@ class PartRequest:
     schema: Schema
 
     def answer(self, fields: Mapping[str, Any]) -> PartAnswer:
-        """Return the checked answer, each text cut to its limit."""
+        """Return the checked answer, each text cut to its limit.
+
+        Raises UnusableAnswer without a wanted summary, and for thinking in place of one or of a line.
+        """
         tags = (
             _label(tag.strip("# ").casefold(), _TAG_LIMIT_CHARS) for tag in fields.get("tags", ())
         )
-        return PartAnswer(
+        answer = PartAnswer(
             summary=_label(fields.get("summary", ""), _SUMMARY_LIMIT_CHARS),
             title=_label(fields.get("title", "").strip(_QUOTES).rstrip(". "), _TITLE_LIMIT_CHARS),
             tags=tuple(dict.fromkeys(tag for tag in tags if tag))[:_MOST_TAGS],
@@ -108,6 +113,15 @@ class PartRequest:
             },
             facts=self._facts(fields.get("facts", ())),
         )
+        is_thinking = any(
+            each.startswith(THINKING) for each in (answer.summary, *answer.lines.values())
+        )
+        if is_thinking or (self.part.wants_summary and not answer.summary):
+            raise UnusableAnswer(
+                f"The model gave {'thinking as a' if is_thinking else 'an empty'} summary",
+                "Try again, or choose another model.",
+            )
+        return answer
 
     def _facts(self, given: Sequence[Mapping[str, Any]]) -> Mapping[int, Sequence[ExtractedFact]]:
         """Return the facts that point to words of the user in this part.
