@@ -56,6 +56,7 @@ from app.domain.ids import MessageId, new_uid
 from app.domain.ports import ChatModel
 from app.domain.recall import StoredPrompt
 from app.domain.turn_text import turn_passage
+from app.memory.compaction import WINDOW_SHARE
 from app.providers.pricing.usage import UsageEstimator
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -238,26 +239,35 @@ class RunningExchange:
         return request
 
     async def _send(self, request: ChatRequest) -> ChatRequest:
-        """Stream a reply to the request; return the request, planned again if it was refused as too long.
+        """Stream a reply to the request; return the request, changed if it was refused as too long.
 
-        That happens once: the refusal says how much the model reads.
+        It is planned again once: the refusal says how much the model reads. Its reply is shortened
+        whenever the prompt alone would have fitted.
         """
         try:
             await self._stoppable(self._stream(request))
         except ContextTooLong as refusal:
-            if self._was_refused or self._partial.has_content:
+            if self._partial.has_content or (self._was_refused and not refusal.is_by_reply):
                 raise
-            self._was_refused = True
-            await self._stoppable(asyncio.to_thread(self._models.note_refusal, self._ref, refusal))
-            rounds = request.messages[self._prepared_count :]
-            again = await self._prepared()
-            request = replace(
-                again,
-                messages=(*again.messages, *rounds),
-                tools_disabled=request.tools_disabled,
-            )
+            least_share = 0.0
+            if not self._was_refused:
+                request, least_share = await self._planned_again(request, refusal), 1 - WINDOW_SHARE
+            most = _reply_tokens(request.max_output_tokens, refusal, least_share)
+            request = replace(request, max_output_tokens=most)
             await self._stoppable(self._stream(request))
         return request
+
+    async def _planned_again(self, request: ChatRequest, refusal: ContextTooLong) -> ChatRequest:
+        """Return the request for the window that a refusal names."""
+        self._was_refused = True
+        await self._stoppable(asyncio.to_thread(self._models.note_refusal, self._ref, refusal))
+        rounds = request.messages[self._prepared_count :]
+        again = await self._prepared()
+        return replace(
+            again,
+            messages=(*again.messages, *rounds),
+            tools_disabled=request.tools_disabled,
+        )
 
     def _last(self, added: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages of a round, the results with a request to answer; record that."""
@@ -452,6 +462,19 @@ class RunningExchange:
             message_id, new_uid(), exchange.conversation_id, exchange.message_ids[-1], role,
             tuple(blocks), now(),
         )  # fmt: skip
+
+
+def _reply_tokens(most: int | None, refusal: ContextTooLong, least_share: float) -> int | None:
+    """Return how long a reply may be after a refusal; None for the model's default.
+
+    `least_share` is the part of the window that its prompt leaves free in any case.
+    """
+    limit = refusal.limit_tokens
+    if limit is None or (most is None and not refusal.is_by_reply):
+        return most
+    prompt = limit if refusal.prompt_tokens is None else refusal.prompt_tokens
+    room = max(limit - prompt, int(limit * least_share))
+    return room if most is None else min(most, room)
 
 
 def _too_many_rounds(rounds: int) -> Problem:

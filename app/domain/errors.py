@@ -197,11 +197,17 @@ class ContextTooLong(RequestRejected):
 
     Attributes:
         limit_tokens: The window, if the server named it.
-        request_tokens: The size of the request, if the server named it.
+        prompt_tokens: The size of the prompt without the reply, if the server named it.
     """
 
     limit_tokens: int | None = None
-    request_tokens: int | None = None
+    prompt_tokens: int | None = None
+
+    @property
+    def is_by_reply(self) -> bool:
+        """Whether the prompt fits by itself: the longest reply asked for does not fit beside it."""
+        limit, prompt = self.limit_tokens, self.prompt_tokens
+        return limit is not None and prompt is not None and prompt < limit
 
 
 class RateLimited(ProviderError):

@@ -23,7 +23,7 @@ UNKNOWN_TOKENS = 8_192
 _OWN, _REFUSED = "own_windows", "refused_windows"
 _LEAST_TOKENS, _MOST_TOKENS = 512, 100_000_000
 _KEPT_S, _KEPT_BRIEFLY_S = 300.0, 20.0  # briefly: no answer, or it changes when the model loads
-_SHORTER = 0.75  # where a refusal does not say by how much the request was too long
+_SHORTER = 0.75  # where a refusal names no window
 
 
 class WindowSource(StrEnum):
@@ -78,14 +78,15 @@ class ModelWindows:
     def note_refusal(self, ref: ModelRef, refusal: ContextTooLong) -> None:
         """Keep what a refusal says about a model's window. Blocking; raises StorageError.
 
-        A refusal of a request that should have fitted means that tokens are more than estimated:
-        the window shrinks in the same proportion.
+        A window that it names is kept as it is, also where only a long reply exceeded it; one that
+        is known otherwise does not grow.
         """
-        present, limit = self.tokens(ref), refusal.limit_tokens
-        tokens = int(present * _SHORTER) if limit is None or limit >= present else limit
-        if limit is not None and refusal.request_tokens is not None:
-            tokens = min(limit, present * limit // refusal.request_tokens)
-        row = (max(tokens, _LEAST_TOKENS), self._known(ref).tokens)
+        known, tokens = self._known(ref), refusal.limit_tokens
+        if tokens is None:
+            tokens = int(self.tokens(ref) * _SHORTER)
+        elif known.source is not WindowSource.ASSUMED:
+            tokens = min(tokens, known.tokens)
+        row = (max(tokens, _LEAST_TOKENS), known.tokens)
         self._settings.set(_REFUSED, json.dumps(self._refused() | {str(ref): row}))
 
     # -- the user's own

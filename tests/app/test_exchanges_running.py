@@ -15,6 +15,7 @@ from app.chat.tools.toolbox import Tool
 from app.domain import codec
 from app.domain.changes import Change, ChangeSet, MessagesAdded, ReplyGrew
 from app.domain.chat import (
+    ChatRequest,
     Finished,
     FinishReason,
     Retrying,
@@ -22,6 +23,7 @@ from app.domain.chat import (
     TextWasThinking,
     ThinkingDelta,
     ToolCompleted,
+    ToolSchema,
     UsageReported,
 )
 from app.domain.conversations import (
@@ -72,6 +74,12 @@ def chat_with(store: Store) -> Iterator[MakeChat]:
 
 def problem_kind(exchange: Exchange) -> str | None:
     return exchange.problem.kind if exchange.problem else None
+
+
+def refused(limit: int, prompt: int | None = None) -> ContextTooLong:
+    refusal = ContextTooLong("Too long")
+    refusal.limit_tokens, refusal.prompt_tokens = limit, prompt
+    return refusal
 
 
 # -- complete replies
@@ -133,8 +141,7 @@ def test_only_a_whole_answer_is_complete(
 def test_a_request_refused_as_too_long_is_planned_again_once(
     chat_with: MakeChat, round_first: bool
 ) -> None:
-    refusal = ContextTooLong("Too long")
-    refusal.limit_tokens = 4096
+    refusal = refused(4096)
     rounds = [calls(("c", "find", "{}"))] if round_first else []
     chat = chat_with(
         *rounds,
@@ -146,13 +153,58 @@ def test_a_request_refused_as_too_long_is_planned_again_once(
     )
     exchange = chat.say("Why?")
     assert exchange.status is COMPLETED
-    *_, refused, again = chat.model.requests
-    assert [each.role for each in again.messages] == [each.role for each in refused.messages]
+    *_, first, again = chat.model.requests
+    assert [each.role for each in again.messages] == [each.role for each in first.messages]
     assert exchange.usage is not None
     assert exchange.usage.cost_usd is not None, "what was refused costs nothing"
     second = chat.say("And now?", exchange.conversation_id)
     assert problem_kind(second) == "context_too_long"
     assert len(chat.model.requests) == len(rounds) + 4
+
+
+@pytest.mark.parametrize(
+    ("most", "prompt", "again"),
+    [
+        (16_000, 4_000, 4_192),  # what the prompt leaves
+        (16_000, 8_000, 2_048),  # a quarter, which the next plan leaves
+        (16_000, 9_000, 2_048),
+        (16_000, None, 2_048),
+        (500, 9_000, 500),
+        (None, 4_000, 4_192),  # a wire that names a maximum by itself
+        (None, 9_000, None),
+    ],
+)
+def test_a_reply_refused_as_too_long_is_asked_for_in_the_room_that_there_is(
+    chat_with: MakeChat, most: int | None, prompt: int | None, again: int | None
+) -> None:
+    def prepare(plan: ExchangePlan) -> tuple[ChatRequest, None]:
+        return ChatRequest("m", plan.messages, max_output_tokens=most), None
+
+    chat = chat_with([refused(8_192, prompt)], says("Short."), prepare=prepare)
+    assert chat.say("Why?").status is COMPLETED
+    assert chat.model.requests[-1].max_output_tokens == again
+
+
+def test_each_round_fits_its_reply_beside_a_longer_prompt(chat_with: MakeChat) -> None:
+    chat = chat_with(
+        [refused(8_192, 4_000)],
+        calls(("c", "find", "{}")),
+        [refused(8_192, 5_000)],
+        says("Short."),
+        tools=[tool("find", lambda _: "x")],
+        prepare=lambda plan: (
+            ChatRequest(
+                "m",
+                plan.messages,
+                tools=(ToolSchema("find", "", "{}"),),
+                max_output_tokens=16_000,
+            ),
+            None,
+        ),
+    )
+    assert chat.say("Why?").status is COMPLETED
+    sent = [each.max_output_tokens for each in chat.model.requests]
+    assert sent == [16_000, 4_192, 4_192, 3_192]
 
 
 def test_the_model_receives_the_whole_path(chat_with: MakeChat) -> None:

@@ -40,9 +40,9 @@ class Bench:
     def tokens(self) -> int:
         return self.windows.tokens(REF)
 
-    def refuse(self, limit: int | None, request: int | None = None) -> None:
+    def refuse(self, limit: int | None, prompt: int | None = None) -> None:
         refusal = ContextTooLong("Too long")
-        refusal.limit_tokens, refusal.request_tokens = limit, request
+        refusal.limit_tokens, refusal.prompt_tokens = limit, prompt
         self.windows.note_refusal(REF, refusal)
 
 
@@ -209,22 +209,32 @@ def test_a_refusal_is_kept_until_another_window_is_reported(
 
 
 @pytest.mark.parametrize(
-    ("limit", "request_tokens", "tokens"),
+    ("limit", "prompt", "tokens"),
     [
         (4_096, None, 4_096),
-        (4_096, 5_000, 4_096),
-        (4_096, 32_768, 1_024),  # four times as many tokens as estimated
-        (8_192, 9_000, 7_456),
-        (8_192, None, 6_144),
-        (None, None, 6_144),
-        (100_000, None, 6_144),
+        (4_096, 32_768, 4_096),
+        (8_192, 9_000, 8_192),
+        (8_192, 4_000, 8_192),  # the reply was too long
+        (100_000, None, 100_000),
     ],
 )
-def test_a_refusal_shortens_the_next_request(
-    bench: Bench, limit: int | None, request_tokens: int | None, tokens: int
+def test_a_window_that_a_refusal_names_is_kept_however_often(
+    bench: Bench, limit: int, prompt: int | None, tokens: int
 ) -> None:
-    bench.refuse(limit, request_tokens)
-    assert bench.tokens() == tokens
+    for _ in range(3):
+        bench.refuse(limit, prompt)
+        assert bench.tokens() == tokens
+
+
+def test_a_refusal_does_not_enlarge_what_the_user_set(bench: Bench) -> None:
+    bench.windows.put(str(REF), 6_000)
+    bench.refuse(8_192, 9_000)
+    assert bench.tokens() == 6_000
+
+
+def test_a_refusal_that_names_no_window_shortens_the_next_request(bench: Bench) -> None:
+    bench.refuse(None)
+    assert bench.tokens() == 6_144
 
 
 @pytest.mark.parametrize("name", servers.REFUSALS)
@@ -235,11 +245,11 @@ def test_the_window_is_read_from_each_servers_refusal(
     error = ask(server, wire, servers.REFUSALS[name]).error
     assert isinstance(error, ContextTooLong)
     assert error.limit_tokens == 4_096
-    assert error.request_tokens in (9_000, None)
+    assert error.prompt_tokens == servers.REFUSED_PROMPTS.get(name, 9_000)
 
 
 @pytest.mark.parametrize("name", servers.VAGUE_REFUSALS)
 def test_a_refusal_may_name_no_window(server: Loopback, name: str) -> None:
     error = ask(server, CHAT, servers.VAGUE_REFUSALS[name]).error
     assert isinstance(error, ContextTooLong)
-    assert (error.limit_tokens, error.request_tokens) == (None, None)
+    assert (error.limit_tokens, error.prompt_tokens) == (None, None)

@@ -83,6 +83,14 @@ REFUSALS: Mapping[str, Step] = {
              "length of the messages or completion.", "type": "BadRequestError", "code": 400}},
         ),
         (
+            "vLLM, newer",
+            400,
+            {"error": {"message": "This model's maximum context length is 4096 tokens. However, you "
+             "requested 5000 output tokens and your prompt contains at least 4000 input tokens, for a "
+             "total of at least 9000 tokens. Please reduce the length of the input prompt or the number "
+             "of requested output tokens.", "type": "BadRequestError", "code": 400}},
+        ),
+        (
             "vLLM, output",
             400,
             {"error": {"message": "'max_tokens' or 'max_completion_tokens' is too large: 9000. This "
@@ -170,6 +178,16 @@ REFUSALS: Mapping[str, Step] = {
         ),
     )
 }  # fmt: skip
+# The prompt in them, where it is not the whole request.
+REFUSED_PROMPTS: Mapping[str, int | None] = {
+    "vLLM": 8_000,
+    "vLLM, newer": 4_000,
+    "vLLM, output": 200,
+    "Anthropic, output": 3_900,
+    "OpenRouter": 8_000,
+    "TGI": 3_500,
+    "Moonshot": None,
+}
 # Refusals that do not name the window.
 VAGUE_REFUSALS: Mapping[str, Step] = {
     "Ollama": json_reply({"error": {"message": "prompt too long; exceeded max context length by 17 tokens",

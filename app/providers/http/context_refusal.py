@@ -17,17 +17,27 @@ _LIMITS = tuple(
         rf"(?:(?:model|prompt) length|limit|number of tokens|cannot exceed|<=){_BETWEEN}{_NUMBER}",
     )
 )
+_PROMPT = re.compile(  # where a refusal names the prompt and the reply apart
+    rf"{_NUMBER} (?:(?:tokens )?(?:in|from) the (?:messages|prompt)|of text input|`?inputs?`? tokens)"
+    rf"|{_NUMBER} ?\+ ?[\d,]+ ?>",
+    re.IGNORECASE,
+)
+_REPLY = re.compile(r"completion|output|max_\w*tokens", re.IGNORECASE)
 _ANY_NUMBER = re.compile(_NUMBER)
 _LEAST_TOKENS, _MOST_TOKENS = 256, 100_000_000
 
 
 def refused_sizes(message: str) -> tuple[int | None, int | None]:
-    """Return (the model's window, the refused request) in tokens, as far as the server names them."""
+    """Return (the model's window, the refused prompt) in tokens, as far as the server names them."""
     found = (pattern.search(message) for pattern in _LIMITS)
     numbers = (_tokens(match[1]) for match in found if match)
     limit = next((each for each in numbers if _LEAST_TOKENS <= each <= _MOST_TOKENS), None)
     if limit is None:
         return None, None
+    if (prompt := _PROMPT.search(message)) is not None:
+        return limit, _tokens(prompt[1] or prompt[2])
+    if _REPLY.search(message):
+        return limit, None  # what else it names contains the reply
     most = max(_tokens(each) for each in _ANY_NUMBER.findall(message))
     return limit, most if limit < most <= _MOST_TOKENS else None
 

@@ -37,7 +37,7 @@ class EndpointMissing(RequestRejected):
 class ErrorResponse:
     """The parts of an error; missing parts are "". An error event has status 200.
 
-    `limit_tokens` and `request_tokens` are those of a context-length refusal by llama.cpp.
+    `limit_tokens` and `prompt_tokens` are those of a context-length refusal by llama.cpp.
     """
 
     status: int
@@ -46,7 +46,7 @@ class ErrorResponse:
     code: str = ""
     parameter: str = ""
     limit_tokens: int | None = None
-    request_tokens: int | None = None
+    prompt_tokens: int | None = None
 
     @classmethod
     def read(cls, status: int, body: object) -> "ErrorResponse":
@@ -113,9 +113,9 @@ def classify(
         log_text=f"{title}. {hint}",
     )
     if isinstance(error, ContextTooLong):
-        limit_tokens, request_tokens = refused_sizes(response.message)
+        limit_tokens, prompt_tokens = refused_sizes(response.message)
         error.limit_tokens = response.limit_tokens or limit_tokens
-        error.request_tokens = response.request_tokens or request_tokens
+        error.prompt_tokens = response.prompt_tokens or prompt_tokens
     return error
 
 
