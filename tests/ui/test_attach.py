@@ -1,5 +1,6 @@
 """Attaching in the window: the composer's files, paste, drop, the viewer and the question about a file."""
 
+import os
 from pathlib import Path
 from typing import Any, cast
 
@@ -173,6 +174,20 @@ def test_a_draft_brings_its_files_back(attaching: Attaching, files: AttachmentFi
     assert attaching.pane.composer.draft == Draft("Look", (image,))
     attaching.pane.composer.discard()
     assert attaching.pane.composer.draft == Draft("", (image,)), "a command keeps files"
+
+
+def test_files_stay_while_they_are_in_the_composer(
+    qtbot: QtBot, files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.presenters.attach._TOUCH_EVERY_MS", 1)
+    attaching = Attaching(qtbot, files)
+    content_hash, sent_hash = files.put(png()), files.put(b"smaller")
+    image = Image("a.png", "image/png", content_hash, 100, 40, 30, sent_hash)
+    paths = [files.path(each) for each in (content_hash, sent_hash)]
+    for path in paths:
+        os.utime(path, (0, 0))
+    attaching.pane.composer.show_draft(Draft("Look", (image,)))
+    qtbot.waitUntil(lambda: all(path.stat().st_mtime > 0 for path in paths))
 
 
 # -- the transcript's files

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFileDialog
 
-from app.domain.attachments import FILES_MAX
+from app.domain.attachments import FILES_MAX, hashes_of
 from app.domain.chat import ModelRef
 from app.domain.conversations import Image
 from app.domain.errors import KnownError
@@ -20,6 +21,7 @@ from ui.views.drop_hint import looks_like_export
 from ui.widgets.thumbnails import THUMBNAIL_PX
 
 _PASTED = "Pasted image.png"
+_TOUCH_EVERY_MS = 60_000  # far below UNREFERENCED_FOR_S, also after the computer was asleep
 
 
 class AttachPresenter(Presenter):
@@ -43,6 +45,9 @@ class AttachPresenter(Presenter):
         self._view.composer.image_pasted.connect(self._on_image_pasted)
         self._view.model_shown.connect(self._on_model_shown)
         self._row.changed.connect(self._show_note)
+        self._row.changed.connect(self._on_row_changed)
+        self._touch = QTimer(self, interval=_TOUCH_EVERY_MS)
+        self._touch.timeout.connect(self._touch_files)
         self._row.thumbnails.wanted.connect(self._on_thumbnail_wanted)
 
     def choose(self) -> None:
@@ -110,6 +115,23 @@ class AttachPresenter(Presenter):
 
         self._bridge.submit(work(), on_error)
         self._view.composer.box.setFocus()
+
+    # -- files that no message or draft refers to yet: an edit's, or a new private conversation's
+
+    def _on_row_changed(self) -> None:
+        if not self._row.count:
+            self._touch.stop()
+        elif not self._touch.isActive():
+            self._touch.start()
+
+    def _touch_files(self) -> None:
+        hashes = tuple(hashes_of(self._row.files))
+
+        def touch() -> None:
+            for each in hashes:
+                self._files.touch(each)
+
+        self._bridge.load("touch files", touch, lambda _: None)
 
     # -- what the model sees
 

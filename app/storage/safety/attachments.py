@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _PART = ".part"
 _WANTED = "Attach it again, or restore a backup."
 UNREFERENCED_FOR_S = 3600.0
-"""For so long a file may be in the composer only, whose draft is stored shortly after."""
+"""A file that only the composer has is touched each minute, and may go so long after."""
 
 _COPY_WHILE_FREE_BYTES = 1 << 30
 """With less free space backups link files: a link costs none, but what alters a file alters it too."""
