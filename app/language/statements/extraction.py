@@ -93,6 +93,7 @@ _QUOTED = re.compile(
     r"|[「『][^」』]{0,2000}(?:[」』]|\Z)|\"[^\"]{0,2000}(?:\"|\Z)|(?<!\w)'[^'\n]{12,300}'(?!\w)|`[^`\n]*`"
 )
 _SHORT_QUOTE_CHARS = 16  # a name or a word that is spoken of
+_SHORT_UNSPACED_QUOTE_CHARS = 6
 _ASIDE = re.compile(r"\([^()]{0,300}\)|（[^（）]{0,300}）|\[[^\[\]]{0,300}\]|[*_~]{1,3}")
 _OMITTED = "\ufffc"
 _PARAGRAPH = re.compile(r"\n\s*\n")
@@ -100,6 +101,8 @@ _COLON_END = re.compile(r"[:：]\s*$")
 _COLON = re.compile(r":\s+|：\s*")
 _RECORD = re.compile(r"^[\w .-]{1,30}: \S.*\n[\w .-]{1,30}: \S", re.MULTILINE)
 _QUESTION = tuple("?？؟")
+_ASKING_END = tuple("か吗嗎呢么麼")  # of a sentence in a language without spaces
+_UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 _CLOSING = " .!…。！~"
 
 
@@ -164,7 +167,8 @@ def _asserted(text: str) -> Iterator[str]:
 
 def _without_quotation(match: re.Match[str]) -> str:
     inside = match[0][1:-1].strip()
-    is_name = len(match[0]) <= _SHORT_QUOTE_CHARS and inside.count(" ") <= 1
+    most = _SHORT_UNSPACED_QUOTE_CHARS if _UNSPACED.search(inside) else _SHORT_QUOTE_CHARS
+    is_name = len(match[0]) <= most and inside.count(" ") <= 1
     return inside if is_name else _OMITTED
 
 
@@ -188,8 +192,10 @@ def _of_sentence(sentence: str, languages: Sequence[str]) -> Sequence[Statement]
 
 
 def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
-    asks = sentence.rstrip("\"')* ").endswith(_QUESTION)
     said = sentence.rstrip(_CLOSING + "?？؟")
+    asks = sentence.rstrip("\"')* ").endswith(_QUESTION) or (
+        known.language in UNSPACED and said.endswith(_ASKING_END)
+    )
     bare = said[found.end() :] if (found := known.leads.match(said)) else said
     if (whole := _whole(bare, known)) and not asks:
         yield whole

@@ -31,7 +31,12 @@ _WORD = rf"{_CAPITAL}[\w'’.&+#-]*"
 _LINK = r"(?:de|du|des|del|della|di|da|do|dos|of|la|le|les|los|las|the|von|van|der|am|an der|y|e|aux|à|a|&)"
 _NAME = rf"(?P<value>{_WORD}(?:[ ]{_WORD}){{0,3}})"
 _PLACE = rf"(?P<value>(?:(?:the|la|le|les|el|los|den|der|die|das|o|il|lo) |l['’])?{_WORD}(?: (?:{_LINK} ){{0,2}}(?:{_WORD}|\d[\d.]*)){{0,3}})"
-_RUN = r"[^\s\W，。；！？、：,.;!?:的了吧呢吗と]"
+_RUN = r"[^\s\W，。；！？、：,.;!?:的了吧呢吗嗎と不没沒很我你您他她它时時]"
+_NOT_NAMED = r"(?!这|這|那|哪|什|啥|谁|誰|别|大家|人|老[婆公师師板]|.{0,2}[妈媽爸爷爺奶哥弟姐妹孩])"
+_END_OF_CLAUSE = {
+    "chinese": r"(?=(?:了|啊|呀|哦|吧|就好|就行|好了)?(?:$|[，,、。；;：！!…\s（]))",
+    "japanese": r"(?=(?:です|だ|ください|下さい|ほしい|くれ)?(?:よ|ね|わ|が|けど|けれど|ので|から|し)*(?:$|[、。！!…\s]))",
+}
 _WORDS = r"(?P<value>(?P<words>\w[\w'’.+#-]*(?: \w[\w'’.+#-]*){0,3}))"
 
 
@@ -100,7 +105,7 @@ def slots_of(language: str) -> Mapping[str, Sequence[re.Pattern[str]]]:
     """Return the patterns of each kind of fact; compiling them takes 0.1 s for each language."""
     given = _read(language)
     fields = _fields(given, spaced=language not in UNSPACED)
-    end = "" if language in UNSPACED else r"(?!\w)"
+    end = _END_OF_CLAUSE.get(language, r"(?!\w)")
     return {
         slot: tuple(_compiled(_filled(each, fields) + end) for each in patterns)
         for slot, patterns in given["slots"].items()
@@ -119,7 +124,7 @@ def _fields(given: Mapping[str, Any], *, spaced: bool) -> Mapping[str, str]:
     if spaced:
         return fields | {"name": _NAME, "place": _PLACE, "words": _WORDS}
     return fields | {
-        "name": rf"(?P<value>{_RUN}{{1,6}}|[A-Z][a-z]+)",
+        "name": rf"(?P<value>{_NOT_NAMED}{_RUN}{{1,6}}(?<![来來去吃饭飯床])|[A-Z][a-z]+)",
         "place": rf"(?P<value>{_RUN}{{2,12}})",
         "words": rf"(?P<value>{_RUN}{{1,12}})",
     }
