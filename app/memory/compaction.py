@@ -4,6 +4,7 @@ At 85 % of the ceiling the results of old tools become one line each, then the o
 until half of it is free. In between nothing is removed: each request begins with the one before.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ PREPARED_SHARE, FULL_SHARE, LEFT_SHARE = 0.7, 0.85, 0.5
 WINDOW_SHARE = 0.75  # of a model's window; the rest is for its reply and for wrong estimates
 UNKNOWN_WINDOW_TOKENS = 8_192
 _MESSAGE_TOKENS = 4  # that a wire adds to each message
+_ESCAPED = re.compile(r"\\u[0-9a-f]{4}")  # in stored JSON a character, of up to three bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ def kept_tokens(sizes: Sequence[tuple[int, int]], kept: Kept) -> int:
 
 
 def message_tokens(message: Message) -> int:
-    """Return the estimated tokens of a message in the prompt."""
+    """Return the estimated tokens of a message in the prompt: of its raw form if it has one."""
+    if message.raw is not None:
+        return estimate_tokens(_ESCAPED.sub("...", message.raw.items_json)) + _MESSAGE_TOKENS
     words, tokens = message.text, _MESSAGE_TOKENS
     for block in message.blocks:
         match block:

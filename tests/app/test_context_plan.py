@@ -1,5 +1,6 @@
 """The context plan: parts, budgets, selection and quotation; and what a compaction leaves."""
 
+import json
 from dataclasses import fields, replace
 
 import pytest
@@ -7,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.chat import ToolSchema
-from app.domain.conversations import Attachment, Block, Message, Role, Text, ToolCall, ToolResult
+from app.domain.conversations import (
+    Attachment,
+    Block,
+    Message,
+    RawReply,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.passages import PassageKind
 from app.domain.recall import (
@@ -399,6 +409,14 @@ def test_every_block_has_its_tokens() -> None:
         Attachment("notes.txt", "text/plain", None, "x" * 400),
     ):  # fmt: skip
         assert message_tokens(message(block)) >= plain
+
+
+def test_a_raw_reply_has_the_tokens_of_its_own_size() -> None:
+    for said, tokens in (("x" * 400, 100), ("\u8336" * 400, 300)):
+        items = json.dumps([{"reasoning_content": said, "content": "Done"}])
+        raw = RawReply("openai.chat", "o:m", items)
+        found = message_tokens(replace(message(Text("Done")), raw=raw))
+        assert tokens <= found < tokens + 20
 
 
 # -- properties

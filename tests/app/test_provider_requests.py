@@ -93,6 +93,17 @@ def test_a_raw_reply_is_sent_back_to_the_same_model_only(server: Loopback) -> No
     assert sent[2] == {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"}
 
 
+@pytest.mark.parametrize("said", ["<think>hm</think>\n\nI look", "hm\n</think>\n\nI look"])
+@pytest.mark.parametrize("chunks", [1, 9])
+def test_a_raw_reply_is_without_thinking_in_tags(server: Loopback, said: str, chunks: int) -> None:
+    heard = ask(server, CHAT, text(said, chunks=chunks), tool_call("weather", {"city": "Bern"}))
+    assert (heard.text, heard.thinking) == ("I look", "hm")
+    assert heard.finished is not None
+    assert heard.finished.raw is not None
+    (item,) = json.loads(heard.finished.raw.items_json)
+    assert item["content"] == "I look"
+
+
 def test_a_reasoning_item_without_content_is_omitted_with_the_ids_that_refer_to_it() -> None:
     items = [{"type": "reasoning", "id": "rs_1"}, {"type": "message", "id": "msg_1", "x": 1}]
     reply = message(

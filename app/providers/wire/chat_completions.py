@@ -15,6 +15,8 @@ from app.domain.chat import (
     Finished,
     FinishReason,
     StreamEvent,
+    TextDelta,
+    TextWasThinking,
     ToolCallReady,
     UsageReported,
 )
@@ -103,15 +105,22 @@ class ChatReader(ReplyReader):
             yield from self._write(text_at(part, "text"))
 
     def _write(self, text: str) -> Iterator[StreamEvent]:
-        if text:
-            self._content.append(text)
-            yield from self.write(text)
+        yield from self._collected(self.write(text))
+
+    def _collected(self, events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
+        """Keep the text for the raw reply, without the thinking in its tags."""
+        for event in events:
+            if isinstance(event, TextDelta):
+                self._content.append(event.text)
+            elif isinstance(event, TextWasThinking):
+                self._content.clear()
+            yield event
 
     def _finish(self, finish_reason: str, choice: Mapping[str, Any]) -> Iterator[StreamEvent]:
         if finish_reason == "error":
             raise StreamError(choice.get("error") or {"message": "", "type": "server_error"})
         calls = self._calls.ready()
-        yield from self.flush()
+        yield from self._collected(self.flush())
         yield from calls
         reason = _REASONS.get(finish_reason.casefold(), FinishReason.UNKNOWN)
         if reason in (FinishReason.STOP, FinishReason.TOOL_CALLS):
@@ -121,7 +130,7 @@ class ChatReader(ReplyReader):
         self.finished = Finished(reason, self._raw() if calls else None)
 
     def _raw(self) -> RawReply:
-        """The reply in the form the server expects back.
+        """The reply in the form the server expects back, without thinking that it wrote as text.
 
         Needed with tool calls only: within a turn some servers require their reasoning (DeepSeek)
         or signatures on the calls (Gemini), between turns none does.
