@@ -155,6 +155,7 @@ class ComposePresenter(Presenter):
 
     def _answer_again(self, request: Callable[[ExchangeId], "Future[Reply]"], turn: int) -> None:
         if (exchange := self._exchange_at(turn)) is not None:
+            self._composer.box.setFocus()  # the turn's buttons go, and Qt would pass the focus on
             self._conversation.show_running(True)
             self._bridge.submit(self._follow(lambda: request(exchange.id)), self._on_start_failed)
 

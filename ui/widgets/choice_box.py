@@ -1,4 +1,4 @@
-"""Choice box: a combo box of choices with a key each, and commands below them."""
+"""Combo boxes: one that only a deliberate act changes, and one of choices by key with commands below."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,28 @@ _MAX_CHARS = 28
 _ROOM_PX = 12  # of the list's frame and padding
 
 
-class ChoiceBox(QComboBox):
+class SelectBox(QComboBox):
+    """A combo box that the wheel leaves alone and whose list shows all its rows."""
+
+    # Qt overrides
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the choice as it is: the wheel scrolls what is below."""
+        event.ignore()
+
+    def showPopup(self) -> None:
+        """Give the list the size of its rows.
+
+        Qt's own height leaves out what the style sheet adds to rows.
+        """
+        view = self.view()
+        heights = sum(max(0, view.sizeHintForRow(number)) for number in range(self.count()))
+        view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * _ROOM_PX)
+        view.setMinimumHeight(min(heights + _ROOM_PX, _MAX_HEIGHT_PX))
+        super().showPopup()
+
+
+class ChoiceBox(SelectBox):
     """A list of choices and commands.
 
     Signals:
@@ -62,10 +83,6 @@ class ChoiceBox(QComboBox):
 
     # Qt overrides
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave the choice as it is: the wheel scrolls what is below."""
-        event.ignore()
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Open the list instead of choosing the next entry, which may be a command."""
         if event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
@@ -74,13 +91,6 @@ class ChoiceBox(QComboBox):
             super().keyPressEvent(event)
 
     def showPopup(self) -> None:
-        """Report that the list is about to open, and give it the size of its rows.
-
-        Qt's own height leaves out what the style sheet adds to rows beside a separator.
-        """
+        """Report that the list is about to open."""
         self.opening.emit()
-        view = self.view()
-        heights = sum(max(0, view.sizeHintForRow(number)) for number in range(self.count()))
-        view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * _ROOM_PX)
-        view.setMinimumHeight(min(heights + _ROOM_PX, _MAX_HEIGHT_PX))
         super().showPopup()

@@ -6,6 +6,7 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QFrame,
     QHBoxLayout,
     QPlainTextEdit,
@@ -104,6 +105,8 @@ class Composer(QWidget):
         column.addLayout(row)
         column.addWidget(self.cost)
         self._running = False
+        # Send appears where Stop was: a second click on Stop, or a late one, must not send the draft.
+        self._swapped = QTimer(self, singleShot=True, interval=QApplication.doubleClickInterval())
         self.stops = (self.box, self._attach, self._send, self._stop)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(lambda: self.draft_changed.emit(self.draft))
@@ -113,8 +116,8 @@ class Composer(QWidget):
         self.box.textChanged.connect(self._on_box_text_changed)
         self.box.submitted.connect(self._on_box_submitted)
         self.box.escaped.connect(self._on_box_escaped)
-        self._send.clicked.connect(self._on_box_submitted)
-        self._stop.clicked.connect(self.stop_requested)
+        self._send.clicked.connect(self._on_send_clicked)
+        self._stop.clicked.connect(self._on_stop_clicked)
         self._on_box_text_changed()
 
     def set_commands(
@@ -185,6 +188,8 @@ class Composer(QWidget):
 
     def show_running(self, running: bool) -> None:
         """Offer Stop while a reply runs, else Send."""
+        if self._running and not running:
+            self._swapped.start()
         self._buttons.setCurrentWidget(self._stop if running else self._send)
         self._running = running
 
@@ -222,6 +227,15 @@ class Composer(QWidget):
         elif self._can_send and not self._running:
             self._draft.stop()
             self.send_requested.emit(self.text)
+
+    def _on_send_clicked(self) -> None:
+        self.box.setFocus()  # the button is disabled next, and Qt would pass the focus on
+        if not self._swapped.isActive():
+            self._on_box_submitted()
+
+    def _on_stop_clicked(self) -> None:
+        self.box.setFocus()
+        self.stop_requested.emit()
 
     def _on_box_escaped(self) -> None:
         if self._running:

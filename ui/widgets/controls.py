@@ -27,6 +27,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
+from ui.widgets.choice_box import SelectBox
+
 Part = QWidget | QLayout | tuple[QWidget, int] | int | None
 Button = TypeVar("Button", bound=QAbstractButton)
 Slot = Callable[..., object] | SignalInstance
@@ -86,7 +88,7 @@ def combo_box(
     editable: bool = False,
 ) -> QComboBox:
     """Return a box of (text, data); with `min_chars` its width is that, not its longest entry's."""
-    box = QComboBox(parent)
+    box = SelectBox(parent)
     box.setAccessibleName(name)
     for text, value in entries:
         box.addItem(text, value)

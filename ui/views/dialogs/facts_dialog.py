@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QSplitter, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QSplitter, QWidget
 
 from app.domain.errors import KnownError
 from app.domain.facts import FactCategory
@@ -13,6 +13,7 @@ from ui.models.facts import CATEGORY_NAMES, FactListModel
 from ui.theme import Theme
 from ui.views.dialogs.fact_pane import FactPane
 from ui.views.rows import FactDelegate
+from ui.widgets.choice_box import SelectBox
 from ui.widgets.controls import button, column_in, line_edit, list_view, row_of
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
@@ -52,7 +53,7 @@ class FactsDialog(QDialog):
         self.setWindowTitle("Facts")
         resize_on_screen(self, 900, 600)
         self.box = line_edit(self, "Search facts", clearable=True)
-        self.category = QComboBox(self)
+        self.category = SelectBox(self)
         self.category.setAccessibleName("Category")
         self.category.addItem("All categories")
         for each, name in CATEGORY_NAMES.items():

@@ -27,7 +27,7 @@ from app.domain.presets import (
     ModelOptions,
     Preset,
 )
-from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.choice_box import ChoiceBox, SelectBox
 from ui.widgets.plain_label import PlainLabel, plain_label
 
 _PAUSE_MS = 500
@@ -83,7 +83,7 @@ class PresetForm(QWidget):
         self.temperature = QDoubleSpinBox(self, decimals=2, singleStep=_STEP)
         self.temperature.setRange(_UNSET, MAX_TEMPERATURE)
         self.temperature.valueChanged.connect(self._on_edited)
-        self.effort = QComboBox(self)
+        self.effort = SelectBox(self)
         self.effort.addItem(_MODEL_DEFAULT, None)
         for effort, label in _EFFORTS.items():
             self.effort.addItem(label, effort)
