@@ -13,7 +13,7 @@ from app.chat.planner import ExchangePlan
 from app.chat.sent_turns import SentTurn, SentTurns, first_sent
 from app.domain.conversations import Exchange, Message, Role
 from app.domain.facts import BY_USER
-from app.domain.ids import ConversationId, PassageId
+from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.turn_text import turn_text
 from app.language.extractive.summaries import TurnMarkdown, summarize_conversation
@@ -212,16 +212,26 @@ class HistoryReader:
                 break
         if covered >= first + dropped:
             return text, covered - first
-        if not text and covered < first and plan.exchange.segment_number == 0:
-            text = self._whole_summary(plan.conversation.id)
+        told = self._told_of(plan, past[covered:first])
         missing = turns[max(0, covered - first) : dropped]
         added = extract([markdown_of(turn.stored) for turn in missing])
-        return joined(text, added, ceiling.compaction_tokens), dropped
+        most = ceiling.compaction_tokens
+        if text and told:
+            added = joined(told, added, int(most * _ADDED_SHARE))
+        return joined(text or told, added, most), dropped
 
-    def _whole_summary(self, conversation_id: ConversationId) -> str:
-        """Return the summary of a conversation too long to be read while a message is sent."""
-        summary = self._summaries.latest("conversation", [conversation_id]).get(conversation_id)
-        return "" if summary is None else summary.text
+    def _told_of(self, plan: ExchangePlan, turns: Sequence[Exchange]) -> str:
+        """Return what summaries tell of turns too many to be read while a message is sent.
+
+        First that of the conversation unless each turn has its own.
+        """
+        own = self._summaries.latest("exchange", [each.id for each in turns])
+        told = extract([TurnMarkdown("", own[each.id].text) for each in turns if each.id in own])
+        if len(own) == len(turns) or plan.exchange.segment_number:
+            return told
+        here = plan.conversation.id
+        whole = self._summaries.latest("conversation", [here]).get(here)
+        return "\n".join(each for each in (whole.text if whole else "", told) if each)
 
 
 def joined(before: str, added: str, most_tokens: int) -> str:

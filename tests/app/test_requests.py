@@ -334,6 +334,31 @@ def test_a_compaction_replaces_what_no_longer_fits(asker_with: Callable[..., Ask
     assert PlanPartKind.COMPACTION in kinds
 
 
+@pytest.mark.parametrize("has_prepared", [True, False])
+@pytest.mark.parametrize("of_turns", [True, False])
+def test_turns_too_many_to_be_read_are_told_by_their_summaries(
+    asker_with: Callable[..., Asker], has_prepared: bool, of_turns: bool
+) -> None:
+    asker = asker_with(tokens=4_000)
+    long = asker.long_conversation(80)
+    own = long.conversation.id
+    texts = ["They spoke of mint."] if has_prepared else []
+    if has_prepared:
+        asker.chat.store.save(
+            SummaryPut("context", long.exchanges[4].id, own, texts[0], "m", "h", AT)
+        )
+    if of_turns:
+        texts.append("They rode to Graz.")
+        for each in long.exchanges:
+            asker.chat.store.save(SummaryPut("exchange", each.id, own, texts[-1], "m", "h", AT))
+    else:
+        texts.append("They walked to Linz.")
+        asker.chat.store.save(SummaryPut("conversation", own, own, texts[-1], "m", "h", AT))
+    asker.chat.say(ASKED, own)
+    compaction = asker.chat.model.requests[0].messages[0].text
+    assert [each for each in texts if each not in compaction] == []
+
+
 def test_a_prepared_compaction_is_taken_once_a_prompt_is_full(
     asker_with: Callable[..., Asker],
 ) -> None:
