@@ -166,6 +166,21 @@ def test_reasoning_effort_has_the_form_of_each_wire_and_model() -> None:
     assert limits & body(CHAT, "gpt-oss:20b").keys() == {"max_tokens"}
 
 
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("claude-opus-4-20250514", 32_000),
+        ("claude-opus-4-1", 32_000),
+        ("claude-opus-4-1-20250805", 32_000),
+        ("claude-opus-4-5", 32_768),
+        ("claude-sonnet-4-5-20250929", 32_768),
+    ],
+)
+def test_thinking_and_answer_stay_within_the_output_of_the_model(model: str, tokens: int) -> None:
+    body = BODIES[MESSAGES].body(request(model=model, reasoning_effort=Effort.HIGH), "p:m")
+    assert body["max_tokens"] == tokens
+
+
 def test_a_conversation_never_begins_with_the_assistant() -> None:
     body = MessagesWire().body(request(message(Role.ASSISTANT, Text("hi")), user("yes")), "p:m")
     assert [item["role"] for item in body["messages"]] == ["user", "assistant", "user"]

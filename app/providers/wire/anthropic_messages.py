@@ -38,6 +38,8 @@ _CACHED: Item = {"type": "ephemeral"}
 _DEFAULT_MAX_TOKENS = 16_384
 _OLD_MAX_TOKENS = (("claude-3-5", 8192), ("claude-3-7", _DEFAULT_MAX_TOKENS), ("claude-3", 4096))
 _BUDGET_MODELS = re.compile(r"claude-3|claude-(?:opus|sonnet|haiku)-4(?:-[015])?(?:-20\d{6})?$")
+_SMALL_BUDGET_MODELS = re.compile(r"claude-opus-4(?:-[01])?(?:-20\d{6})?$")
+_MOST_TOKENS, _SMALL_MOST_TOKENS = 64_000, 32_000  # output of models that think by a budget
 _BUDGET_TOKENS = {Effort.LOW: 2048, Effort.MEDIUM: 8192}
 _MAX_BUDGET_TOKENS = 16_384
 _SIGNED = ("thinking", "redacted_thinking")
@@ -316,7 +318,9 @@ def _set_thinking(body: dict[str, Any], effort: Effort) -> None:
         if effort is not Effort.NONE:
             budget_tokens = _BUDGET_TOKENS.get(effort, _MAX_BUDGET_TOKENS)
             body["thinking"] = {"type": "enabled", "budget_tokens": budget_tokens}
-            body["max_tokens"] += budget_tokens
+            is_small = _SMALL_BUDGET_MODELS.match(body["model"])
+            most = _SMALL_MOST_TOKENS if is_small else _MOST_TOKENS
+            body["max_tokens"] = min(body["max_tokens"] + budget_tokens, most)
     elif effort is Effort.NONE:
         body["thinking"] = {"type": "disabled"}  # some models reject that and have the least effort
         body["output_config"] = {"effort": Effort.LOW.value}
