@@ -48,7 +48,7 @@ class Pace:
 
     `together` items are made by one call. Results are saved after `save_items` or `save_s`,
     whichever comes first; with 1, which paid work uses, each is stored before the next request. An
-    item that failed more than `retries` times is abandoned.
+    item that failed more than `retries` times is abandoned; one whose answer is too long, at once.
     """
 
     together: int = 1

@@ -15,7 +15,7 @@ from app.domain.errors import Cancelled, StorageError
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
 from app.storage.tables.attempts import Attempts
 from app.system.logs import format_traceback
-from app.workers.background_model import MODEL_KEYS, UnusableAnswer
+from app.workers.background_model import MODEL_KEYS, AnswerTooLong, UnusableAnswer
 from app.workers.job import Blocked, Clock, Item, Job, Result, SystemClock
 from app.workers.progress import Progress
 from app.workers.retries import (
@@ -245,8 +245,9 @@ class WorkerLoop(Generic[Item, Result]):
         if self._stop.is_set():
             raise Cancelled("The worker was stopped") from error
         if isinstance(error, UnusableAnswer):
+            is_final = len(items) == 1 and isinstance(error, AnswerTooLong)
             for item in items:  # each try costs, so no halves now
-                self._record_failure(item, error)
+                self._record_failure(item, error, is_final=is_final)
             self._breaker.record_failure([self._job.item_id(item) for item in items], error)
         elif len(items) > 1:
             middle = len(items) // 2
@@ -255,9 +256,10 @@ class WorkerLoop(Generic[Item, Result]):
         else:
             self._record_failure(items[0], error)
 
-    def _record_failure(self, item: Item, error: Exception) -> None:
+    def _record_failure(self, item: Item, error: Exception, *, is_final: bool = False) -> None:
         item_id = self._job.item_id(item)
-        is_abandoned = self._failures.add(item_id, error, self._job.pace.retries)
+        retries = 0 if is_final else self._job.pace.retries
+        is_abandoned = self._failures.add(item_id, error, retries)
         self._settled += 1
         self._progress.counts.last_error = screen_message(error)
         self._progress.failed(is_abandoned=is_abandoned)

@@ -179,12 +179,14 @@ class PartReader:
             request = part_request(part, known, context_tokens, self._model.answer_tokens())
             try:
                 answer = self._model.ask(request.asked, name, is_cancelled, request.schema)
-            except (ContextTooLong, AnswerTooLong):
+            except (ContextTooLong, AnswerTooLong) as error:
                 turns = request.part.turns
-                if len(turns) == 1 and context_tokens <= _LEAST_CONTEXT_TOKENS:
+                is_cut_off = isinstance(error, AnswerTooLong)  # a shorter prompt helps little
+                if len(turns) == 1 and (is_cut_off or context_tokens <= _LEAST_CONTEXT_TOKENS):
                     raise
                 part = replace(part, turns=turns[: max(1, len(turns) // 2)])
-                context_tokens = max(_LEAST_CONTEXT_TOKENS, context_tokens // 2)
+                if not is_cut_off:
+                    context_tokens = max(_LEAST_CONTEXT_TOKENS, context_tokens // 2)
                 continue
             try:
                 made = request.answer(answer.fields)
