@@ -297,6 +297,27 @@ def test_known_facts_are_offered_and_resolved_as_the_model_says(
     assert check(bench.store).problems == ()
 
 
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_an_update_to_what_another_fact_says_ends_the_fact_it_names(
+    bench: Bench, is_ended: bool
+) -> None:
+    talk = add_conversation(bench.store, "Towns")
+    bench.run()
+    until_then = AT + DAY if is_ended else None
+    berlin = replace(
+        learned(bench.store, talk, "The user lives in Berlin."), valid_until=until_then
+    )
+    bench.store.save(FactPut(berlin))
+    rome = learned(bench.store, talk, "The user lives in Rome.")
+    add_conversation(bench.store, "I moved back to Berlin.", at=AT + 3 * DAY)
+    bench.asker.replies_with(part_answer(said(berlin.text, op="update", id=rome.id)))
+    bench.run()
+    assert set(bench.facts()) == {berlin.text}
+    ended = bench.facts(ended=True)[rome.text]
+    assert (ended.valid_until, ended.superseded_by) == (AT + 3 * DAY, berlin.id)
+    assert check(bench.store).problems == ()
+
+
 def test_a_pinned_fact_is_neither_replaced_nor_ended(bench: Bench) -> None:
     talk = add_conversation(bench.store, "Oslo")
     bench.run()
@@ -355,6 +376,17 @@ def test_unusable_answers_set_a_conversation_aside_until_it_is_retried(bench: Be
     assert len(bench.asker.asked) == 7
     bench.board.retry_set_aside(CONVERSATIONS)
     assert {each.done == each.total for each in bench.run().values()} == {True}
+
+
+def test_a_model_that_thinks_too_long_is_asked_for_fewer_turns_and_then_no_more(
+    bench: Bench,
+) -> None:
+    add_conversation(bench.store, *(f"tea {n}" for n in range(8)))
+    bench.asker.replies_with(*[AnswerTooLong("cut off")] * 60)
+    status = bench.run(CONVERSATIONS)[CONVERSATIONS]
+    turns = [sum(label.endswith("user") for label in labels(each)) for each in bench.sent()]
+    assert turns == [8, 4, 2, 1]
+    assert (status.abandoned, status.last_error) == (1, "cut off")
 
 
 def test_a_line_left_out_is_extracted(bench: Bench) -> None:

@@ -153,6 +153,9 @@ class _Known:
             return None if known is None else self._end(known, stated)
         if (same := self._same(said)) is not None:
             self._again(same, stated, source)
+            is_replaced = known is not None and known.id not in (same.id, same.superseded_by)
+            if known is not None and is_replaced and stated.said_at >= known.said_at:
+                self._put(replace(known, valid_until=stated.said_at, superseded_by=same.id))
             return same.id
         if (kept := self._kept_of(stated)) is not None:
             return kept.id
