@@ -73,8 +73,8 @@ def conversation_commands(
         file_format = _format_of(path)
 
         def write() -> Outcome:
-            export(store, path, file_format, conversation_id)
-            return Outcome(f"Written to {escape_markdown(str(path))}.")
+            report = export(store, path, file_format, conversation_id)
+            return Outcome(escape_markdown(f"Written to {path}. {report.remark}".rstrip()))
 
         if not path.exists():
             return write()

@@ -127,6 +127,21 @@ class ImportProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportReport:
+    """The result of an export. `missing_files` names the attached files that it does not contain."""
+
+    conversations: int
+    missing_files: tuple[str, ...] = ()
+
+    @property
+    def remark(self) -> str:
+        """What the user should know; "" for nothing."""
+        if not self.missing_files:
+            return ""
+        return f"Missing or altered, so not included: {', '.join(self.missing_files)}."
+
+
+@dataclass(frozen=True, slots=True)
 class ImportReport:
     """The result of an import. `duplicates` counts messages that were already stored.
 

@@ -23,7 +23,7 @@ class DataPaths:
         index: Caches that may be deleted at any time.
         attachments: Attached files, named by the hash of their content.
         backups: Verified copies of the database.
-        kept_attachments: Links to the attached files that backups refer to.
+        kept_attachments: Copies of the attached files that backups refer to.
         damaged: Files that recovery put into quarantine; never deleted by the program.
         logs: The program's log.
         lock: Held with flock while a program has the database open.

@@ -11,10 +11,10 @@ from typing import TextIO
 from app.domain.conversations import Conversation
 from app.domain.errors import StorageError
 from app.domain.ids import new_uid
-from app.domain.transfer import PortableSummary
+from app.domain.transfer import ExportReport, PortableSummary
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
-from app.storage.safety.attachments import hashes_in
+from app.storage.safety.attachments import hashes_in, names_of
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.summaries import Summaries, Summary
@@ -36,8 +36,8 @@ class ExportFormat(StrEnum):
 
 def export(
     store: Store, path: Path, chosen: ExportFormat, conversation_id: int | None = None
-) -> int:
-    """Write one conversation, or all that are not in the trash, to `path`; return their number.
+) -> ExportReport:
+    """Write one conversation, or all that are not in the trash, to `path`.
 
     Attached files are copied into a folder beside it, `NAME.attachments`, except for Markdown.
     The file is complete or not written at all, except for a device or a pipe. Blocking; raises
@@ -48,7 +48,8 @@ def export(
         refuse_data_directory(store.paths.root, path)
         if path.exists() and not path.is_file():
             with path.open("w", encoding="utf-8", newline="\n") as out:
-                return write_export(store, out, chosen, conversation_id)
+                return ExportReport(write_export(store, out, chosen, conversation_id))
+        missing: tuple[str, ...] = ()
         unfinished = path.with_name(f".{new_uid()}.unfinished")
         try:
             with unfinished.open("w", encoding="utf-8", newline="\n") as out:
@@ -57,7 +58,7 @@ def export(
                 os.fsync(out.fileno())
             if chosen is not ExportFormat.MARKDOWN:
                 ids = [each.id for each in _chosen(store, conversation_id)]
-                write_files_beside(store.paths, path, store.read(hashes_in, ids))
+                missing = write_files_beside(store.paths, path, store.read(hashes_in, ids))
             unfinished.replace(path)
         finally:
             with suppress(OSError):
@@ -66,7 +67,7 @@ def export(
         raise StorageError(
             f"'{path}' cannot be written: {error.strerror or error}", "Choose another folder."
         ) from error
-    return count
+    return ExportReport(count, store.read(names_of, missing) if missing else ())
 
 
 def write_export(

@@ -17,7 +17,7 @@ from app.domain.attachments import FILE_MAX_BYTES, files_of, hashes_of
 from app.domain.conversations import Block, File, Image
 from app.domain.errors import ImportRefused, KnownError
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
-from app.storage.safety.attachments import AttachmentFiles, copy_file
+from app.storage.safety.attachments import AttachmentFiles, copy_files
 from app.system.paths import DataPaths
 from app.transfer.attaching import attach
 from app.transfer.zip_reader import DAMAGE, PackedFile, entry_problem, open_entry, open_zip
@@ -29,12 +29,13 @@ _AFTER_ID = ("-", "_", ".")
 Read = Callable[[], bytes]
 
 
-def write_files_beside(paths: DataPaths, export: Path, hashes: Iterable[str]) -> None:
-    """Copy attached files into the folder beside an export. Blocking; raises StorageError."""
+def write_files_beside(paths: DataPaths, export: Path, hashes: Iterable[str]) -> tuple[str, ...]:
+    """Copy attached files into the folder beside an export; return those that are missing or altered.
+
+    Blocking; raises StorageError.
+    """
     folder = export.with_name(export.name + FOLDER_SUFFIX)
-    for content_hash in hashes:
-        if not (folder / content_hash).exists():
-            copy_file(content_hash, paths.attachments, folder, links=False)
+    return copy_files(hashes, (paths.attachments, paths.kept_attachments), folder)
 
 
 class FilesBeside:

@@ -409,6 +409,23 @@ def test_an_export_with_its_files_is_imported_as_it_was(
         assert check(third).problems == ()
 
 
+def test_an_export_takes_files_from_backups_and_names_what_is_missing(
+    store: Store, files: AttachmentFiles, tmp_path: Path
+) -> None:
+    kept, lost = (attach(files, name.encode(), name).file for name in ("kept.txt", "lost.txt"))
+    say(store, kept, lost)
+    made = make_backup(store)
+    hashes = [each.content_hash or "" for each in (kept, lost)]
+    for each in hashes:
+        files.path(each).write_bytes(b"altered")
+    (store.paths.kept_attachments / hashes[1]).write_bytes(b"altered")
+    report = export(store, tmp_path / "talk.json", ExportFormat.JSON)
+    assert (report.conversations, report.missing_files) == (1, ("lost.txt",))
+    assert copy_backup(made, tmp_path / "copy.duckdb") == 1
+    for folder in ("talk.json.attachments", "copy.duckdb.attachments"):
+        assert [each.name for each in (tmp_path / folder).iterdir()] == hashes[:1]
+
+
 def blocks_in(store: Store) -> tuple[Block, ...]:
     """Return the blocks of the first message."""
     ((conversation_id,),) = store.rows("SELECT id FROM conversation")

@@ -199,7 +199,7 @@ def test_an_export_is_imported_without_loss_and_needs_no_new_summaries(
     rich: Console, empty: Console, tmp_path: Path
 ) -> None:
     out = tmp_path / "library.json"
-    assert rich.json("export", out) == {"conversations": 16, "out": str(out)}
+    assert rich.json("export", out) == {"conversations": 16, "missing_files": [], "out": str(out)}
     whole = exported(rich)
     assert sum(each["pinned"] for each in whole["conversations"]) == 1
     assert sum(each["archived"] for each in whole["conversations"]) == 2

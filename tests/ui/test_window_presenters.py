@@ -18,6 +18,7 @@ from app.check import CheckReport
 from app.domain.changes import ChangeSet
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId
+from app.domain.transfer import ExportReport
 from tests.fakes.screens import (
     AT,
     TALK,
@@ -54,7 +55,10 @@ class Commands:
         parts.qtbot.addWidget(self.window)
         self.library, self.shown = Recorder(), Recorder()
         self.stored = Recorder(tags_of=lambda ids: {ids[0]: ("old", "kept")})
-        self.removal, self.exports = Recorder(forget=("Two backups remain.",)), Recorder(write=3)
+        self.removal, self.exports = (
+            Recorder(forget=("Two backups remain.",)),
+            Recorder(write=ExportReport(3)),
+        )
         self.actions = add_actions(self.window)
         self.presenter = parts.make(
             ConversationCommands, library=self.library, conversations=self.stored,

@@ -11,6 +11,7 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
+from app.domain.transfer import ExportReport
 from app.storage.tables.conversations import Conversations
 from app.transfer.exporting import ExportFormat
 from ui.presenters.conversation import ConversationPresenter
@@ -24,7 +25,7 @@ _FORMATS = {
     "JSON Lines (*.jsonl)": ExportFormat.JSONL,
 }
 Command = Callable[[Conversation], object]
-Export = Callable[[Path, ExportFormat, ConversationId | None], int]
+Export = Callable[[Path, ExportFormat, ConversationId | None], ExportReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +126,18 @@ class ConversationCommands(Presenter):
             self._bridge.load(
                 "export",
                 lambda: self._export(path, form, conversation_id),
-                lambda count: self._report_export(count, path),
+                lambda report: self._report_export(report, path),
             )
 
         dialog.fileSelected.connect(export)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
-    def _report_export(self, count: int, path: Path) -> None:
+    def _report_export(self, report: ExportReport, path: Path) -> None:
+        count, remark = report.conversations, report.remark
         noun = "conversation was" if count == 1 else "conversations were"
-        self._messages.show_message(f"{count:,} {noun} written to {path}.", brief=True)
+        text = f"{count:,} {noun} written to {path}. {remark}".rstrip()
+        self._messages.show_message(text, brief=not remark)
 
     def _pin(self, conversation: Conversation) -> None:
         self._bridge.save(lambda: self._library.pin(conversation.id, not conversation.pinned))

@@ -59,13 +59,15 @@ def check_(
 def backup(back_up: Callable[[], Backup], given: Namespace, terminal: Terminal) -> int:
     """Make a verified backup, and copy it to OUT."""
     made = back_up()
-    where = made.path
+    where, missing = made.path, 0
     if given.out is not None:
         where = terminal.path(given.out)
         where = where / made.path.name if where.is_dir() else where
-        copy_backup(made, where)
+        missing = copy_backup(made, where)
     terminal.show({"backup": str(where), "made_at": made.made_at}, str(where))
-    return 0
+    if missing:
+        terminal.err(f"Attached files missing from the copy: {missing:,}. `check` names them.")
+    return 1 if missing else 0
 
 
 def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:

@@ -63,12 +63,14 @@ def export(store: Store, given: Namespace, terminal: Terminal) -> int:
             write_export(store, cast(TextIO, out), chosen, given.conversation)
         return 0
     path = terminal.path(given.out)
-    count = export_to(store, path, chosen, given.conversation)
+    report = export_to(store, path, chosen, given.conversation)
     if terminal.as_json:
-        terminal.document({"conversations": count, "out": str(path)})
+        terminal.document({**asdict(report), "out": str(path)})
     else:
-        terminal.err(f"{_counted(count, 'conversation')} written to {path}")
-    return 0
+        terminal.err(f"{_counted(report.conversations, 'conversation')} written to {path}")
+    if report.remark:
+        terminal.err(report.remark)
+    return 1 if report.missing_files else 0
 
 
 class _Progress:

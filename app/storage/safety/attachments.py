@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,22 +194,41 @@ def copy_file(content_hash: str, source: Path, target: Path, *, links: bool = Fa
     return True
 
 
-def copy_kept_to(paths: DataPaths, backup: Path) -> None:
-    """Copy the files of backups beside a copy of one that the user keeps elsewhere."""
-    folder = _folder_beside(backup)
-    for content_hash in _names_in(paths.kept_attachments):
-        if not (folder / content_hash).exists():
-            copy_file(content_hash, paths.kept_attachments, folder)
+def copy_files(hashes: Iterable[str], sources: Sequence[Path], target: Path) -> tuple[str, ...]:
+    """Bring files into a folder, each from the first source that has it unaltered; return the others.
+
+    Blocking; raises StorageError when one cannot be written.
+    """
+    return tuple(
+        each
+        for each in hashes
+        if not _is_intact(target / each)
+        and not any(copy_file(each, source, target) for source in sources)
+    )
+
+
+def copy_kept_to(paths: DataPaths, backup: Path) -> int:
+    """Copy the files of backups beside a copy of one; return how many are missing or altered."""
+    hashes = (each for each in _names_in(paths.kept_attachments) if not each.endswith(_PART))
+    sources = (paths.kept_attachments, paths.attachments)
+    return len(copy_files(hashes, sources, _folder_beside(backup)))
 
 
 def restore_files(paths: DataPaths, cursor: Connection, backup: Path) -> None:
     """Bring back the files that a restored database refers to, from beside its backup. Blocking."""
-    for content_hash in _hashes_of_any(cursor):
-        sources = (_folder_beside(backup), backup.parent / "attachments", paths.kept_attachments)
-        if not _is_intact(paths.attachments / content_hash) and not any(
-            copy_file(content_hash, source, paths.attachments) for source in sources
-        ):
-            _log.warning("the attached file %s is not in the backup", content_hash)
+    sources = (_folder_beside(backup), backup.parent / "attachments", paths.kept_attachments)
+    for each in copy_files(_hashes_of_any(cursor), sources, paths.attachments):
+        _log.warning("the attached file %s is not in the backup", each)
+
+
+def names_of(cursor: Connection, hashes: Collection[str]) -> tuple[str, ...]:
+    """Return the names of files in messages, sorted; a file and its smaller copy have one name."""
+    rows = cursor.execute(
+        "SELECT content_hash, min(message_id) FROM message_file "
+        "WHERE content_hash IN (SELECT unnest(?)) GROUP BY ALL",
+        [list(hashes)],
+    ).fetchall()
+    return tuple(sorted({_name_of(cursor, *row) for row in rows}))
 
 
 @dataclass(frozen=True, slots=True)

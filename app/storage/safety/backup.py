@@ -131,10 +131,11 @@ def name_backup(verified: Path, position: int, database_uid: str) -> Backup:
     return Backup(finished, made_at.replace(microsecond=0), position, _owner(database_uid))
 
 
-def copy_backup(backup: Backup, target: Path) -> None:
+def copy_backup(backup: Backup, target: Path) -> int:
     """Copy a finished backup to where the user wants it; raises StorageError, InvalidInput.
 
-    Attached files go into a folder beside it. Nothing in the data directory is overwritten.
+    Attached files go into a folder beside it; return how many are missing or altered. Nothing in the
+    data directory is overwritten.
     """
     paths = DataPaths(backup.path.parent.parent)
     refuse_data_directory(paths.root, target)
@@ -143,7 +144,7 @@ def copy_backup(backup: Backup, target: Path) -> None:
         shutil.copyfile(backup.path, coming)
         fsync_path(coming)
         coming.replace(target)
-        copy_kept_to(paths, target)
+        return copy_kept_to(paths, target)
     except OSError as error:
         with suppress(OSError):
             coming.unlink(missing_ok=True)
