@@ -61,6 +61,7 @@ _SLOTS = MappingProxyType(
     }
 )
 _OF_OTHERS = frozenset({"family", "partner", "pet"})  # a clause without a subject is about them
+_BARE = frozenset({"name", "diet item"})  # nothing but a list follows the value in its clause
 _WHOLE = frozenset({"remember", "language of answers", "instruction"})  # to the sentence's end
 
 _ARTICLES = frozenset(
@@ -100,6 +101,10 @@ _PARAGRAPH = re.compile(r"\n\s*\n")
 _COLON_END = re.compile(r"[:：]\s*$")
 _COLON = re.compile(r":\s+|：\s*")
 _RECORD = re.compile(r"^[\w .-]{1,30}: \S.*\n[\w .-]{1,30}: \S", re.MULTILINE)
+_IN_A_LIST = re.compile(
+    r"\W*(?:$|[,;、]|\b(?:and|or|nor|und|oder|noch|et|ou|ni|y|o|e|ed|né|nem|и|или|ни)\b)",
+    re.IGNORECASE,
+)
 _QUESTION = tuple("?？؟")
 _ASKING_END = tuple("か吗嗎呢么麼")  # of a sentence in a language without spaces
 _UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
@@ -197,7 +202,7 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
         known.language in UNSPACED and said.endswith(_ASKING_END)
     )
     bare = said[found.end() :] if (found := known.leads.match(said)) else said
-    if (whole := _whole(bare, known)) and not asks:
+    if not asks and not known.reported.search(said) and (whole := _whole(bare, known)):
         yield whole
         return
     if known.unsure.search(said):
@@ -226,6 +231,8 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
             done = stop
             before = "" if slot in _OF_OTHERS else known.subject
             clause = candidate[: stop - shift]
+            if slot in _BARE and not _IN_A_LIST.match(clause[last:]):
+                break
             denies = known.negated.search(clause[match.start("value") :])
             if value and (not asks or known.asking.match(after)):
                 if not denies:

@@ -5,6 +5,7 @@ Each file has words and regular expressions that delimit what the writer states 
 
 {name}, {place}    capitalized words: a person; a place, company or product
 {words}, {age}     one to four words; 10 to 119
+{not_product}      nothing, before a value that is no system or program, which one may move to as well
 {date}             up to 20 characters; a clause with it must hold a date (`DATED`)
 {adv}              any of the file's `adverbs`, or nothing
 
@@ -31,6 +32,12 @@ _WORD = rf"{_CAPITAL}[\w'’.&+#-]*"
 _LINK = r"(?:de|du|des|del|della|di|da|do|dos|of|la|le|les|los|las|the|von|van|der|am|an der|y|e|aux|à|a|&)"
 _NAME = rf"(?P<value>{_WORD}(?:[ ]{_WORD}){{0,3}})"
 _PLACE = rf"(?P<value>(?:(?:the|la|le|les|el|los|den|der|die|das|o|il|lo) |l['’])?{_WORD}(?: (?:{_LINK} ){{0,2}}(?:{_WORD}|\d[\d.]*)){{0,3}})"
+_NOT_PRODUCT = (
+    r"(?!(?:the )?(?:linux|windows|mac|macos|ios|iphone|android|ubuntu|debian|fedora|arch|chrome|chromebook|firefox"
+    r"|safari|edge|python|rust|java|kotlin|go|swift|typescript|javascript|postgres|mysql|mongo|docker|kubernetes"
+    r"|azure|aws|teams|slack|notion|obsidian|discord|zoom|excel|word|outlook|gmail|signal|telegram|whatsapp|emacs"
+    r"|vim|neovim|plan|team|chapter|part|step|phase|level)\b|(?-i:[a-z]*[A-Z][\w.]*(?:[a-z][A-Z]|\d|SQL)))"
+)
 _RUN = r"[^\s\W，。；！？、：,.;!?:的了吧呢吗嗎と不没沒很我你您他她它时時]"
 _NOT_NAMED = r"(?!这|這|那|哪|什|啥|谁|誰|别|大家|人|老[婆公师師板]|.{0,2}[妈媽爸爷爺奶哥弟姐妹孩])"
 _END_OF_CLAUSE = {
@@ -52,10 +59,11 @@ class Patterns:
         leads: Words before a statement.
         negated: A clause that says the opposite.
         unsure: A sentence that does not assert: a condition, a report, a doubt.
+        reported: What tells that an instruction is another's words.
         asking: The start of a question after a statement.
         introductions: What may stand before a colon and a statement.
         parts: A message that begins role play or fiction, for the rest of its conversation.
-        texts: A message that hands over a text or an exercise.
+        texts: A message that hands over a text or an exercise, or takes back what it says.
         supposed: A message whose rest is supposed.
         closings: The end of a letter.
     """
@@ -68,6 +76,7 @@ class Patterns:
     leads: re.Pattern[str]
     negated: re.Pattern[str]
     unsure: re.Pattern[str]
+    reported: re.Pattern[str]
     asking: re.Pattern[str]
     introductions: re.Pattern[str]
     parts: re.Pattern[str]
@@ -91,6 +100,7 @@ def patterns_of(language: str) -> Patterns:
         leads=_compiled(rf"(?:(?:{given['leads']})(?:[,!.:，！]\s*|\s+|(?<=\W))|[^\w\s\"'¿¡(]+\s*)+"),
         negated=_compiled(given["negated"]),
         unsure=_compiled(given["unsure"]),
+        reported=_compiled(given["reported"]),
         asking=_compiled(given["asking"]),
         introductions=_compiled(rf"(?:{given['introductions']})\W*$"),
         parts=_compiled("|".join(given["parts"])),
@@ -120,7 +130,12 @@ def _read(language: str) -> Mapping[str, Any]:
 def _fields(given: Mapping[str, Any], *, spaced: bool) -> Mapping[str, str]:
     gap = r"[ ]" if spaced else ""
     adverbs = f"(?:(?:{given['adverbs']}),?{gap})*"
-    fields = {"adv": adverbs, "date": r"[^,;，；]{2,20}?", "age": r"(?P<value>1[01]\d|[1-9]\d)"}
+    fields = {
+        "adv": adverbs,
+        "not_product": _NOT_PRODUCT,
+        "date": r"[^,;，；]{2,20}?",
+        "age": r"(?P<value>1[01]\d|[1-9]\d)",
+    }
     if spaced:
         return fields | {"name": _NAME, "place": _PLACE, "words": _WORDS}
     return fields | {
