@@ -189,7 +189,7 @@ class Services:
         prices = PriceList(registry.find_config, self.own_prices.all)
         limits = SpendLimits(store, settings)
         self.background_model = model = BackgroundModel(
-            store, settings, registry, prices, limits=limits
+            store, settings, registry, prices, self.models.windows, limits=limits
         )
         self.workers = board = WorkerBoard(
             store,

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from app.domain.conversations import Message, RawReply, ToolResult
 from app.domain.presets import Effort
 
+UNKNOWN_WINDOW_TOKENS = 8_192  # counted for a model whose context window is not known
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRef:

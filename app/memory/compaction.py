@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.domain.attachments import image_tokens
+from app.domain.chat import UNKNOWN_WINDOW_TOKENS
 from app.domain.conversations import Attachment, Image, Message, ToolCall, ToolResult
 from app.domain.turn_text import estimate_tokens
 
 PREPARED_SHARE, FULL_SHARE, LEFT_SHARE = 0.7, 0.85, 0.5
 WINDOW_SHARE = 0.75  # of a model's window; the rest is for its reply and for wrong estimates
-UNKNOWN_WINDOW_TOKENS = 8_192
 _MESSAGE_TOKENS = 4  # that a wire adds to each message
 _ESCAPED = re.compile(r"\\u[0-9a-f]{4}")  # in stored JSON a character, of up to three bytes
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from threading import Lock
 
-from app.domain.chat import ModelRef
+from app.domain.chat import UNKNOWN_WINDOW_TOKENS, ModelRef
 from app.domain.errors import ContextTooLong, InvalidInput, KnownError, NotFound, Unreachable
 from app.providers.http.json_fields import json_object
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors.server_window import ServerWindow, server_window
 from app.storage.tables.settings import Settings
 
-UNKNOWN_TOKENS = 8_192
 _OWN, _REFUSED = "own_windows", "refused_windows"
 _LEAST_TOKENS, _MOST_TOKENS = 512, 100_000_000
 _KEPT_S, _KEPT_BRIEFLY_S = 300.0, 20.0  # briefly: no answer, or it changes when the model loads
@@ -61,7 +60,7 @@ class ModelWindows:
         self._registry = registry
         self._listed = listed
         self._clock = clock
-        self._lock = Lock()
+        self._lock, self._writing = Lock(), Lock()
         self._reported: dict[tuple[object, str], tuple[float, ServerWindow | None]] = {}
 
     def tokens(self, ref: ModelRef) -> int:
@@ -87,7 +86,8 @@ class ModelWindows:
         elif known.source is not WindowSource.ASSUMED:
             tokens = min(tokens, known.tokens)
         row = (max(tokens, _LEAST_TOKENS), known.tokens)
-        self._settings.set(_REFUSED, json.dumps(self._refused() | {str(ref): row}))
+        with self._writing:
+            self._settings.set(_REFUSED, json.dumps(self._refused() | {str(ref): row}))
 
     # -- the user's own
 
@@ -131,7 +131,7 @@ class ModelWindows:
             return ModelWindow(reported.tokens, WindowSource.SERVER)
         if (listed := self._listed(ref)) is not None:
             return ModelWindow(listed, WindowSource.TABLE)
-        return ModelWindow(UNKNOWN_TOKENS, WindowSource.ASSUMED)
+        return ModelWindow(UNKNOWN_WINDOW_TOKENS, WindowSource.ASSUMED)
 
     def _refused(self) -> dict[str, tuple[int, int]]:
         found = {}

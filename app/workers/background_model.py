@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from app.domain.changes import SpendAdded
 from app.domain.chat import (
+    UNKNOWN_WINDOW_TOKENS,
     ChatRequest,
     Finished,
     FinishReason,
@@ -38,7 +39,7 @@ from app.providers.pricing.prices import PriceList
 from app.providers.pricing.usage import UsageEstimator
 from app.providers.registry import ProviderRegistry
 from app.providers.remote_provider import RemoteProvider
-from app.providers.windows import UNKNOWN_TOKENS, ModelWindows
+from app.providers.windows import ModelWindows
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
@@ -163,6 +164,7 @@ class BackgroundModel:
         settings: Settings,
         registry: ProviderRegistry,
         prices: PriceList,
+        windows: ModelWindows,
         clock: Callable[[], datetime] = now,
         limits: SpendLimits | None = None,
     ) -> None:
@@ -171,7 +173,7 @@ class BackgroundModel:
         self._registry = registry
         self._prices = prices
         self._usage = UsageEstimator()
-        self._windows = ModelWindows(settings, registry, prices.context_tokens)
+        self._windows = windows
         self._clock = clock
         self._limits = limits or SpendLimits(store, settings, clock)
         self._loop = EventLoopThread("background model")
@@ -193,7 +195,7 @@ class BackgroundModel:
             or config.valid_url() is None
             or lacks_consent(self._settings, ref, config)
         ):
-            return UNKNOWN_TOKENS  # nothing is asked of a server that may not be used
+            return UNKNOWN_WINDOW_TOKENS  # nothing is asked of a server that may not be used
         return self._windows.tokens(ref)
 
     def answer_tokens(self) -> int:

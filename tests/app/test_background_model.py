@@ -25,6 +25,7 @@ from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice, PriceList
 from app.providers.registry import ProviderRegistry
+from app.providers.windows import ModelWindows
 from app.providers.wire.streaming import RetryPolicy
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
@@ -74,7 +75,10 @@ class Bench:
         ]
         registry = ProviderRegistry(lambda: self.configs, KeyStore(), policy=RetryPolicy(tries=1))
         prices = PriceList(registry.find_config, lambda: self.prices)
-        self.model = BackgroundModel(store, self.settings, registry, prices, self._now)
+        self.model = BackgroundModel(
+            store, self.settings, registry, prices,
+            ModelWindows(self.settings, registry, prices.context_tokens), self._now,
+        )  # fmt: skip
         self.settings.set("background_model", "here:test-model")
 
     def _now(self) -> datetime:

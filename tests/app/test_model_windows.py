@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
-from app.domain.chat import ModelRef
+from app.domain.chat import UNKNOWN_WINDOW_TOKENS, ModelRef
 from app.domain.errors import ContextTooLong, InvalidInput, NotFound
 from app.providers.configuration import ProviderConfig
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors.server_window import ServerWindow, server_window
-from app.providers.windows import UNKNOWN_TOKENS, ModelWindows
+from app.providers.windows import ModelWindows
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
@@ -63,8 +66,8 @@ SERVERS: Mapping[str, tuple[Mapping[str, Route], int]] = {
     "Ollama, loaded": (servers.ollama(num_ctx=20_000, loaded=24_000), 24_000),
     "Ollama, its default": (servers.ollama(), 4096),
     "a gateway": (servers.custom(200_000), 200_000),
-    "no such routes": ({}, UNKNOWN_TOKENS),
-    "no list of models": ({"/v1/models": Http(404, b"no")}, UNKNOWN_TOKENS),
+    "no such routes": ({}, UNKNOWN_WINDOW_TOKENS),
+    "no list of models": ({"/v1/models": Http(404, b"no")}, UNKNOWN_WINDOW_TOKENS),
     "web pages": (dict.fromkeys(("/v1/models", "/props", "/api/show", "/api/v0/models"), html()), 8192),
     "nonsense": (dict.fromkeys(("/v1/models", "/props", "/api/ps"), json_reply([{"n_ctx": "x"}])), 8192),
 }  # fmt: skip
@@ -161,16 +164,16 @@ def test_only_a_server_that_did_not_answer_is_asked_again_soon(
     bench: Bench, server: Loopback, routes: Mapping[str, Route], is_asked_again: bool
 ) -> None:
     server.routes.update(routes)
-    assert bench.tokens() == UNKNOWN_TOKENS
+    assert bench.tokens() == UNKNOWN_WINDOW_TOKENS
     before = len(server.requests)
     bench.now_s += 100
-    assert bench.tokens() == UNKNOWN_TOKENS
+    assert bench.tokens() == UNKNOWN_WINDOW_TOKENS
     assert (len(server.requests) > before) is is_asked_again
 
 
 def test_what_is_known_is_found_without_asking(bench: Bench, server: Loopback) -> None:
     server.routes.update(servers.vllm(16_384))
-    assert bench.windows.find(REF, asks_server=False).tokens == UNKNOWN_TOKENS
+    assert bench.windows.find(REF, asks_server=False).tokens == UNKNOWN_WINDOW_TOKENS
     assert server.requests == []
     assert bench.tokens() == 16_384
     bench.now_s += 1_000
@@ -181,12 +184,12 @@ def test_what_is_known_is_found_without_asking(bench: Bench, server: Loopback) -
 
 def test_a_server_that_is_down_costs_no_failure(bench: Bench, server: Loopback) -> None:
     server.stop()
-    assert bench.tokens() == UNKNOWN_TOKENS
+    assert bench.tokens() == UNKNOWN_WINDOW_TOKENS
 
 
 def test_unknown_providers_and_vendors_are_not_asked(bench: Bench, server: Loopback) -> None:
-    assert bench.windows.tokens(ModelRef("nobody", "m")) == UNKNOWN_TOKENS
-    assert bench.windows.tokens(ModelRef("openai", "m")) == UNKNOWN_TOKENS
+    assert bench.windows.tokens(ModelRef("nobody", "m")) == UNKNOWN_WINDOW_TOKENS
+    assert bench.windows.tokens(ModelRef("openai", "m")) == UNKNOWN_WINDOW_TOKENS
     assert server.requests == []
 
 
@@ -224,6 +227,27 @@ def test_a_window_that_a_refusal_names_is_kept_however_often(
     for _ in range(3):
         bench.refuse(limit, prompt)
         assert bench.tokens() == tokens
+
+
+def test_refusals_of_several_models_at_once_are_all_kept(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal, names = ContextTooLong("Too long"), [f"m{number}" for number in range(4)]
+    refusal.limit_tokens = 4_096
+    together, read = Barrier(len(names)), bench.settings.text
+
+    def slowly(key: str) -> str:
+        found = read(key)
+        if key == "refused_windows":
+            with suppress(BrokenBarrierError):  # readers at the same time meet here
+                together.wait(0.2)
+        return found
+
+    monkeypatch.setattr(bench.settings, "text", slowly)
+    with ThreadPoolExecutor(len(names)) as pool:
+        refs = [ModelRef("nobody", name) for name in names]
+        list(pool.map(lambda ref: bench.windows.note_refusal(ref, refusal), refs))
+    assert {bench.windows.tokens(ref) for ref in refs} == {4_096}
 
 
 def test_a_refusal_does_not_enlarge_what_the_user_set(bench: Bench) -> None:

@@ -13,6 +13,7 @@ from app.domain.workers import WORKERS, WorkerName, WorkerState, WorkerStatus
 from app.memory.embedders import EmbedderDirectory
 from app.providers.pricing.prices import PriceList
 from app.providers.registry import provider_registry
+from app.providers.windows import ModelWindows
 from app.providers.wire.streaming import RetryPolicy
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -277,7 +278,9 @@ class Desk:
         settings.set("embedder", "here:embed")
         registry = provider_registry(settings, KeyStore(), RetryPolicy(tries=1))
         self.embedders = EmbedderDirectory(settings, registry)
-        self.model = BackgroundModel(store, settings, registry, PriceList(registry.find_config))
+        prices = PriceList(registry.find_config)
+        windows = ModelWindows(settings, registry, prices.context_tokens)
+        self.model = BackgroundModel(store, settings, registry, prices, windows)
         self.board = WorkerBoard(store, settings, embedder=self.embedders.active, model=self.model)
         add_conversation(store, long("tea"))
         called(store, ("read_file", '{"path": "notes.txt"}', "one"))
