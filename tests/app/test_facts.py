@@ -23,6 +23,7 @@ from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.queue import FACTS, request_regeneration
 from app.workers.board import WorkerBoard
+from app.workers.workload import Workloads
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.jobs import JumpingClock
 from tests.fakes.searchable import Library
@@ -292,9 +293,10 @@ def test_facts_that_are_not_extracted_again_end_and_keep_their_versions(
     extraction: Extraction,
 ) -> None:
     work, before = ExtractionWork(extraction.store), set(extraction.facts())
+    again = Workloads(extraction.store, extraction.settings).facts_again
     extraction.choose_model()
     assert (extraction.run().completed, extraction.asker.asked) == (2, [])
-    assert (work.exchanges_read_by_other_models(), work.facts_by_other_models()) == (2, 2)
+    assert (again().turns, work.facts_by_other_models()) == (2, 2)
     request_regeneration(extraction.settings, FACTS)
     assert list(work.exchange_ids(9, None, JumpingClock().now()))
     assert set(extraction.facts()) == before
@@ -304,7 +306,7 @@ def test_facts_that_are_not_extracted_again_end_and_keep_their_versions(
     assert extraction.tea.text in extraction.facts(ended=True)
     assert extraction.facts()["The user's home is Oslo."].model == MODEL
     assert extraction.home.text in extraction.facts(ended=True)
-    assert (work.exchanges_read_by_other_models(), work.facts_by_other_models()) == (0, 0)
+    assert (again().turns, work.facts_by_other_models()) == (0, 0)
     extraction.run()
     assert len(extraction.asker.asked) == 1
 

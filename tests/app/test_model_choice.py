@@ -16,6 +16,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.settings import ProviderRow, Settings
 from app.storage.tables.spending import Spending, Spent, by_month
+from app.storage.work.queue import SUMMARIES, request_regeneration
 from app.workers.board import WorkerBoard
 from app.workers.jobs.part_reader import READERS
 from app.workers.workload import Workloads
@@ -25,6 +26,7 @@ from tests.fakes.jobs import until
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import error, text, usage
 from tests.fakes.stored import add_conversation, made, opened
+from tests.fakes.summarizers import go_on
 
 CLOUD = "openai:gpt-4o-mini"
 LOCAL = "local:test-model"
@@ -155,6 +157,32 @@ def test_the_estimate_of_requests_is_what_is_asked(store: Store) -> None:
     WorkerBoard(store, Settings(store), model=asker).run_until_idle(READERS)
     assert (load.turns, load.requests) == (51, 3)
     assert len(asker.asked) == load.requests
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["missing", "regenerated"])
+def test_the_estimate_of_summaries_counts_the_turns_they_cover(store: Store, again: bool) -> None:
+    settings, asker = Settings(store), ScriptedAsker()
+    settings.set("background_model", asker.model)
+    talk = add_conversation(store, *(f"Town number {number}." for number in range(60)))
+    board = WorkerBoard(store, settings, model=asker)
+    board.run_until_idle(READERS if again else READERS[1:])
+    asked = len(asker.asked)
+    loads = Workloads(store, settings)
+    if again:
+        asker.model = "scripted:2"
+        settings.set("background_model", asker.model)
+        exchanges, conversations, load = loads.summaries_again()
+        assert (exchanges, conversations) == (60, 1)
+        facts = loads.facts_again()
+        assert (facts.turns, facts.requests) == (60, 3)
+        request_regeneration(settings, SUMMARIES)
+    else:
+        load = loads.parts()
+    board.run_until_idle(READERS)
+    assert (load.turns, load.requests) == (60, 3)
+    assert len(asker.asked) - asked == load.requests
+    go_on(store, talk.conversation, talk.exchanges[-1], "And one more.")
+    assert loads.parts().turns == 1
 
 
 # -- own prices

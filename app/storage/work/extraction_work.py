@@ -111,11 +111,7 @@ class ExtractionWork:
 
     def tally(self) -> Tally:
         """Return how many exchanges should be read, how many were, and what delays the rest."""
-        return self._tally(of_all=False)
-
-    def exchanges_read_by_other_models(self) -> int:
-        """Return how many exchanges another model than the present one has read."""
-        return self._tally(of_all=False).done - self._tally(of_all=True).done
+        return self._store.read(EXTRACTIONS.tally, {}, FACTS)
 
     def facts_by_other_models(self) -> int:
         """Return how many current facts were extracted from those, without the user's own."""
@@ -126,9 +122,6 @@ class ExtractionWork:
         )
         ((count,),) = self._store.read(waiting, statement, {"user": BY_USER}, FACTS, of_all=True)
         return int(count)
-
-    def _tally(self, *, of_all: bool) -> Tally:
-        return self._store.read(EXTRACTIONS.tally, {}, FACTS, of_all=of_all)
 
     def state(self, exchange_ids: Iterable[int]) -> ExtractionState:
         """Return which of some exchanges may have facts, and whose facts theirs replace."""

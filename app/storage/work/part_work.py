@@ -5,6 +5,7 @@ after the conversation's summary, oldest first. What a summary covers is told by
 exchanges it was made from and when the last one was completed.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -112,21 +113,47 @@ class PartWork:
 
         return self._store.read(query)
 
-    def amount(self, wanted: WantedResults) -> tuple[int, int]:
-        """Return how many conversations have unread turns, and how many turns there are."""
+    def unread(self, wanted: WantedResults, *, again: bool = False) -> Mapping[int, int]:
+        """Return how many unread turns each conversation has that has any.
 
-        def query(cursor: Connection) -> tuple[int, int]:
-            conversations: set[int] = set()
-            exchanges: set[int] = set()
-            for work, least in wanted.queries.items():
-                columns = "i.id" if work is CONVERSATION_SUMMARIES else "i.id, i.conversation_id"
-                rows = cursor.execute(work.unmade(columns, ""), _values(cursor, work, least))
-                for item, *conversation in rows.fetchall():
-                    conversations.update(conversation or [item])
-                    exchanges.update([item] if conversation else ())
-            return len(conversations), max(len(exchanges), len(conversations))
+        With `again`, those that would become unread if the user requested regeneration now.
+        """
+
+        def query(cursor: Connection) -> Mapping[int, int]:
+            found = _unread(cursor, wanted, of_all=again)
+            if again:
+                found -= _unread(cursor, wanted, of_all=False)
+            return Counter(own for own, _ in found)
 
         return self._store.read(query)
+
+
+def _unread(cursor: Connection, wanted: WantedResults, *, of_all: bool) -> set[tuple[int, int]]:
+    """Return the unread turns: (conversation, exchange)."""
+    found: set[tuple[int, int]] = set()
+    for work, least in wanted.queries.items():
+        of_conversations = work is CONVERSATION_SUMMARIES
+        columns = "i.id" if of_conversations else "i.conversation_id, i.id"
+        statement = work.unmade(columns, "")
+        if of_conversations:
+            statement = _NOT_COVERED.format(conversations=statement)
+        rows = cursor.execute(statement, _values(cursor, work, least, of_all=of_all))
+        found.update(rows.fetchall())
+    return found
+
+
+# The turns that `_summary` does not cover.
+_NOT_COVERED = (
+    "WITH turn AS (SELECT conversation_id AS own, id, row_number() OVER (PARTITION BY conversation_id "
+    "ORDER BY coalesce(epoch_us(completed_at), 0), id) AS place, "
+    "place || ':' || coalesce(epoch_us(completed_at), 0) AS stamp "
+    "FROM exchange WHERE status = 'completed'), "
+    "covered AS (SELECT own, max(place) AS count FROM turn JOIN summary d "
+    "ON d.kind = 'conversation' AND d.source_id = own AND d.source_hash = stamp "
+    f"AND {IS_CURRENT} GROUP BY own) "
+    "SELECT own, id FROM turn LEFT JOIN covered USING (own) "
+    "WHERE place > coalesce(count, 0) AND own IN ({conversations})"
+)
 
 
 def _postponed(cursor: Connection, worker: WorkerName, at: datetime) -> set[int]:
@@ -157,8 +184,11 @@ def _oldest(cursor: Connection, wanted: WantedResults, left_out: Collection[int]
     return min(found)[1] if found else None
 
 
-def _values(cursor: Connection, work: WorkQuery, least: int) -> dict[str, object]:
-    again = regeneration_values(cursor, FACTS if work is EXTRACTIONS else SUMMARIES)
+def _values(
+    cursor: Connection, work: WorkQuery, least: int, *, of_all: bool = False
+) -> dict[str, object]:
+    kind = FACTS if work is EXTRACTIONS else SUMMARIES
+    again = regeneration_values(cursor, kind, of_all=of_all)
     return again if work is EXTRACTIONS else {**again, "size": least}
 
 
