@@ -61,7 +61,9 @@ _SLOTS = MappingProxyType(
     }
 )
 _OF_OTHERS = frozenset({"family", "partner", "pet"})  # a clause without a subject is about them
-_BARE = frozenset({"name", "diet item"})  # nothing but a list follows the value in its clause
+_BARE = frozenset(
+    {"name", "origin", "diet item"}
+)  # nothing but a list follows the value in its clause
 _WHOLE = frozenset({"remember", "language of answers", "instruction"})  # to the sentence's end
 
 _ARTICLES = frozenset(

@@ -140,7 +140,7 @@ def _fields(given: Mapping[str, Any], *, spaced: bool) -> Mapping[str, str]:
         return fields | {"name": _NAME, "place": _PLACE, "words": _WORDS}
     return fields | {
         "name": rf"(?P<value>{_NOT_NAMED}{_RUN}{{1,6}}(?<![来來去吃饭飯床])|[A-Z][a-z]+)",
-        "place": rf"(?P<value>{_RUN}{{2,12}})",
+        "place": rf"(?P<value>(?:(?![是有哪因]){_RUN}){{2,12}})",
         "words": rf"(?P<value>{_RUN}{{1,12}})",
     }
 
