@@ -145,7 +145,8 @@ class ExportReport:
 class ImportReport:
     """The result of an import. `duplicates` counts messages that were already stored.
 
-    `refused` counts paths that are not an export or are damaged as a whole; `skipped` lists them too.
+    `refused` counts paths that are not an export or are damaged as a whole; `skipped` lists them too. `presets`
+    counts new ones, which no imported conversation uses.
     """
 
     conversations: int = 0
@@ -155,3 +156,4 @@ class ImportReport:
     skipped: tuple[Skipped, ...] = ()
     cancelled: bool = False
     refused: int = 0
+    presets: int = 0

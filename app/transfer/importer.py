@@ -36,6 +36,7 @@ from app.transfer.existing import (
     key_of,
     message_key,
 )
+from app.transfer.presets import known_uids
 from app.transfer.summaries import summary_changes
 
 _UNTITLED = "Untitled conversation"
@@ -69,13 +70,14 @@ class PendingImport(NamedTuple):
 
 
 class ConversationImporter:
-    """Stores imported conversations in batches. Blocking."""
+    """Stores imported conversations in batches; they keep presets that are known here. Blocking."""
 
     def __init__(self, store: Store, *, dry_run: bool = False) -> None:
         self._store = store
         self._dry_run = dry_run
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
+        self._presets = known_uids(store)  # before the import brings others
 
     def store(self, batch: Sequence[ImportedConversation]) -> list[PendingImport]:
         """Begin to store what is new in `batch`, which contains no conversation twice.
@@ -115,7 +117,7 @@ class ConversationImporter:
             private=found.private,
             model=found.model if found.source == OWN_SOURCE else None,
             recalls=found.recalls,
-            preset=found.preset or None,
+            preset=found.preset if found.preset in self._presets else None,
         )
         exchanges = calculate_exchanges(messages, self._store.ids.exchange)
         changes: list[Change] = [

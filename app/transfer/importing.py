@@ -75,8 +75,8 @@ def import_files(
         try:
             beside.close()
             run.settle()
+            presets = import_presets(store, run.presets, dry_run=dry_run)
             if not dry_run:
-                import_presets(store, run.presets)
                 FactImporter(store).store(run.facts)
         finally:
             store.checkpoint()
@@ -87,6 +87,7 @@ def import_files(
         skipped=tuple(run.skipped),
         cancelled=is_cancelled,
         refused=len(refusals),
+        presets=presets,
     )
 
 

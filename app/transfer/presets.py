@@ -1,6 +1,7 @@
 """Presets in exports and imports: added under a free name, never in the place of an existing one.
 
-The instructions in a file are another person's text: they never change the user's presets or the default.
+The instructions in a file are another person's text: they never change the user's presets or the default,
+and no imported conversation uses them until the user chooses so.
 """
 
 import json
@@ -23,8 +24,16 @@ def portable_presets(store: Store) -> tuple[Preset, ...]:
     return (*((built_in,) if built_in != BUILT_IN_PRESET else ()), *stored.values())
 
 
-def import_presets(store: Store, imported: Iterable[Preset]) -> None:
-    """Store presets whose uid is not known; a changed built-in one becomes another preset. Blocking."""
+def known_uids(store: Store) -> frozenset[str]:
+    """Return the uids of all presets here. Blocking."""
+    return frozenset(preset.uid for preset in (BUILT_IN_PRESET, *stored_presets(store)))
+
+
+def import_presets(store: Store, imported: Iterable[Preset], *, dry_run: bool = False) -> int:
+    """Store presets whose uid is not known; return their number. Blocking.
+
+    A changed built-in one becomes another preset. A `dry_run` only counts.
+    """
     existing = portable_presets(store)
     uids = {preset.uid for preset in existing}
     names = [BUILT_IN_PRESET.name, *(preset.name for preset in existing)]
@@ -40,5 +49,6 @@ def import_presets(store: Store, imported: Iterable[Preset]) -> None:
             new.append(own)
             uids.add(own.uid)
             names.append(own.name)
-    if new:
+    if new and not dry_run:
         store.save(*map(PresetPut, new))
+    return len(new)

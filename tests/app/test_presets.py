@@ -198,7 +198,8 @@ def test_presets_are_exported_and_imported_with_their_conversations(
     with opened(tmp_path / "there") as there:
         theirs = Presets(there, Settings(there))
         theirs.save(Preset("", "terse"))
-        import_files(there, [one])
+        assert import_files(there, [one], dry_run=True).presets == 1
+        assert import_files(there, [one]).presets == 1
         assert [each.name for each in theirs.listed()] == ["Commonplace", "terse", "Terse (2)"]
         for _ in range(2):
             import_files(there, [whole])
@@ -207,11 +208,17 @@ def test_presets_are_exported_and_imported_with_their_conversations(
         assert replace(got["Terse (2)"], name="Terse") == terse
         assert got["Unused"] == mine.named("Unused")
         (conversation,) = Conversations(there).listed()
-        assert theirs.of(conversation).uid == terse.uid
+        assert theirs.of(conversation) == BUILT_IN_PRESET, "the text is another person's"
         assert theirs.default() == BUILT_IN_PRESET, (
             "instructions in a file never become the default"
         )
         assert not check(there).problems
+    with opened(tmp_path / "again") as again:
+        theirs = Presets(again, Settings(again))
+        again.save(PresetPut(terse))
+        assert import_files(again, [one]).presets == 0
+        (conversation,) = Conversations(again).listed()
+        assert theirs.of(conversation) == terse, "it was known here before"
 
 
 def test_damaged_presets_in_a_file_are_left_out(store: Store, tmp_path: Path) -> None:

@@ -113,6 +113,10 @@ def _remarks(report: ImportReport) -> list[str]:
     remarks = [f"skipped {each.where}: {each.why}" for each in report.skipped[:_SKIPPED_SHOWN]]
     if len(report.skipped) > _SKIPPED_SHOWN:
         remarks.append(f"and {len(report.skipped) - _SKIPPED_SHOWN:,} more were skipped")
+    if report.presets:
+        remarks.append(
+            f"{_counted(report.presets, 'new preset')}, not used by imported conversations"
+        )
     if report.cancelled:
         remarks.append("The import was stopped; what was stored by then stays.")
     return remarks

@@ -108,6 +108,9 @@ def _report_text(report: ImportReport) -> str:
     if report.duplicates:
         verb = "was" if report.duplicates == 1 else "were"
         parts.append(f"{format_count(report.duplicates, 'message')} {verb} already stored.")
+    if report.presets:
+        presets = format_count(report.presets, "new preset")
+        parts.append(f"{presets}, not used by imported conversations.")
     if report.skipped:
         verb = "was" if len(report.skipped) == 1 else "were"
         parts.append(f"{format_count(len(report.skipped), 'thing')} {verb} skipped:")
