@@ -17,6 +17,7 @@ from app.domain.changes import (
     TagsChanged,
 )
 from app.domain.conversations import (
+    OWN_SOURCE,
     Attachment,
     Conversation,
     Draft,
@@ -205,7 +206,7 @@ class Library:
             id=self._store.ids.conversation(),
             uid=new_uid(),
             title=one_line(f"{origin.title} (fork)", _TITLE_LIMIT_CHARS),
-            source="commonplace",
+            source=OWN_SOURCE,
             created_at=at,
             updated_at=at,
             pinned=False,

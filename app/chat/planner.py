@@ -21,6 +21,7 @@ from app.domain.changes import (
     MessagesAdded,
 )
 from app.domain.conversations import (
+    OWN_SOURCE,
     Block,
     Conversation,
     Exchange,
@@ -116,7 +117,7 @@ class Planner:
             conversation = Conversation(
                 self._ids.conversation(), new_uid(),
                 _title_of(blocks),
-                TitleOrigin.FIRST_WORDS, "commonplace", at, at,
+                TitleOrigin.FIRST_WORDS, OWN_SOURCE, at, at,
                 private=new.private, recalls=new.recalls, model=new.model,
                 preset=new.preset or self._presets.default().uid,
             )  # fmt: skip

@@ -221,11 +221,14 @@ class TitleOrigin(StrEnum):
     USER = "user"
 
 
+OWN_SOURCE = "commonplace"
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """A conversation; `visible_leaf_id` is the last message of the visible path.
 
-    `source` is "commonplace", or the importer's name. `model` is None for the preset's, else the default
+    `source` is `OWN_SOURCE`, or the importer's name. `model` is None for the preset's, else the default
     model. `preset` is a uid, which may be that of a removed preset; then, as for None, the default applies.
     `deleted_at` is the time it was moved to the trash. `recalls` is whether memory contributes to its
     answers. Times are UTC.

@@ -1,7 +1,7 @@
 """What models write to memory: in force at once, or proposed; the user can undo, keep or remove it.
 
 A text is in force at once when the conversation holds nothing but what the user and the model typed.
-After anything from outside (see `outside`) a change of core memory waits for the user, because such
+After anything from outside (see `outside`) and after imported text a change of core memory waits for the user, because such
 text may carry instructions. A saved text of the archival memory is only ever quoted, so it is stored.
 """
 
@@ -10,7 +10,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from app.domain.changes import MemoryWritePut
-from app.domain.conversations import Attachment, Conversation, Image, Message, Role, ToolResult
+from app.domain.conversations import (
+    OWN_SOURCE,
+    Attachment,
+    Conversation,
+    Image,
+    Message,
+    Role,
+    ToolResult,
+)
 from app.domain.errors import InvalidInput
 from app.domain.facts import Memory, MemoryWrite, WriteState
 from app.domain.ids import ExchangeId, new_uid
@@ -117,9 +125,11 @@ class MemoryWriteService:
             *self._exchanges.messages_in(conversation.id),
             *self._exchanges.messages(quoted).values(),
         ]
-        return MemoryWrite(
-            new_uid(), conversation.id, exchange_id, model, now(), outside=outside(messages)
-        )
+        found = outside(messages)
+        is_imported = conversation.source != OWN_SOURCE
+        if is_imported or self._writes.recalls_import(conversation.id):
+            found = ", ".join(filter(None, ("imported text", found)))
+        return MemoryWrite(new_uid(), conversation.id, exchange_id, model, now(), outside=found)
 
     def _put_in_force(self, write: MemoryWrite) -> MemoryWrite:
         def edit(text: str) -> tuple[str, MemoryWritePut]:

@@ -3,14 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.domain.conversations import Conversation
+from app.domain.conversations import OWN_SOURCE, Conversation
 from app.domain.ids import ConversationId, MessageId
 from app.domain.transfer import ImportedConversation
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
-
-OWN_SOURCE = "commonplace"
 
 ConversationKey = tuple[str, str]
 

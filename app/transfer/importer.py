@@ -17,7 +17,7 @@ from app.domain.changes import (
     PassagesPut,
     TagsChanged,
 )
-from app.domain.conversations import Conversation, Exchange, Message, TitleOrigin
+from app.domain.conversations import OWN_SOURCE, Conversation, Exchange, Message, TitleOrigin
 from app.domain.ids import ConversationId, MessageId, derived_uid
 from app.domain.passages import PassageKind
 from app.domain.transfer import ImportedConversation, ImportedMessage
@@ -29,7 +29,6 @@ from app.storage.engine.times import now
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.passages import Passages
 from app.transfer.existing import (
-    OWN_SOURCE,
     ConversationKey,
     ExistingConversation,
     find_existing,

@@ -124,10 +124,20 @@ def by_a_recalled_paste(services: Services) -> ConversationRecord:
     return here
 
 
+def by_an_import(services: Services) -> ConversationRecord:
+    return add_conversation(services.store, EVIL, source="chatgpt")
+
+
+def by_a_recalled_import(services: Services) -> ConversationRecord:
+    here = add_conversation(services.store, "Where should I shop?")
+    recall(services.store, by_an_import(services), here)
+    return here
+
+
 @pytest.mark.parametrize(
     "attacked",
     [by_a_tool, by_an_attachment, by_a_paste, by_a_quotation, by_a_long_line, by_an_earlier_turn,
-     by_recall, by_a_recalled_paste],
+     by_recall, by_a_recalled_paste, by_an_import, by_a_recalled_import],
 )  # fmt: skip
 def test_after_text_from_outside_a_note_waits_for_the_user(
     services: Services, attacked: Callable[[Services], ConversationRecord]

@@ -22,6 +22,7 @@ from app.domain.changes import (
     ReplyGrew,
 )
 from app.domain.conversations import (
+    OWN_SOURCE,
     Conversation,
     Exchange,
     ExchangeStatus,
@@ -106,6 +107,7 @@ def new_conversation(
     title: str = "A talk",
     private: bool = False,
     at: datetime = AT,
+    source: str = OWN_SOURCE,
 ) -> ConversationRecord:
     """Return a conversation of one turn for each of `texts`, not yet written.
 
@@ -138,7 +140,7 @@ def new_conversation(
             assert passage is not None
             changes.append(PassagesPut((passage,)))
     conversation = Conversation(
-        conversation_id, new_uid(), title, TitleOrigin.FIRST_WORDS, "commonplace", at, at,
+        conversation_id, new_uid(), title, TitleOrigin.FIRST_WORDS, source, at, at,
         messages[-1].id if messages else None, private=private,
     )  # fmt: skip
     head: list[Change] = [ConversationPut(conversation)]

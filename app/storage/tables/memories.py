@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.changes import CoreMemoryPut, MemoryForgotten, MemoryPut, MemoryWritePut
+from app.domain.conversations import OWN_SOURCE
 from app.domain.errors import NotFound
 from app.domain.facts import Memory, MemoryWrite, WriteState
 from app.domain.ids import ExchangeId
@@ -197,6 +198,15 @@ class MemoryWrites:
             [conversation_id],
         )
         return [ExchangeId(each) for (each,) in rows]
+
+    def recalls_import(self, conversation_id: int) -> bool:
+        """Return whether prompts of a conversation quoted an imported one, or its summary."""
+        rows = self._store.rows(
+            "SELECT 1 FROM recalled JOIN conversation ON conversation.id = recalled.conversation_id "
+            "WHERE asked_in = ? AND injected AND source <> ? LIMIT 1",
+            [conversation_id, OWN_SOURCE],
+        )
+        return bool(rows)
 
     def _where(self, condition: str, *values: object) -> Sequence[MemoryWrite]:
         rows = self._store.rows(
