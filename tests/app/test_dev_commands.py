@@ -105,7 +105,17 @@ def test_the_readme_names_the_commands_that_exist() -> None:
         r"^commonplace (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
     ):
         named.update(re.findall(r"(?:^|(?<=\| ))[a-z]+", line.split(" ID")[0].split(" [")[0]))
-    words_of_commands = {"add", "edit", "embeddings", "get", "remove", "reset", "set", "test"}
+    words_of_commands = {
+        "add",
+        "default",
+        "edit",
+        "embeddings",
+        "get",
+        "remove",
+        "reset",
+        "set",
+        "test",
+    }
     named -= words_of_commands
     assert named == {*COMMANDS, "restore"}
 

@@ -149,7 +149,8 @@ def test_serialized_names_of_changes_never_change() -> None:
         "TagsChanged", "OriginsAdded", "SettingPut", "ProviderPut", "PresetPut",
         "PresetRemoved", "SummaryPut", "DraftPut",
         "SpendHeld", "SpendFreed", "SpendAdded", "ReplyGrew", "FactPut", "FactForgotten",
-        "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "ToolSummaryPut",
+        "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "MemoryWritePut",
+        "ToolSummaryPut",
         "PromptKept", "FeedbackPut", "ConversationForgotten",
     ]  # fmt: skip
     freed = codec.dumps((SpendReleased("u"),))
