@@ -9,7 +9,7 @@ import pytest
 from app.check import Violation, check, violations
 from app.domain import changes
 from app.domain.conversations import Message, Role, Text
-from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory
+from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory, MemoryWrite
 from app.domain.ids import new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.recall import (
@@ -91,6 +91,7 @@ VIOLATIONS = [
     ("INSERT INTO fact_version SELECT fact_id, '2020-01-01', * EXCLUDE (fact_id, made_at) REPLACE (99 AS exchange_id) FROM fact_version WHERE fact_id = 4", "fact_version.exchange_id", True),
     ("UPDATE extraction SET exchange_id = 99", "extraction.exchange_id", True),
     ("UPDATE memory SET conversation_id = 99", "memory.conversation_id", True),
+    ("UPDATE memory_write SET conversation_id = 99", "memory_write.conversation_id", True),
     ("UPDATE tool_summary SET exchange_id = 99", "tool_summary.exchange_id", True),
     ("UPDATE tool_summary SET message_id = 99", "tool_summary.message_id", True),
     ("UPDATE fact SET valid_until = '2027-01-01' WHERE id = 4", "passage.fact", True),
@@ -168,6 +169,7 @@ def learned(store: Store, talk: ConversationRecord) -> list[changes.Change]:
         changes.FactPut(fact),
         changes.FactPut(ended),
         changes.MemoryPut(Memory(memory, new_uid(), "Remember this.", AT, *place)),
+        changes.MemoryWritePut(MemoryWrite(new_uid(), *place, "m", AT, memory_id=memory)),
         changes.ToolSummaryPut(tool, *place, message.id, 0, "read -> 1 line", "extractive", AT),
         changes.PassagesPut(passages),
         changes.ExtractionDone(exchange.id, talk.conversation.id, "h", BY_PATTERNS, 2, AT),
