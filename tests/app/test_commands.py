@@ -204,7 +204,7 @@ def test_summaries_of_other_models_are_regenerated_after_a_confirmation(desk: De
 
 
 def test_facts_of_other_models_are_regenerated_after_a_confirmation(desk: Desk) -> None:
-    desk.write("I live in Oslo and I love sailing.")
+    desk.write("I live in Oslo and I am allergic to peanuts.")
     workers, store = desk.services.workers, desk.services.store
     workers.run_until_idle([WorkerName.KNOWLEDGE_EXTRACTOR])
     assert "nothing to read again" in desk.says("/facts rebuild")

@@ -108,16 +108,16 @@ def test_a_fact_extracted_meanwhile_supersedes_a_reinstated_one(store: Store) ->
 
 
 def test_a_fact_of_two_conversations_is_shown_from_the_one_that_is_left(store: Store) -> None:
-    first, second = learn(store, "I love sailing.", "I love sailing!")
+    first, second = learn(store, "I am allergic to peanuts.", "I am allergic to peanuts!")
     hide(store, second)
     assert current(store)[0].conversation_id == first.conversation.id
-    assert colors(store) == ["sailing"]
+    assert colors(store) == ["peanuts"]
     show(store, second)
     assert current(store)[0].conversation_id == second.conversation.id
     forget(store, [second.conversation.id])
     (fact,) = current(store)
     assert (fact.conversation_id, fact.said_at) == (first.conversation.id, AT)
-    assert colors(store) == ["sailing"]
+    assert colors(store) == ["peanuts"]
     status = Bench(store).run()
     assert (status.done, status.total) == (1, 1), "it is not read again"
 
@@ -152,11 +152,11 @@ def test_reinstated_facts_are_restored_from_the_journal(tmp_path: Path) -> None:
     root = tmp_path / "data"
     with opened(root) as store:
         _, green = learn(store, BLUE, GREEN)
-        learn(store, "I love sailing.", "I love sailing!")
+        learn(store, "I am allergic to peanuts.", "I am allergic to peanuts!")
         hide(store, green)
         before = sorted(colors(store))
     store.paths.database.unlink()
     with opened(root) as store:
-        assert sorted(colors(store)) == before == ["blue", "sailing"]
+        assert sorted(colors(store)) == before == ["blue", "peanuts"]
         show(store, green)
-        assert sorted(colors(store)) == ["green", "sailing"]
+        assert sorted(colors(store)) == ["green", "peanuts"]

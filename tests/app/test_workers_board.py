@@ -105,8 +105,10 @@ def test_built_in_workers_that_are_on_run_and_wait_for_the_open_conversation(
         board.set_open_conversation(None)
         until(lambda: done(board) == [1, 1, 1, 0, 0])
         assert len(threads) == 3
-    assert Conversations(store).get(talk.conversation.id).title == "Brew green tea at home"
+    own = talk.conversation.id
     assert Summaries(store).latest("exchange", [talk.exchanges[0].id])[1].model == "extractive"
+    assert Summaries(store).latest("conversation", [own])[own].model == "extractive"
+    assert Conversations(store).get(own).title == "A talk", "the first words stay without a model"
 
 
 def test_a_worker_switched_off_stays_off_after_a_restart_until_switched_on(
