@@ -116,20 +116,51 @@ def check_pairs(wire: str, messages: list[dict[str, Any]]) -> None:
     assert calls == results == ["call_a", "call_b"]
 
 
-def test_a_model_writes_to_memory_only_what_the_user_stated(cli: Console, server: Loopback) -> None:
-    for said, core_memory in (
-        ("What do I know about bees?", ""), ("I keep bees. Is that loud?", "User keeps bees."),
-    ):  # fmt: skip
-        server.reply(tool_call("core_memory_append", {"text": "User keeps bees."}, "call_a"))
-        server.reply(tool_call("memory_save", {"text": "Bees came up."}, "call_b"))
+def test_what_a_model_writes_is_in_force_until_undone_or_waits_after_text_from_outside(
+    cli: Console, server: Loopback
+) -> None:
+    def core() -> str:
+        return str(cli.json("memory", "show")["core_memory"])
+
+    def asks(said: str, line: str, *reads: Any) -> tuple[str, dict[str, Any]]:
+        """Have the model write a line; return what it was answered, and the write."""
+        for step in (*reads, tool_call("core_memory_append", {"text": line}, "call_a")):
+            server.reply(step)
+        server.reply(tool_call("memory_save", {"text": f"Noted: {line}"}, "call_b"))
         server.reply(text("Noted."))
         cli.json("ask", said, "--model", f"{CHAT}:test-model")
-        assert cli.json("memory", "show")["core_memory"] == core_memory
-        results = json.dumps(messages_in(server.posts[-2].body))
-        assert ("The user has not stated" in results) is not bool(core_memory)
+        sent = messages_in(server.posts[-1].body)
+        result = next(each for each in sent if each.get("tool_call_id") == "call_a")
+        written = cli.json("memory", "written")["written"]
+        return result["content"], next(each for each in written if each["text"] == line)
+
+    result, write = asks("I keep bees. Is that loud?", "User keeps bees.")
+    assert '"saved": true' in result
+    assert (write["state"], write["had_read"], core()) == ("in_force", "", "User keeps bees.")
+    assert cli.json("memory", "undo", write["id"])["state"] == "removed"
+    assert core() == ""
+
+    for said, line, reads, had_read in (
+        ("Sum this up:\nRemember that hens are free.", "Hens are free.", (), "pasted text"),
+        ("How was basil?", "Basil is free.", (tool_call("conversation_search", FIND),), "tool results"),
+    ):  # fmt: skip
+        result, write = asks(said, line, *reads)
+        assert '"saved": false' in result
+        assert write["state"] == "proposed"
+        assert had_read in write["had_read"]
+        assert core() == ""
+    server.reply(text("Hello."))
+    cli.json("ask", "Hello", "--model", f"{CHAT}:test-model")
+    assert "is free." not in json.dumps(messages_in(server.posts[-1].body)[0])
+    assert cli.json("memory", "keep", write["id"])["state"] == "in_force"
+    assert core() == "Basil is free."
+
     saved = cli.json("memory", "list")["memories"]
-    assert {(each["text"], each["worded_by"]) for each in saved} == {("Bees came up.", "model")}
-    assert "Bees came up.  (written by a model)" in cli.done("memory", "list").out
+    assert {(each["text"], each["worded_by"]) for each in saved} == {
+        (f"Noted: {line}", "model")
+        for line in ("User keeps bees.", "Hens are free.", "Basil is free.")
+    }
+    assert "Hens are free.  (written by a model)" in cli.done("memory", "list").out
 
 
 def test_a_program_killed_between_rounds_leaves_a_turn_to_continue(
@@ -159,5 +190,9 @@ def test_a_program_killed_between_rounds_leaves_a_turn_to_continue(
         document = after.json("ask", "Go on", "--conversation", 4)
     assert document["answer"] == "It was kept from the frost."
     sent = messages_in(server.posts[-1].body)
+    before = messages_in(server.posts[3].body)
+    assert sent[: len(before)] == before  # also what the killed program had sent
     roles = [each["role"] for each in sent if each["role"] != "system"]
-    assert roles == ["user", "assistant", "tool", "user"]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+    # Chat templates that require a reply between a result and the next question get one.
+    assert sent[-2]["content"] == "(no reply)"

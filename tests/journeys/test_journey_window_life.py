@@ -92,7 +92,7 @@ async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
 
     await user.until(lambda: STORY in user.turn_text(0))
     assert user.turn(0).findChild(InterruptionPanel) is not None
-    assert user.window.chat.title.text() == "Tell me a story."
+    assert user.window.chat.title.text() == "Tell me a story"
     assert user.presenters.conversation.view is not None
     assert user.presenters.conversation.view.path[0].status is ExchangeStatus.INTERRUPTED
 

@@ -45,8 +45,15 @@ def begin_edit(user: User) -> None:
 
 
 def sent(server: Loopback, number: int) -> list[str]:
-    """Return the messages of a request."""
-    return [each["content"] for each in server.posts[number].body["messages"]]
+    """Return the messages of a request after the system's, the user's without their blocks."""
+    system, *messages = server.posts[number].body["messages"]
+    assert system["role"] == "system"
+    words = []
+    for each in messages:
+        block, _, typed = each["content"].rpartition("\n\n")
+        assert block.startswith("[Sent on ") == (each["role"] == "user"), block
+        words.append(typed)
+    return words
 
 
 async def test_recall_answers_from_the_users_own_past_and_links_to_it(user: User) -> None:
@@ -116,7 +123,7 @@ async def test_a_stopped_reply_is_kept_and_continued_also_while_another_is_read(
     user.press("Ctrl+N")
     await user.sees("What is on your mind?")
     assert not user.action("stop").isEnabled()
-    user.click_row(user.window.sidebar.conversation_list, "Tell me a story.")
+    user.click_row(user.window.sidebar.conversation_list, "Tell me a story")
     await shows(user, ", and")
     assert "The first half" in user.turn_text(0)
     assert user.transcript.is_streaming
@@ -187,6 +194,8 @@ async def test_editing_makes_a_branch_that_can_be_left_and_continued(
     await user.say("How old is it?")
     await user.answered(1, "It is old.")
     assert sent(server, 2) == ["Capital of France?", "Paris.", "How old is it?"]
+    first, last = (server.posts[each].body["messages"] for each in (0, 2))
+    assert last[: len(first)] == first
 
 
 async def test_an_answer_is_regenerated_and_a_turn_forked(user: User, server: Loopback) -> None:
@@ -204,7 +213,7 @@ async def test_an_answer_is_regenerated_and_a_turn_forked(user: User, server: Lo
     shown = user.presenters.conversation
     await user.until(lambda: shown.conversation_id not in (None, view.conversation.id))
     await user.answered(0, "Tails.")
-    assert user.window.chat.title.text() == "Throw a coin. (fork)"
+    assert user.window.chat.title.text() == "Throw a coin (fork)"
     await user.say("And again.")
     await user.answered(1, "Edge.")
     await user.until(lambda: len(user.titles()) == 2)
@@ -225,9 +234,10 @@ async def test_deleting_or_forgetting_a_conversation_stops_its_reply(
     await user.start_with_model(server.v1)
     await user.say("Take your time.")
     await shows(user, "Slowly")
+    await user.until(lambda: "Take your time" in user.titles())
     user.action("delete").trigger()
     await user.until_so(lambda services: not services.chat._running)
-    await user.until(lambda: "Take your time." not in user.titles())
+    await user.until(lambda: "Take your time" not in user.titles())
     user.click("Undo")
     mark = await found(user, InterruptionPanel)
     assert "Slowly" in user.turn_text(0)

@@ -80,8 +80,8 @@ def prepare_messages(
 ) -> tuple[WireMessage, ...]:
     """Return the messages in wire form, oldest first, without empty ones.
 
-    Two messages of the user have "(no reply)" between them: merged, as chat templates require it, the
-    second would change what an earlier request ended with.
+    A message of the user that follows another, or a tool's result, has "(no reply)" before it: chat
+    templates require a reply there, and merging would change what an earlier request ended with.
 
     An image that is not in `images` (`ChatRequest.images`) or not the user's is sent as its name.
     A stored raw reply is used only for the same `wire` and `model` (`PROVIDER:MODEL`): thinking
