@@ -8,7 +8,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -107,8 +107,14 @@ class ExchangeLoop:
         return self._running.get(conversation_id)
 
     def stop(self, conversation_ids: Iterable[ConversationId]) -> None:
-        """Stop the replies of conversations; return when they are stored, or after 3 s. Blocking."""
-        running = [reply for each in conversation_ids if (reply := self._running.get(each))]
+        """Stop the replies of conversations; return when they are stored, or after 3 s. Blocking.
+
+        Also those that are being planned: a reply must not begin in what is forgotten meanwhile.
+        """
+        wanted = tuple(conversation_ids)
+        with suppress(TimeoutError, CancelledError, StorageError):
+            self.call(self._all_begun).result(_STOP_TIMEOUT_S)
+        running = [reply for each in wanted if (reply := self._running.get(each))]
         for reply in running:
             reply.stop()
         wait([reply.done for reply in running], _STOP_TIMEOUT_S)
@@ -203,6 +209,11 @@ class ExchangeLoop:
         finally:
             self._running.pop(reply.plan.conversation.id, None)
             reply.finish(outcome)
+
+    async def _all_begun(self) -> None:
+        """Return when every reply asked for before this call runs, or could not be planned."""
+        async with self._planning:  # first come, first served
+            pass
 
     async def _begin(self, make_plan: Callable[[], ExchangePlan]) -> Reply:
         # One at a time: a plan made while another one is being stored would create a branch.
