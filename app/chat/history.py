@@ -98,9 +98,9 @@ class History:
         return frozenset(each for turn in self.turns for each in turn.quoted)
 
     @property
-    def hinted(self) -> frozenset[PassageId]:
-        """The passages that past turns hint at."""
-        return frozenset(each for turn in self.turns for each in turn.hinted)
+    def mentioned(self) -> frozenset[PassageId]:
+        """The passages that past turns quote or hint at."""
+        return frozenset(each for turn in self.turns for each in turn.mentioned)
 
 
 class HistoryReader:

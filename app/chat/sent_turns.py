@@ -16,7 +16,6 @@ from app.domain.recall import (
     PlanPart,
     PlanPartKind,
     PromptPiece,
-    RecallLayer,
     StoredPrompt,
 )
 from app.domain.settings_schema import SETTINGS
@@ -37,7 +36,7 @@ class SentTurn:
     """A past turn.
 
     `stored` are its messages, `whole` the same as they are sent, `short` with one line for each tool
-    result; `quoted` are the passages that its block quotes in full, `hinted` those it hints at.
+    result; `mentioned` are the passages in its block, `quoted` those of them that it quotes in full.
     """
 
     exchange: Exchange
@@ -45,7 +44,7 @@ class SentTurn:
     whole: tuple[Message, ...]
     short: tuple[Message, ...]
     quoted: frozenset[PassageId]
-    hinted: frozenset[PassageId]
+    mentioned: frozenset[PassageId]
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -73,15 +72,9 @@ class SentTurns:
             whole = as_sent(stored, own, rejected)
             short = shortened_results(whole)
             quoted = {id_ for run in own for part in run.parts for id_ in part.sources} - rejected
-            hinted = {
-                item.passage_id
-                for run in own
-                for item in run.items
-                if item.injected and item.layer is RecallLayer.HINT
-            }
-            turns.append(
-                SentTurn(exchange, stored, whole, short, frozenset(quoted), frozenset(hinted))
-            )
+            pieces = (piece for run in own for part in run.parts for piece in part.pieces)
+            mentioned = frozenset(each.passage_id for each in pieces if each.passage_id is not None)
+            turns.append(SentTurn(exchange, stored, whole, short, frozenset(quoted), mentioned))
         return turns
 
 

@@ -427,6 +427,16 @@ def test_a_rejected_or_forgotten_quotation_leaves_only_its_block(
     )
 
 
+def test_a_hint_in_an_earlier_turn_is_not_given_again(asker_with: Callable[..., Asker]) -> None:
+    asker = asker_with(found=RetrievalResult(history=(turn(700, relevance=0.5),)))
+    where = asker.chat.say(ASKED).conversation_id
+    asker.chat.say("And now?", where)
+    before, after = asker.chat.model.requests
+    assert "question 700" in recalled(before)
+    assert after.messages[-1].text.count("question 700") == 0
+    assert "question 700" in after.messages[0].text
+
+
 def test_a_continued_or_regenerated_answer_has_its_own_record(
     asker_with: Callable[..., Asker],
 ) -> None:
