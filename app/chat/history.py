@@ -98,9 +98,9 @@ class History:
         return frozenset(each for turn in self.turns for each in turn.quoted)
 
     @property
-    def mentioned(self) -> frozenset[PassageId]:
-        """The passages that past turns quote or hint at."""
-        return frozenset(each for turn in self.turns for each in turn.mentioned)
+    def lines(self) -> frozenset[str]:
+        """The texts of what past turns recall."""
+        return frozenset(each for turn in self.turns for each in turn.lines)
 
 
 class HistoryReader:

@@ -247,7 +247,7 @@ class PromptDraft:
             own,
             any(tool.name == _FETCH_TOOL for tool in tools),
             fetched.turn_numbers,
-            self.history.mentioned,
+            self.history.lines,
         )
 
     def _earlier_run(self) -> StoredPrompt | None:

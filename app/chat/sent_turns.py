@@ -36,7 +36,7 @@ class SentTurn:
     """A past turn.
 
     `stored` are its messages, `whole` the same as they are sent, `short` with one line for each tool
-    result; `mentioned` are the passages in its block, `quoted` those of them that it quotes in full.
+    result; `quoted` are the passages that its block quotes in full, `lines` the texts of what it recalls.
     """
 
     exchange: Exchange
@@ -44,7 +44,7 @@ class SentTurn:
     whole: tuple[Message, ...]
     short: tuple[Message, ...]
     quoted: frozenset[PassageId]
-    mentioned: frozenset[PassageId]
+    lines: frozenset[str]
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -73,8 +73,8 @@ class SentTurns:
             short = shortened_results(whole)
             quoted = {id_ for run in own for part in run.parts for id_ in part.sources} - rejected
             pieces = (piece for run in own for part in run.parts for piece in part.pieces)
-            mentioned = frozenset(each.passage_id for each in pieces if each.passage_id is not None)
-            turns.append(SentTurn(exchange, stored, whole, short, frozenset(quoted), mentioned))
+            lines = frozenset(each.text for each in pieces if each.passage_id is not None)
+            turns.append(SentTurn(exchange, stored, whole, short, frozenset(quoted), lines))
         return turns
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from app.domain.chat import ToolSchema
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.quoting import (
     CORE_MEMORY,
     RECALLED,
@@ -64,7 +64,7 @@ class PromptInput:
     """What is known of a prompt before anything is recalled for it.
 
     `fixed` are the parts of `fixed_parts`; `past` those before the question, `question` is its part.
-    `held` are the past messages, `mentioned` the passages that past turns quote or hint at.
+    `held` are the past messages, `lines` the texts of what past turns recall.
     """
 
     conversation_id: ConversationId
@@ -75,7 +75,7 @@ class PromptInput:
     own: PlanPart
     can_fetch: bool = False
     turn_numbers: Mapping[ExchangeId, int] = field(default_factory=dict)
-    mentioned: frozenset[PassageId] = frozenset()
+    lines: frozenset[str] = frozenset()
 
     @property
     def held(self) -> frozenset[MessageId]:
@@ -108,7 +108,7 @@ def plan_context(
     held = prompt.held.union(prompt.own.message_ids)
     context = SelectionContext(
         prompt.conversation_id, prompt.question, held, prompt.turn_numbers,
-        prompt.can_fetch, prompt.mentioned,
+        prompt.can_fetch, prompt.lines,
     )  # fmt: skip
     room = recall_room(settings, ceiling_tokens, ceiling_tokens - prompt.tokens)
     chosen = select_recalled(found, settings, context, room.related_tokens, room.earlier_tokens)

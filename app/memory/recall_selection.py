@@ -52,7 +52,7 @@ class SelectionContext:
     """The conversation of the question; what the prompt contains anyway is not quoted again.
 
     `turn_numbers` are those of facts' exchanges, as far as known; `can_fetch` when the model has the tool
-    that fetches more; `mentioned` are the passages in earlier turns, which are not hinted at again.
+    that fetches more; `lines` are the texts of what earlier turns recall, which are not given again.
     """
 
     conversation_id: ConversationId
@@ -60,7 +60,7 @@ class SelectionContext:
     held: frozenset[MessageId]
     turn_numbers: Mapping[ExchangeId, int] = field(default_factory=dict)
     can_fetch: bool = False
-    mentioned: frozenset[PassageId] = frozenset()
+    lines: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ class _Selector:
             item, line = entry.item, entry.hint
             is_turn = item.kind is PassageKind.TURN
             key = (is_turn, (item.exchange_id if is_turn else None) or item.passage_id)
-            if key in shown or line is None:
+            if key in shown or line is None or line.text in self._context.lines:
                 continue
             if self.budget.put(recalled_text.HINTS, line) is None:
                 continue
@@ -430,7 +430,6 @@ class _Selector:
             and item.relevance >= self._settings.rag_hint_similarity
             and item.conversation_id != self._context.conversation_id
             and item.message_id not in self._context.held
-            and item.passage_id not in self._context.mentioned
             and item.dropped_by not in (_QUOTED, _IN_PROMPT, _SAME_CONVERSATION, _NEVER)
         )
 

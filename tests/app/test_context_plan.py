@@ -285,7 +285,8 @@ def test_a_hint_is_given_once_in_a_conversation_and_is_no_question_if_possible()
     first = planned(found)
     assert [each.passage_id for each in injected(first, RecallLayer.HINT)] == [1800, 700]
     assert "By the river." in recalled_block(first.parts)
-    again = planned(found, mentioned=frozenset({1800}))
+    pieces = (piece for each in first.parts for piece in each.pieces if piece.passage_id == 1800)
+    again = planned(found, lines=frozenset(piece.text for piece in pieces))
     assert [each.passage_id for each in injected(again, RecallLayer.HINT)] == [700]
 
 
