@@ -19,11 +19,13 @@ from app.domain.recall import PlanPartKind
 from app.providers.configuration import ProviderConfig
 from app.storage.tables.exchanges import Exchanges
 from app.system.paths import DataPaths
+from app.transfer.importing import import_files
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import WIRES
 from tests.fakes.loopback_script import Stall, Step, error, text, thinking, tool_call
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
 from tests.fakes.stored import add_conversation, opened
+from ui.presenters.imports import SAMPLE
 
 KINDS = {CHAT: "compatible", RESPONSES: "openai", MESSAGES: "anthropic"}
 SADDLE = "The saddle of my bicycle needs an M8 bolt, sixty millimetres long."
@@ -200,6 +202,22 @@ def check_marks(body: dict[str, Any]) -> None:
     ]
     assert marked == [len(body["messages"]) - 2]
     assert "cache_control" in body["system"][-1]
+
+
+def test_a_follow_up_gets_a_sentence_that_the_answer_before_did_not_need(
+    data_dir: Path, server: Loopback
+) -> None:
+    with opened(data_dir) as store:
+        import_files(store, [SAMPLE])
+    server.always(text("I see."))
+    with started(data_dir, server, CHAT) as services:
+        story = Story(services, server)
+        story.say("Why does my sourdough spread instead of rising?")
+        story.say("and how long should the bulk rise take?")
+    first, second = (texts_of(seen)[1] for seen in server.posts)
+    assert "A slack shape" in first, "a list comes with the line that introduces it"
+    assert "two and a half to three" in second
+    assert second.startswith(first)
 
 
 @pytest.mark.parametrize("wire", WIRES)
