@@ -63,8 +63,10 @@ def test_the_sidebar_is_disabled_until_the_window_is_usable(window: MainWindow) 
     assert not window.sidebar.isEnabled()
     window.set_usable(True)
     assert window.sidebar.isEnabled()
+    window.sidebar.box.setFocus()
     window.actions_by_name["sidebar"].trigger()
     assert not window.sidebar.isVisible()
+    assert window.focusWidget() is window.chat.composer.box, "not the title beside it"
 
 
 @pytest.fixture

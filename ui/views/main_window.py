@@ -199,6 +199,8 @@ class MainWindow(QMainWindow):
         actions["quit"].triggered.connect(self.close)
 
     def _on_sidebar_toggled(self, on: bool) -> None:
+        if not on and self._left.isAncestorOf(self.focusWidget()):
+            self.chat.composer.box.setFocus()  # Qt would pass it to the title, which can be edited
         self._left.setVisible(on)
 
     def _on_focus_composer_triggered(self) -> None:
