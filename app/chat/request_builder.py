@@ -20,6 +20,7 @@ from app.chat.sent_turns import (
     with_compaction,
     with_note,
 )
+from app.chat.tools.conversations import FETCH
 from app.chat.tools.toolbox import Toolbox
 from app.domain.chat import NO_IMAGES, ChatRequest, ModelRef, ToolSchema
 from app.domain.conversations import Message, Role
@@ -53,7 +54,6 @@ from app.storage.tables.settings import Settings, SettingValues
 
 _log = logging.getLogger(__name__)
 _RECENT_TURNS = 3  # that a follow-up may refer to
-_FETCH_TOOL = "fetch_conversation_details"
 _CONTINUE = "Continue exactly where your last message broke off, without repeating any of it."
 
 LoadImages = Callable[[ModelRef, Sequence[Message]], Mapping[str, bytes]]
@@ -245,7 +245,7 @@ class PromptDraft:
             self.history.parts,
             (date,) if run is None else tuple(p for p in run.parts if p.kind in BLOCK_KINDS),
             own,
-            any(tool.name == _FETCH_TOOL for tool in tools),
+            any(tool.name == FETCH for tool in tools),
             fetched.turn_numbers,
             self.history.lines,
         )

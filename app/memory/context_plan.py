@@ -33,7 +33,6 @@ from app.memory.token_budget import BYTES_PER_TOKEN, tokens_of
 
 _RELATED_SHARE, _EARLIER_SHARE, _COMPACTION_SHARE = 0.15, 0.1, 0.15  # of a small ceiling
 _QUOTED = (PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.EARLIER)
-_FETCH_TOOL = "fetch_conversation_details"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Each selected turn or summary is first quoted by its best sentence. After facts 
 budget goes to further sentences, the best first, until none is worth anything.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
@@ -14,7 +14,6 @@ from app.domain.recall import (
     PlanPart,
     PlanPartKind,
     PromptPiece,
-    QuoteUnit,
     RecalledItem,
     RecallLayer,
     RecallSettings,
@@ -28,13 +27,17 @@ from app.domain.recall import (
 from app.language.sentences import content_terms
 from app.memory import recalled_text
 from app.memory.fact_matching import may_be_same
+from app.memory.growing_quotation import (
+    GrowingQuotation,
+    extend_quotations,
+    quotation_of_summary,
+    quotation_of_turn,
+)
 from app.memory.recalled_text import cut_at_sentence
 from app.memory.token_budget import TokenBudget, size_of, tokens_of
 
 _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says nothing
 _MAX_HINTS = 3
-_LEAST_WORTH = 0.1  # of a further sentence, times the relevance of its turn
-_COMPLETED = 0.9  # of the best relevance
 _SAID_SHARE = 0.6  # of the words of a fact are in one sentence that says the same
 _GROUPS = (
     RecallLayer.FACT, RecallLayer.CONVERSATION, RecallLayer.HISTORY, RecallLayer.HINT,
@@ -99,60 +102,11 @@ def select_recalled(
 
 
 @dataclass(slots=True)
-class _Quotation:
-    """A turn or a summary with the units that are quoted so far, by the number of their text."""
-
-    relevance: float
-    texts: tuple[tuple[QuoteUnit, ...], ...]
-    render: Callable[[Mapping[int, set[int]]], PromptPiece]
-    chosen: dict[int, set[int]] = field(default_factory=dict)
-    heading: str = ""
-    place: int = 0
-
-    def piece(self) -> PromptPiece:
-        """Return it as it is quoted now."""
-        return self.render(self.chosen)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing of it is left out."""
-        return next(self.places(), None) is None
-
-    def places(self) -> Iterator[tuple[float, int, int]]:
-        """Yield the worth, text and place of the units that are not chosen."""
-        for text, units in enumerate(self.texts):
-            for place, unit in enumerate(units):
-                if place not in self.chosen.get(text, ()):
-                    yield unit.worth, text, place
-
-    def with_unit(self, text: int, place: int) -> dict[int, set[int]]:
-        """Return what is chosen, and one more unit."""
-        return self.chosen | {text: {*self.chosen.get(text, ()), place}}
-
-    def put(self, budget: TokenBudget, heading: str, *before: PromptPiece) -> bool:
-        """Add its best unit to the block, after other pieces; return whether there was room."""
-        best = max(self.places(), key=lambda each: (each[0], -each[1], -each[2]), default=None)
-        chosen = {} if best is None else self.with_unit(best[1], best[2])
-        placed = budget.put(heading, *before, self.render(chosen))
-        if placed is not None:
-            self.heading, self.place, self.chosen = heading, placed, chosen
-        return placed is not None
-
-    def extend(self, budget: TokenBudget, text: int, place: int) -> bool:
-        """Quote one more unit if there is room; return whether there was."""
-        chosen = self.with_unit(text, place)
-        if not budget.change(self.heading, self.place, self.render(chosen)):
-            return False
-        self.chosen = chosen
-        return True
-
-
-@dataclass(slots=True)
 class _Entry:
     """An item, and what it adds to the block: its quotation, or the line that may hint at it instead."""
 
     item: RecalledItem
-    quotation: _Quotation | None = None
+    quotation: GrowingQuotation | None = None
     hint: PromptPiece | None = None
 
     def leave_out(self, reason: str) -> None:
@@ -173,7 +127,7 @@ class _Selector:
         self._settings = settings
         self._context = context
         self._titles = titles
-        self._quotations: dict[PassageId, _Quotation] = {}
+        self._quotations: dict[PassageId, GrowingQuotation] = {}
         self._exchanges: set[ExchangeId] = set()
         self._texts: set[str] = set()
         self._entries: list[_Entry] = []
@@ -202,7 +156,7 @@ class _Selector:
                 or (_QUOTED if each.conversation_id in taken else "")
                 or self._over(len(taken), "rag_conversation_limit")
             )
-            quotation, header = _summary_quotation(each), recalled_text.conversation_piece(each)
+            quotation, header = quotation_of_summary(each), recalled_text.conversation_piece(each)
             is_by_summary = each.match.kind is PassageKind.CONVERSATION_SUMMARY
             if is_by_summary and not why_not:
                 why_not = self._quoted(each.match, quotation, recalled_text.RELATED)
@@ -237,7 +191,7 @@ class _Selector:
         taken = 0
         for turn in turns:
             title = self._titles.get(turn.conversation_id, "")
-            quotation = _turn_quotation(turn, title if is_single else None)
+            quotation = quotation_of_turn(turn, title if is_single else None)
             text = " ".join(unit.text for units in quotation.texts for unit in units)
             why_not = (
                 blocked
@@ -306,31 +260,11 @@ class _Selector:
 
     def extend_quotations(self) -> None:
         """Quote further sentences, the best first, as far as the budget goes."""
-        quoted = [*self._quotations.values()]
-        waiting = [
-            (quotation.relevance * worth, -number, -text, -place)
-            for number, quotation in enumerate(quoted)
-            for worth, text, place in quotation.places()
-            if quotation.relevance * worth > _LEAST_WORTH
-        ]
-        for _, number, text, place in sorted(waiting, reverse=True):
-            quoted[-number].extend(self.budget, -text, -place)
-        self._complete(quoted)
+        extend_quotations([*self._quotations.values()], self.budget)
         for entry in self._entries:
             if entry.quotation is not None and entry.item.injected and entry.quotation.chosen:
                 size = size_of(entry.quotation.piece().text)
                 entry.item = replace(entry.item, tokens=tokens_of(size))
-
-    def _complete(self, quoted: Sequence[_Quotation]) -> None:
-        """Quote the rest of the most relevant ones, replies first, as far as the budget goes.
-
-        An answer often has none of the question's words.
-        """
-        best = max((each.relevance for each in quoted), default=0.0)
-        for each in sorted(quoted, key=lambda one: -one.relevance):
-            rest = sorted((text == 0, text, place) for _, text, place in each.places())
-            if each.relevance >= _COMPLETED * best:
-                all(each.extend(self.budget, text, place) for _, text, place in rest)
 
     def select_earlier(self, messages: Sequence[RetrievedMessage]) -> None:
         """Select messages of this segment, cut at a sentence; each may use what others left."""
@@ -400,7 +334,7 @@ class _Selector:
         return f"rag_max_tokens is {self._settings.rag_max_tokens}"
 
     def _quoted(
-        self, match: MatchScore, quotation: _Quotation, heading: str, *before: PromptPiece
+        self, match: MatchScore, quotation: GrowingQuotation, heading: str, *before: PromptPiece
     ) -> str:
         """Add a quotation to the block."""
         if not quotation.put(self.budget, heading, *before):
@@ -451,23 +385,6 @@ class _Selector:
         )  # fmt: skip
         self._entries.append(_Entry(item))
         return self._entries[-1]
-
-
-def _summary_quotation(found: RetrievedConversation) -> _Quotation:
-    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
-        return recalled_text.conversation_piece(found, chosen.get(0, ()))
-
-    return _Quotation(found.match.relevance, (found.summary,), render)
-
-
-def _turn_quotation(found: RetrievedExchange, title: str | None) -> _Quotation:
-    """Return the quotation of a turn, with a `title` if it stands alone."""
-    indent = "  " if title is None else ""
-
-    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
-        return recalled_text.exchange_piece(found, chosen, title, indent)
-
-    return _Quotation(found.match.relevance, tuple(each.units for each in found.texts), render)
 
 
 def _order(item: RecalledItem) -> tuple[int, float]:

@@ -1,0 +1,104 @@
+"""Growing quotations: turns and summaries in the recalled block, quoted by their best unit and then further.
+
+The best units of all quotations come first, whatever they belong to; what is left of the budget completes
+the most relevant ones, since an answer often has none of the question's words.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.domain.recall import PromptPiece, QuoteUnit, RetrievedConversation, RetrievedExchange
+from app.memory import recalled_text
+from app.memory.token_budget import TokenBudget
+
+_LEAST_WORTH = 0.1  # of a further unit, times the relevance of its turn
+_COMPLETED = 0.9  # of the best relevance
+
+
+@dataclass(slots=True)
+class GrowingQuotation:
+    """A turn or a summary with the units that are quoted so far, by the number of their text."""
+
+    relevance: float
+    texts: tuple[tuple[QuoteUnit, ...], ...]
+    render: Callable[[Mapping[int, set[int]]], PromptPiece]
+    chosen: dict[int, set[int]] = field(default_factory=dict)
+    heading: str = ""
+    place: int = 0
+
+    def piece(self) -> PromptPiece:
+        """Return it as it is quoted now."""
+        return self.render(self.chosen)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing of it is left out."""
+        return next(self.places(), None) is None
+
+    def places(self) -> Iterator[tuple[float, int, int]]:
+        """Yield the worth, text and place of the units that are not chosen."""
+        for text, units in enumerate(self.texts):
+            for place, unit in enumerate(units):
+                if place not in self.chosen.get(text, ()):
+                    yield unit.worth, text, place
+
+    def with_unit(self, text: int, place: int) -> dict[int, set[int]]:
+        """Return what is chosen, and one more unit."""
+        return self.chosen | {text: {*self.chosen.get(text, ()), place}}
+
+    def put(self, budget: TokenBudget, heading: str, *before: PromptPiece) -> bool:
+        """Add its best unit to the block, after other pieces; return whether there was room."""
+        best = max(self.places(), key=lambda each: (each[0], -each[1], -each[2]), default=None)
+        chosen = {} if best is None else self.with_unit(best[1], best[2])
+        placed = budget.put(heading, *before, self.render(chosen))
+        if placed is not None:
+            self.heading, self.place, self.chosen = heading, placed, chosen
+        return placed is not None
+
+    def extend(self, budget: TokenBudget, text: int, place: int) -> bool:
+        """Quote one more unit if there is room; return whether there was."""
+        chosen = self.with_unit(text, place)
+        if not budget.change(self.heading, self.place, self.render(chosen)):
+            return False
+        self.chosen = chosen
+        return True
+
+
+def quotation_of_summary(found: RetrievedConversation) -> GrowingQuotation:
+    """Return the quotation of a conversation's summary."""
+
+    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
+        return recalled_text.conversation_piece(found, chosen.get(0, ()))
+
+    return GrowingQuotation(found.match.relevance, (found.summary,), render)
+
+
+def quotation_of_turn(found: RetrievedExchange, title: str | None) -> GrowingQuotation:
+    """Return the quotation of a turn, with a `title` if it stands alone."""
+    indent = "  " if title is None else ""
+
+    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
+        return recalled_text.exchange_piece(found, chosen, title, indent)
+
+    return GrowingQuotation(
+        found.match.relevance, tuple(each.units for each in found.texts), render
+    )
+
+
+def extend_quotations(quoted: Sequence[GrowingQuotation], budget: TokenBudget) -> None:
+    """Quote further units, the best first, as far as the budget goes; then the rest of relevant turns."""
+    waiting = [
+        (quotation.relevance * worth, -number, -text, -place)
+        for number, quotation in enumerate(quoted)
+        for worth, text, place in quotation.places()
+        if quotation.relevance * worth > _LEAST_WORTH
+    ]
+    for _, number, text, place in sorted(waiting, reverse=True):
+        quoted[-number].extend(budget, -text, -place)
+    best = max((each.relevance for each in quoted), default=0.0)
+    for each in sorted(quoted, key=lambda one: -one.relevance):
+        replies_first = sorted((text == 0, text, place) for _, text, place in each.places())
+        if each.relevance >= _COMPLETED * best:
+            for _, text, place in replies_first:
+                if not each.extend(budget, text, place):
+                    break
