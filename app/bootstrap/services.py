@@ -48,6 +48,7 @@ from app.memory.search import SearchService
 from app.memory.spaces import SpaceService
 from app.memory.summaries import SummaryService
 from app.memory.vector_search import VectorSearch
+from app.providers.http.endpoint import check_ca_bundle, check_proxy_url
 from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.registry import provider_registry
 from app.providers.wire.streaming import RetryPolicy
@@ -183,6 +184,11 @@ class Services:
     def _wire_workers(self, keys: KeyStore) -> None:
         store, settings = self.store, self.settings
         self.models = ModelDirectory(settings, keys, self.recall.quotable)
+        settings.check_with(
+            default_model=self.models.check_name,
+            proxy_url=check_proxy_url,
+            ca_bundle=check_ca_bundle,
+        )
         self.own_prices = OwnPrices(settings)
         # Workers retry by themselves, where the user can see it.
         registry = provider_registry(settings, keys, RetryPolicy(tries=1))

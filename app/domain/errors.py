@@ -34,6 +34,8 @@ convert the exceptions of their SDKs to `ProviderError`.
 import re
 from typing import ClassVar
 
+from app.domain.text import sentences
+
 
 class CommonplaceError(Exception):
     """Base of all exceptions that the program raises on purpose."""
@@ -67,7 +69,7 @@ class KnownError(CommonplaceError):
     @property
     def display_text(self) -> str:
         """Title and hint, including a server's message."""
-        return f"{self.title}. {self.hint}".strip() if self.hint else self.title
+        return sentences(self.title, self.hint)
 
 
 class InvalidInput(KnownError):

@@ -39,6 +39,15 @@ def one_line(text: str, limit_chars: int) -> str:
     return (cut[:at_word] if at_word > limit_chars // 2 else cut).rstrip(" ,;:.") + "…"
 
 
+def sentences(*parts: str) -> str:
+    """Return the parts that are not empty as sentences, each with its own final punctuation."""
+    return " ".join(
+        part if part.endswith((".", "!", "?", "\u2026", ":")) else f"{part}."
+        for part in map(str.strip, parts)
+        if part
+    )
+
+
 def parse_whole_number(text: str) -> int | None:
     """Return the non-negative integer that `text` spells; None for anything else and over 38 digits."""
     text = text.strip()

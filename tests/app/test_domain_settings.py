@@ -69,7 +69,7 @@ def test_text_is_parsed(key: str, text: str, value: object) -> None:
 def test_an_error_names_key_value_and_range(key: str, text: str, words: str) -> None:
     with pytest.raises(InvalidSetting) as refusal:
         setting_for(key).parse(text)
-    assert str(refusal.value) == words
+    assert str(refusal.value) == f"{words}."
 
 
 @pytest.mark.parametrize("value", ["3", 3.0, True, None])

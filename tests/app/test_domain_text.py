@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.ids import derived_uid, new_uid
-from app.domain.text import DiffKind, DiffRun, clean, one_line, word_diff
+from app.domain.text import DiffKind, DiffRun, clean, one_line, sentences, word_diff
 
 ANY_TEXT = st.text(
     st.one_of(
@@ -121,3 +121,16 @@ def test_a_derived_uid_is_deterministic() -> None:
     assert derived_uid("chatgpt/a/1", 1_700_000_000_000) == once
     assert derived_uid("chatgpt/a/2", 1_700_000_000_000) != once
     assert uuid.UUID(once).version == 7
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (("Nothing answers at x", "Is the server running?"), "Nothing answers at x. Is the server running?"),
+        (("Wait\u2026", "Retry", ""), "Wait\u2026 Retry."),
+        (("It failed.", " "), "It failed."),
+        ((), ""),
+    ],
+)  # fmt: skip
+def test_each_sentence_keeps_its_own_final_punctuation(parts: tuple[str, ...], text: str) -> None:
+    assert sentences(*parts) == text

@@ -7,14 +7,16 @@ from typing import Any
 import genai_prices
 import pytest
 
+from app.domain.attachments import image_tokens
 from app.domain.chat import ModelRef, UsageReported
+from app.domain.conversations import Image, Role, Text
 from app.providers.configuration import ProviderConfig
 from app.providers.http.json_fields import member
 from app.providers.pricing.estimated_tokens import bytes_per_token
 from app.providers.pricing.prices import Cost, OwnPrice, PriceList
 from app.providers.pricing.usage import UsageEstimator
 from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_client import ask, request, user
+from tests.fakes.loopback_client import ask, message, request, user
 from tests.fakes.loopback_script import UsageSaid, text
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES, stream_bytes
 
@@ -192,3 +194,39 @@ def test_a_report_is_completed_only_where_it_is_not_believable() -> None:
     assert estimator.complete(REF, asked, PROSE, whole, is_finished=True) is whole
     nothing = estimator.complete(REF, asked, "", None, is_finished=False)
     assert (nothing.input_tokens > 20, nothing.output_tokens) == (True, 0)
+
+
+def test_a_stopped_reply_has_read_from_the_cache_what_the_last_request_began_with() -> None:
+    now_s = 0.0
+    estimator = UsageEstimator(lambda: now_s)
+    first = request(user(PROSE * 80))
+    second = request(*first.messages, user(PROSE * 40))
+    alone = UsageEstimator().complete(REF, first, "", None, is_finished=False)
+    assert (alone.input_tokens > 2_500, alone.cached_tokens) == (True, 0)
+    estimator.complete(REF, first, PROSE, UsageReported(alone.input_tokens, 50), is_finished=True)
+    stopped = estimator.complete(REF, second, "", None, is_finished=False)
+    assert stopped.cached_tokens == alone.input_tokens // 128 * 128
+    edited = request(user(f"No: {PROSE}"), *second.messages[1:])
+    assert estimator.complete(REF, edited, "", None, is_finished=False).cached_tokens == 0
+    now_s = 700.0
+    assert estimator.complete(REF, edited, "", None, is_finished=False).cached_tokens == 0
+
+
+def test_no_cache_is_assumed_for_short_prompts_and_servers_that_report_none() -> None:
+    estimator, short = UsageEstimator(), request(user(PROSE * 10))
+    for _ in range(2):
+        assert estimator.complete(REF, short, "", None, is_finished=False).cached_tokens == 0
+    whole = request(user(PROSE * 90))
+    for _ in range(2):
+        estimator.complete(REF, whole, PROSE, UsageReported(3_000, 40), is_finished=True)
+    assert estimator.complete(REF, whole, "", None, is_finished=False).cached_tokens == 0
+    estimator.complete(REF, whole, PROSE, UsageReported(3_000, 40, 2_944), is_finished=True)
+    assert estimator.complete(REF, whole, "", None, is_finished=False).cached_tokens > 2_000
+
+
+def test_an_image_counts_by_its_size() -> None:
+    image = Image("a", "image/png", "h", width_px=280, height_px=280)
+    seen = request(message(Role.USER, Text("See"), image))
+    estimator = UsageEstimator()
+    more = estimator.input_tokens(REF, seen) - estimator.input_tokens(REF, request(user("See")))
+    assert more == image_tokens(image)

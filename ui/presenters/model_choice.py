@@ -8,6 +8,7 @@ from app.chat.library import Library
 from app.chat.models import ModelDirectory
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
+from app.domain.text import sentences
 from app.storage.tables.settings import Settings
 from ui.bridge import Bridge
 from ui.presenters.conversation import ConversationPresenter
@@ -155,7 +156,7 @@ async def list_models(
         try:
             cards = await bridge.wait(exchanges.call(partial(models.models, name)))
         except KnownError as error:
-            failures.append(f"{name}: {error.title}.")
+            failures.append(sentences(f"{name}: {error.title}"))
         else:
             found += [str(card.ref) for card in cards if not card.is_embedding]
             show(found)

@@ -13,6 +13,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_id_of
 from app.domain.links import link_to
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
+from app.domain.text import sentences
 from app.index.query import parse_query
 from app.memory.overview import EmbeddingCoverage
 from app.memory.search import SearchService
@@ -116,7 +117,7 @@ class SearchPresenter(Presenter):
         if error is None:
             return
         self._sidebar.show_note("")
-        self._sidebar.show_message(f"{error.title}.\n{error.hint}".strip())
+        self._sidebar.show_message(f"{sentences(error.title)}\n{sentences(error.hint)}".strip())
         if isinstance(error, IndexUnavailable):
             self._repeat.start()
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
+from app.domain.text import sentences
 from ui.errors import error_text
 from ui.widgets.controls import button, filled, tool_button
 from ui.widgets.plain_label import PlainLabel
@@ -56,7 +57,7 @@ class Banner(QFrame):
     def show_error(self, error: BaseException) -> None:
         """Show what went wrong and what to do next, until it is dismissed."""
         title, hint = error_text(error)
-        self.show_message(f"{title}. {hint}".strip(), brief=False)
+        self.show_message(sentences(title, hint), brief=False)
 
     def dismiss(self) -> None:
         """Hide it."""

@@ -197,8 +197,9 @@ class SettingEditor(QWidget):
         try:
             value = self.setting.parse(self._typed())
         except InvalidSetting as error:
-            text = f"{error.title}. {error.hint}."
-            self.show_error(text.replace(self.setting.key, f"\u201c{self.setting.label}\u201d"))
+            self.show_error(
+                error.display_text.replace(self.setting.key, f"\u201c{self.setting.label}\u201d")
+            )
         else:
             self._report(value)
 

@@ -29,7 +29,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.ids import ConversationId
-from app.domain.text import one_line
+from app.domain.text import one_line, sentences
 from app.index.text_sync import TextIndexSync
 from app.memory.vector_search import VectorSearch
 from app.providers.vendors.recall import RECALL, RecallModel
@@ -156,8 +156,8 @@ def _outcome(exchange: Exchange) -> str:
     place = f"{exchange.conversation_id}:{exchange.turn_number}"
     if exchange.problem is None:
         return f"[{place}]"
-    words = f"{exchange.problem.title}. {exchange.problem.hint}".strip().removesuffix(".")
-    return f"{words}. The conversation is stored in [{place}]."
+    problem = exchange.problem
+    return sentences(problem.title, problem.hint, f"The conversation is stored in [{place}]")
 
 
 def _recalled(models: ModelDirectory, prompts: Prompts, exchange: Exchange) -> list[_Recalled]:

@@ -3,10 +3,14 @@
 These values are needed before anything that is slow to import.
 """
 
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from app.domain.errors import InvalidInput
 from app.domain.text import clean, one_line
 from app.providers.http.base_url import BaseUrl
 from app.system.keys import FoundKey
@@ -51,6 +55,33 @@ class Network:
 
     proxy_url: str | None = None
     ca_bundle: str | None = None
+
+
+def check_proxy_url(text: str) -> str:
+    """Return the URL of a proxy; raise InvalidInput, without quoting it: it may hold a password."""
+    try:
+        parts = urlsplit(text.strip())
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or any(character.isspace() for character in text.strip()):
+        raise InvalidInput(
+            "This is not the address of a proxy",
+            "Write http://HOST:PORT, such as http://proxy.example.com:3128",
+        )
+    return text.strip()
+
+
+def check_ca_bundle(text: str) -> str:
+    """Return the path of a file of certificates; raise InvalidInput if it cannot be used. Blocking."""
+    path, hint = Path(text.strip()).expanduser(), "Name a file with certificates in PEM form"
+    if not path.is_absolute():
+        raise InvalidInput(f"'{text}' is not a complete path", f"{hint}, from / on")
+    try:
+        ssl.create_default_context(cafile=str(path))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"No certificates can be read from '{path}'", hint) from error
+    return str(path)
 
 
 @dataclass(frozen=True, slots=True)

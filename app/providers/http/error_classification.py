@@ -24,6 +24,7 @@ from app.domain.errors import (
     ServerOverloaded,
     TimedOut,
 )
+from app.domain.text import sentences
 from app.providers.http.context_refusal import refused_sizes
 from app.providers.http.endpoint import RequestTarget
 from app.providers.http.json_fields import count_at
@@ -108,9 +109,9 @@ def classify(
     quote = target.quote(response.message)
     error = outcome.error(
         title,
-        f"{hint}. The server says: {quote}" if quote else hint,
+        sentences(hint, f"The server says: {quote}") if quote else hint,
         retry_after_s=retry_after_s,
-        log_text=f"{title}. {hint}",
+        log_text=sentences(title, hint),
     )
     if isinstance(error, ContextTooLong):
         limit_tokens, prompt_tokens = refused_sizes(response.message)

@@ -19,6 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from app.domain.errors import ConnectionLost, InvalidReply, ProviderError, TimedOut, Unreachable
+from app.domain.text import sentences
 from app.providers.http.endpoint import RequestTarget
 from app.providers.http.error_classification import ErrorResponse, classify
 from app.providers.http.json_fields import json_object
@@ -162,7 +163,7 @@ def _from_rejected_reply(reply: RejectedReply, target: RequestTarget) -> Provide
     title, logged = (
         reply.title.format(provider=target.provider, quote=each) for each in (quote, reply.unquoted)
     )
-    return InvalidReply(title, reply.hint, log_text=f"{logged}. {reply.hint}")
+    return InvalidReply(title, reply.hint, log_text=sentences(logged, reply.hint))
 
 
 def _not_a_stream(content_type: str, body: str, target: RequestTarget) -> ProviderError:

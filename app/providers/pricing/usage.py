@@ -1,28 +1,46 @@
 """Usage of requests: what the server reports, completed by estimates where it reports nothing.
 
 The estimate is scaled by what the last report of the same model came to, so that it includes what
-the model's tokenizer and the server's template make of the text.
+the model's tokenizer and the server's template make of the text. What an unreported request read
+from the prompt cache is estimated from what it begins with like the conversation's previous one.
 """
 
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import takewhile
 from threading import Lock
 
+from app.domain.attachments import image_tokens
 from app.domain.chat import ChatRequest, ModelRef, UsageReported
-from app.domain.conversations import Attachment, Block, Image, Text, ToolCall, ToolResult
+from app.domain.conversations import Attachment, Block, Image, Message, Text, ToolCall, ToolResult
+from app.domain.ids import ConversationId
 from app.providers.pricing.estimated_tokens import estimated_tokens
 
 _MESSAGE_TOKENS = 4  # the role, and what separates messages
-_IMAGE_TOKENS = 1_000  # about a megapixel: docs.claude.com/en/docs/build-with-claude/vision
 _LEAST_LEARNED_TOKENS = 20  # shorter texts say little about the tokenizer
 _FACTORS = (0.4, 2.5)  # beyond these something else was counted, such as hidden reasoning
+
+# platform.openai.com/docs/guides/prompt-caching: what is cached, and for 5 to 10 minutes.
+_CACHE_LEAST_TOKENS, _CACHE_STEP_TOKENS, _CACHE_S = 1_024, 128, 600.0
+_CONVERSATIONS_KEPT = 64
+
+
+_Parts = tuple[tuple[int, int], ...]  # (hash, estimated tokens): system and tools, then messages
 
 
 class UsageEstimator:
     """Completes reported usage, and learns from it. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = Lock()
         self._factors: dict[tuple[ModelRef, str], float] = {}
+        self._sent: OrderedDict[tuple[ModelRef, ConversationId], tuple[float, _Parts]] = (
+            OrderedDict()
+        )
+        self._without_cache: set[ModelRef] = set()
 
     def input_tokens(self, ref: ModelRef, request: ChatRequest) -> int:
         """Return the estimated tokens of a request."""
@@ -40,14 +58,20 @@ class UsageEstimator:
         """Return the usage of a request whose reply so far is `written`, thinking and calls included.
 
         It is `reported` itself if that is complete; a count of 0 is not believed. What was reported
-        before an unfinished reply ended counts the output only in part.
+        before an unfinished reply ended counts the output only in part. To be called once for each
+        request, in their order.
         """
-        given, made = request_tokens(request), estimated_tokens(written, ref.model)
+        parts = _parts(request)
+        given = sum(tokens for _, tokens in parts)
+        made = estimated_tokens(written, ref.model)
+        repeated = self._scaled(ref, "input", self._note_sent(ref, request, parts))
         found = reported or UsageReported(0, 0)
         if not found.input_tokens:
-            found = replace(found, input_tokens=self._scaled(ref, "input", given))
+            tokens, cached = self._scaled(ref, "input", given), self._cached(ref, repeated)
+            found = replace(found, input_tokens=tokens, cached_tokens=cached)
         elif is_finished:
             self._learn(ref, "input", found.input_tokens, given)
+            self._learn_cache(ref, repeated, found.cached_tokens)
         if is_finished and found.output_tokens:
             self._learn(ref, "output", found.output_tokens, made)
         else:
@@ -64,21 +88,57 @@ class UsageEstimator:
             with self._lock:
                 self._factors[ref, side] = real / estimated
 
+    # -- the prompt cache
+
+    def _note_sent(self, ref: ModelRef, request: ChatRequest, parts: _Parts) -> int:
+        """Keep what was sent; return the tokens that the conversation's last request began with."""
+        key, now_s = (ref, request.messages[-1].conversation_id), self._clock()
+        with self._lock:
+            sent_s, before = self._sent.pop(key, (now_s, ()))
+            self._sent[key] = (now_s, parts)
+            if len(self._sent) > _CONVERSATIONS_KEPT:
+                self._sent.popitem(last=False)
+        if now_s - sent_s > _CACHE_S:
+            return 0
+        pairs = zip(before, parts, strict=False)
+        return sum(tokens for _, (_, tokens) in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    def _cached(self, ref: ModelRef, repeated_tokens: int) -> int:
+        if repeated_tokens < _CACHE_LEAST_TOKENS or ref in self._without_cache:
+            return 0
+        return repeated_tokens // _CACHE_STEP_TOKENS * _CACHE_STEP_TOKENS
+
+    def _learn_cache(self, ref: ModelRef, repeated_tokens: int, cached_tokens: int) -> None:
+        """Note a server that has no cache, or does not report it."""
+        if cached_tokens:
+            self._without_cache.discard(ref)
+        elif repeated_tokens >= 2 * _CACHE_LEAST_TOKENS:
+            self._without_cache.add(ref)
+
 
 def request_tokens(request: ChatRequest) -> int:
     """Return the estimated tokens of a request by text alone, tools and attachments included."""
+    return sum(tokens for _, tokens in _parts(request))
+
+
+def _parts(request: ChatRequest) -> _Parts:
     tools = (f"{each.name} {each.description} {each.parameters_json}" for each in request.tools)
-    blocks = [block for message in request.messages for block in message.blocks]
-    images = sum(isinstance(block, Image) for block in blocks)
-    texts = (request.system, *tools, *map(_text, blocks))
-    tokens = sum(estimated_tokens(text, request.model) for text in texts)
-    return tokens + _MESSAGE_TOKENS * len(request.messages) + _IMAGE_TOKENS * images
+    texts = (request.system, *tools)
+    head = sum(estimated_tokens(text, request.model) for text in texts)
+    return ((hash(texts), head), *(_part(each, request.model) for each in request.messages))
 
 
-def _text(block: Block) -> str:
+def _part(message: Message, model: str) -> tuple[int, int]:
+    tokens = sum(_block_tokens(block, model) for block in message.blocks)
+    return hash((message.role, message.blocks)), tokens + _MESSAGE_TOKENS
+
+
+def _block_tokens(block: Block, model: str) -> int:
     match block:
         case Text(text=text) | ToolResult(text=text) | Attachment(text=text):
-            return text
+            return estimated_tokens(text, model)
         case ToolCall(name=name, arguments=arguments):
-            return f"{name} {arguments}"
-    return ""
+            return estimated_tokens(f"{name} {arguments}", model)
+        case Image():
+            return image_tokens(block)
+    return 0

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from app.domain.changes import ChangeSet, ProviderPut, SettingPut
@@ -147,6 +147,7 @@ class Settings(SettingValues):
     def __init__(self, store: Store) -> None:
         self._store = store
         rows = store.rows("SELECT key, value FROM appconfig")
+        self._checks: Mapping[str, Callable[[str], str]] = {}
         self._values: dict[str, SettingValue] = {}
         for key, value_json in rows:
             self._load(key, value_json)
@@ -160,18 +161,28 @@ class Settings(SettingValues):
             return setting.parse(text)
         return self._values.get(key, setting.default)
 
-    def set(self, key: str, value: SettingValue) -> None:
-        """Check and save a value, which takes effect when it is durable. Blocking.
+    def check_with(self, **checks: Callable[[str], str]) -> None:
+        """Set what checks a text before it is saved, by its key.
 
-        Listeners of the store already read the new value here. Raises InvalidSetting, StorageError.
+        A check returns the text to save or raises InvalidInput; it may block. It is for what the
+        table of settings cannot know, such as whether a file or a provider exists.
         """
-        self._store.save(SettingPut(key, json.dumps(setting_for(key).check(value))))
+        self._checks = checks
+
+    def set(self, key: str, value: SettingValue) -> SettingValue:
+        """Check and save a value, which takes effect when it is durable; return it. Blocking.
+
+        Listeners of the store already read the new value here. Raises InvalidInput, StorageError.
+        """
+        value = setting_for(key).check(value)
+        if isinstance(value, str) and (check := self._checks.get(key)) is not None:
+            value = check(value)
+        self._store.save(SettingPut(key, json.dumps(value)))
+        return value
 
     def set_text(self, key: str, text: str) -> SettingValue:
         """Like `set`, from text that a user typed; return the value."""
-        value = setting_for(key).parse(text)
-        self.set(key, value)
-        return value
+        return self.set(key, setting_for(key).parse(text))
 
     def reset(self, key: str) -> None:
         """Return to the default. Blocking."""

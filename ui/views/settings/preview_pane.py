@@ -11,7 +11,7 @@ from PySide6.QtWidgets import (
 
 from app.chat.recall_preview import BudgetUse, Preview
 from app.chat.recall_text import NOTHING_FOUND, summary_text
-from app.domain.text import one_line
+from app.domain.text import one_line, sentences
 from ui.models.preview import PreviewListModel, PreviewRow
 from ui.models.setting_labels import with_setting_labels
 from ui.theme import Theme
@@ -114,7 +114,7 @@ class PreviewPane(QWidget):
     def show_nothing(self, title: str = "", hint: str = "") -> None:
         """Show that nothing is asked, or why there is no answer."""
         self.model.show_preview(None)
-        self._text.setText(f"{title}. {hint}".strip() if title else _INVITATION)
+        self._text.setText(sentences(title, hint) if title else _INVITATION)
         self._show_parts(False)
 
     def set_theme(self, theme: Theme) -> None:

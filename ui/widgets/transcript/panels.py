@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from app.domain.conversations import File, Image, Problem
 from app.domain.formatting import format_size
-from app.domain.text import one_line
+from app.domain.text import one_line, sentences
 from ui.rendering.inline import tooltip_html
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.thumbnails import Thumbnails
@@ -32,7 +32,7 @@ class ProblemPanel(Panel):
 
     def __init__(self, context: RenderContext, problem: Problem, retry: Callable[[], None]) -> None:
         super().__init__(context.theme, context.theme.colors.error_soft)
-        self.setAccessibleName(f"Problem: {problem.title}. {problem.hint}".strip())
+        self.setAccessibleName(f"Problem: {sentences(problem.title, problem.hint)}")
         self.add(Label(problem.title, "error"))
         if problem.hint:
             self.add(Label(problem.hint, "muted"))
