@@ -56,6 +56,12 @@ class ConversationView:
     path: tuple[Exchange, ...]
     siblings: tuple[tuple[ExchangeId, ...], ...]
 
+    @property
+    def is_visible_branch(self) -> bool:
+        """Whether the path ends where the conversation's visible branch ends."""
+        leaf = self.conversation.visible_leaf_id
+        return not self.path or self.path[-1].message_ids[-1] == leaf
+
 
 class Library:
     """Reads and changes conversations."""

@@ -123,7 +123,7 @@ class Planner:
             )  # fmt: skip
             shown: tuple[Exchange, ...] = ()
         else:
-            conversation = self._conversations.get(conversation_id)
+            conversation = self._writable(conversation_id)
             own_model = new.model or conversation.model
             if new.preset and not new.model and self._presets.get(new.preset).model:
                 own_model = None  # the preset's applies
@@ -218,12 +218,21 @@ class Planner:
         plan = self._plan(conversation, exchange, path[:-1], (*messages, *added), (*changes, shows))
         return replace(plan, continues=continues)
 
+    def _writable(self, conversation_id: ConversationId) -> Conversation:
+        """Return a conversation that can be continued; raise InvalidInput for one in the trash."""
+        conversation = self._conversations.get(conversation_id)
+        if conversation.deleted_at is not None:
+            raise InvalidInput(
+                f"Conversation {conversation_id} is in the trash", "Restore it to continue it."
+            )
+        return conversation
+
     def _load(
         self, exchange_id: ExchangeId
     ) -> tuple[Conversation, tuple[Exchange, ...], tuple[Message, ...]]:
         """Return the conversation of an exchange, the path that ends with it, its own messages."""
         exchange = self._exchanges.get(exchange_id)
-        conversation = self._conversations.get(exchange.conversation_id)
+        conversation = self._writable(exchange.conversation_id)
         path = path_to(exchange, self._exchanges.of(exchange.conversation_id))
         return conversation, path, self._messages(exchange)
 

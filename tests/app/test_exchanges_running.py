@@ -368,6 +368,16 @@ def test_only_the_last_turn_can_be_continued(chat_with: MakeChat) -> None:
         chat.retry(broken)
 
 
+def test_nothing_is_answered_in_the_trash(chat_with: MakeChat) -> None:
+    chat = chat_with([TextDelta("Yes.")])
+    asked = chat.say("One?")
+    chat.library.delete(asked.conversation_id)
+    with pytest.raises(InvalidInput, match="trash"):
+        chat.say("Two?", asked.conversation_id)
+    with pytest.raises(InvalidInput, match="trash"):
+        chat.loop.regenerate(asked.id).result()
+
+
 def test_text_is_journaled_while_the_stream_stalls(chat_with: MakeChat) -> None:
     chat = chat_with([TextDelta("Alpha "), TextDelta("Beta"), asyncio.Event()])
     reply = chat.send("Go on.")

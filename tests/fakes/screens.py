@@ -203,6 +203,9 @@ class FakeBanner(QWidget):
     def show_error(self, error: BaseException) -> None:
         self.errors.append(error)
 
+    def leave(self) -> None:
+        pass
+
 
 class FakeConversation(QObject):
     """An open conversation of exchanges that a test gives; see `open_path`."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
@@ -118,11 +118,21 @@ class Loop:
 class Pane(QWidget):
     """The pane of the conversation, with a real composer."""
 
+    restore_requested = Signal()
+
     def __init__(self) -> None:
         super().__init__()
         self.banner = FakeBanner()
         self.composer = Composer(self)
         self.status = ""
+        self.state: Any = ("",)
+        self.writable: list[bool] = []
+
+    def set_writable(self, writable: bool) -> None:
+        self.writable.append(writable)
+
+    def show_state(self, *state: Any) -> None:
+        self.state = state
 
     def show_status(self, text: str) -> None:
         self.status = text
@@ -273,6 +283,49 @@ def test_a_message_on_a_branch_only_looked_at_makes_it_the_visible_one(compose: 
     compose.conversation.view = replace(view, conversation=conversation(visible_leaf_id=None))
     compose.send("first")
     assert compose.library.calls == [("switch", 2)]
+
+
+def test_another_branch_says_where_a_message_goes_and_leads_back(compose: Compose) -> None:
+    compose.type("a question")
+    assert compose.pane.state == ("",)
+    hidden = replace(compose.library.view, conversation=conversation(visible_leaf_id=MessageId(91)))
+    visible, compose.library.view = compose.library.view, hidden
+    compose.conversation.open(TALK, ExchangeId(2))
+    back = compose.pane.state[2]
+    assert compose.text == "a question"
+    compose.library.view = visible
+    back()
+    assert compose.pane.state == ("",)
+    assert compose.text == "a question"
+
+
+def test_a_conversation_in_the_trash_is_read_only_until_it_is_restored(compose: Compose) -> None:
+    trashed = replace(compose.library.view.conversation, deleted_at=AT)
+    compose.library.record = trashed
+    change = ChangeSet(conversations=frozenset({TALK}))
+    compose.bridge.changed.emit(change)
+    assert compose.conversation.is_read_only
+    assert compose.pane.state[1] == "Restore"
+    assert not compose.pane.writable[-1]
+    assert ("set_read_only", True) in compose.transcript.calls
+    compose.presenter.show_branch(1, MessageId(20), 1)
+    assert "switch" not in [name for name, _ in compose.library.calls], "it is only looked at"
+    compose.library.record = replace(trashed, deleted_at=None)
+    compose.bridge.changed.emit(change)
+    assert not compose.conversation.is_read_only
+    assert compose.pane.state == ("",)
+    assert compose.pane.writable[-1]
+
+
+def test_what_a_banner_says_ends_with_its_conversation(compose: Compose) -> None:
+    left: list[int] = []
+    compose.pane.banner.leave = lambda: left.append(1)  # type: ignore[method-assign]
+    compose.conversation.open(TALK)
+    assert left == []
+    compose.conversation.open(ConversationId(8))
+    assert left == [1]
+    compose.conversation.begin_new()
+    assert left == [1, 1]
 
 
 def test_an_edit_is_sent_as_one_and_is_an_edit_again_after_a_failure(compose: Compose) -> None:

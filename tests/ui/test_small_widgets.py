@@ -57,6 +57,17 @@ def test_a_banner_shows_markup_as_text(qtbot: QtBot) -> None:
     assert "<img" in banner.text
 
 
+def test_a_banner_goes_with_its_conversation_unless_it_offers_to_undo(qtbot: QtBot) -> None:
+    banner = Banner()
+    qtbot.addWidget(banner)
+    banner.show_message("It failed.", brief=False)
+    banner.leave()
+    assert banner.isHidden()
+    banner.show_message("It is in the trash.", "Undo", lambda: None, brief=True)
+    banner.leave()
+    assert not banner.isHidden()
+
+
 def test_a_line_edit_elides_a_long_text_and_has_all_of_it_as_its_tip(qtbot: QtBot) -> None:
     edit = ElidedEdit()
     qtbot.addWidget(edit)

@@ -39,6 +39,7 @@ from ui.widgets.transcript.values import (
     Sources,
     TurnContent,
     TurnHeader,
+    WrittenLine,
 )
 
 Show = Callable[..., Shown]
@@ -229,6 +230,51 @@ def test_a_reply_that_did_not_end_shows_why_and_what_to_do(
         found = shown.turn(0).findChildren(QPushButton)
         next(each for each in found if each.text() == button).click()
     assert requested.args == [0]
+
+
+@pytest.mark.parametrize("status", [ExchangeStatus.FAILED, ExchangeStatus.INTERRUPTED])
+def test_only_the_last_reply_can_be_continued(show: Show, status: ExchangeStatus) -> None:
+    shown = show(turn(0, "Go", "Half", status=status))
+    assert len(shown.turn(0).findChildren(QPushButton)) == 1
+    shown.add_reply()
+    assert shown.turn(0).findChildren(QPushButton) == []
+
+
+def test_a_read_only_conversation_offers_no_change(show: Show) -> None:
+    half = turn(0, "Go", "Half", status=ExchangeStatus.INTERRUPTED)
+    shown = show(half)
+    changes = {"Edit", "Regenerate", "Fork from here", "Continue"}
+
+    def offered() -> set[str]:
+        frames = shown.turn(0).frames()
+        actions = {each.label for frame in frames for each in frame.footer._menu_actions}
+        return actions | {each.text() for each in shown.turn(0).findChildren(QPushButton)}
+
+    assert changes < offered()
+    shown.view.set_read_only(True)
+    shown.settle()
+    assert not changes & offered()
+    assert {"Copy", "Copy link", "Inspect"} <= offered()
+
+
+def test_what_is_written_to_memory_can_be_undone_without_moving_focus_or_view(
+    qtbot: QtBot,
+) -> None:
+    contents = [turn(at, "Go", "So. " * 300) for at in range(6)]
+    shown = Shown(qtbot, contents).settle()
+    saved = WrittenLine("u", "Saved to memory: a text", (("undo", "Undo"),))
+    shown.view.show_written(3, (saved,))
+    shown.view.scroll_to_turn(3)
+    shown.settle()
+    shown.view.scroll_by(1)
+    shown.settle()
+    (undo,) = shown.turn(3).findChildren(QPushButton)
+    undo.setFocus()
+    before = shown.view.verticalScrollBar().value()
+    shown.view.show_written(3, (WrittenLine("u", "Not in memory: a text"),))
+    shown.settle()
+    assert shown.view.window().focusWidget() is shown.turn(3).answer
+    assert shown.view.verticalScrollBar().value() == before
 
 
 def chips(count: int, *cited: int) -> Sources:

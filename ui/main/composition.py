@@ -235,6 +235,7 @@ class Presenters(QObject):
         window.recall_status.clicked.connect(lambda: self.settings.open(recall_page))
         window.inspector_dock.visibilityChanged.connect(lambda _: self.inspector.refresh())
         window.files_dropped.connect(self.attach.take_dropped)
+        window.chat.restore_requested.connect(window.actions_by_name["restore"].trigger)
         window.chat.renamed.connect(self.conversation_commands.rename)
         window.chat.summaries_requested.connect(self.summaries.open)
         window.chat.composer.send_requested.connect(self.explain.note_message)
@@ -326,14 +327,14 @@ class Presenters(QObject):
     async def _begin(self) -> None:
         """Show what there is, then start the workers; an error in one step does not stop the next."""
         window = self._window
-        if notices := self._services.store.notices:
-            self._banner.show_message(" ".join(notices), brief=False)
         begin = partial(self.conversation.begin, window.conversation_id, window.scroll_position)
         for name, load in (
             ("begin conversation", begin),
             ("conversations", self.conversations.load),
         ):
             await asyncio.wait([self._bridge.start(name, load())])
+        if notices := self._services.store.notices:
+            self._banner.show_message(" ".join(notices), brief=False)
         window.chat.composer.box.setFocus()
         self.dashboard.start()
         self.ready.set()
@@ -360,14 +361,20 @@ class Presenters(QObject):
         window.conversation_id, window.scroll_position = conversation_id, None
         actions = window.actions_by_name
         actions["why"].setEnabled(conversation is not None)
-        actions["summaries"].setEnabled(conversation is not None and not conversation.private)
+        writable = not self.conversation.is_read_only
+        has_summaries = conversation is not None and not conversation.private
+        actions["summaries"].setEnabled(has_summaries and writable)
+        for name in ("attach", "clean_slate", "preset"):
+            actions[name].setEnabled(writable)
         state = window.state_to_store()
         self._bridge.start("window state", self._bridge.run(partial(store_state, file, state)))
 
     def _on_running_changed(self, has_turns: bool, is_running: bool) -> None:
         actions = self._window.actions_by_name
         actions["stop"].setEnabled(is_running)
-        actions["regenerate"].setEnabled(has_turns and not is_running)
+        actions["regenerate"].setEnabled(
+            has_turns and not is_running and not self.conversation.is_read_only
+        )
         actions["copy_link"].setEnabled(has_turns)
 
     def _on_inspect_requested(self, turn: int) -> None:

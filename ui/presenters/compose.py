@@ -180,7 +180,11 @@ class ComposePresenter(Presenter):
         """Show the sibling at `position`, counted from 1, in place of a turn."""
         view = self._conversation.view
         if view is not None and turn < len(view.path):
-            self._bridge.submit(self._switch(view.siblings[turn][position - 1]))
+            exchange_id = view.siblings[turn][position - 1]
+            if self._conversation.is_read_only:
+                self._conversation.open(view.conversation.id, exchange_id)
+            else:
+                self._bridge.submit(self._switch(exchange_id))
 
     async def _switch(self, exchange_id: ExchangeId) -> None:
         view = await self._bridge.write(lambda: self._library.switch_branch(exchange_id))

@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,12 +21,18 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from ui.presenters.presenter import Presenter
 from ui.presenters.replies import RunningReplies
+from ui.presenters.turns import content_of, differ, headers_of
 from ui.views.chat_pane import ChatPane
-from ui.widgets.transcript.values import Branch, Footer, TurnContent, TurnHeader
+from ui.widgets.transcript.values import Footer, TurnHeader
 from ui.widgets.transcript.view import TranscriptView
 
 Position = tuple[int, int]  # turn, pixels below its top
 _ANSWER_ROLES = (Role.ASSISTANT, Role.TOOL)
+_IN_TRASH = "This conversation is in the trash. Restore it to write here."
+_OTHER_BRANCH = (
+    "This is another branch of the conversation, not the current one. A message sent here continues "
+    "this branch."
+)
 _PAUSE_S = 0.005  # between two turns: for keys, the mouse and turns just outside the screen
 
 
@@ -75,6 +81,11 @@ class ConversationPresenter(Presenter):
         self._bridge.subscribe(self._on_changed, "messages_in", "conversations")
         self._transcript.content_requested.connect(self._on_content_requested)
         self._pane.composer.draft_changed.connect(self._on_draft_changed)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the open conversation is in the trash."""
+        return self.view is not None and self.view.conversation.deleted_at is not None
 
     @property
     def conversation_id(self) -> ConversationId | None:
@@ -150,7 +161,10 @@ class ConversationPresenter(Presenter):
         if load != self._loads:
             return False
         self._loading = None
+        if conversation_id != self.conversation_id:
+            self._pane.banner.leave()
         self._set_view(view)
+        self._transcript.set_read_only(self.is_read_only)
         turn = self.turn_of(exchange_id) if scrolls and exchange_id is not None else None
         self._transcript.show_conversation(headers, position, turn=turn, message_id=message_id)
         reply = self._replies.of(conversation_id)
@@ -198,7 +212,9 @@ class ConversationPresenter(Presenter):
 
     def _show_new(self, *, private: bool) -> None:
         self._loads += 1
+        self._pane.banner.leave()
         self._set_view(None)
+        self._transcript.set_read_only(False)
         self.is_private, self.recalls = private, True
         self._transcript.show_conversation(())
         if private:
@@ -210,7 +226,8 @@ class ConversationPresenter(Presenter):
         else:
             self._pane.show_welcome()
         self._pane.show_title("", private=private, editable=False)
-        self._pane.composer.setEnabled(True)
+        self._pane.set_writable(True)
+        self._show_state()
         self.show_running(False)
         self.opened.emit(None)
 
@@ -225,12 +242,33 @@ class ConversationPresenter(Presenter):
         assert self.view is not None
         self._pane.show_transcript()
         self._show_header(self.view.conversation)
+        self._pane.show_status("")  # of what was open before
         self.show_running(is_running)
         self.opened.emit(self.view.conversation)
 
     def _show_header(self, conversation: Conversation) -> None:
-        self._pane.show_title(conversation.title, private=conversation.private, editable=True)
-        self._pane.composer.setEnabled(conversation.deleted_at is None)
+        writable = conversation.deleted_at is None
+        self._pane.show_title(conversation.title, private=conversation.private, editable=writable)
+        self._pane.set_writable(writable)
+        self._show_state()
+
+    def _show_state(self) -> None:
+        """Say above the composer why nothing can be sent, or that it goes to another branch."""
+        view, pane = self.view, self._pane
+        if view is None or (not self.is_read_only and self._is_on_current_branch(view)):
+            pane.show_state("")
+        elif self.is_read_only:
+            pane.show_state(_IN_TRASH, "Restore", pane.restore_requested.emit)
+        else:
+            current = partial(self.open, view.conversation.id)
+            pane.show_state(_OTHER_BRANCH, "Show the current branch", current)
+
+    def _is_on_current_branch(self, view: ConversationView) -> bool:
+        reply = self._replies.of(view.conversation.id)
+        newest = reply.plan.exchange.id if reply is not None else self._ending
+        # While a reply runs the record is ahead of the path shown.
+        runs_here = newest is not None and self.turn_of(newest) is not None
+        return view.is_visible_branch or runs_here
 
     def _read(
         self, conversation_id: ConversationId, exchange_id: ExchangeId | None = None
@@ -351,6 +389,7 @@ class ConversationPresenter(Presenter):
             path=(*view.path[:turn], exchange, *view.path[turn + 1 :]),
         )
         footer = Footer(exchange.model, exchange.usage)
+        self._show_state()
         self._transcript.finish_reply(exchange.status, footer, exchange.problem)
         self._provide_turn(turn, exchange, messages)
 
@@ -386,7 +425,7 @@ class ConversationPresenter(Presenter):
         changed = [
             turn
             for turn, (was, each) in enumerate(zip(shown, now, strict=False))
-            if _differ(was, each)
+            if differ(was, each)
         ]
         has_news = bool(changed) or len(now) > len(shown)
         if not is_same_branch or not has_news or self._has_own_reply(conversation_id):
@@ -412,45 +451,9 @@ class ConversationPresenter(Presenter):
         assert self.view is not None
         before = self.view.conversation
         self.view = replace(self.view, conversation=conversation)
+        if conversation.deleted_at != before.deleted_at:
+            self._transcript.set_read_only(self.is_read_only)
         self._show_header(conversation)
         moved = replace(before, updated_at=conversation.updated_at)
         if replace(moved, visible_leaf_id=conversation.visible_leaf_id) != conversation:
             self.updated.emit(conversation)
-
-
-def headers_of(
-    path: Sequence[Exchange], lengths: Mapping[MessageId, int]
-) -> tuple[TurnHeader, ...]:
-    """Return the headers of turns; `lengths` are in characters, by message."""
-    return tuple(
-        TurnHeader(
-            turn_number=exchange.turn_number,
-            started_at=exchange.started_at,
-            question_chars=lengths.get(exchange.message_ids[0], 0),
-            answer_chars=sum(lengths.get(each, 0) for each in exchange.message_ids[1:]),
-            segment_number=exchange.segment_number,
-        )
-        for exchange in path
-    )
-
-
-def content_of(
-    exchange: Exchange, messages: Sequence[Message], siblings: Sequence[ExchangeId]
-) -> TurnContent:
-    """Return a turn's content; `siblings` are the exchanges at its place, itself included."""
-    branches: tuple[Branch, ...] = ()
-    if len(siblings) > 1 and messages:
-        position = siblings.index(exchange.id) + 1
-        branches = (Branch(messages[0].id, position, len(siblings)),)
-    return TurnContent(
-        messages=tuple(messages),
-        status=exchange.status,
-        footer=Footer(exchange.model, exchange.usage),
-        problem=exchange.problem,
-        branches=branches,
-    )
-
-
-def _differ(shown: Exchange, stored: Exchange) -> bool:
-    """Return whether a turn must be drawn again."""
-    return (shown.status, shown.message_ids) != (stored.status, stored.message_ids)

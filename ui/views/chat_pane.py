@@ -1,6 +1,6 @@
 """The conversation pane: title, preset and model, transcript or welcome page, composer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -13,6 +13,7 @@ from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.composer import Composer
 from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
+from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stops_in
 
@@ -34,6 +35,7 @@ class ChatPane(QWidget):
 
     Attributes:
         transcript, welcome, find_bar: Once built.
+        state: What a message would do here where that needs saying, such as in the trash.
 
     Signals:
         titled: The title shown now, "" for a new conversation.
@@ -42,6 +44,7 @@ class ChatPane(QWidget):
             is not in the list. default_model_requested: Use the chosen model for new conversations.
         summaries_requested: Show the summaries of the conversation.
         model_shown: PROVIDER:MODEL that answers here.
+        restore_requested: Take the conversation out of the trash.
     """
 
     titled = Signal(str)
@@ -52,6 +55,7 @@ class ChatPane(QWidget):
     default_model_requested = Signal()
     summaries_requested = Signal()
     model_shown = Signal(str)
+    restore_requested = Signal()
 
     transcript: QWidget
     welcome: "Welcome"
@@ -82,6 +86,7 @@ class ChatPane(QWidget):
         self.notice = Notice(self)
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.notice)
+        self.state = NoteCard(self)
         self.composer = Composer(self)
         self.status = PlainLabel(self, tone="small")
         self.status.hide()
@@ -104,7 +109,7 @@ class ChatPane(QWidget):
         """The tab order, once built."""
         head = [self.title, self._summaries, self.preset, self.model]
         shown = [*stops_in(self.find_bar), *stops_in(self.welcome), self.transcript]
-        return [*head, *shown, *self.composer.stops]
+        return [*head, *shown, self.state.action, *self.composer.stops]
 
     def focus_title(self) -> None:
         """Focus the title, so that it can be edited."""
@@ -144,6 +149,18 @@ class ChatPane(QWidget):
         self.model.show_choices(models, chosen, commands)
         self.model_shown.emit(chosen)
 
+    def set_writable(self, writable: bool) -> None:
+        """Enable what changes the conversation, or disable it."""
+        self.composer.set_writable(writable)
+        for choice in (self.preset, self.model):
+            choice.setEnabled(writable)
+
+    def show_state(
+        self, text: str, action: str = "", act: Callable[[], object] | None = None
+    ) -> None:
+        """Say above the composer what a message would do here, with an action; "" says nothing."""
+        self.state.show_note(text, action, act)
+
     def show_status(self, text: str) -> None:
         """Show a line above the composer, such as a retry under way; "" hides it."""
         self.status.setText(text)
@@ -154,9 +171,10 @@ class ChatPane(QWidget):
             (self.title, 1), self.private, self._summaries, self.preset, _HEAD_GAP_PX, self.model
         )
         head.setContentsMargins(16, 10, 16, 6)
-        self._foot = filled(QVBoxLayout(), self.status, self.composer, margins=(16, 4, 16, 12))
-        parts = (self.banner, head, (self._stack, 1), self._foot)
-        self._column = column_in(self, *parts, margins=(0, 0, 0, 0), spacing=0)
+        parts = (self.status, self.state, self.composer)
+        self._foot = filled(QVBoxLayout(), *parts, margins=(16, 4, 16, 12))
+        column = (self.banner, head, (self._stack, 1), self._foot)
+        self._column = column_in(self, *column, margins=(0, 0, 0, 0), spacing=0)
 
     def _fit_head(self) -> None:
         """Limit the width of the choices in a narrow pane: their names are cut before the title."""

@@ -33,6 +33,7 @@ class Banner(QFrame):
         self._timer = QTimer(self, singleShot=True, interval=_TOAST_MS)
         self._timer.timeout.connect(self.dismiss)
         self._act: Callable[[], None] | None = None
+        self._stays = False
         self.hide()
 
     @property
@@ -48,6 +49,7 @@ class Banner(QFrame):
         self._action.setText(action)
         self._action.setVisible(bool(action))
         self._act = act
+        self._stays = brief and act is not None
         self.show()
         if brief:
             self._timer.start()
@@ -58,6 +60,11 @@ class Banner(QFrame):
         """Show what went wrong and what to do next, until it is dismissed."""
         title, hint = error_text(error)
         self.show_message(sentences(title, hint), brief=False)
+
+    def leave(self) -> None:
+        """Hide a message about what was open, as another conversation opens; an offer to undo stays."""
+        if not self._stays and not self.isHidden():
+            self.dismiss()
 
     def dismiss(self) -> None:
         """Hide it."""

@@ -7,7 +7,6 @@ from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QFrame,
     QHBoxLayout,
     QPlainTextEdit,
     QPushButton,
@@ -21,12 +20,15 @@ from app.commands.table import Completion
 from app.domain.conversations import Draft
 from ui.widgets.completion import CompletionList
 from ui.widgets.file_row import FileRow
+from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 
 _MIN_LINES = 2
 _MAX_LINES = 12
 _DRAFT_AFTER_MS = 600
 _PNG = "image/png"
+_INVITATION = "Ask anything, or ask about your own past"
+_EDITING = "Editing an earlier message: what follows it stays on another branch."
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _NEW_LINE = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier
 
@@ -61,7 +63,7 @@ class Composer(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.box = _GrowingBox(self)
-        self.box.setPlaceholderText("Ask anything, or ask about your own past")
+        self.box.setPlaceholderText(_INVITATION)
         self.box.setAccessibleName("Message")
         self.box.setTabChangesFocus(True)
         self.files = FileRow(self)
@@ -92,7 +94,7 @@ class Composer(QWidget):
         self._is_completion_refused = False
         self.cost = PlainLabel(self, tone="small")
         self.cost.hide()
-        self._editing = _editing_note(self, self.cancel_edit)
+        self._editing = NoteCard(self)
         row = QHBoxLayout()
         row.addWidget(self.box, 1)
         row.addWidget(self._attach, 0, Qt.AlignmentFlag.AlignBottom)
@@ -127,6 +129,11 @@ class Composer(QWidget):
         self._is_command, self._complete = is_command, complete
         self.box.installEventFilter(self)
 
+    def set_writable(self, writable: bool) -> None:
+        """Accept messages, or show that none can be written here."""
+        self.setEnabled(writable)
+        self.box.setPlaceholderText(_INVITATION if writable else "")
+
     @property
     def is_editing(self) -> bool:
         """Whether an earlier message is being edited."""
@@ -153,12 +160,12 @@ class Composer(QWidget):
 
     def clear(self) -> None:
         """Remove text and files, which are stored elsewhere, and end an edit."""
-        self._editing.hide()
+        self._editing.show_note("")
         self.show_draft(Draft())
 
     def discard(self) -> None:
         """Remove the text, also from the draft: it was a command."""
-        self._editing.hide()
+        self._editing.show_note("")
         self.box.setPlainText("")
         self._draft.stop()
         self.completion.hide()
@@ -167,12 +174,12 @@ class Composer(QWidget):
     def begin_edit(self, message: Draft) -> None:
         """Edit an earlier message, until it is sent or the edit is cancelled."""
         self.show_draft(message)
-        self._editing.show()
+        self._editing.show_note(_EDITING, "Cancel", self.cancel_edit)
         self.box.setFocus()
 
     def end_edit(self) -> None:
         """Treat the text, if there is any, as a message of its own."""
-        self._editing.hide()
+        self._editing.show_note("")
 
     def cancel_edit(self) -> None:
         """Cancel an edit."""
@@ -365,20 +372,3 @@ class _GrowingBox(QPlainTextEdit):
 
 def _has_image(source: QMimeData) -> bool:
     return source.hasImage() or source.hasFormat(_PNG)
-
-
-def _editing_note(parent: QWidget, cancel: Callable[[], None]) -> QFrame:
-    """Return a hidden frame that says that an earlier message is being edited."""
-    frame = QFrame(parent)
-    frame.setProperty("panel", "card")
-    text = "Editing an earlier message: what follows it stays on another branch."
-    note = PlainLabel(text, frame, tone="small", wordWrap=True)
-    button = QPushButton("Cancel", frame)
-    button.setProperty("kind", "quiet")
-    button.clicked.connect(cancel)
-    line = QHBoxLayout(frame)
-    line.setContentsMargins(10, 2, 4, 2)
-    line.addWidget(note, 1)
-    line.addWidget(button)
-    frame.hide()
-    return frame

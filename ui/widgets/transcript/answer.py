@@ -79,18 +79,18 @@ class AnswerFrame(MessageFrame):
             for result in without_call:
                 self._add_tool(None, result)
 
-    def show_end(self, status: ExchangeStatus, problem: Problem | None) -> None:
-        """Show how the reply ended: a problem, an interruption, or nothing."""
+    def show_end(self, status: ExchangeStatus, problem: Problem | None, *, can_go_on: bool) -> None:
+        """Show how the reply ended: a problem, an interruption, or nothing; offer to go on if it can."""
         self._end.clear()
         self._waiting = None
         events = self._context.events
         if status is ExchangeStatus.FAILED:
             shown = problem or Problem("unknown", "The reply failed", "Try again.")
             retry = partial(events.retry_requested.emit, self._index)
-            self._end.add(ProblemPanel(self._context, shown, retry))
+            self._end.add(ProblemPanel(self._context, shown, retry if can_go_on else None))
         elif status is ExchangeStatus.INTERRUPTED:
             resume = partial(events.continue_requested.emit, self._index)
-            self._end.add(InterruptionPanel(self._context, problem, resume))
+            self._end.add(InterruptionPanel(self._context, problem, resume if can_go_on else None))
 
     def show_sources(self, sources: Sources) -> None:
         """Show what recall contributed, and its problem if it had one."""

@@ -104,13 +104,15 @@ class StepQueue(QObject):
 class RenderContext:
     """Passed to every part at construction.
 
-    `thumbnails` has small images of attached files.
+    `thumbnails` has small images of attached files. In a conversation that `is_read_only` nothing is
+    offered that would change it.
     """
 
     theme: Theme
     steps: StepQueue
     events: TurnEvents
     thumbnails: Thumbnails | None = None
+    is_read_only: bool = False
 
     @property
     def resolver(self) -> ImageResolver | None:

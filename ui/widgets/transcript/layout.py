@@ -73,6 +73,7 @@ class Column(QWidget):
     def remove(self, part: QWidget) -> None:
         """Remove a part and delete it."""
         self._parts = [entry for entry in self._parts if entry[0] is not part]
+        _keep_focus(part)
         part.hide()
         part.setParent(None)
         part.deleteLater()
@@ -94,6 +95,17 @@ class Column(QWidget):
             part.setGeometry(QRect(self.padding_x, y, inner, height))
             y += height
         return y + self.padding_bottom
+
+
+def _keep_focus(part: QWidget) -> None:
+    """Pass the focus from a part that goes to what it is in; Qt would pass it on and scroll there."""
+    focused, heir = part.window().focusWidget(), part.parentWidget()
+    if focused is None or not (focused is part or part.isAncestorOf(focused)):
+        return
+    while heir is not None and heir.focusPolicy() is Qt.FocusPolicy.NoFocus:
+        heir = heir.parentWidget()
+    if heir is not None:
+        heir.setFocus(Qt.FocusReason.OtherFocusReason)
 
 
 class FlowRow(QWidget):

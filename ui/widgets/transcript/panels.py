@@ -28,31 +28,35 @@ NEW_SEGMENT_TEXT = "New segment \N{EN DASH} earlier turns are kept and searchabl
 
 
 class ProblemPanel(Panel):
-    """Why a reply failed: cause, next step, and Retry."""
+    """Why a reply failed: cause, next step, and Retry where that is possible."""
 
-    def __init__(self, context: RenderContext, problem: Problem, retry: Callable[[], None]) -> None:
+    def __init__(
+        self, context: RenderContext, problem: Problem, retry: Callable[[], None] | None
+    ) -> None:
         super().__init__(context.theme, context.theme.colors.error_soft)
         self.setAccessibleName(f"Problem: {sentences(problem.title, problem.hint)}")
         self.add(Label(problem.title, "error"))
         if problem.hint:
             self.add(Label(problem.hint, "muted"))
-        row = FlowRow()
-        row.add(_button("Retry", "Send the message again", retry))
-        self.add(row)
+        if retry is not None:
+            row = FlowRow()
+            row.add(_button("Retry", "Send the message again", retry))
+            self.add(row)
 
 
 class InterruptionPanel(Panel):
-    """Says that a reply was interrupted, and offers to continue it."""
+    """Says that a reply was interrupted, and offers to continue it where that is possible."""
 
     def __init__(
-        self, context: RenderContext, problem: Problem | None, resume: Callable[[], None]
+        self, context: RenderContext, problem: Problem | None, resume: Callable[[], None] | None
     ) -> None:
         super().__init__(context.theme, context.theme.colors.warning_soft)
         text = problem.title if problem is not None else "This reply was interrupted"
         self.setAccessibleName(text)
         row = FlowRow(gap=context.px(0.8))
         row.add(PlainLabel(text, tone="warning"))
-        row.add(_button("Continue", "Continue the reply from here", resume))
+        if resume is not None:
+            row.add(_button("Continue", "Continue the reply from here", resume))
         self.add(row)
         if problem is not None and problem.hint:
             self.add(Label(problem.hint, "muted"))

@@ -46,6 +46,7 @@ _SEARCH_ACTIONS = {
         "Ask a question, and see this turn's rank and what excluded it",
     ),
 }
+_CHANGES = {"regenerate_requested", "fork_requested"}  # not offered in a read-only conversation
 HIGHLIGHT_MS = 2000
 SUMMARY_NOTE = "Older messages are sent as a summary"
 _FADE_FROM = 0.7
@@ -155,7 +156,8 @@ class TurnWidget(Root):
         ends_segment = is_last and ends_segment
         if is_last != self._is_last:
             self._is_last = is_last
-            self._update_actions()
+            if self.content is not None:
+                self._show_end(self.content)
         if ends_segment == self._below.is_empty:
             if ends_segment:
                 self._below.add(Divider(self._context, NEW_SEGMENT_TEXT))
@@ -219,7 +221,9 @@ class TurnWidget(Root):
 
     def _add_answer(self, content: TurnContent) -> AnswerFrame:
         copy = Action("Copy", "Copy the answer as Markdown", self._copy_answer)
-        actions = [copy, *self._actions(*_ANSWER_ACTIONS)]
+        left_out = _CHANGES if self._context.is_read_only else ()
+        shown = (name for name in _ANSWER_ACTIONS if name not in left_out)
+        actions = [copy, *self._actions(*shown)]
         self.answer = AnswerFrame(self._context, self.index, content.footer.model, actions)
         self.answer.show_sources(self._sources)
         self.answer.show_written(self._written)
@@ -227,12 +231,12 @@ class TurnWidget(Root):
         return self.answer
 
     def _add_question(self, message: Message) -> None:
-        edit = partial(self._context.events.edit_requested.emit, self.index, message.id)
-        actions = [
-            Action("Copy", "Copy the message", partial(copy_text, message.text)),
-            Action("Edit", "Change the message; what follows stays as a branch", edit),
-            *self._actions("link_requested"),
-        ]
+        actions = [Action("Copy", "Copy the message", partial(copy_text, message.text))]
+        if not self._context.is_read_only:
+            edit = partial(self._context.events.edit_requested.emit, self.index, message.id)
+            tip = "Change the message; what follows stays as a branch"
+            actions.append(Action("Edit", tip, edit))
+        actions += self._actions("link_requested")
         self._column.add(UserFrame(self._context, self.index, message, actions))
 
     def _actions(self, *names: str) -> Iterator[Action]:
@@ -249,7 +253,8 @@ class TurnWidget(Root):
     def _show_end(self, content: TurnContent) -> None:
         if self.answer is not None:
             is_running = content.status is ExchangeStatus.RUNNING
-            self.answer.show_end(content.status, content.problem)
+            can_go_on = self._is_last and not self._context.is_read_only
+            self.answer.show_end(content.status, content.problem, can_go_on=can_go_on)
             footer = Footer() if is_running else content.footer
             self.answer.footer.show_figures(footer_text(footer))
             self._update_actions()

@@ -1,7 +1,7 @@
 """Transcript view: a conversation of any length, with a streaming reply, find marks and focus."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, Signal
@@ -209,7 +209,16 @@ class TranscriptView(VirtualColumn):
 
     def set_theme(self, theme: Theme) -> None:
         """Render everything again in another theme."""
-        self._context = self._context_for(theme)
+        read_only = self._context.is_read_only
+        self._set_context(replace(self._context_for(theme), is_read_only=read_only))
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Offer only what leaves the conversation as it is, or everything."""
+        if read_only != self._context.is_read_only:
+            self._set_context(replace(self._context, is_read_only=read_only))
+
+    def _set_context(self, context: RenderContext) -> None:
+        self._context = context
         if self._live is not None:
             self._live.attach(None)
         self.reset(self._estimates(self._headers), self.anchor)
