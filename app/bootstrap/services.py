@@ -109,7 +109,7 @@ class Services:
     def start(self) -> None:
         """Start the background threads of a window; a command does without."""
         self.index_sync.start()
-        self.meaning.start(self.recall.warm_up)
+        self.vector_search.start(self.recall.warm_up)
         self.maintenance.start()
 
     def back_up(self) -> Backup:
@@ -167,19 +167,19 @@ class Services:
         self.embedders = EmbedderDirectory(settings, provider_registry(settings, keys))
         self._vectors = vectors = Vectors(store)
         sync = VectorIndexSync(store, vectors)
-        self.meaning = VectorSearch(store, settings, self.embedders, vectors, sync)
-        self._closers += [self.meaning.stop, self.index_sync.stop, self.maintenance.stop]
-        self.search = SearchService(store, settings, index, self.index_sync, self.meaning)
+        self.vector_search = VectorSearch(store, settings, self.embedders, vectors, sync)
+        self._closers += [self.vector_search.stop, self.index_sync.stop, self.maintenance.stop]
+        self.search = SearchService(store, settings, index, self.index_sync, self.vector_search)
         self.recall = RecallService(store, settings, self.search)
         self.explainer = Explainer(store, settings, index, self.search)
         self.core_memory = CoreMemoryService(store, settings)
         self.memories = ArchivalMemoryService(store)
         self.answers = AnswerFinder(store, self.search)
         self.memory_writes = MemoryWriteService(store, self.core_memory, self.memories)
-        self.summary_book = SummaryService(store)
-        self.fact_book = FactService(store, self.search)
+        self.summary_service = SummaryService(store)
+        self.fact_service = FactService(store, self.search)
         self.probes = ProbeQuestions(store, settings, self.explainer)
-        self.overview = OverviewService(store, self.index_sync, self.meaning.embedded)
+        self.overview = OverviewService(store, self.index_sync, self.vector_search.embedded)
 
     def _wire_workers(self, keys: KeyStore) -> None:
         store, settings = self.store, self.settings
@@ -203,16 +203,16 @@ class Services:
             embedder=self.embedders.active,
             model=model,
             limits=limits,
-            nearest=self.fact_book.nearest,
+            nearest=self.fact_service.nearest,
         )
         # Closing the embedders ends requests that workers and questions wait for.
         self._closers += [board.stop, self.embedders.close, model.close]
         store.throttle = self.index_sync.throttle = board.ui_priority.yield_if_late
         self.spaces = SpaceService(
-            settings, self.embedders, self._vectors, self.meaning, board.statuses
+            settings, self.embedders, self._vectors, self.vector_search, board.statuses
         )
         self.coverage = TurnCoverage(
-            store, settings, self._index, lambda: self.meaning.answering_space, board.statuses
+            store, settings, self._index, lambda: self.vector_search.answering_space, board.statuses
         )
         load = Workloads(store, settings)
         attempts = [Attempts(store, name) for name in MODEL_WORKERS]
@@ -288,7 +288,7 @@ class Services:
                 ),
                 preset_command(self.presets, self.library),
                 rag_command(self.settings, self.overview, self.previews, self.inspector),
-                facts_command(self.facts, self.fact_book, self.fact_regeneration, board),
+                facts_command(self.facts, self.fact_service, self.fact_regeneration, board),
                 tag,
                 *transfer,
             )

@@ -46,7 +46,7 @@ from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.workers.background_model import ModelClient
-from app.workers.prompts import Quoted, prompt
+from app.workers.prompts import Quoted, fill_prompt
 
 _log = logging.getLogger(__name__)
 _STOP_TIMEOUT_S = 3.0
@@ -157,11 +157,11 @@ class Compactor:
         for part in _parts(turns, room_bytes):
             self._store.save(*spent)
             notes = [Quoted("notes on what came before", before)] if before else []
-            asked = prompt(
+            prompt = fill_prompt(
                 "compaction", [*notes, *part], words=str(int(most_tokens * _WORDS_PER_TOKEN))
             )
             purpose = WorkerName.CONVERSATION_SUMMARIZER
-            answer = model.ask(asked, purpose, self._is_stopping.is_set)
+            answer = model.ask(prompt, purpose, self._is_stopping.is_set)
             before, spent = answer.text.strip(), (answer.spent,)
         return before, model.model, spent
 

@@ -112,8 +112,8 @@ class RecallService:
 
     def wait_for_meaning(self, timeout_s: float) -> bool:
         """Wait until meaning can be searched, or it is known that it cannot; return whether that is so."""
-        meaning = self._search.meaning
-        return meaning is None or meaning.wait_until_settled(timeout_s)
+        vectors = self._search.vector_search
+        return vectors is None or vectors.wait_until_settled(timeout_s)
 
     def quotable(
         self, question: str, conversation_id: ConversationId, limit: int

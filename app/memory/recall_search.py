@@ -145,7 +145,11 @@ def problems(search: SearchService, prepared: PreparedQuery) -> Iterable[str]:
     """Yield descriptions of what limits the search."""
     if (share := search.sync.covered_share) < _IN_STEP:
         yield f"The text index is being built. Recall searched {share:.0%} of it."
-    if prepared.vector is None and search.meaning and (problem := search.meaning.problem):
+    if (
+        prepared.vector is None
+        and search.vector_search
+        and (problem := search.vector_search.problem)
+    ):
         yield f"Recall used words only. {problem}"
 
 

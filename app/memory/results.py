@@ -42,7 +42,7 @@ class ResultBuilder:
         floors = (
             self._settings.share("rag_hint_similarity"), self._settings.share("rag_min_similarity")
         )  # fmt: skip
-        lists = [_List(_by_passage(ranked), limit) for ranked, limit in rankings]
+        lists = [_ResultCollector(_by_passage(ranked), limit) for ranked, limit in rankings]
         while any(steps := [each.step() for each in lists]):
             wanted = (passage_id_of(each.part_id) for each in chain(*steps))
             passages = self._passages.shown(wanted)
@@ -128,7 +128,7 @@ class _Found:
         return snippet(answers[0].shown, query) if answers else Snippet("")
 
 
-class _List:
+class _ResultCollector:
     """One ranking being turned into results: the remaining parts and what was found, each target once."""
 
     def __init__(self, waiting: Iterator[Ranked], limit: int) -> None:

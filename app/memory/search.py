@@ -102,7 +102,7 @@ class SearchService:
 
     Attributes:
         index: The text index, kept up to date by `sync`.
-        meaning: Search by meaning; None where only words are searched.
+        vector_search: Search by meaning; None where only words are searched.
     """
 
     def __init__(
@@ -111,13 +111,13 @@ class SearchService:
         settings: Settings,
         index: TantivyTextIndex,
         sync: TextIndexSync,
-        meaning: VectorSearch | None = None,
+        vector_search: VectorSearch | None = None,
     ) -> None:
         self._passages = Passages(store)
         self._results = ResultBuilder(self._passages, settings)
         self.index = index
         self.sync = sync
-        self.meaning = meaning
+        self.vector_search = vector_search
         self._pools: PassagePools | None = None
         self._lock = threading.Lock()
         store.subscribe(self._on_changed)
@@ -149,7 +149,7 @@ class SearchService:
             vector = self.query_vector(query) if by_meaning else None
             results = self._found(query, vector, kinds, among)
         took_ms = (time.perf_counter() - started) * 1000
-        problem = self.meaning.problem if self.meaning and by_meaning else ""
+        problem = self.vector_search.problem if self.vector_search and by_meaning else ""
         return SearchResponse(
             text, tuple(results), took_ms, self.sync.covered_share, vector is not None, problem
         )
@@ -198,7 +198,7 @@ class SearchService:
         if parts and not any(each.part_id in parts for each in ranked):
             found = self.ranking_input(query, vector, scope, parts)
         return SearchInspection(
-            query, tuple(ranked), found, self.meaning.problem if self.meaning else ""
+            query, tuple(ranked), found, self.vector_search.problem if self.vector_search else ""
         )
 
     def _found(
@@ -262,9 +262,9 @@ class SearchService:
 
     def query_vector(self, query: SearchQuery) -> QueryVector | None:
         """Return the query's vector in the answering space, None where only words can be searched."""
-        if self.meaning is None or not query.words:
+        if self.vector_search is None or not query.words:
             return None
-        return self.meaning.query_vector(parse_question(query.words).core)
+        return self.vector_search.query_vector(parse_question(query.words).core)
 
     def ranking_input(
         self,

@@ -45,7 +45,7 @@ from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
 from app.workers.job import Blocked, IsCancelled
 from app.workers.json_output import Schema, find_object, strict
-from app.workers.prompts import Prompt, asked_again, with_schema
+from app.workers.prompts import Prompt, with_json_reminder, with_schema
 from app.workers.spend_limits import MaxUsage, Reservation, SpendLimits, may_be_paid
 
 _log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class ModelClient(Protocol):
 
     def ask(
         self,
-        asked: Prompt,
+        prompt: Prompt,
         purpose: WorkerName,
         is_cancelled: IsCancelled,
         schema: Schema | None = None,
@@ -204,16 +204,16 @@ class BackgroundModel:
 
     def ask(
         self,
-        asked: Prompt,
+        prompt: Prompt,
         purpose: WorkerName,
         is_cancelled: IsCancelled,
         schema: Schema | None = None,
     ) -> Answer:
         """Return the answer to one prompt; see `ModelClient`."""
         if schema is None:
-            return self._ask_once(asked, purpose, is_cancelled)
-        wanted = with_schema(asked, schema)
-        for each in (wanted, asked_again(wanted)):
+            return self._ask_once(prompt, purpose, is_cancelled)
+        wanted = with_schema(prompt, schema)
+        for each in (wanted, with_json_reminder(wanted)):
             answer = self._ask_once(each, purpose, is_cancelled, schema)
             if (found := find_object(answer.text, schema)) is not None:
                 return Answer(answer.text, answer.model, answer.spent, found)
@@ -235,16 +235,16 @@ class BackgroundModel:
 
     def _ask_once(
         self,
-        asked: Prompt,
+        prompt: Prompt,
         purpose: WorkerName,
         is_cancelled: IsCancelled,
         schema: Schema | None = None,
     ) -> Answer:
         ref = self._ref()
         provider = self._provider(ref)
-        request = self._request(ref, asked, schema)
+        request = self._request(ref, prompt, schema)
         input_tokens = self._usage.input_tokens(ref, request) + _ENVELOPE_TOKENS
-        most = self._most(ref, round(input_tokens * _SLACK), request.max_output_tokens or 0)
+        most = self._max_usage(ref, round(input_tokens * _SLACK), request.max_output_tokens or 0)
         reservation = self._limits.reserve(purpose, str(ref), most)
         reply = PartialReply()
         try:
@@ -267,20 +267,20 @@ class BackgroundModel:
             raise fault
         return answer
 
-    def _most(self, ref: ModelRef, input_tokens: int, output_tokens: int) -> MaxUsage:
+    def _max_usage(self, ref: ModelRef, input_tokens: int, output_tokens: int) -> MaxUsage:
         written = UsageReported(input_tokens, output_tokens, cache_write_tokens=input_tokens)
         cost = self._prices.cost(ref, written)  # what costs most is a prompt written to the cache
         return MaxUsage(input_tokens, output_tokens, cost.cost_usd)
 
-    def _request(self, ref: ModelRef, asked: Prompt, schema: Schema | None) -> ChatRequest:
+    def _request(self, ref: ModelRef, prompt: Prompt, schema: Schema | None) -> ChatRequest:
         message = Message(
-            MessageId(0), "", ConversationId(0), None, Role.USER, (Text(asked.user),),
+            MessageId(0), "", ConversationId(0), None, Role.USER, (Text(prompt.user),),
             datetime.now(UTC),
         )  # fmt: skip
         return ChatRequest(
             ref.model,
             (message,),
-            system=asked.system,
+            system=prompt.system,
             reasoning_effort=Effort.NONE,
             max_output_tokens=self.answer_tokens(),
             answer_schema_json="" if schema is None else json.dumps(strict(schema)),

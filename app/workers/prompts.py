@@ -34,7 +34,7 @@ class Quoted:
     text: str
 
 
-def prompt(name: str, quoted: Sequence[Quoted], **values: str) -> Prompt:
+def fill_prompt(name: str, quoted: Sequence[Quoted], **values: str) -> Prompt:
     """Return the prompt of the template `NAME.txt`; `values` fill its other placeholders.
 
     Each piece begins with a line of its label and a random mark that no piece contains, and the
@@ -57,16 +57,16 @@ def prompt_lines(name: str) -> Mapping[str, str]:
     return {key: text for key, _, text in lines if text}
 
 
-def with_schema(asked: Prompt, schema: Mapping[str, Any]) -> Prompt:
+def with_schema(prompt: Prompt, schema: Mapping[str, Any]) -> Prompt:
     """Return a prompt that requests JSON of a schema."""
     shown = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     text = Template(_file("json")).substitute(schema=shown)
-    return replace(asked, system=f"{asked.system}\n\n{text.strip()}")
+    return replace(prompt, system=f"{prompt.system}\n\n{text.strip()}")
 
 
-def asked_again(asked: Prompt) -> Prompt:
+def with_json_reminder(prompt: Prompt) -> Prompt:
     """Return a prompt that says that the previous answer was not JSON."""
-    return replace(asked, user=f"{asked.user}\n{_file('json_again').strip()}")
+    return replace(prompt, user=f"{prompt.user}\n{_file('json_again').strip()}")
 
 
 def _mark(quoted: Sequence[Quoted]) -> str:

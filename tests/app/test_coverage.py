@@ -153,7 +153,7 @@ def test_a_switch_fills_a_new_space_and_keeps_the_old_one(services: Services) ->
     with pytest.raises(InvalidInput):
         services.spaces.drop(BUILT_IN)
     embed(services)
-    until(lambda: (space := services.meaning.answering_space) and space.name != BUILT_IN)
+    until(lambda: (space := services.vector_search.answering_space) and space.name != BUILT_IN)
     rows = {row.use: row for row in services.spaces.read().rows}
     kept, new = rows[SpaceUse.KEPT], rows[SpaceUse.ANSWERS]
     assert (kept.name, kept.passages, kept.share) == (BUILT_IN, 2, 1.0)

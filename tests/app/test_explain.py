@@ -93,7 +93,7 @@ def test_a_low_relevance_is_an_obstacle_by_the_setting(library: ExplainedLibrary
     (left_out,) = library.explain("sourdough", whole).obstacles
     assert left_out.words != weak.words
     library.settings.set("rag_min_similarity", 0.0)
-    library.meaning.problem = "The embedder is gone"
+    library.vector_search.problem = "The embedder is gone"
     explained = library.explain("sourdough", whole)
     assert (explained.obstacles, explained.notice) == ((), "The embedder is gone")
 
@@ -157,7 +157,7 @@ def test_the_filter_that_excludes_it_is_named(
 def test_a_missing_vector_has_a_reason(library: ExplainedLibrary) -> None:
     short, long = add_conversation(library.store, "Rye"), add_conversation(library.store, BREAD)
     passages = sorted(each.id for each in Passages(library.store).texts(range(1, 20)))
-    library.meaning.lacks = set(passages)
+    library.vector_search.lacks = set(passages)
     add_conversation(library.store, "Something else with a vector")
 
     def reason(whole: ConversationRecord, question: str) -> str:

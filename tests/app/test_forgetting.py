@@ -613,6 +613,6 @@ def test_a_fact_that_stays_because_it_was_said_twice_can_still_be_edited(book: B
     )  # fmt: skip
     book.store.save(*fact_changes(later))
     forget(book.store, [again.conversation_id])
-    edited = book.services.fact_book.edit(fact.id, "The user keeps two mules.")
+    edited = book.services.fact_service.edit(fact.id, "The user keeps two mules.")
     assert edited.conversation_id == fact.conversation_id
     assert book.services.facts.listed(FactFilter())[0].fact.text == edited.text

@@ -54,8 +54,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for turns in CONVERSATIONS:
             add_conversation(store, *turns)
     with closing(build(DataPaths(root), RunMode.COMMAND_LINE)) as services:
-        services.fact_book.add("The saddle bolt of the bicycle is an M8.", FactCategory.POSSESSION)
-        services.fact_book.add("The bicycle is blue.", FactCategory.POSSESSION)
+        services.fact_service.add(
+            "The saddle bolt of the bicycle is an M8.", FactCategory.POSSESSION
+        )
+        services.fact_service.add("The bicycle is blue.", FactCategory.POSSESSION)
         services.index_sync.catch_up(lambda: False)
     return root
 

@@ -216,7 +216,10 @@ def raising(error: Exception) -> Callable[..., object]:
 def test_words_and_meaning_stand_in_for_each_other(
     library: RecallLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library.meaning.is_there, library.meaning.problem = False, "The embedder does not answer."
+    library.vector_search.is_there, library.vector_search.problem = (
+        False,
+        "The embedder does not answer.",
+    )
     found = library.recall(WHO)
     assert found.conversations[0].title == "Minka"
     assert found.conversations[0].match.cosine is None
@@ -225,7 +228,7 @@ def test_words_and_meaning_stand_in_for_each_other(
     found = library.recall(WHO)
     assert (found.conversations, found.history) == ((), ())
     assert "It is gone" in found.notice
-    library.meaning.is_there, library.meaning.problem = True, ""
+    library.vector_search.is_there, library.vector_search.problem = True, ""
     found = library.recall(WHO)
     assert found.conversations[0].title == "Minka"
     assert found.conversations[0].match.relevance > found.conversations[-1].match.relevance
@@ -412,7 +415,7 @@ def test_warming_up_embeds_a_question_and_writes_nothing(library: RecallLibrary)
 
     before = position()
     library.recall_service.warm_up()
-    assert len(library.meaning.asked) == 1
+    assert len(library.vector_search.asked) == 1
     assert position() == before
 
 

@@ -193,10 +193,10 @@ def test_without_meaning_only_words_rank(library: Library) -> None:
     add_conversation(library.store, "kittens")
     library.sync.catch_up()
     response = library.with_meaning.search("feline", by_meaning=False)
-    assert (response.results, response.by_meaning, library.meaning.asked) == ((), False, [])
+    assert (response.results, response.by_meaning, library.vector_search.asked) == ((), False, [])
     (result,) = library.with_meaning.search("kittens", by_meaning=False).results
     assert result.cosine is None
-    library.meaning.is_there, library.meaning.problem = False, "The model is missing"
+    library.vector_search.is_there, library.vector_search.problem = False, "The model is missing"
     response = library.by_meaning("kittens")
     assert [each.user_question for each in response.results] == ["kittens"]
     assert (response.by_meaning, response.notice) == (False, "The model is missing")
@@ -205,12 +205,12 @@ def test_without_meaning_only_words_rank(library: Library) -> None:
 def test_only_the_subject_of_a_question_is_embedded(library: Library) -> None:
     add_conversation(library.store, "grey kittens")
     library.by_meaning("What did I say about my kittens? Answer in one word.")
-    (asked,) = library.meaning.asked
+    (asked,) = library.vector_search.asked
     assert "kittens" in asked
     assert "Answer" not in asked
     for query in ("is:pinned", "-kittens", "after:2020"):
         assert not library.by_meaning(query).by_meaning
-    assert len(library.meaning.asked) == 1, "filters alone have no meaning"
+    assert len(library.vector_search.asked) == 1, "filters alone have no meaning"
     assert library.by_meaning('"grey kittens"').by_meaning
 
 

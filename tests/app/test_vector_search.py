@@ -63,7 +63,7 @@ class Desk:
     embedders: EmbedderDirectory
     stored: Vectors
     sync: Held
-    meaning: VectorSearch
+    vector_search: VectorSearch
 
     def embed(self) -> None:
         """Embed everything with the chosen embedder."""
@@ -76,9 +76,9 @@ class Desk:
         until(lambda: self.answers(name))
 
     def answers(self, name: str) -> bool:
-        space = self.meaning.answering_space
+        space = self.vector_search.answering_space
         is_it = space is not None and space.name.startswith(name)
-        return is_it and self.meaning.query_vector("a plant") is not None
+        return is_it and self.vector_search.query_vector("a plant") is not None
 
 
 @pytest.fixture
@@ -90,12 +90,12 @@ def desk(store: Store, server: Loopback) -> Iterator[Desk]:
     embedders = EmbedderDirectory(settings, registry, query_limit_s=0.5, decision_s=0.0)
     stored = Vectors(store)
     sync = Held(store, stored)
-    meaning = VectorSearch(store, settings, embedders, stored, sync, retry_s=0.05)
+    vector_search = VectorSearch(store, settings, embedders, stored, sync, retry_s=0.05)
     add_conversation(store, *TEXTS)
-    yield Desk(store, settings, embedders, stored, sync, meaning)
+    yield Desk(store, settings, embedders, stored, sync, vector_search)
     sync.may_load.set()
     embedders.close()
-    meaning.stop()
+    vector_search.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ def nothing_worse_than_a_warning(caplog: pytest.LogCaptureFixture) -> Iterator[N
 def start(desk: Desk) -> None:
     """Let the built-in embedder answer."""
     desk.embed()
-    desk.meaning.start()
+    desk.vector_search.start()
     desk.until_answering("all_minilm")
 
 
@@ -122,27 +122,27 @@ def choose(desk: Desk, choice: str) -> None:
 
 
 def test_without_the_thread_a_question_loads_what_it_needs(desk: Desk, server: Loopback) -> None:
-    assert desk.meaning.query_vector("a plant") is None
-    assert desk.meaning.problem == ""
+    assert desk.vector_search.query_vector("a plant") is None
+    assert desk.vector_search.problem == ""
     desk.embed()
-    query = desk.meaning.query_vector("a plant")
+    query = desk.vector_search.query_vector("a plant")
     assert query is not None
     assert (query.index.passage_count, query.vector.shape) == (len(TEXTS), (384,))
-    embedded = desk.meaning.embedded()
+    embedded = desk.vector_search.embedded()
     assert embedded is not None
     assert (embedded.space, embedded.share) == ("all_minilm_l6_v2", 1.0)
     choose(desk, LOCAL)
     desk.embed()
-    assert desk.meaning.query_vector("a plant") is not None
+    assert desk.vector_search.query_vector("a plant") is not None
     before = len(server.posts)
-    assert desk.meaning.query_vector("a plant") is not None
+    assert desk.vector_search.query_vector("a plant") is not None
     assert len(server.posts) == before, "a question is embedded once"
 
 
 def test_the_thread_answers_once_there_are_vectors(desk: Desk) -> None:
-    desk.meaning.start()
-    until(lambda: desk.meaning.answering_space is not None)
-    assert desk.meaning.query_vector("a plant") is None
+    desk.vector_search.start()
+    until(lambda: desk.vector_search.answering_space is not None)
+    assert desk.vector_search.query_vector("a plant") is None
     desk.embed()
     desk.until_answering("all_minilm")
     assert {tuple(each) for each in desk.sync.uses} == {("all",)}
@@ -151,7 +151,9 @@ def test_the_thread_answers_once_there_are_vectors(desk: Desk) -> None:
 def test_the_first_answer_is_reported_once(desk: Desk) -> None:
     desk.embed()
     calls: list[bool] = []
-    desk.meaning.start(lambda: calls.append(desk.meaning.query_vector("a plant") is not None))
+    desk.vector_search.start(
+        lambda: calls.append(desk.vector_search.query_vector("a plant") is not None)
+    )
     until(lambda: calls)
     desk.settings.set("embedder_consent", "anew")
     until(lambda: desk.answers("all_minilm"))
@@ -166,25 +168,25 @@ def test_the_old_space_answers_until_the_new_one_is_filled_and_loaded(desk: Desk
     desk.settings.set("embedder", LOCAL)
     until(lambda: ["all", "nomic"] in desk.sync.uses)
     assert desk.answers("all_minilm")
-    assert "all-MiniLM-L6-v2, built in" in desk.meaning.problem
-    assert "nomic-embed-text at local" in desk.meaning.problem
+    assert "all-MiniLM-L6-v2, built in" in desk.vector_search.problem
+    assert "nomic-embed-text at local" in desk.vector_search.problem
     desk.sync.may_load.clear()
     desk.embed()
     for number in range(20):
-        assert desk.meaning.query_vector(f"question {number}") is not None
+        assert desk.vector_search.query_vector(f"question {number}") is not None
         assert desk.answers("all_minilm")
     desk.sync.may_load.set()
     desk.until_answering("nomic")
     until(lambda: desk.sync.uses[-1] == ["nomic"])
     assert desk.settings.text("embedder_before") == LOCAL
-    assert desk.meaning.problem == ""
+    assert desk.vector_search.problem == ""
     assert len(desk.stored.spaces()) == 2
 
 
 def test_a_switch_continues_after_a_restart(desk: Desk) -> None:
     desk.embed()
     desk.settings.set("embedder", LOCAL)
-    desk.meaning.start()
+    desk.vector_search.start()
     desk.until_answering("all_minilm")
     desk.embed()
     desk.until_answering("nomic")
@@ -196,7 +198,7 @@ def test_a_switch_can_be_undone_while_the_new_server_hangs(desk: Desk, server: L
     desk.settings.set("embedder", LOCAL)
     server.wait_for(lambda: server.posts)
     desk.settings.set("embedder", BUILT_IN)
-    until(lambda: desk.meaning.problem == "")
+    until(lambda: desk.vector_search.problem == "")
     assert desk.answers("all_minilm")
 
 
@@ -204,17 +206,17 @@ def test_a_new_server_that_cannot_be_measured_is_retried_later(
     desk: Desk, server: Loopback
 ) -> None:
     """Measuring has a time limit of its own, so that the answering space stays maintained."""
-    desk.meaning._measure_limit_s = 0.3
+    desk.vector_search._measure_limit_s = 0.3
     start(desk)
     desk.settings.set("embedder", LOCAL)
     until(lambda: getattr(desk.embedders.active(), "knows_space", False))
     server.always(stall(before_headers=True))
     desk.stored.ensure(desk.embedders.active().space, LOCAL)  # as with the first batch
-    until(lambda: desk.meaning.new_space_problem)
-    assert desk.meaning.problem.endswith(desk.meaning.new_space_problem)
+    until(lambda: desk.vector_search.new_space_problem)
+    assert desk.vector_search.problem.endswith(desk.vector_search.new_space_problem)
     assert desk.answers("all_minilm")
     server.always(vectors())
-    until(lambda: not desk.meaning.new_space_problem)
+    until(lambda: not desk.vector_search.new_space_problem)
 
 
 # -- faults
@@ -238,31 +240,31 @@ def test_a_failing_server_is_not_asked_again_until_it_works(
 ) -> None:
     choose(desk, LOCAL)
     desk.embed()
-    desk.meaning.start()
+    desk.vector_search.start()
     desk.until_answering("nomic")
     server.always(step)  # type: ignore[arg-type]
-    assert desk.meaning.query_vector("something new") is None
-    assert desk.meaning.problem
+    assert desk.vector_search.query_vector("something new") is None
+    assert desk.vector_search.problem
     asked = sum("other" in str(each.body) for each in server.posts)
     for number in range(5):
-        assert desk.meaning.query_vector(f"other {number}") is None
+        assert desk.vector_search.query_vector(f"other {number}") is None
     assert sum("other" in str(each.body) for each in server.posts) == asked, "at once"
-    assert desk.meaning.problem
+    assert desk.vector_search.problem
     server.always(vectors())
     desk.until_answering("nomic")
-    assert desk.meaning.problem == ""
+    assert desk.vector_search.problem == ""
 
 
 def test_a_missing_model_leaves_words_or_the_previous_embedder(desk: Desk, tmp_path: Path) -> None:
     settled = threading.Event()
     desk.embed()
     choose(desk, f"onnx:{tmp_path / 'gone'}")
-    desk.meaning.start(settled.set)
+    desk.vector_search.start(settled.set)
     assert settled.wait(WAIT_S)
-    until(lambda: desk.meaning.problem)
-    assert desk.meaning.query_vector("a plant") is None
-    assert str(tmp_path / "gone") in desk.meaning.problem
-    assert desk.meaning.embedded() is None
+    until(lambda: desk.vector_search.problem)
+    assert desk.vector_search.query_vector("a plant") is None
+    assert str(tmp_path / "gone") in desk.vector_search.problem
+    assert desk.vector_search.embedded() is None
     choose(desk, BUILT_IN)
     desk.until_answering("all_minilm")
     desk.settings.set("embedder", f"onnx:{tmp_path / 'nowhere'}")
@@ -272,10 +274,10 @@ def test_a_missing_model_leaves_words_or_the_previous_embedder(desk: Desk, tmp_p
 
 def test_vectors_of_another_dimension_are_not_searched(desk: Desk) -> None:
     desk.stored.ensure(Space("all_minilm_l6_v2", 8, 256), "builtin")
-    desk.meaning.start()
-    until(lambda: desk.meaning.problem)
-    assert "384 dimensions" in desk.meaning.problem
-    assert desk.meaning.query_vector("a plant") is None
+    desk.vector_search.start()
+    until(lambda: desk.vector_search.problem)
+    assert "384 dimensions" in desk.vector_search.problem
+    assert desk.vector_search.query_vector("a plant") is None
 
 
 # -- stopping
@@ -284,11 +286,11 @@ def test_vectors_of_another_dimension_are_not_searched(desk: Desk) -> None:
 def test_stopping_does_not_wait_for_a_hanging_server(desk: Desk, server: Loopback) -> None:
     server.always(stall(before_headers=True))
     choose(desk, LOCAL)
-    desk.meaning.start()
+    desk.vector_search.start()
     server.wait_for(lambda: server.posts)
     began = time.monotonic()
     desk.embedders.close()
-    desk.meaning.stop()
+    desk.vector_search.stop()
     assert time.monotonic() - began < WAIT_S / 2
 
 
@@ -303,10 +305,10 @@ def test_stopping_does_not_wait_for_a_model_that_is_being_loaded(
         return BagOfWords("all_minilm_l6_v2", 384).embed(texts)
 
     monkeypatch.setattr(LocalEmbedder, "embed", embed)
-    desk.meaning.start()
+    desk.vector_search.start()
     (thread,) = (each for each in threading.enumerate() if each.name == "vector-search")
     assert loading.wait(WAIT_S)
-    desk.meaning.stop()
+    desk.vector_search.stop()
     assert thread.is_alive()
     loaded.set()
     thread.join(WAIT_S)

@@ -173,7 +173,7 @@ def _stop_clocks(user: User) -> None:
 
 def _prepare(services: Services, base_url: str) -> None:
     services.maintenance.stop()
-    services.meaning._look_again_s = _NEVER_S
+    services.vector_search._look_again_s = _NEVER_S
     services.settings.put_provider(ProviderRow("loop", "compatible", base_url, None))
     services.settings.set("default_model", "loop:test-model")
     for name in WorkerName:

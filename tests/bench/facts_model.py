@@ -88,7 +88,7 @@ def main() -> None:
 def measured(services: Services, server: Loopback) -> Figures:
     for number in range(_FILLERS):
         text_of = f"The user keeps item {number} of collection {number % 7} on shelf {number % 11}."
-        services.fact_book.add(text_of, FactCategory.POSSESSION)
+        services.fact_service.add(text_of, FactCategory.POSSESSION)
     days = 0
     for talk in TALKS:
         for each in talk:

@@ -67,7 +67,7 @@ def _fill(
     services.index_sync.catch_up()
     if not words_only:
         services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
-        services.meaning.start()
+        services.vector_search.start()
         wait_for(lambda: services.search.search("ready").by_meaning)
     rows = services.store.rows(
         "SELECT text, exchange_id FROM message JOIN exchange_message ON message_id = message.id"

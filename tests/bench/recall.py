@@ -103,7 +103,7 @@ def library(
             _store_facts(services, each, places)
         services.index_sync.catch_up()
         if not words_only:
-            services.meaning.start()  # as in the window: a question waits for nothing to be made ready
+            services.vector_search.start()  # as in the window: a question waits for nothing to be made ready
             wait_for(lambda: services.search.search("ready").by_meaning)
         yield services, stored
 

@@ -103,10 +103,10 @@ class Library:
         self.store = store
         self.index = TantivyTextIndex(store.paths.index / "text", store.generation)
         self.sync = TextIndexSync(store, self.index)
-        self.meaning = SynonymSearch(store)
+        self.vector_search = SynonymSearch(store)
         self.settings = Settings(store)
         self.service = self._search_service(None)
-        self.with_meaning = self._search_service(self.meaning)
+        self.with_meaning = self._search_service(self.vector_search)
 
     def _search_service(self, meaning: SynonymSearch | None) -> SearchService:
         return SearchService(self.store, self.settings, self.index, self.sync, meaning)  # type: ignore[arg-type]

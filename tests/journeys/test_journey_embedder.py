@@ -69,7 +69,7 @@ async def started(user: User) -> None:
 
 
 def is_all_embedded(services: Services) -> bool:
-    embedded = services.meaning.embedded()
+    embedded = services.vector_search.embedded()
     return embedded is not None and embedded.share == 1
 
 
@@ -102,7 +102,7 @@ async def switched(user: User, page: EmbedderPage, embedder: str) -> None:
 
 def is_answering(services: Services, name: str) -> bool:
     """Return whether the space whose name begins so is searched."""
-    space = services.meaning.answering_space
+    space = services.vector_search.answering_space
     return space is not None and space.name.startswith(name)
 
 

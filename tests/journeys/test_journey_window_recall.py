@@ -56,7 +56,7 @@ async def begun(user: User, server: Loopback) -> None:
 
 def is_embedded(services: Services) -> bool:
     """Return whether every turn is found by its meaning."""
-    embedded = services.meaning.embedded()
+    embedded = services.vector_search.embedded()
     return embedded is not None and embedded.share == 1
 
 

@@ -32,7 +32,7 @@ def is_covered(services: Services) -> bool:
 
 def is_embedded(services: Services) -> bool:
     """Return whether every passage is found by its meaning."""
-    embedded = services.meaning.embedded()
+    embedded = services.vector_search.embedded()
     return embedded is not None and embedded.share == 1
 
 

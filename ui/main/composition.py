@@ -141,7 +141,7 @@ class Presenters(QObject):
             self._transcript,
         )  # fmt: skip
         self.facts = FactsPresenter(
-            bridge, services.facts, services.fact_book, banner, appearance, conversation.open,
+            bridge, services.facts, services.fact_service, banner, appearance, conversation.open,
             update_index,
         )  # fmt: skip
         self.memories = MemoriesPresenter(
@@ -150,7 +150,7 @@ class Presenters(QObject):
         )  # fmt: skip
         self.summaries = SummariesPresenter(
             bridge, services.library, services.passages, services.summaries,
-            services.summary_book, banner, appearance, conversation,
+            services.summary_service, banner, appearance, conversation,
         )  # fmt: skip
         self.links = LinkPresenter(
             bridge, services.library, services.man_pages, banner, conversation.open
@@ -201,7 +201,7 @@ class Presenters(QObject):
             self.conversation_commands, window.sidebar, window.chat.welcome, self.conversation.open,
         )  # fmt: skip
         self.search = SearchPresenter(
-            bridge, services.search, services.passages, services.meaning,
+            bridge, services.search, services.passages, services.vector_search,
             partial(services.settings.flag, "embedding_pipeline_enabled"), window.sidebar,
             self._banner, navigation,
         )  # fmt: skip

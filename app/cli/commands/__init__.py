@@ -42,7 +42,7 @@ def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int:
 
 COMMANDS: Mapping[str, Command] = {
     "ask": lambda s, *rest: ask.ask(
-        s.chat, s.models, s.presets, s.prompts, s.attachments, s.index_sync, s.meaning, *rest
+        s.chat, s.models, s.presets, s.prompts, s.attachments, s.index_sync, s.vector_search, *rest
     ),
     "search": lambda s, *rest: search.search(s.search, s.index_sync, s.explainer, s.library, *rest),
     "probes": lambda s, *rest: search.probes(s.probes, s.library, s.index_sync, *rest),
@@ -59,7 +59,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "tag": lambda s, *rest: conversations.tag(s.conversations, s.library, *rest),
     "facts": lambda s, *rest: facts.facts(
-        s.conversations, s.facts, s.fact_book, s.index_sync, *rest
+        s.conversations, s.facts, s.fact_service, s.index_sync, *rest
     ),
     "memory": lambda s, *rest: memory.memory(
         s.core_memory, s.memories, s.memory_writes, s.settings, s.index_sync, *rest

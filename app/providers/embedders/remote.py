@@ -41,7 +41,7 @@ _PROBE = "dimension"
 
 
 @dataclass(slots=True)
-class _Known:
+class _SharedState:
     """What an embedder and its copies for queries find out; `dimension` None is unknown."""
 
     dimension: int | None
@@ -79,7 +79,7 @@ class RemoteEmbedder:
         self._cost_of = cost_of
         self._batch_limit_s = batch_limit_s
         self._question_limit_s = query_limit_s
-        self._known = _Known(model.dimension)
+        self._known = _SharedState(model.dimension)
         self.limit_s: float | None = None
         loop.at_close(self._connection.aclose)
 

@@ -88,7 +88,7 @@ class FactWriter:
         )
         return self._facts.refused([*map(content_hash, texts), *messages])
 
-    def _known(self, kept: Sequence[ReadExchange], state: ExtractionState) -> "_Known":
+    def _known(self, kept: Sequence[ReadExchange], state: ExtractionState) -> "_AffectedFacts":
         stated = [fact for each in kept for fact in each.facts]
         sources: set[int] = {each.exchange.id for each in kept}
         sources.update(other for each in tuple(sources) for other in state.replaced.get(each, ()))
@@ -103,10 +103,10 @@ class FactWriter:
         ]
         found += self._work.superseded_by(fact.id for fact in found)
         facts = {fact.id: fact for fact in found}
-        return _Known(self._store, facts, self._work.versions(facts))
+        return _AffectedFacts(self._store, facts, self._work.versions(facts))
 
 
-class _Known:
+class _AffectedFacts:
     """Facts that may be concerned, as they become while statement after statement is taken in."""
 
     def __init__(

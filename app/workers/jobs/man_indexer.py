@@ -46,13 +46,13 @@ class PagesOfTheManual(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _List:
+class _PageListing:
     """The item for listing all pages."""
 
     id = 0
 
 
-_Item = ManualPage | _List
+_Item = ManualPage | _PageListing
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class ManIndexer(Job[_Item, Listed | PagesRead]):
         if not self._ahead:
             if self._listed_at is None or abs(at - self._listed_at) >= _LIST_AFTER:
                 self._listed_at = at
-                return (_List(),)
+                return (_PageListing(),)
             self._ahead = self._pages.missing(at)
         found, self._ahead = self._ahead[:_TOGETHER], self._ahead[_TOGETHER:]
         return found

@@ -178,7 +178,7 @@ class PartReader:
         while True:
             request = part_request(part, known, context_tokens, self._model.answer_tokens())
             try:
-                answer = self._model.ask(request.asked, name, is_cancelled, request.schema)
+                answer = self._model.ask(request.prompt, name, is_cancelled, request.schema)
             except (ContextTooLong, AnswerTooLong) as error:
                 turns = request.part.turns
                 is_cut_off = isinstance(error, AnswerTooLong)  # a shorter prompt helps little

@@ -17,7 +17,7 @@ from app.storage.work.summary_work import THINKING
 from app.workers.background_model import UnusableAnswer
 from app.workers.jobs.fact_reader import ExtractedFact
 from app.workers.json_output import Schema
-from app.workers.prompts import Prompt, Quoted, prompt, prompt_lines
+from app.workers.prompts import Prompt, Quoted, fill_prompt, prompt_lines
 
 _SUMMARY_LIMIT_CHARS = 900
 _LINE_LIMIT_CHARS = 600
@@ -92,7 +92,7 @@ class PartRequest:
 
     part: ConversationPart
     known: tuple[Fact, ...]
-    asked: Prompt
+    prompt: Prompt
     schema: Schema
 
     def answer(self, fields: Mapping[str, Any]) -> PartAnswer:
@@ -165,7 +165,7 @@ def part_request(
         "required": list(wanted),
     }
     template = "\n".join(f'- "{name}": {lines[name]}' for name in wanted)
-    around = prompt("part", (), wanted=template)
+    around = fill_prompt("part", (), wanted=template)
     room = context_tokens - answer_tokens - _tokens(f"{around.system}{around.user}{schema}")
     room = max(_LEAST_ROOM_TOKENS, min(room, _MOST_PART_TOKENS))
     before = [Quoted("title", part.conversation.title)]
@@ -177,8 +177,8 @@ def part_request(
     room = max(_LEAST_ROOM_TOKENS, room - sum(_tokens(each.text) for each in before))
     most_turns = max(1, (answer_tokens - _ANSWER_TOKENS) // _ANSWER_TOKENS_OF_A_TURN)
     turns, pieces = _fitting(part.turns[:most_turns], room)
-    asked = prompt("part", [*before, *pieces], wanted=template)
-    return PartRequest(replace(part, turns=turns), offered, asked, schema)
+    prompt = fill_prompt("part", [*before, *pieces], wanted=template)
+    return PartRequest(replace(part, turns=turns), offered, prompt, schema)
 
 
 def _wanted(part: ConversationPart) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from app.workers.jobs import JobParts
 from app.workers.jobs.exchange_selection import OpenConversation
 from app.workers.jobs.summarizers import total_usage
 from app.workers.json_output import Schema
-from app.workers.prompts import Quoted, prompt
+from app.workers.prompts import Quoted, fill_prompt
 
 LINE_LIMIT_CHARS = 240
 _ARGUMENT_LIMIT_CHARS = 60
@@ -75,8 +75,8 @@ class ToolLines:
         if self._model is None or not self._model.model:
             return Lines(own)
         quoted = [Quoted(f"call {number}", _shown(call)) for number, call in enumerate(calls, 1)]
-        asked = prompt("tool_calls", quoted)
-        answer = self._model.ask(asked, WorkerName.TOOL_SUMMARIZER, is_cancelled, _SCHEMA)
+        prompt = fill_prompt("tool_calls", quoted)
+        answer = self._model.ask(prompt, WorkerName.TOOL_SUMMARIZER, is_cancelled, _SCHEMA)
         found = _lines_of(answer.fields)
         lines = tuple(
             (found[number], answer.model) if found.get(number) else line
