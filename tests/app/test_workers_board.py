@@ -58,7 +58,7 @@ class Scripted:
         self.settings = settings
         self.summarizer = ScriptedSummarizer()
         self.busy = threading.Semaphore(0)
-        parts = (store, settings, self.summarizer, OpenConversation(SummaryWork(store), settings))
+        parts = (store, settings, OpenConversation(SummaryWork(store), settings), self.summarizer)
         jobs: list[Job[Any, Any]] = [ExchangeSummarizer(*parts), ConversationSummarizer(*parts)]
         self.board = WorkerBoard(store, settings, jobs)
 
@@ -422,7 +422,7 @@ def test_until_idle_waits_for_work_that_one_worker_makes_for_another(
     maker, summarizer = ListJob(store, [1]), ScriptedSummarizer()
     maker.name = WorkerName.TOOL_SUMMARIZER
     opened = OpenConversation(SummaryWork(store), settings)
-    taker = ExchangeSummarizer(store, settings, summarizer, opened)
+    taker = ExchangeSummarizer(store, settings, opened, summarizer)
     add_conversation(store, "tea")
 
     def make_more(*_: object) -> None:

@@ -59,7 +59,7 @@ class Bench:
         self.opened = OpenConversation(self.work, self.settings)
         self.clock = JumpingClock()
         self.conversations = Conversations(store)
-        parts = (store, self.settings, self.summarizer, self.opened)
+        parts = (store, self.settings, self.opened, self.summarizer)
         self.jobs = (ExchangeSummarizer(*parts), ConversationSummarizer(*parts))
         self.board = WorkerBoard(store, self.settings, self.jobs, clock=self.clock)
 

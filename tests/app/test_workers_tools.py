@@ -16,7 +16,7 @@ from app.storage.tables.settings import Settings
 from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
 from app.workers.jobs.exchange_selection import OpenConversation
-from app.workers.jobs.tool_summarizer import ToolLines, ToolSummarizer
+from app.workers.jobs.tool_summarizer import ToolSummarizer
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.jobs import JumpingClock
 from tests.fakes.stored import AT, killed, opened
@@ -33,7 +33,7 @@ class Bench:
     def __init__(self, store: Store, asker: ScriptedAsker | None = None) -> None:
         self.store = store
         self.opened = OpenConversation(SummaryWork(store), Settings(store))
-        self.job = ToolSummarizer(store, ToolLines(asker), self.opened)
+        self.job = ToolSummarizer(store, asker, self.opened)
         self.board = WorkerBoard(store, Settings(store), (self.job,), clock=JumpingClock())
 
     def run(self) -> WorkerStatus:

@@ -10,7 +10,6 @@ from app.domain.ids import new_uid
 from app.language.extractive.summaries import TurnMarkdown
 from app.storage.engine.store import Store
 from app.workers.job import IsCancelled
-from app.workers.jobs.summarizers import GeneratedSummary
 from tests.fakes.stored import AT, ConversationRecord
 
 
@@ -25,20 +24,13 @@ class ScriptedSummarizer:
         self.poison: set[str] = set()
         self.before: Callable[[str, IsCancelled], None] = lambda _, __: None
 
-    def exchange(self, turn: TurnMarkdown, is_cancelled: IsCancelled) -> GeneratedSummary:
-        return self._digest(turn.asked, is_cancelled)
-
-    def conversation(
-        self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled
-    ) -> GeneratedSummary:
-        return self._digest(" ".join(turn.asked for turn in turns), is_cancelled)
-
-    def _digest(self, asked: str, is_cancelled: IsCancelled) -> GeneratedSummary:
+    def __call__(self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled) -> str:
+        asked = " ".join(turn.asked for turn in turns)
         self.before(asked, is_cancelled)
         self.read.append(asked)
         if self.poison & set(asked.split()):
             raise RuntimeError(asked)
-        return GeneratedSummary(f"about {asked}", model="scripted:1")
+        return f"about {asked}"
 
 
 def go_on(

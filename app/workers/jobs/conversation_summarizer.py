@@ -13,10 +13,10 @@ from app.workers.job import IsCancelled, Job
 from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import ReadingJob
 from app.workers.jobs.summarizers import (
-    ExtractiveSummarizer,
     Summarized,
     SummaryJob,
     conversation_passage,
+    extract_conversation,
 )
 
 
@@ -41,8 +41,7 @@ class ConversationSummarizer(SummaryJob):
         (item,) = items
         turns = [TurnMarkdown(words.asked, words.answered) for words in item.words]
         passage = conversation_passage(item.id, item.said_at)
-        digest = self._summarizer.conversation(turns, is_cancelled)
-        return Summarized(item, passage, digest)
+        return Summarized(item, passage, self._summarize(turns, is_cancelled))
 
     def tally(self) -> Tally:
         """Return the counts of conversations that should have a summary and that have a current one."""
@@ -54,6 +53,7 @@ class ConversationSummarizer(SummaryJob):
 
 def build(parts: JobParts) -> Job[Any, Any]:
     """Return the job."""
-    summarizer = ExtractiveSummarizer()
-    job = ConversationSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)
+    job = ConversationSummarizer(
+        parts.store, parts.settings, parts.open_conversation, extract_conversation
+    )
     return job if parts.reader is None else ReadingJob(job, parts.reader)

@@ -17,11 +17,11 @@ from app.workers.jobs import JobParts
 from app.workers.jobs.exchange_selection import OpenConversation, Prefetch
 from app.workers.jobs.part_reader import ReadingJob
 from app.workers.jobs.summarizers import (
-    ExtractiveSummarizer,
+    Summarize,
     Summarized,
-    Summarizer,
     SummaryJob,
     exchange_passage,
+    extract_exchange,
 )
 
 _PREFETCH = 1_000  # finding them takes 10 ms in a library of 10,000
@@ -38,10 +38,10 @@ class ExchangeSummarizer(SummaryJob):
         self,
         store: Store,
         settings: Settings,
-        summarizer: Summarizer,
         opened: OpenConversation,
+        summarize: Summarize,
     ) -> None:
-        super().__init__(store, settings, summarizer, opened)
+        super().__init__(store, settings, opened, summarize)
         self._ahead = Prefetch(self.concerned)
 
     def find(self, at: datetime) -> Sequence[WaitingExchange]:
@@ -67,7 +67,7 @@ class ExchangeSummarizer(SummaryJob):
         (item,) = items
         passage = exchange_passage(item.id, item.conversation_id, item.said_at)
         turn = TurnMarkdown(item.words.asked, item.words.answered)
-        return Summarized(item, passage, self._summarizer.exchange(turn, is_cancelled))
+        return Summarized(item, passage, self._summarize([turn], is_cancelled))
 
     def tally(self) -> Tally:
         """Return the counts of exchanges that should have a summary and that do."""
@@ -83,6 +83,5 @@ class ExchangeSummarizer(SummaryJob):
 
 def build(parts: JobParts) -> Job[Any, Any]:
     """Return the job."""
-    summarizer = ExtractiveSummarizer()
-    job = ExchangeSummarizer(parts.store, parts.settings, summarizer, parts.open_conversation)
+    job = ExchangeSummarizer(parts.store, parts.settings, parts.open_conversation, extract_exchange)
     return job if parts.reader is None else ReadingJob(job, parts.reader)

@@ -1,9 +1,9 @@
 """Extractive summaries, how summaries are stored, and what the jobs of both summarizers share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from app.domain.changes import Change, PassagesPut, SpendAdded, SummaryPut
 from app.domain.errors import Cancelled
@@ -26,46 +26,21 @@ from app.workers.background_model import MODEL_KEYS
 from app.workers.job import IsCancelled, Job, Pace, Saved
 from app.workers.jobs.exchange_selection import OpenConversation
 
-
-@dataclass(frozen=True, slots=True)
-class GeneratedSummary:
-    """A summary of an exchange or a conversation, "" for one without text.
-
-    `model` is who made it.
-    """
-
-    summary: str
-    model: str = MODEL
+# Returns the summary of turns in their language, "" for turns without text. Raises `Cancelled`.
+Summarize = Callable[[Sequence[TurnMarkdown], IsCancelled], str]
 
 
-class Summarizer(Protocol):
-    """Writes summaries in the language of the text. Blocking; raises `Cancelled`."""
-
-    def exchange(self, turn: TurnMarkdown, is_cancelled: IsCancelled) -> GeneratedSummary:
-        """Return one or two sentences: what was asked, what was done, how it ended."""
-        ...
-
-    def conversation(
-        self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled
-    ) -> GeneratedSummary:
-        """Return two or three sentences, one of them on how it ended."""
-        ...
+def extract_exchange(turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled) -> str:
+    """Return one or two sentences of one turn: what was asked, what was done, how it ended."""
+    (turn,) = turns
+    _stop_if(is_cancelled)
+    return summarize_exchange(turn)
 
 
-class ExtractiveSummarizer:
-    """A `Summarizer` that quotes central sentences."""
-
-    def exchange(self, turn: TurnMarkdown, is_cancelled: IsCancelled) -> GeneratedSummary:
-        """Return one or two sentences; see `Summarizer`."""
-        _stop_if(is_cancelled)
-        return GeneratedSummary(summarize_exchange(turn))
-
-    def conversation(
-        self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled
-    ) -> GeneratedSummary:
-        """Return two or three sentences; see `Summarizer`."""
-        _stop_if(is_cancelled)
-        return GeneratedSummary(summarize_conversation(turns))
+def extract_conversation(turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled) -> str:
+    """Return two or three sentences of a conversation, one of them on how it ended."""
+    _stop_if(is_cancelled)
+    return summarize_conversation(turns)
 
 
 def _stop_if(is_cancelled: IsCancelled) -> None:
@@ -79,7 +54,7 @@ class Summarized:
 
     source: Any
     passage: Passage
-    digest: GeneratedSummary
+    text: str
 
 
 class SummaryJob(Job[Any, Summarized]):
@@ -97,13 +72,13 @@ class SummaryJob(Job[Any, Summarized]):
         self,
         store: Store,
         settings: Settings,
-        summarizer: Summarizer,
         opened: OpenConversation,
+        summarize: Summarize,
     ) -> None:
         self._store = store
         self._settings = settings
-        self._summarizer = summarizer
         self._opened = opened
+        self._summarize = summarize
         self._work = SummaryWork(store)
         keys = (self.minimum, "summarizer_quiet_minutes", SUMMARIES.key)
         self.concerned = MODEL_KEYS.union(keys)
@@ -125,13 +100,12 @@ class SummaryJob(Job[Any, Summarized]):
             kept = [each for each in results if each.source.id in stored.ids]
             changes: list[Change] = []
             for each in kept:
-                digest = each.digest
-                summary = SummaryText(digest.summary, digest.model, each.source.stamp)
+                summary = SummaryText(each.text, MODEL, each.source.stamp)
                 replaced = stored.passages.get(each.source.id, ())
                 changes += summary_changes(self._store, each.passage, summary, replaced)
             if changes:
                 self._store.commit_now(*changes)
-            made = sum(bool(each.digest.summary) for each in kept)
+            made = sum(bool(each.text) for each in kept)
             return Saved(made, len(results) - made)
 
         return self._store.on_writer(commit).result()

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -50,39 +50,6 @@ _SCHEMA: Schema = {
     },
     "required": ["lines"],
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """A line for each call with its author, and the cost."""
-
-    lines: tuple[tuple[str, str], ...]
-    spent: tuple[SpendAdded, ...] = field(default=())
-
-
-class ToolLines:
-    """Writes lines, with the background model while one is chosen. Blocking."""
-
-    def __init__(self, model: ModelClient | None = None) -> None:
-        self._model = model
-
-    def of(self, calls: Sequence[WaitingCall], is_cancelled: IsCancelled) -> Lines:
-        """Return one line for each call, in order. Raises as `ModelClient.ask`.
-
-        A call that the model leaves out gets the extractive line.
-        """
-        own = tuple((extractive_line(call), MODEL) for call in calls)
-        if self._model is None or not self._model.model:
-            return Lines(own)
-        quoted = [Quoted(f"call {number}", _shown(call)) for number, call in enumerate(calls, 1)]
-        prompt = fill_prompt("tool_calls", quoted)
-        answer = self._model.ask(prompt, WorkerName.TOOL_SUMMARIZER, is_cancelled, _SCHEMA)
-        found = _lines_of(answer.fields)
-        lines = tuple(
-            (found[number], answer.model) if found.get(number) else line
-            for number, line in enumerate(own, 1)
-        )
-        return Lines(lines, (answer.spent,))
 
 
 def extractive_line(call: WaitingCall) -> str:
@@ -145,11 +112,11 @@ class Summed:
 
     calls: tuple[WaitingCall, ...]
     lines: tuple[tuple[str, str], ...]
-    spent: tuple[SpendAdded, ...]
+    spent: tuple[SpendAdded, ...] = ()
 
 
 class ToolSummarizer(Job[WaitingCall, Summed]):
-    """A `Job`: ten calls at a time, in one request if a model is used, stored before the next.
+    """A `Job`: ten calls at a time, in one request if a model is chosen, stored before the next.
 
     In the open conversation, calls wait until 50 messages have followed.
     """
@@ -158,9 +125,9 @@ class ToolSummarizer(Job[WaitingCall, Summed]):
     pace = Pace(_BATCH, save_items=1)
     concerned = MODEL_KEYS.union(("summarizer_quiet_minutes",))
 
-    def __init__(self, store: Store, lines: ToolLines, opened: OpenConversation) -> None:
+    def __init__(self, store: Store, model: ModelClient | None, opened: OpenConversation) -> None:
         self._store = store
-        self._lines = lines
+        self._model = model
         self._opened = opened
         self._work = ToolCallWork(store)
 
@@ -173,9 +140,23 @@ class ToolSummarizer(Job[WaitingCall, Summed]):
         return one_line(item.call.name, 60)
 
     def make(self, items: Sequence[WaitingCall], is_cancelled: IsCancelled) -> Summed:
-        """Return a line for each call."""
-        made = self._lines.of(items, is_cancelled)
-        return Summed(tuple(items), made.lines, made.spent)
+        """Return a line for each call; the extractive one for a call that the model leaves out.
+
+        Raises as `ModelClient.ask`.
+        """
+        calls, model = tuple(items), self._model
+        own = tuple((extractive_line(call), MODEL) for call in calls)
+        if model is None or not model.model:
+            return Summed(calls, own)
+        quoted = [Quoted(f"call {number}", _shown(call)) for number, call in enumerate(calls, 1)]
+        prompt = fill_prompt("tool_calls", quoted)
+        answer = model.ask(prompt, self.name, is_cancelled, _SCHEMA)
+        found = _lines_of(answer.fields)
+        lines = tuple(
+            (found[number], answer.model) if found.get(number) else line
+            for number, line in enumerate(own, 1)
+        )
+        return Summed(calls, lines, (answer.spent,))
 
     def save(self, results: Sequence[Summed]) -> Saved:
         """Store lines and passages of calls that are still part of their exchange."""
@@ -224,4 +205,4 @@ def _records(passage_id: PassageId, call: WaitingCall, line: str, model: str) ->
 
 def build(parts: JobParts) -> ToolSummarizer:
     """Return the job."""
-    return ToolSummarizer(parts.store, ToolLines(parts.model), parts.open_conversation)
+    return ToolSummarizer(parts.store, parts.model, parts.open_conversation)
