@@ -15,7 +15,7 @@ from app.providers.configuration import ProviderConfig
 from app.providers.http.json_fields import json_object
 from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.pricing.usage import UsageEstimator
-from app.providers.registry import TIMEOUTS, provider_registry
+from app.providers.registry import TIMEOUTS, OpenProviders, provider_registry
 from app.providers.remote_provider import ConnectionReport, RemoteProvider
 from app.providers.vendors.local_servers import LocalServer, find_local_servers
 from app.providers.vendors.recall import RECALL, FindPassages, RecallModel
@@ -52,7 +52,7 @@ class ModelDirectory:
         self._prices = PriceList(self._registry.find_config, OwnPrices(settings).all)
         self.usage = UsageEstimator()
         self.windows = ModelWindows(settings, self._registry, self._prices.context_tokens)
-        self._built: dict[str, tuple[object, RemoteProvider]] = {}
+        self._open = OpenProviders(self._registry)
 
     def preload(self) -> None:
         """Import what first requests need, the default model's first: several seconds. Blocking."""
@@ -181,19 +181,10 @@ class ModelDirectory:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for _, provider in self._built.values():
-            await provider.aclose()
-        self._built.clear()
+        await self._open.aclose()
 
     def _provider(self, name: str) -> RemoteProvider:
-        """Return a provider; reused while its configuration is the same, to keep connections open."""
-        stamp = (self._registry.config(name), self._registry.network())
-        known = self._built.get(name)
-        if known is not None and known[0] == stamp:
-            return known[1]
-        provider = self._registry.build(name)
-        self._built[name] = (stamp, provider)
-        return provider
+        return self._open.get(self._registry.config(name))
 
     def _state(self, config: ProviderConfig) -> ProviderState:
         try:

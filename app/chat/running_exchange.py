@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from app.chat.partial_message import Bill, PartialMessage
+from app.chat.bill import Bill
 from app.chat.planner import ExchangePlan
 from app.chat.reply import Reply
 from app.chat.sent_turns import with_note
@@ -57,6 +57,7 @@ from app.domain.ports import ChatModel
 from app.domain.recall import StoredPrompt
 from app.domain.turn_text import turn_passage
 from app.memory.compaction import WINDOW_SHARE
+from app.providers.partial_reply import PartialReply
 from app.providers.pricing.usage import UsageEstimator
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -164,7 +165,7 @@ class RunningExchange:
         before = plan.exchange.usage if plan.continues else None
         self._bill = Bill(self._ref, models.price_of, models.usage, before)
         self._spend: list[Change] = []
-        self._partial = PartialMessage(store.ids.message())
+        self._partial = PartialReply(store.ids.message())
         self._unjournaled: list[ReplyGrew] = []
         self._work: asyncio.Future[Any] | None = None
         self._offered: frozenset[str] = frozenset()
@@ -217,7 +218,7 @@ class RunningExchange:
             reply = self._assistant_message()
             await self._commit(self._add_message(reply))
             results = await self._run_tools(calls)
-            self._partial = PartialMessage(self._store.ids.message())
+            self._partial = PartialReply(self._store.ids.message())
             added = truncate_results((reply, results), result_chars)
             if rounds >= rounds_max:
                 request, added = replace(request, tools_disabled=True), self._last(added)

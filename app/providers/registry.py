@@ -5,13 +5,14 @@ together.
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 
-from app.domain.errors import NotFound
+from app.domain.errors import KnownError, NotFound
 from app.domain.presets import ModelOptions
 from app.providers.configuration import ProviderConfig
 from app.providers.http.endpoint import Endpoint, Network, TimeLimits
@@ -105,12 +106,11 @@ class ProviderRegistry:
             else TimeLimits(),
         )
 
-    def build(self, name: str) -> RemoteProvider:
-        """Return a provider; raise NotFound, or InvalidInput for its base URL.
+    def build(self, config: ProviderConfig) -> RemoteProvider:
+        """Return a provider; raise InvalidInput for its base URL.
 
         Imports, the key and connections follow with the first request.
         """
-        config = self.config(name)
         return RemoteProvider(
             self._vendor(config),
             self.endpoint(config),
@@ -180,6 +180,34 @@ class ProviderRegistry:
             return replace(own, kind=kind, is_built_in=False)
         chosen = own.key_env if own is not None else None
         return ProviderConfig(kind, kind, None, chosen or vendor.key_env, is_built_in=True)
+
+
+class OpenProviders:
+    """The providers that one event loop uses, each kept while its configuration is the same.
+
+    So their connections stay open until `aclose`. Thread-safe.
+    """
+
+    def __init__(self, registry: ProviderRegistry) -> None:
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._built: dict[str, tuple[object, RemoteProvider]] = {}
+
+    def get(self, config: ProviderConfig) -> RemoteProvider:
+        """Return a provider; raise InvalidInput for its base URL."""
+        stamp = (config, self._registry.network())
+        with self._lock:
+            known = self._built.get(config.name)
+            if known is None or known[0] != stamp:
+                known = self._built[config.name] = (stamp, self._registry.build(config))
+            return known[1]
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for _, provider in self._built.values():
+            with suppress(KnownError):
+                await provider.aclose()
+        self._built.clear()
 
 
 def provider_registry(

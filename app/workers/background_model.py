@@ -6,9 +6,8 @@ where the user can see it. The model is chosen in `model_choice`.
 
 import json
 import logging
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -18,13 +17,8 @@ from app.domain.changes import SpendAdded
 from app.domain.chat import (
     UNKNOWN_WINDOW_TOKENS,
     ChatRequest,
-    Finished,
     FinishReason,
     ModelRef,
-    StreamEvent,
-    TextDelta,
-    TextWasThinking,
-    ThinkingDelta,
     UsageReported,
 )
 from app.domain.conversations import Message, Role, Text
@@ -35,9 +29,10 @@ from app.domain.text import clean
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
 from app.providers.http.loop_thread import EventLoopThread
+from app.providers.partial_reply import PartialReply
 from app.providers.pricing.prices import PriceList
 from app.providers.pricing.usage import UsageEstimator
-from app.providers.registry import ProviderRegistry
+from app.providers.registry import OpenProviders, ProviderRegistry
 from app.providers.remote_provider import RemoteProvider
 from app.providers.windows import ModelWindows
 from app.storage.engine.store import Store
@@ -118,39 +113,6 @@ class ModelClient(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class PartialReply:
-    """The part of a reply that has arrived."""
-
-    parts: list[str] = field(default_factory=list)
-    thoughts: list[str] = field(default_factory=list)
-    tokens: UsageReported | None = None
-    finished: Finished | None = None
-
-    @property
-    def text(self) -> str:
-        """The text so far without reasoning."""
-        return clean("".join(self.parts)).strip()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the server has begun to answer, and so to charge."""
-        return bool(self.parts or self.thoughts or self.tokens or self.finished)
-
-    def take(self, event: StreamEvent) -> None:
-        """Add one stream event."""
-        if isinstance(event, TextDelta):
-            self.parts.append(event.text)
-        elif isinstance(event, ThinkingDelta):
-            self.thoughts.append(event.text)
-        elif isinstance(event, TextWasThinking):
-            self.thoughts, self.parts = self.parts, []
-        elif isinstance(event, UsageReported):
-            self.tokens = event
-        elif isinstance(event, Finished):
-            self.finished = event
-
-
 class BackgroundModel:
     """The model that the settings name; its requests run on a loop in a thread of its own.
 
@@ -177,9 +139,8 @@ class BackgroundModel:
         self._clock = clock
         self._limits = limits or SpendLimits(store, settings, clock)
         self._loop = EventLoopThread("background model")
-        self._loop.at_close(self._close_providers)
-        self._lock = threading.Lock()
-        self._built: dict[str, tuple[ProviderConfig, tuple[str, str], RemoteProvider]] = {}
+        self._open = OpenProviders(registry)
+        self._loop.at_close(self._open.aclose)
 
     @property
     def model(self) -> str:
@@ -246,7 +207,7 @@ class BackgroundModel:
         input_tokens = self._usage.input_tokens(ref, request) + _ENVELOPE_TOKENS
         most = self._max_usage(ref, round(input_tokens * _SLACK), request.max_output_tokens or 0)
         reservation = self._limits.reserve(purpose, str(ref), most)
-        reply = PartialReply()
+        reply = PartialReply(MessageId(0))
         try:
             self._loop.call(partial(_receive, provider, request, reply), is_cancelled)
         except BaseException as error:
@@ -261,7 +222,7 @@ class BackgroundModel:
             raise
         spent = self._spent(reservation, ref, purpose, reply, request)
         self._limits.settle(reservation, spent)
-        answer = Answer(reply.text, str(ref), spent)
+        answer = Answer(clean(reply.answer).strip(), str(ref), spent)
         if (fault := _fault(answer, reply, request)) is not None:
             self.write_off(answer)
             raise fault
@@ -298,7 +259,7 @@ class BackgroundModel:
         reported = self._usage.complete(
             ref,
             request,
-            "".join((*reply.thoughts, *reply.parts)),
+            reply.written,
             reply.tokens,
             is_finished=reply.finished is not None,
         )
@@ -338,24 +299,7 @@ class BackgroundModel:
                 "Allow it in Settings, Background work, or with 'commonplace config set "
                 f"background_model {ref} --yes'.",
             )
-        return self._built_for(config)
-
-    def _built_for(self, config: ProviderConfig) -> RemoteProvider:
-        network = (self._settings.text("proxy_url"), self._settings.text("ca_bundle"))
-        with self._lock:
-            known = self._built.get(config.name)
-            if known is not None and known[:2] == (config, network):
-                return known[2]
-            provider = self._registry.build(config.name)
-            if self._registry.config(config.name) != config:
-                raise Blocked(f"{config.name} is being changed", retry_after_s=0.0)
-            self._built[config.name] = (config, network, provider)
-            return provider
-
-    async def _close_providers(self) -> None:
-        for _, _, provider in self._built.values():
-            with suppress(KnownError):
-                await provider.aclose()
+        return self._open.get(config)
 
 
 def consent(ref: ModelRef, config: ProviderConfig) -> str:
@@ -373,7 +317,7 @@ async def _receive(provider: RemoteProvider, request: ChatRequest, reply: Partia
     stream: Any = provider.chat_model().stream(request)
     async with aclosing(stream) as events:
         async for event in events:
-            reply.take(event)
+            reply.add(event)
 
 
 def _fault(answer: Answer, reply: PartialReply, request: ChatRequest) -> KnownError | None:

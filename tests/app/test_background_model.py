@@ -23,6 +23,7 @@ from app.domain.errors import (
 )
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
+from app.providers.partial_reply import PartialReply
 from app.providers.pricing.prices import OwnPrice, PriceList
 from app.providers.registry import ProviderRegistry
 from app.providers.windows import ModelWindows
@@ -35,7 +36,6 @@ from app.workers.background_model import (
     CONSENTS,
     Answer,
     BackgroundModel,
-    PartialReply,
     UnusableAnswer,
 )
 from app.workers.job import Blocked
@@ -188,14 +188,14 @@ def test_the_part_of_a_cancelled_answer_is_paid_for(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = threading.Event()
-    real = PartialReply.take
+    real = PartialReply.add
 
-    def take(into: PartialReply, event: StreamEvent) -> None:
+    def add(into: PartialReply, event: StreamEvent) -> None:
         real(into, event)
         if isinstance(event, TextDelta):
             heard.set()
 
-    monkeypatch.setattr(PartialReply, "take", take)
+    monkeypatch.setattr(PartialReply, "add", add)
     bench.price(0.0, 100_000.0, limit_usd=300.0)
     bench.server.reply(text("Leaves in hot water, " * 50), stall())
     with pytest.raises(Cancelled):

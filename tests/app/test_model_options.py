@@ -83,7 +83,7 @@ def test_a_model_without_thinking_is_asked_once_more_and_remembered(server: Loop
     registry = ProviderRegistry(lambda: [config], KeyStore(environ={}), environ={})
     assert registry.options(config, "llama3").efforts
     asked = request(model="llama3", reasoning_effort=Effort.XHIGH, temperature=0.2)
-    assert hear(registry.build("mine"), asked).text == "yes"
+    assert hear(registry.build(config), asked).text == "yes"
     assert [seen.body.get("reasoning_effort") for seen in server.posts] == ["high", None]
     assert server.posts[-1].body["temperature"] == 0.2
     assert registry.options(config, "llama3") == ModelOptions(efforts=())

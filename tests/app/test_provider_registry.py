@@ -15,6 +15,7 @@ from app.providers.http import connection
 from app.providers.http.connection import Sdk
 from app.providers.http.endpoint import Network, TimeLimits
 from app.providers.registry import ProviderRegistry, provider_registry
+from app.providers.remote_provider import RemoteProvider
 from app.providers.vendors import local_servers, openai
 from app.providers.vendors.local_servers import find_local_servers
 from app.providers.vendors.model_list import is_model_list, listed_models
@@ -42,6 +43,10 @@ def registry(
     )
 
 
+def provider(known: ProviderRegistry, name: str) -> RemoteProvider:
+    return known.build(known.config(name))
+
+
 def compatible(name: str, base_url: str) -> ProviderConfig:
     return ProviderConfig(name, "compatible", base_url, allow_plain_http=True)
 
@@ -50,7 +55,7 @@ def test_openai_and_anthropic_always_exist_first() -> None:
     known = registry(compatible("a", "http://localhost:1/v1"))
     assert [config.name for config in known.configs()] == ["openai", "anthropic", "a"]
     with pytest.raises(NotFound, match="Did you mean openai"):
-        known.build("openia")
+        provider(known, "openia")
 
 
 # -- the environment, and keys
@@ -65,11 +70,13 @@ def test_the_environment_replaces_base_urls_and_keys(server: Loopback) -> None:
     }
     server.always(text("yes"))
     known = registry(ProviderConfig("gate", "openai", server.v1), environ=environ)
-    assert [hear(known.build(each)).text for each in ("openai", "anthropic", "gate")] == ["yes"] * 3
+    assert [hear(provider(known, each)).text for each in ("openai", "anthropic", "gate")] == [
+        "yes"
+    ] * 3
     seen = [(each.wire, each.headers.get("authorization")) for each in server.posts]
     assert seen == [(CHAT, "Bearer sk-o"), (MESSAGES, "Bearer sk-a"), (RESPONSES, None)]
     server.always(error(401, "authentication_error"))
-    heard = hear(known.build("anthropic"))
+    heard = hear(provider(known, "anthropic"))
     assert isinstance(heard.error, KnownError)
     assert "ANTHROPIC_API_KEY" in heard.error.title
     assert "ANTHROPIC_API_KEY" in heard.error.hint
@@ -78,7 +85,7 @@ def test_the_environment_replaces_base_urls_and_keys(server: Loopback) -> None:
 def test_the_environments_base_url_is_checked_and_may_be_plain_http_if_allowed() -> None:
     environ = {"OPENAI_BASE_URL": "http://192.168.1.5:11434/v1"}
     with pytest.raises(InvalidInput, match="OPENAI_BASE_URL"):
-        registry(environ=environ).build("openai")
+        provider(registry(environ=environ), "openai")
     allowed = ProviderConfig("openai", "openai", allow_plain_http=True)
     url = registry(allowed, environ=environ).config("openai").url()
     assert url.origin == "http://192.168.1.5:11434"
@@ -86,7 +93,7 @@ def test_the_environments_base_url_is_checked_and_may_be_plain_http_if_allowed()
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
 def test_a_vendors_own_server_needs_a_key_and_names_its_variable(name: str) -> None:
-    heard = hear(registry().build(name))
+    heard = hear(provider(registry(), name))
     assert isinstance(heard.error, KeyMissing)
     assert name in heard.error.title
     assert f"{name.upper()}_API_KEY" in heard.error.hint
@@ -110,7 +117,7 @@ def test_other_servers_get_no_vendors_key(
     server.always(text("yes"))
     mine = ProviderConfig("mine", "anthropic", server.url)
     built = registry(compatible("local", server.v1), mine, environ=ambient)
-    assert [hear(built.build(name)).text for name in ("local", "mine")] == ["yes", "yes"]
+    assert [hear(provider(built, name)).text for name in ("local", "mine")] == ["yes", "yes"]
     for seen in server.posts:
         assert not {"authorization", "x-api-key", "x-secret", "x-other"} & seen.headers.keys()
         assert not [value for value in ambient.values() if value in str(seen.headers)]
@@ -124,11 +131,11 @@ def test_a_key_is_bound_to_the_origin_of_its_base_url(server: Loopback) -> None:
     assert found is not None
     assert found.secret.reveal() == "sk-1"
     server.always(text("yes"))
-    hear(built.build("local"))
+    hear(provider(built, "local"))
     assert server.posts[0].headers["authorization"] == "Bearer sk-1"
     with Loopback() as other:
         configs[0] = compatible("local", other.v1)
-        hear(built.build("local"))
+        hear(provider(built, "local"))
         assert "authorization" not in other.posts[0].headers
     assert built.find_key("local") is None
     configs[0] = compatible("local", f"{server.url}/other/path")
@@ -187,8 +194,8 @@ def test_a_proxy_is_used_but_not_for_this_machine(
             compatible("world", "http://world.example/v1"),
             proxy=None if from_environment else proxy.url,
         )
-        assert hear(built.build("local")).text == "yes"
-        assert hear(built.build("world")).error is not None
+        assert hear(provider(built, "local")).text == "yes"
+        assert hear(provider(built, "world")).error is not None
         paths = [seen.path for seen in proxy.requests]
     assert paths == ["http://world.example/v1/chat/completions"]
     assert len(server.posts) == 1
@@ -201,7 +208,8 @@ def test_building_imports_nothing() -> None:
     code = (
         "import sys; from app.providers.registry import ProviderRegistry;"
         "from app.system.keys import KeyStore;"
-        "ProviderRegistry(tuple, KeyStore()).build('anthropic').chat_model();"
+        "known = ProviderRegistry(tuple, KeyStore());"
+        "known.build(known.config('anthropic')).chat_model();"
         "print([m for m in ('httpx2', 'openai', 'anthropic', 'keyring') if m in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -265,7 +273,7 @@ def test_local_servers_have_more_time_and_each_provider_its_own(store: Store) ->
 @pytest.mark.parametrize("kind", ["compatible", "anthropic"])
 def test_a_connection_test_lists_the_models(server: Loopback, kind: str) -> None:
     async def run() -> None:
-        source = registry(ProviderConfig("mine", kind, server.v1)).build("mine")
+        source = provider(registry(ProviderConfig("mine", kind, server.v1)), "mine")
         report = await source.test()
         assert report.ok
         assert [card.ref.model for card in report.models] == ["test-model", "test-model-mini"]

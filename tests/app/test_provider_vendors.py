@@ -52,7 +52,7 @@ def test_one_module_adds_a_vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             registry = ProviderRegistry(tuple, KeyStore(environ=environ), environ=environ)
             names = [config.name for config in registry.configs()]
             assert names == ["openai", "anthropic", "mistral"]
-            assert hear(registry.build("mistral")).text == "yes"
+            assert hear(registry.build(registry.config("mistral"))).text == "yes"
             sent = server.posts[0]
             assert (sent.wire, sent.headers["authorization"]) == (CHAT, "Bearer sk-m")
         cost = PriceList(registry.find_config).cost(
@@ -70,7 +70,7 @@ def test_an_unknown_kind_is_an_error_of_its_provider_only() -> None:
     registry = ProviderRegistry(lambda: [config], KeyStore(environ={}), environ={})
     assert [each.name for each in registry.configs()] == ["openai", "anthropic", "future"]
     with pytest.raises(InvalidInput, match="unknown kind 'telepathy'"):
-        registry.build("future")
+        registry.build(registry.config("future"))
     assert (
         PriceList(registry.find_config).cost(ModelRef("future", "m"), UsageReported(1, 1)).cost_usd
         is None

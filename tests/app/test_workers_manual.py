@@ -1,7 +1,6 @@
 """The manual-page indexer on a real store, with a `man` of the test's own on PATH."""
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,13 +20,13 @@ from app.system.manual import Manual
 from app.system.process import ProcessLimits
 from app.workers.board import WorkerBoard
 from app.workers.job import IsCancelled
-from app.workers.jobs.man_indexer import MOST_TOKENS, ManIndexer, PagesOfTheManual
+from app.workers.jobs.man_indexer import MOST_TOKENS, ManIndexer
 from tests.fakes.jobs import JumpingClock, hosted, until
 from tests.fakes.manual import FakeManual
 from tests.fakes.stored import AT, killed, opened
 
 NAME = WorkerName.MAN_INDEXER
-FAST = Manual(ProcessLimits(seconds=0.5, output_bytes=1 << 20))
+LIMITS = ProcessLimits(seconds=0.5, output_bytes=1 << 20)
 
 
 @pytest.fixture
@@ -38,10 +37,10 @@ def manual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeManual:
 class Bench:
     """A board with the indexer alone."""
 
-    def __init__(self, store: Store, manual: PagesOfTheManual = FAST) -> None:
+    def __init__(self, store: Store, pages: Manual | None = None) -> None:
         self.store = store
         self.clock = JumpingClock()
-        self.job = ManIndexer(store, manual)
+        self.job = ManIndexer(store, pages or Manual(LIMITS))
         self.board = WorkerBoard(store, Settings(store), [self.job], clock=self.clock)
 
     def run(self) -> WorkerStatus:
@@ -182,23 +181,21 @@ def test_without_a_manual_it_is_blocked_and_keeps_its_pages(
     assert bench.passages().keys() == {"grep.1"}
 
 
-class _StopsAfter:
+class _StopsAfter(Manual):
     """A manual that sets an event after some pages."""
 
     def __init__(self, pages: int, then: threading.Event) -> None:
+        super().__init__(LIMITS)
         self._left = pages
         self._then = then
         self._lock = threading.Lock()
-
-    def pages(self, is_cancelled: IsCancelled) -> Sequence[ManualPage]:
-        return FAST.pages(is_cancelled)
 
     def description(self, page: ManualPage, is_cancelled: IsCancelled) -> str | None:
         with self._lock:
             self._left -= 1
             if self._left == 0:
                 self._then.set()
-        return FAST.description(page, is_cancelled)
+        return super().description(page, is_cancelled)
 
 
 def test_hundreds_of_pages_are_read_and_a_kill_costs_only_the_current_ones(

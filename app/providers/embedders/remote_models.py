@@ -77,7 +77,7 @@ async def embedding_models(
 async def _models_of(registry: ProviderRegistry, config: ProviderConfig) -> tuple[str, ...]:
     if openai.SPEC.owns(config.url()):
         return openai.SPEC.embedding_models
-    provider = registry.build(config.name)
+    provider = registry.build(config)
     try:
         async with asyncio.timeout(_LIST_LIMIT_S):
             models = await provider.models()

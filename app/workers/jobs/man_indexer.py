@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, ManualUnavailable
@@ -28,21 +27,6 @@ _POLL_S = 86_400.0
 _LIST_AFTER = timedelta(
     minutes=1
 )  # listing takes 0.6 s, and a worker is woken by all kinds of things
-
-
-class PagesOfTheManual(Protocol):
-    """The manual of the system; see `app.system.manual.Manual`."""
-
-    def pages(self, is_cancelled: IsCancelled) -> Sequence[ManualPage]:
-        """Return all pages that are listed. Raises ManualUnavailable, Cancelled."""
-        ...
-
-    def description(self, page: ManualPage, is_cancelled: IsCancelled) -> str | None:
-        """Return a page's DESCRIPTION, None without one.
-
-        Raises PageUnreadable, ManualUnavailable, Cancelled.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +62,7 @@ class ManIndexer(Job[_Item, Listed | PagesRead]):
     name = WorkerName.MAN_INDEXER
     pace = Pace(_TOGETHER, save_items=_TOGETHER, retries=_RETRIES)
 
-    def __init__(self, store: Store, manual: PagesOfTheManual) -> None:
+    def __init__(self, store: Store, manual: Manual) -> None:
         self._pages = ManPages(store)
         self._manual = manual
         self._listed_at: datetime | None = None
