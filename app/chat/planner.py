@@ -49,6 +49,7 @@ from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 
 _UNTITLED = "New conversation"
+_PRIVATE = "Private conversation"  # its words stay out of lists and menus
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Planner:
         if conversation_id is None:
             conversation = Conversation(
                 self._ids.conversation(), new_uid(),
-                _title_of(blocks),
+                _PRIVATE if new.private else _title_of(blocks),
                 TitleOrigin.FIRST_WORDS, OWN_SOURCE, at, at,
                 private=new.private, recalls=new.recalls, model=new.model,
                 preset=new.preset or self._presets.default().uid,

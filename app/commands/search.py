@@ -14,6 +14,7 @@ from app.commands.command import (
     wrong_form,
 )
 from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
+from app.domain.formatting import format_percent
 from app.domain.links import link_to, parse_link, parse_page
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult, details
@@ -119,7 +120,9 @@ def coverage_notes(response: SearchResponse) -> list[str]:
     """Return what a search may have missed, as sentences."""
     notes = []
     if response.covered_share < 1:
-        notes.append(f"{response.covered_share:.0%} of your history can be searched so far.")
+        notes.append(
+            f"{format_percent(response.covered_share)} of your history can be searched so far."
+        )
     if response.notice:
         notes.append(f"Only matching words were found. {response.notice}")
     return notes

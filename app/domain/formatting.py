@@ -16,11 +16,11 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
 
 
 def format_percent(share: float) -> str:
-    """Return a share (0-1) in percent; only 1.0 gives "100 %", only 0.0 gives "0 %"."""
+    """Return a share (0-1) in percent; only 1.0 gives "100%", only 0.0 gives "0%"."""
     percent = round(share * 100)
     if 0 < share < 1:
         percent = max(1, min(percent, 99))
-    return f"{percent} %"
+    return f"{percent}%"
 
 
 def format_duration(seconds: float) -> str:

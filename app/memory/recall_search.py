@@ -13,6 +13,7 @@ from itertools import islice
 
 from app.domain.conversations import Role
 from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
+from app.domain.formatting import format_percent
 from app.domain.ids import PassageId, part_number, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.recall import RecentTurn, Verdict
@@ -144,7 +145,7 @@ def _prepared(search: SearchService, question: str, *, by_meaning: bool) -> Prep
 def problems(search: SearchService, prepared: PreparedQuery) -> Iterable[str]:
     """Yield descriptions of what limits the search."""
     if (share := search.sync.covered_share) < _IN_STEP:
-        yield f"The text index is being built. Recall searched {share:.0%} of it."
+        yield f"The text index is being built. Recall searched {format_percent(share)} of it."
     if (
         prepared.vector is None
         and search.vector_search

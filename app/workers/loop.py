@@ -183,7 +183,10 @@ class WorkerLoop(Generic[Item, Result]):
             found = classify(error, self._failures.in_a_row)
             return self._broken(error) if found is None else self._blocked(found)
         self._backoff.record_success()
-        is_drained = not self._progress.tally.waiting_retry
+        tally = self._progress.tally
+        if not tally.waiting_retry and not tally.abandoned:
+            self._progress.counts.last_error = ""  # cured
+        is_drained = not tally.waiting_retry
         return IdleWait(WorkerState.IDLE, self._idle_s(), is_drained)
 
     def _batch(self, items: Sequence[Item]) -> bool:

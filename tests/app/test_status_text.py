@@ -138,7 +138,7 @@ def test_workers_that_wait() -> None:
     ("text", "expected"),
     [
         (lambda: [format_percent(each) for each in (0, 0.001, 0.5, 0.999, 1)],
-         ["0 %", "1 %", "50 %", "99 %", "100 %"]),
+         ["0%", "1%", "50%", "99%", "100%"]),
         (lambda: [format_duration(each) for each in (5, 600, 7200)], ["5 s", "10 min", "2.0 h"]),
         (lambda: [format_size(each) for each in (2048, 5 << 20, 3 << 30)],
          ["2 KB", "5.0 MB", "3.00 GB"]),

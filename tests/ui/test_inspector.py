@@ -401,8 +401,8 @@ def test_a_chip_names_what_it_opens() -> None:
         (False, True, "slow", "Recall off"),
         (True, False, "slow", "Recall off here"),
         (True, True, "", "Recall on"),
-        (True, True, "slow", "Recall: slow"),
+        (True, True, "slow", "Recall incomplete"),
     ],
 )
 def test_the_status_of_recall(is_on: bool, is_on_here: bool, notice: str, text: str) -> None:
-    assert status_text(is_on=is_on, is_on_here=is_on_here, notice=notice) == text
+    assert status_text(is_on=is_on, is_on_here=is_on_here, is_whole=not notice) == text

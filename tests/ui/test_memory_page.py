@@ -103,6 +103,16 @@ def test_every_key_of_recall_has_an_editor_on_the_page(page: MemoryPage) -> None
     assert keys == wanted | {"core_memory_max_tokens"}
 
 
+def test_the_button_for_the_default_takes_no_room_from_its_control(page: MemoryPage) -> None:
+    editor = editor_of(page, "rag_min_similarity")
+    widths = []
+    for is_default in (True, False):
+        editor.show_value(0.5, is_default=is_default, ruled_by=None)
+        QApplication.processEvents()
+        widths.append(editor.control.width())
+    assert widths[0] == widths[1]
+
+
 def test_a_slider_is_tried_as_it_moves_and_saved_when_it_is_let_go(
     page: MemoryPage, qtbot: QtBot
 ) -> None:

@@ -91,7 +91,7 @@ def test_sources_are_shown_under_answers_and_opened(recall: Recall) -> None:
     ]
     assert transcript.calls[1][2] == "Of boats"
     assert [chip.number for chip in transcript.calls[0][2].chips] == [0, 1]
-    assert recall.statuses[-1] == ("Recall: slow", True, True)
+    assert recall.statuses[-1] == ("Recall incomplete", "slow", True, True)
     for turn, number in ((1, 1), (1, 9), (0, 0), (9, 0)):
         transcript.events.source_clicked.emit(turn, number)
     assert recall.parts.went == [("turn", ConversationId(7), ExchangeId(2), None)]
@@ -106,7 +106,7 @@ def test_sources_are_shown_under_answers_and_opened(recall: Recall) -> None:
     recall.parts.open.open_path(view_of(1))
     recall.parts.bridge.changed.emit(ChangeSet(passages=True, memory=True))
     assert transcript.take() == []
-    assert recall.statuses[-1] == ("Recall on", True, True)
+    assert recall.statuses[-1] == ("Recall on", "", True, True)
 
 
 def test_a_summary_that_begins_at_the_first_turn_is_not_marked(recall: Recall) -> None:
@@ -140,22 +140,22 @@ def test_recall_is_switched_in_a_stored_and_in_a_new_conversation(recall: Recall
     recall.presenter.switch(False)
     assert recall.library.calls == [("use_memory", TALK, False)]
     recall.parts.open.update(recalls=False)
-    assert recall.statuses[-1] == ("Recall off here", False, True)
+    assert recall.statuses[-1] == ("Recall off here", "", False, True)
     recall.library.error = StorageError("The disk is full")
     recall.presenter.switch(True)
     assert len(recall.parts.banner.errors) == 1
-    assert recall.statuses[-1][1] is False  # the switch goes back
+    assert recall.statuses[-1][2] is False  # the switch goes back
     recall.parts.open.open_path(view_of(1, deleted_at=AT))
-    assert recall.statuses[-1] == ("Recall on", True, False)
+    assert recall.statuses[-1] == ("Recall on", "", True, False)
 
     recall.parts.open.open_path(None)
-    assert recall.statuses[-1] == ("Recall on", True, True)
+    assert recall.statuses[-1] == ("Recall on", "", True, True)
     recall.presenter.switch(False)
     assert recall.parts.open.recalls is False
-    assert recall.statuses[-1] == ("Recall off here", False, True)
+    assert recall.statuses[-1] == ("Recall off here", "", False, True)
     recall.is_on = False
     recall.parts.bridge.changed.emit(ChangeSet(settings=frozenset({"rag_enabled"})))
-    assert recall.statuses[-1] == ("Recall off", False, True)
+    assert recall.statuses[-1] == ("Recall off", "", False, True)
 
 
 # -- the inspector
@@ -510,7 +510,28 @@ def test_text_matches_are_replaced_by_the_ranked_answer(search: Search) -> None:
         await search.answer(False)
         assert "by meaning" in search.message
         await search.answer(True)
-        assert "No results" in search.message
+        assert "Nothing found" in search.message
+
+    run(story())
+
+
+def test_results_are_searched_again_once_what_they_are_from_has_changed(search: Search) -> None:
+    async def story() -> None:
+        change = ChangeSet(passages=True)
+        search.bridge.changed.emit(change)
+        search.presenter._on_repeat_timeout()
+        await turns()
+        assert search.waiting == {}, "nothing is searched"
+        await search.type("bread")
+        await search.answer(False, 1)
+        await search.answer(True, 1)
+        assert not search.presenter._repeat.isActive()
+        search.bridge.changed.emit(change)
+        assert search.presenter._repeat.isActive()
+        search.presenter._on_repeat_timeout()
+        await turns()
+        await search.answer(True, 1, 2)
+        assert search.shown == [1, 2]
 
     run(story())
 

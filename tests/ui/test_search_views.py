@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QItemSelectionModel, Qt
+from PySide6.QtCore import QItemSelectionModel, QRect, Qt
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QPushButton, QTreeWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QStyleOptionViewItem, QTreeWidget
 from pytestqt.qtbot import QtBot
 
 from app.domain.diagnostics import (
@@ -24,7 +25,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.memory.overview import EmbeddingCoverage
-from ui.models.results import ResultListModel, origin_text, relevance_text
+from ui.models.results import ResultListModel, found_in, origin_text, relevance_text
 from ui.presenters.search import completeness_of
 from ui.theme import Theme
 from ui.views.dialogs.probes_dialog import ProbesDialog, summary
@@ -91,6 +92,52 @@ def test_a_weak_match_is_labeled_as_text(qtbot: QtBot) -> None:
     assert "Weak match" in tip
     assert "&lt;b&gt;" in tip, "a title is no markup"
     assert origin_text(weak) == "18 Mar 2026 · gpt-4o"
+
+
+def test_results_that_only_are_the_nearest_say_that_nothing_was_found(sidebar: Sidebar) -> None:
+    opened: list[object] = []
+    sidebar.result_chosen.connect(opened.append)
+    near = [replace(result(each, 0.02, weak=True), marks=()) for each in range(1, 9)]
+    sidebar.box.setText("zxqv")
+    QTest.keyClick(sidebar.box, Qt.Key.Key_Return)
+    sidebar.show_answer(SearchResponse("zxqv", tuple(near), 5.0))
+    assert "Nothing found" in str(sidebar.results.index(0).data())
+    assert sidebar.results.rowCount() == 6
+    assert opened == [], "Enter opens nothing that was not found"
+
+
+@pytest.mark.parametrize(
+    "found", [{"marks": ((0, 1),)}, {"is_hint": True}, {"is_weak": False}], ids=str
+)
+def test_a_word_a_hint_or_a_strong_match_is_a_result(found: dict[str, Any]) -> None:
+    near = [
+        replace(result(each, relevance, weak=True), marks=())
+        for each, relevance in ((1, 0.02), (2, 0.001), (3, 0.0))
+    ]
+    assert found_in(near) == []
+    first = replace(near[2], **found)
+    assert found_in([first, *near[:2]]) == [first, near[0]]
+
+
+def test_a_result_has_room_for_all_that_is_drawn(sidebar: Sidebar) -> None:
+    long = replace(result(1), snippet="pg_stat_user_indexes jumps\u3042 " * 9, marks=())
+    sidebar.show_answer(SearchResponse("x", (long,), 5.0))
+    row = sidebar.result_list.visualRect(sidebar.results.index(1))
+    image = sidebar.result_list.viewport().grab(row).toImage()
+    with_room = QImage(row.width(), row.height() + 40, QImage.Format.Format_RGB32)
+    with_room.fill(sidebar.palette().window().color())
+    painter = QPainter(with_room)
+    option = QStyleOptionViewItem()
+    option.rect = QRect(0, 0, row.width(), row.height() + 40)
+    sidebar.result_list.itemDelegate().paint(painter, option, sidebar.results.index(1))
+    painter.end()
+    assert _ink(with_room) == _ink(image)
+
+
+def _ink(image: QImage) -> int:
+    """Return the last line of an image that differs from its first one."""
+    lines = [image.copy(0, y, image.width(), 1) for y in range(image.height())]
+    return max(y for y, line in enumerate(lines) if line != lines[0])
 
 
 def test_a_long_snippet_is_cut_to_its_first_mark() -> None:

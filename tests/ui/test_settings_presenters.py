@@ -375,7 +375,7 @@ def dashboard(qtbot: QtBot, desk: Desk) -> Any:
     view, facts, holder = Dashboard(), FakeRegeneration(), QWidget()
     qtbot.addWidget(view)
     qtbot.addWidget(holder)
-    names = ("worker_status", "spend_status", "search_status")
+    names = ("worker_status", "spend_status")
     bar = SimpleNamespace(**{name: PlainLabel(holder) for name in names})
     statuses = (WorkerStatus(EXCHANGES, True, WorkerState.IDLE),)
 
@@ -403,7 +403,6 @@ def test_the_dashboard_starts_and_steers_the_workers(dashboard: Any, desk: Desk)
     assert len(desk.bridge.hosted) == 1
     assert view.card(EXCHANGES).state.text() == "idle"
     assert bar.worker_status.text() == "Workers idle"
-    assert bar.search_status.text().startswith("50 %")
     assert not view.allow.isHidden()
     view.switched.emit(EXCHANGES, False)
     view.run_requested.emit(EXCHANGES)

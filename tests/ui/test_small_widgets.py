@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from ui.theme import Theme
+from ui.views.dialogs.confirm import confirm_deletion
 from ui.views.dialogs.facts_dialog import FactsDialog
 from ui.views.dialogs.memories_dialog import MemoriesDialog
 from ui.views.dialogs.summaries_dialog import SummariesDialog
@@ -46,6 +47,19 @@ def test_enter_in_a_field_presses_no_button(make: Callable[[], QDialog], qtbot: 
     buttons = dialog.findChildren(QPushButton)
     assert buttons
     assert [each.text() for each in buttons if each.autoDefault()] == []
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Escape, Qt.Key.Key_Space])
+def test_no_key_alone_confirms_a_deletion(qtbot: QtBot, key: Qt.Key) -> None:
+    parent, deleted = QWidget(), list[int]()
+    qtbot.addWidget(parent)
+    parent.show()
+    confirm_deletion(parent, "'A talk'", "It is deleted.", lambda: deleted.append(1))
+    box = parent.findChild(QMessageBox)
+    assert box is not None
+    QTest.keyClick(box.focusWidget() or box, key)
+    qtbot.waitUntil(lambda: not parent.findChildren(QMessageBox))
+    assert deleted == []
 
 
 def test_a_banner_shows_markup_as_text(qtbot: QtBot) -> None:

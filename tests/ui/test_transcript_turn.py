@@ -466,6 +466,7 @@ def test_each_code_block_has_a_button_that_copies_it(show: Show) -> None:
         button.click()
         assert QGuiApplication.clipboard().text() == source
         assert button.text() == "Copied"
+        assert button.width() >= button.sizeHint().width(), "the word is not cut"
 
 
 def test_a_link_is_followed_by_mouse_or_keyboard(qtbot: QtBot, show: Show) -> None:

@@ -138,6 +138,7 @@ def test_tags_are_edited_as_a_list(commands: Commands) -> None:
     commands.actions["tag"].trigger()
     dialog = commands.parts.dialog(QInputDialog)
     assert dialog.textValue() == "old, kept"
+    assert dialog.width() >= 300
     dialog.setTextValue(" new, kept,, ")
     dialog.accept()
     assert commands.library.calls == [("tag", TALK, ["new"], ["old"])]

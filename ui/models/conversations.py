@@ -148,12 +148,12 @@ class GroupedListModel(QAbstractListModel):
 
 
 def trailing_text(conversation: Conversation) -> str:
-    """Return the icons at the right end of a conversation's row."""
-    return "\N{LOCK}" if conversation.private else ""
+    """Return the text at the right end of a conversation's row."""
+    return "private" if conversation.private else ""
 
 
 def _spoken(conversation: Conversation) -> str:
-    """Return the title and, for screen readers, what the icons mean."""
+    """Return the title and, for screen readers, whether it is pinned or private."""
     marks = [", pinned"] * conversation.pinned + [", private"] * conversation.private
     return f"{conversation.title}, {format_day(conversation.updated_at)}{''.join(marks)}"
 

@@ -22,6 +22,8 @@ _GROUPS = (
 )
 _UNTITLED = {PassageKind.FACT: "A fact of your own", PassageKind.MEMORY: "Saved by you"}
 _MIN_SHOWN = 0.005
+_MOST_NEAR = 5
+_NOTHING_FOUND = "Nothing found \N{MIDDLE DOT} the nearest"
 
 
 def title_text(result: SearchResult) -> str:
@@ -56,6 +58,19 @@ def _spoken(result: SearchResult) -> str:
     )
 
 
+def found_in(results: Sequence[SearchResult]) -> list[SearchResult]:
+    """Return the results that a query found, none if they are only the nearest there is.
+
+    Meaning ranks every passage: one that is not even a hint and has none of the words was not found.
+    Below what was found, such results stay unless they show as nothing.
+    """
+    is_found = [not each.is_weak or each.is_hint or bool(each.marks) for each in results]
+    if not any(is_found):
+        return []
+    pairs = zip(results, is_found, strict=True)
+    return [each for each, found in pairs if found or each.relevance >= _MIN_SHOWN]
+
+
 class ResultListModel(GroupedListModel):
     """The results of one search, best first within each group; the delegate paints the snippets."""
 
@@ -68,11 +83,15 @@ class ResultListModel(GroupedListModel):
         ListRole.TRAILING: relevance_text,
     }
 
-    def show_results(self, results: Sequence[SearchResult]) -> None:
-        """Show results, given best first."""
+    def show_results(self, results: Sequence[SearchResult]) -> bool:
+        """Show results, given best first; return whether any of them is more than just the nearest."""
         rows: list[object] = []
+        found = found_in(results)
+        if results and not found:
+            rows = [Heading(_NOTHING_FOUND), *results[:_MOST_NEAR]]
         for name, kinds in _GROUPS:
-            group = [result for result in results if result.kind in kinds]
+            group = [result for result in found if result.kind in kinds]
             if group:
                 rows += [Heading(f"{name} \N{MIDDLE DOT} {len(group)}"), *group]
         self.show_rows(rows)
+        return bool(found)

@@ -13,6 +13,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId
 from ui.bridge import Bridge
 from ui.widgets.banner import Banner
 
+_QUESTION_CHARS = 70
 OpenTurn = Callable[[ConversationId, ExchangeId | None, MessageId | None], object]
 
 
@@ -72,6 +73,7 @@ def ask_for_text(
     dialog.setWindowTitle(title)
     dialog.setLabelText(label)
     dialog.setTextValue(value)
+    dialog.setMinimumWidth(dialog.fontMetrics().averageCharWidth() * _QUESTION_CHARS)
     dialog.textValueSelected.connect(take)
     dialog.finished.connect(dialog.deleteLater)
     dialog.open()

@@ -30,10 +30,11 @@ class RecallPresenter(Presenter):
     `is_on` is the setting of recall.
 
     Signals:
-        status_changed: (Text, whether it is on in the open conversation, whether it can be switched).
+        status_changed: (Text, what the newest answer lacked or "", whether it is on in the open
+            conversation, whether it can be switched).
     """
 
-    status_changed = Signal(str, bool, bool)
+    status_changed = Signal(str, str, bool, bool)
 
     _inspector: InspectionService
     _library: Library
@@ -138,8 +139,8 @@ class RecallPresenter(Presenter):
             can_switch = view.conversation.deleted_at is None
             known = self._known.get(view.path[-1].id) if view.path else None
             notice = known.notice if known is not None else ""
-        text = status_text(is_on=is_on, is_on_here=is_on_here, notice=notice)
-        self.status_changed.emit(text, is_on_here, can_switch)
+        text = status_text(is_on=is_on, is_on_here=is_on_here, is_whole=not notice)
+        self.status_changed.emit(text, notice, is_on_here, can_switch)
 
     def _on_conversation_opened(self, _conversation: object) -> None:
         shown = (
@@ -161,13 +162,13 @@ class RecallPresenter(Presenter):
             self._bridge.submit(self._show_sources(wanted))
 
 
-def status_text(*, is_on: bool, is_on_here: bool, notice: str) -> str:
+def status_text(*, is_on: bool, is_on_here: bool, is_whole: bool) -> str:
     """Return what the status bar says about recall."""
     if not is_on:
         return "Recall off"
     if not is_on_here:
         return "Recall off here"
-    return f"Recall: {notice}" if notice else "Recall on"
+    return "Recall on" if is_whole else "Recall incomplete"
 
 
 def sources_of(contribution: Contribution) -> Sources:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QPoint, QTimer
 
 from app.domain.errors import IndexUnavailable, KnownError
+from app.domain.formatting import format_percent
 from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_id_of
 from app.domain.links import link_to
 from app.domain.passages import PassageKind
@@ -55,6 +56,7 @@ class SearchPresenter(Presenter):
         self._sidebar.query_changed.connect(self._on_query_changed)
         self._sidebar.result_chosen.connect(self._on_result_chosen)
         self._sidebar.result_menu_requested.connect(self._on_result_menu_requested)
+        self._bridge.subscribe(lambda _: self._repeat.start(), "passages", "conversations")
 
     # -- searching
 
@@ -66,7 +68,7 @@ class SearchPresenter(Presenter):
             self._bridge.cancel("search")
 
     def _on_repeat_timeout(self) -> None:
-        """Repeat a search whose answer was incomplete."""
+        """Repeat a search whose answer was incomplete, or is out of date."""
         if (query := self._sidebar.query).strip() and self._sidebar.shows_results:
             self._bridge.start("search", self._search(query, text_first=False))
 
@@ -201,7 +203,7 @@ def completeness_of(
     `coverage` is None for a query without a vector.
     """
     if answer.covered_share < 1:
-        share = _percent(answer.covered_share)
+        share = format_percent(answer.covered_share)
         return f"{share} of your history is searchable so far.", True
     if answer.notice:
         return f"Text search only. {answer.notice}", False
@@ -210,15 +212,10 @@ def completeness_of(
     if coverage.share >= 1:
         text = "" if answer.by_meaning else "Text search only: vectors are being loaded\u2026"
         return text, bool(text)
-    share = _percent(coverage.share)
+    share = format_percent(coverage.share)
     if answer.by_meaning:
         ending = "" if is_embedding else " The embedding pipeline is off."
         return f"{share} can be searched by meaning so far.{ending}", False
     if not is_embedding:
         return f"Text search only: the embedding pipeline is off ({share} embedded).", False
     return f"Text search only: embedding is in progress ({share}).", True
-
-
-def _percent(share: float) -> str:
-    """Return a share below 1, never rounded to 100 %."""
-    return f"{min(0.99, share):.0%}"

@@ -16,7 +16,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSplitter, QToolButton, QWidget
 
-from app.domain.text import one_line
 from ui.theme import Theme
 from ui.views.actions import add_actions
 from ui.views.chat_pane import ChatPane
@@ -34,7 +33,6 @@ _log = logging.getLogger(__name__)
 _SIDEBAR_PX = 320
 _LEAST_CHAT_PX = 320
 _STATUS_GAP_PX = 6
-_RECALL_CHARS = 48
 
 
 class MainWindow(QMainWindow):
@@ -91,10 +89,9 @@ class MainWindow(QMainWindow):
         self.drop_hint = DropHint(self.chat)
         self.recall_status = QToolButton(self)
         self.statusBar().addPermanentWidget(self.recall_status)
-        self.search_status = PlainLabel(self)
         self.worker_status = PlainLabel(self)
         self.spend_status = PlainLabel(self)
-        for label in (self.search_status, self.worker_status, self.spend_status):
+        for label in (self.worker_status, self.spend_status):
             label.setContentsMargins(_STATUS_GAP_PX, 0, _STATUS_GAP_PX, 0)
             self.statusBar().addPermanentWidget(label)
         self.actions_by_name = add_actions(self)
@@ -169,13 +166,16 @@ class MainWindow(QMainWindow):
         for action in self.actions_by_name.values():
             action.setEnabled(usable or action.objectName() in _ALWAYS_USABLE)
 
-    def show_recall(self, text: str, is_on_here: bool, can_switch: bool) -> None:
-        """Show the status of recall, and the switch of the open conversation."""
+    def show_recall(self, text: str, notice: str, is_on_here: bool, can_switch: bool) -> None:
+        """Show the status of recall, a notice as its tip, and the switch of the open conversation."""
+        from ui.rendering.inline import tooltip_html
+
         switch = self.actions_by_name["memory_here"]
         switch.setEnabled(can_switch)
         switch.setChecked(is_on_here)
-        self.recall_status.setText(one_line(text, _RECALL_CHARS))
-        self.recall_status.setToolTip(f"{text}. Click to open the recall settings")
+        self.recall_status.setText(text)
+        tip = f"{notice or text}".rstrip(".")
+        self.recall_status.setToolTip(tooltip_html(f"{tip}. Click to open the recall settings."))
 
     def close_now(self) -> None:
         """Close without asking."""

@@ -76,7 +76,7 @@ class RowDelegate(QStyledItemDelegate):
         value = index.data(ListRole.VALUE)
         if isinstance(value, SearchResult):
             lines = 1 + bool(value.user_question) + _LINES
-            return QSize(0, round(lines * self._style.line_px + 2 * _PAD_PX))
+            return QSize(0, round(lines * self._style.line_px + _GAP_PX + 2 * _PAD_PX))
         return self._style.row_size
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -88,6 +88,7 @@ class RowDelegate(QStyledItemDelegate):
         self._background(painter, area, option)
         if isinstance(value, SearchResult):
             painter.save()
+            painter.setClipRect(area)
             self._result(painter, area, value)
             painter.restore()
         else:
@@ -154,7 +155,6 @@ class RowDelegate(QStyledItemDelegate):
         ]
         layout = _laid_out(text, self._style.small, area.width(), formats)
         painter.setPen(self._style.muted)
-        painter.setClipRect(area)
         layout.draw(painter, area.topLeft())
 
     @staticmethod

@@ -126,7 +126,7 @@ class Sidebar(QWidget):
         self._answered = answer.query
         marked = self.results.value_at(self.result_list.currentIndex()) if is_same else None
         scrolled = self.result_list.verticalScrollBar().value() if is_same else 0
-        self.results.show_results(answer.results)
+        is_found = self.results.show_results(answer.results)
         if isinstance(marked, SearchResult):
             self.result_list.setCurrentIndex(self.results.row_of(marked.passage_id))
         elif not is_same:
@@ -134,11 +134,13 @@ class Sidebar(QWidget):
         self.result_list.doItemsLayout()
         self.result_list.verticalScrollBar().setValue(scrolled)
         if not answer.results:
-            self.show_message("No results.\nTry other or fewer words.")
+            self.show_message("Nothing found.\nTry other or fewer words.")
             return
         self._stack.setCurrentWidget(self.result_list)
         if self._opens_best and is_final:
-            self._open_best()
+            self._opens_best = False
+            if is_found:
+                self._open_best()
 
     def show_note(self, text: str) -> None:
         """Show a line under the box, such as what share is searchable; "" hides it."""

@@ -66,6 +66,11 @@ class SettingEditor(QWidget):
         reset = self.reset_requested.emit
         self._reset = tool_button(self, "Default", lambda: reset(setting.key), tip=default)
         self._reset.setProperty("kind", "action")
+        policy = self._reset.sizePolicy()
+        policy.setRetainSizeWhenHidden(
+            True
+        )  # the control keeps its width, also while it is dragged
+        self._reset.setSizePolicy(policy)
         self._lay_out()
 
     def show_value(self, value: SettingValue, *, is_default: bool, ruled_by: str | None) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QTimer
 
-from app.domain.formatting import format_percent
 from app.domain.workers import FailedItem, WorkerName, WorkerStatus
 from app.memory.overview import OverviewService
 from app.memory.spaces import SpaceService
@@ -130,10 +129,6 @@ class DashboardPresenter(Presenter):
         self._status_bar.spend_status.setText(
             f"Spent today: {format_spent(totals.memory.spent_today)}"
         )
-        share = totals.memory.searchable_share
-        text = f"{format_percent(share)} of your history is searchable" if share < 1 else ""
-        self._status_bar.search_status.setText(text)
-        self._status_bar.search_status.setVisible(bool(text))
 
 
 def read_totals(

@@ -51,7 +51,7 @@ class ImageViewer(QDialog):
         self._size = PlainLabel("", self, tone="small")
         self.fit = QPushButton("Fit", self)
         self.fit.setToolTip("Fit the image into the window (F)")
-        self.actual = QPushButton("100 %", self)
+        self.actual = QPushButton("100%", self)
         self.actual.setToolTip("Show the image in its own size (1); the wheel zooms")
         self.copy = QPushButton("Copy", self)
         self.save = QPushButton("Save as\u2026", self)

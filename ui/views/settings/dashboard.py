@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.formatting import format_at_most, format_percent, format_size
 from app.domain.passages import KIND_TITLES
-from app.domain.workers import WorkerName, WorkerStatus
+from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.workers.status_text import ESTIMATED, format_spent
 from ui.views.settings.worker_card import WorkerCard
@@ -23,6 +23,8 @@ from ui.widgets.controls import button, column_in
 from ui.widgets.plain_label import PlainLabel, breakable, plain_label
 
 _LEAST_PX = 300
+_ABOVE_CARDS = 2  # warnings and the button to allow
+_ORDER = (WorkerState.RUNNING, WorkerState.BLOCKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Dashboard(QScrollArea):
         self._column = column_in(body, self._warnings, margins=(12, 12, 12, 12))
         self._column.addWidget(self.allow, alignment=Qt.AlignmentFlag.AlignLeft)
         self._cards: dict[WorkerName, WorkerCard] = {}
+        self._ranks: dict[WorkerName, int] = {}
         self._totals = _TotalsCard(body)
         self._column.addWidget(self._totals)
         self._column.addStretch(1)
@@ -87,8 +90,17 @@ class Dashboard(QScrollArea):
             card.failures_requested.connect(self.failures_requested)
             card.regeneration_requested.connect(self.regeneration_requested)
             self._cards[status.name] = card
-            self._column.insertWidget(len(self._cards) + 1, card)
+            self._column.insertWidget(_ABOVE_CARDS, card)
         card.show_status(status)
+        self._ranks[status.name] = _rank(status)
+        if not self.underMouse():  # nothing moves away from under a click
+            self._sort_cards()
+
+    def _sort_cards(self) -> None:
+        """Put workers at work above waiting ones, those above idle ones, and what is off last."""
+        for place, name in enumerate(sorted(self._cards, key=self._ranks.__getitem__)):
+            if self._column.indexOf(card := self._cards[name]) != place + _ABOVE_CARDS:
+                self._column.insertWidget(place + _ABOVE_CARDS, card)
 
     def show_totals(self, totals: Totals) -> None:
         """Show the totals, and the button to allow a model while one waits for it."""
@@ -110,6 +122,13 @@ class Dashboard(QScrollArea):
         """Report it, so that outdated totals are refreshed."""
         super().showEvent(event)
         self.shown.emit()
+
+
+def _rank(status: WorkerStatus) -> int:
+    """Return the place of a worker's state, 0 for the uppermost."""
+    if status.state in _ORDER:
+        return _ORDER.index(status.state)
+    return len(_ORDER) + (not status.enabled)
 
 
 class _TotalsCard(QFrame):

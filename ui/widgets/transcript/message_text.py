@@ -164,5 +164,11 @@ class MessageText(QWidget):
     def _on_copy_clicked(self, index: int) -> None:
         button = self._copy_buttons[index]
         copy_text(self.builder.writer.code_blocks[index].source)
-        button.setText("Copied")
-        QTimer.singleShot(_COPIED_FOR_MS, button, partial(button.setText, "Copy"))
+        self._label_copy_button(index, button, "Copied")
+        back = partial(self._label_copy_button, index, button, "Copy")
+        QTimer.singleShot(_COPIED_FOR_MS, button, back)
+
+    def _label_copy_button(self, index: int, button: QToolButton, label: str) -> None:
+        button.setText(label)
+        if index < len(blocks := self.builder.writer.code_blocks):
+            self._place_copy_button(button, blocks[index].first_block)
