@@ -111,7 +111,7 @@ async def test_a_private_conversation_is_kept_out_of_memory_and_can_be_discarded
     assert await user.ask(lambda services: services.overview.read().passages) == {}
 
     user.press("Ctrl+N")
-    await user.sees("The private conversation 'My secret is a sonnet' was kept")
+    await user.sees("The private conversation was kept")
     user.click("Discard")
     await user.until(lambda: user.titles() == [])
 
@@ -119,11 +119,11 @@ async def test_a_private_conversation_is_kept_out_of_memory_and_can_be_discarded
     await user.say("Another one.")
     await user.until(lambda: user.transcript.turn_count == 1 and not user.transcript.is_streaming)
     user.press("Ctrl+Q")
-    await user.sees("Keep the private conversation 'Another one'?")
+    await user.sees("Keep the private conversation?")
     user.click("Keep")
     await user.gone()
     await user.start()
-    assert user.titles() == ["Another one"]
+    assert user.titles() == ["Private conversation"]
 
 
 async def test_conversations_keep_drafts_and_come_back_from_the_trash(user: User) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from app.domain.conversations import Conversation
+from app.domain.conversations import Conversation, TitleOrigin
 from app.domain.ids import ConversationId
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
@@ -37,7 +37,7 @@ class PrivacyPresenter(Presenter):
         conversation = view.conversation
         texts = Confirmation(
             "Private conversation",
-            f"Keep the private conversation '{conversation.title}'?",
+            f"Keep {_name(conversation)}?",
             "If you keep it, it stays out of search and recall. If you discard it, it is deleted.",
             yes="Keep",
             other="Discard",
@@ -58,8 +58,7 @@ class PrivacyPresenter(Presenter):
         if self._is_undecided(conversation):
             self._decided.add(conversation.id)
             self._messages.show_message(
-                f"The private conversation '{conversation.title}' was kept. It stays out of "
-                "search and recall.",
+                f"T{_name(conversation)[1:]} was kept. It stays out of search and recall.",
                 "Discard",
                 lambda: self._discard(conversation),
                 brief=False,
@@ -70,3 +69,9 @@ class PrivacyPresenter(Presenter):
     ) -> None:
         self._decided.add(conversation.id)
         self._bridge.save(lambda: self._forget([conversation.id]), lambda _: then())
+
+
+def _name(conversation: Conversation) -> str:
+    """Return what a private conversation is called, with the title if the user gave it one."""
+    is_named = conversation.title_origin is TitleOrigin.USER
+    return "the private conversation" + (f" '{conversation.title}'" if is_named else "")
