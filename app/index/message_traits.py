@@ -1,7 +1,7 @@
 """Traits of a message that the ranking weighs: length, share of questions, times, instructions.
 
-They are stored in the text index. The word lists are English; in other languages only punctuation and
-numbers count.
+They are stored in the text index. The patterns of instructions and preferences are English; the others know
+no language, or those of `date_words`.
 """
 
 import re
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from app.domain.conversations import Role
 from app.domain.passages import PassagePart
+from app.language.date_phrases import tells_time
 
 Column = npt.NDArray[np.float64]
 
@@ -25,17 +26,6 @@ _SAMPLE_CHARS = 6_000  # beyond this only the length counts
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 _LABEL = re.compile(r"([A-Z][\w'’-]{1,20}(?: [A-Z][\w'’-]{1,20})?): (?=\S)")
-_TIME = re.compile(
-    r"""\b(?: yesterday | today | tonight | tomorrow | ago | (?:last|next|this|past)\ (?:
-          night|week|weekend|month|year|summer|winter|spring|fall|autumn|(?:mon|tues|wednes|thurs|
-          fri|satur|sun)day | few\ \w+) | (?:mon|tues|wednes|thurs|fri|satur|sun)day
-        | january | february | march | april | june | july | august | september | october | november
-        | december | (?:in|since|until|by|around|may|of)\ \d{4} | \d{1,2}(?:st|nd|rd|th)
-        | \d{1,2}[/.-]\d{1,2}[/.-]\d{2,4} | \d{4}-\d{2}(?:-\d{2})? | \d{1,2}(?::\d{2})?\ ?[ap]m
-        | (?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|\d+|few|several|couple\ of)\ (?:
-          day|week|month|year|hour)s? | recently | the\ other\ day )\b""",
-    re.VERBOSE | re.IGNORECASE,
-)
 _INSTRUCTION = re.compile(
     r"""(?:^|[.!?\n]\s{0,8})(?:please\s{1,8})?(?:always|never|from\ now\ on|in\ (?:the\ )?future
           |going\ forward|whenever|every\ time|each\ time|remember\ (?:to|that)|keep\ in\ mind)\b
@@ -109,7 +99,7 @@ def message_traits(part: PassagePart) -> Traits:
     return Traits(
         words=min(words, _MAX_WORDS),
         asking=question_share(said),
-        tells_time=words <= _TELLING_WORDS and _TIME.search(said) is not None,
+        tells_time=words <= _TELLING_WORDS and tells_time(said),
         instructs=own_side and _INSTRUCTION.search(said) is not None,
         prefers=own_side and _PREFERENCE.search(said) is not None,
         own_side=own_side,

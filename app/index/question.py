@@ -4,20 +4,16 @@ Words that only phrase a request are removed: "search" and "tell me" occur in fe
 weigh more than the subject of the question. A request is recognized by position and kind of words: courtesies,
 a modal with a pronoun, and a verb of searching or telling before a function word of any language, as "search"
 in "search for the sourdough" but not in "search engines compared". Verbs of saying are removed after a request.
-The patterns for time, advice and answer format are English; other languages lose request words only.
+The patterns for advice and answer format are English; other languages lose request words only.
 """
 
 import re
 from dataclasses import dataclass
 
 from app.index.small_talk import COURTESIES
+from app.language.date_phrases import asks_for_time
 from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
 
-_TIME = re.compile(
-    r"\b(?:when|how long|how recently|how often|what (?:date|day|time|month|year|season)"
-    r"|which (?:date|day|month|year|week)|what is the date)\b",
-    re.IGNORECASE,
-)
 _ADVICE = re.compile(
     r"\b(?:suggest(?:ions?)?|recommend(?:ations?)?|advice|tips|should i|how (?:can|could|do) i"
     r"|i['’]?m (?:looking|planning|trying|thinking|working|about)|help me|what options)\b",
@@ -89,7 +85,7 @@ def parse_question(text: str) -> ParsedQuestion:
         names.add(" ".join(words))
     return ParsedQuestion(
         core,
-        wants_time=_TIME.search(text) is not None,
+        wants_time=asks_for_time(text),
         wants_advice=_ADVICE.search(text) is not None,
         looks_back=_LOOKING_BACK.search(text) is not None,
         names=frozenset(names),

@@ -9,9 +9,10 @@ import threading
 import unicodedata
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -55,9 +56,18 @@ class TantivyTextIndex:
     see the last commit; writes are serialized. Everything blocks: call it off the GUI thread.
     """
 
-    def __init__(self, folder: Path, generation: str) -> None:
-        """Open the index in `folder`; `generation` identifies the database it was made from."""
+    def __init__(
+        self,
+        folder: Path,
+        generation: str,
+        now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
+    ) -> None:
+        """Open the index in `folder`; `generation` identifies the database it was made from.
+
+        `now` is the local time, to which "last week" in a query is relative.
+        """
         self._folder = folder
+        self._now = now
         self._generation = generation
         self._lock = threading.RLock()
         self._schema = index_schema()
@@ -246,7 +256,7 @@ class TantivyTextIndex:
         """Resolve a query against the last commit; raise IndexUnavailable if that or its use fails."""
         with self._as_unavailable("cannot answer"):
             snapshot = self._usable()
-            yield snapshot, snapshot.resolved(query)
+            yield snapshot, snapshot.resolved(query, self._now().date())
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, TypeVar
 
 import numpy as np
@@ -82,7 +83,7 @@ class TextSnapshot:
         self._schema = schema
         self._queries = QueryBuilder(searcher, schema)
         self._likely = likely_languages
-        self._last: tuple[SearchQuery, ResolvedQuery] | None = None
+        self._last: tuple[SearchQuery, date, ResolvedQuery] | None = None
 
     @property
     def passage_count(self) -> int:
@@ -95,19 +96,19 @@ class TextSnapshot:
         newest = self._searcher.search(Query.all_query(), 1, count=False, order_by_field=PASSAGE)
         return int(newest.hits[0][0]) if newest.hits else 0
 
-    def resolved(self, asked: SearchQuery) -> ResolvedQuery:
-        """Return a query resolved against this commit.
+    def resolved(self, asked: SearchQuery, today: date) -> ResolvedQuery:
+        """Return a query resolved against this commit; `today` is that of whoever asks.
 
         The last one is cached: a search resolves its query three times, 1 ms each.
         """
-        if (last := self._last) is not None and last[0] == asked:
-            return last[1]
+        if (last := self._last) is not None and last[:2] == (asked, today):
+            return last[2]
         words = query_words(asked.words, query_languages(asked.words, self._likely))
         terms = tuple(map(self._queries.resolved, words))
         weight = sum(each.weight for each in terms)
         phrases, excluded = _surfaces(asked.phrases), _surfaces(asked.excluded)
-        resolved = ResolvedQuery(terms, phrases, excluded, weight, near_dates(asked.words))
-        self._last = (asked, resolved)
+        resolved = ResolvedQuery(terms, phrases, excluded, weight, near_dates(asked.words, today))
+        self._last = (asked, today, resolved)
         return resolved
 
     def excluded_passages(self, resolved: ResolvedQuery) -> frozenset[PassageId]:

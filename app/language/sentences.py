@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from app.language.word_lists import FUNCTION_CHARACTERS, FUNCTION_WORDS, read_words, word_sets
+from app.language.date_words import MONTHS
+from app.language.word_lists import FUNCTION_CHARACTERS, FUNCTION_WORDS, word_sets
 
 # A regular expression keeps the interpreter locked while it runs, so strings are short.
 _LINE_LIMIT_CHARS = 2_000
@@ -29,7 +30,7 @@ _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
 
 _BREAK = re.compile(r"[.!?…‽؟।]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[\"'”’」』）】]*|\n")
 _ABBREVIATIONS = word_sets("abbreviations")["abbreviations"]
-_MONTHS = frozenset(name for names in read_words("months").values() for name in names)
+_MONTHS = frozenset(name for names in MONTHS for name in names)
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _UNSPACED = re.compile(
     "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+"

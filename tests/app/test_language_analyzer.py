@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -22,7 +21,6 @@ from app.language.analyzer import (
     slices,
     surface_words_of,
 )
-from app.language.date_terms import date_terms, month_term, near_dates
 from app.language.languages import is_stop_word, language_of
 from app.language.word_forms import MAX_TERM_CHARS
 from tests.fakes.language import CASES
@@ -146,45 +144,6 @@ def test_hostile_texts_take_linear_time(unit: str) -> None:
 
     seconds(20_000)
     assert seconds(800_000) < 30 * max(seconds(100_000), 0.001)
-
-
-# -- dates
-
-
-def test_a_month_has_one_term_in_all_languages() -> None:
-    terms_of_day = date_terms(datetime(2023, 5, 8, tzinfo=UTC)).split()
-    assert {month_term("may"), month_term("mai"), month_term("мая")} == {"month=5"}
-    assert {"month=5", "2023", "2023-05", "2023-05-08", "8"} == set(terms_of_day)
-    assert month_term("maybe") is None
-
-
-def whole(text: str) -> set[str]:
-    """Return the dates that are named themselves."""
-    return {term for term, near in near_dates(text).items() if near == 1.0}
-
-
-@pytest.mark.parametrize(("text", "term"), CASES["dates"])
-def test_a_date_is_recognized_by_its_month(text: str, term: str) -> None:
-    assert whole(text) == set(term.split())
-
-
-@pytest.mark.parametrize(
-    "text", ["", "what may happen", "to march home", "in 2023", "at 7", "12 days"]
-)
-def test_other_words_and_numbers_are_no_dates(text: str) -> None:
-    assert near_dates(text) == {}
-
-
-def test_nearness_falls_by_the_day_and_lasts_for_the_weeks_after() -> None:
-    near = near_dates("on 20 December 2023")
-    assert near["2023-12-20"] == 1.0
-    assert near["2023-12-16"] == near["2023-12-24"] == pytest.approx(0.7)
-    assert "2023-12-28" not in near, "it is near as its month is"
-    assert (near["2023-12"], near["2024-01"]) == (0.4, 0.3)
-    assert near_dates("on 30 December 2023")["2024-01-03"] == pytest.approx(0.7)
-    assert near_dates("in December 2023") == {"2023-12": 1.0, "2024-01": pytest.approx(0.3)}
-    assert near_dates("in December") == {"month=12": 1.0, "month=1": pytest.approx(0.3)}
-    assert len(near_dates("12 May 2023 " * 10_000)) < 100, "and a long text is read at once"
 
 
 def test_the_language_of_a_tie_is_the_same_in_every_run() -> None:

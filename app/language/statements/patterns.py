@@ -20,7 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.language.word_lists import STOP_WORDS, read_words
+from app.language.date_words import MONTHS, WEEKDAYS
+from app.language.word_lists import STOP_WORDS
 
 _FOLDER = Path(__file__).resolve().parents[3] / "resources/language/statements"
 LATIN = ("english", "german", "french", "spanish", "portuguese", "italian")
@@ -156,8 +157,7 @@ def end_of_date(text: str) -> int:
 
 @cache
 def _date() -> re.Pattern[str]:
-    months = "|".join(name for names in read_words("months").values() for name in names)
-    days = "|".join(name for names in read_words("weekdays").values() for name in names)
+    months, days = ("|".join(name for names in few for name in names) for few in (MONTHS, WEEKDAYS))
     numbered = rf"\d{{1,2}}(?:st|nd|rd|th|er|\.|º)? (?:of |de )?(?:{months})|(?:{months}) \d{{1,4}}"
     named = rf"(?:in|im|en|em|au|a|в|ad|on|am|el|le|на|во?|next|nächsten|nächste) (?:early |late )?(?:{months}|{days})"
     return _compiled(

@@ -1,0 +1,233 @@
+"""Words of dates in ten languages, and texts as the symbols of such words.
+
+A symbol is a letter with a number, so that the grammars of dates (`date_phrases`) are regular expressions
+over letters and know no language. `resources/language/calendar.txt` is made from the language data of
+dateparser; `dates.txt` adds what that lacks.
+
+    M month     v month, or another word     e short month, or a name     s short month, or another word
+    W weekday   Z weekday that needs no preposition    V weekday, or another word    S season
+    Y year, 1950 to 2099     D 1 to 31     O ordinal     N larger number     c number in words
+    I date in digits     C time of day
+    h d w m y k an hour, day, week, month, year, weekend
+    g q n r     a day, week, month, year relative to now: -1 is yesterday
+    l t f       last, this, next     p last, after its noun only     b a "ago" before or after a length
+    i o         in, on      A a question for a time      R recently      x any other word
+"""
+
+import calendar
+import re
+import unicodedata
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date
+from functools import cache
+from typing import Final, NamedTuple
+
+from app.language.word_lists import read_words
+
+_CALENDAR: Final = read_words("calendar")
+_ADDED: Final = read_words("dates")
+_MONTHS: Final = tuple(_CALENDAR)[:12]
+_WEEKDAYS: Final = tuple(_CALENDAR)[12:19]
+_SEASONS: Final = ("spring", "summer", "autumn", "winter")
+_SHORT: Final = frozenset(_ADDED["short months that are no other words"])
+_NAMES: Final = frozenset(_ADDED["months that are names"])
+_DOTTED: Final = frozenset(_ADDED["before a day and month with full stops"])
+_OTHERS: Final = (
+    ("joining", ""), ("on", "o"), ("in", "i"), ("this", "t"), ("next", "f"), ("last", "l"),
+    ("last, after its noun", "p"), ("before a length of time", "b"),
+    ("after a length of time", "a"), ("hour", "h"), ("day", "d"), ("week", "w"), ("month", "m"),
+    ("year", "y"), ("weekend", "k"), ("recently", "R"), ("asks for a time", "A"), ("no date", "x"),
+)  # fmt: skip
+_WHEN: Final = re.compile(r"(in )?(\d) (day|week|month|year)(?: ago)?")
+_RELATIVE: Final = {"day": "g", "week": "q", "month": "n", "year": "r"}
+_MOST_DAYS: Final = 31
+_MOST_NUMBER: Final = 10
+_ORDINALS: Final = frozenset({"st", "nd", "rd", "th", "er", "re", "º", "ª", "e", "го", "ого"})
+
+_UNSPACED: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_ATOM: Final = re.compile(
+    rf"""(?P<shape>(?<![\w./-])(?:\d{{4}}([-/.])\d\d?\2\d\d?|\d{{4}}-\d\d|\d\d?([-/.])\d\d?\3\d{{4}}
+            |\d\d([./])\d\d\4\d\d)(?![A-Za-z\d_/-]|[.,]\d))
+      | (?P<clock>(?<![\w.:/])(?:\d\d?(?::\d\d)?\ ?[ap]m\b|(?:[01]?\d|2[0-3]):[0-5]\d(?![\w:])))
+      | (?P<dotted>(?<![\w.])\d\d?\.\ ?\d\d?\.(?!\d))
+      | (?P<year>(?:19|20)\d\d)年 | (?P<month>\d\d?)月
+      | (?P<other>\d+(?:[.,:/]\d+)+|[^\W\d{_UNSPACED}]+\d\w*|\d+_\w*)
+      | (?P<number>\d+) | (?P<unspaced>[{_UNSPACED}]+) | (?P<word>[^\W\d_{_UNSPACED}]+)
+      | (?P<mark>[^\w\s,'’´`-])""",
+    re.VERBOSE,
+)
+_IS_UNSPACED: Final = re.compile(f"[{_UNSPACED}]")
+_TENS: Final = re.compile("([一二三四五六七八九])?十([一二三四五六七八九])?(?=[日号號])")
+_NUMERALS: Final = "〇一二三四五六七八九"
+
+
+class Symbol(NamedTuple):
+    """A word of a date: its letter and its number; a date in digits has the ranges it may mean."""
+
+    letter: str
+    number: int = 0
+    ranges: tuple[tuple[date, date], ...] = ()
+
+
+_OTHER_WORD: Final = Symbol("x")
+
+
+def _names(title: str) -> tuple[str, ...]:
+    """Return names longest first, so that a pattern of alternatives finds whole ones."""
+    found = {*_CALENDAR.get(title, ()), *_ADDED.get(title, ())}
+    return tuple(sorted(found, key=lambda each: (-len(each), each)))
+
+
+MONTHS: Final = tuple(_names(each) for each in _MONTHS)  # January to December
+WEEKDAYS: Final = tuple(_names(each) for each in _WEEKDAYS)  # Monday to Sunday
+# By month that is also another word: the words before it that make it a month.
+_LEADS: Final = {
+    name: frozenset(words)
+    for title, words in _ADDED.items()
+    if set(title.split()) <= {name for names in MONTHS for name in names} and title not in _MONTHS
+    for name in title.split()
+}
+
+
+def read_symbols(text: str) -> list[Symbol]:
+    """Return the symbols of a text, without articles and the like."""
+    atoms = list(_ATOM.finditer(unicodedata.normalize("NFKC", text).casefold()))
+    symbols: list[Symbol] = []
+    at = 0
+    while at < len(atoms):
+        count, few = _symbols_at(atoms, at)
+        symbols += few
+        at += count
+    return [each for each in symbols if each.letter]
+
+
+def _symbols_at(atoms: list[re.Match[str]], at: int) -> tuple[int, list[Symbol]]:
+    """Return how many atoms are read from `at`, and their symbols."""
+    atom, kind = atoms[at], atoms[at].lastgroup or ""
+    text = atom[kind]
+    if kind == "word":
+        return _word(atoms, at)
+    if kind == "number":
+        return _number(atoms, at)
+    if kind == "unspaced":
+        return 1, list(_unspaced(text))
+    if kind == "shape":
+        ranges = tuple(_ranges(text))
+        return 1, [Symbol("I", 0, ranges) if ranges else _OTHER_WORD]
+    if kind == "dotted" and at and atoms[at - 1][0] in _DOTTED:
+        day, month = (int(each) for each in text.rstrip(".").split("."))
+        return 1, [Symbol("D", day), Symbol("M", month)] if month <= len(_MONTHS) else [_OTHER_WORD]
+    if kind == "year":
+        return 1, [Symbol("i"), Symbol("Y", int(text))]
+    if kind == "month" and 1 <= int(text) <= len(_MONTHS):
+        return 1, [Symbol("M", int(text))]
+    if kind == "mark" and text == "." and at and atoms[at - 1].lastgroup in ("number", "word"):
+        ends_number = atoms[at - 1].lastgroup == "number" or atoms[at - 1][0] in _SHORT
+        return 1, [] if ends_number else [_OTHER_WORD]
+    return 1, [Symbol("C") if kind == "clock" else _OTHER_WORD]
+
+
+def _word(atoms: list[re.Match[str]], at: int) -> tuple[int, list[Symbol]]:
+    """Read the longest phrase that begins with a word."""
+    symbols, longest = _vocabulary()
+    words = [atoms[at][0]]
+    for each in atoms[at + 1 : at + longest.get(words[0], 1)]:
+        if each.lastgroup != "word":
+            break
+        words.append(each[0])
+    for count in range(len(words), 0, -1):
+        if (symbol := symbols.get(" ".join(words[:count]))) is not None:
+            break
+    else:
+        return 1, [_OTHER_WORD]
+    leads = _LEADS.get(words[0])
+    if symbol.letter == "M" and leads is not None and (not at or atoms[at - 1][0] not in leads):
+        symbol = Symbol("e" if words[0] in _NAMES else "v", symbol.number)
+    return count, [symbol]
+
+
+def _number(atoms: list[re.Match[str]], at: int) -> tuple[int, list[Symbol]]:
+    """Read a number; one that is joined to a word is an ordinal or no number."""
+    number = int(atoms[at][0][:9])
+    after = atoms[at + 1] if at + 1 < len(atoms) else None
+    if after is not None and after.lastgroup == "word" and after.start() == atoms[at].end():
+        is_ordinal = after[0] in _ORDINALS and 1 <= number <= _MOST_DAYS
+        return 2, [Symbol("O", number) if is_ordinal else _OTHER_WORD]
+    letter = "D" if 1 <= number <= _MOST_DAYS else "Y" if 1950 <= number < 2100 else "N"
+    return 1, [Symbol(letter, number)]
+
+
+def _unspaced(run: str) -> Iterator[Symbol]:
+    """Yield the symbols of characters without spaces between words, the longest words first."""
+    symbols, longest = _vocabulary()
+    at = 0
+    while at < len(run):
+        if (tens := _TENS.match(run, at)) is not None:
+            first, last = tens[1] or "一", tens[2] or "〇"
+            yield Symbol("D", 10 * _NUMERALS.index(first) + _NUMERALS.index(last))
+            at = tens.end()
+            continue
+        for count in range(min(longest.get(run[at], 1), len(run) - at), 0, -1):
+            if (symbol := symbols.get(run[at : at + count])) is not None:
+                break
+        else:
+            symbol = _OTHER_WORD
+        yield symbol
+        at += count
+
+
+def _ranges(shape: str) -> Iterator[tuple[date, date]]:
+    """Yield what a date in digits may mean: 5/3/2024 is in March or in May."""
+    first, second, *third = (int(each) for each in re.split("[-/.]", shape))
+    with suppress(ValueError):
+        if not third:
+            start = date(first, second, 1)
+            yield start, date(first, second, calendar.monthrange(first, second)[1])
+            return
+        if first > _MOST_DAYS:
+            yield (day := date(first, second, third[0])), day
+            return
+    year = third[0] + (2000 if third[0] < 100 else 0) if third else 0
+    readings = {(second, first)} if "." in shape else {(second, first), (first, second)}
+    for month, number in sorted(readings):
+        with suppress(ValueError):
+            yield (day := date(year, month, number)), day
+
+
+@cache
+def _vocabulary() -> tuple[dict[str, Symbol], dict[str, int]]:
+    """Return the symbols of phrases, and how long a phrase with a first word (or character) may be.
+
+    The first meaning of a word counts.
+    """
+    symbols: dict[str, Symbol] = {}
+    longest: dict[str, int] = {}
+    rows = [("no date", "x", 0)]
+    rows += [(title, "M", number) for number, title in enumerate(_MONTHS, 1)]
+    rows += [(title, "W", number) for number, title in enumerate(_WEEKDAYS)]
+    rows += [(str(number), "c", number) for number in range(1, _MOST_NUMBER + 1)]
+    rows += [(title, letter, 0) for title, letter in _OTHERS]
+    rows += [(title, "S", number) for number, title in enumerate(_SEASONS)]
+    rows += [(f"short {title}", "s", number) for number, title in enumerate(_MONTHS, 1)]
+    rows += [(f"short {title}", "V", number) for number, title in enumerate(_WEEKDAYS)]
+    for title in _CALENDAR:
+        if (relative := _WHEN.fullmatch(title)) is not None:
+            number = int(relative[2]) * (1 if relative[1] else -1)
+            rows.append((title, _RELATIVE[relative[3]], number))
+    for title, letter, number in rows:
+        for name in _names(title):
+            atoms = [each[0] for each in _ATOM.finditer(name.replace("_", " ").casefold())]
+            is_unspaced = bool(_IS_UNSPACED.match(name))
+            key, first = ("".join(atoms), name[0]) if is_unspaced else (" ".join(atoms), atoms[0])
+            if is_unspaced and letter == "q" and symbols.get(key[:-1], _OTHER_WORD).letter in "ltf":
+                continue  # 上周二 is a Tuesday of last week, 上 + 周二
+            symbols.setdefault(key, Symbol(_letter_of(letter, name), number))
+            longest[first] = max(longest.get(first, 1), len(key) if is_unspaced else len(atoms))
+    return symbols, longest
+
+
+def _letter_of(letter: str, name: str) -> str:
+    if letter == "s" and name in _SHORT:
+        return "e"
+    return "Z" if letter == "W" and _IS_UNSPACED.match(name) else letter

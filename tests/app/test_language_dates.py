@@ -1,0 +1,144 @@
+"""Dates that questions name in ten languages, and the terms near them."""
+
+import tomllib
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from app.language.date_phrases import asks_for_time, named_dates, tells_time
+from app.language.date_terms import date_terms, month_term, near_dates
+from tests.fakes.values import TEXTS
+
+CASES = tomllib.loads((Path(__file__).parents[1] / "data/dates.toml").read_text(encoding="utf-8"))
+TODAY = date(2024, 5, 15)  # a Wednesday
+
+
+def named(text: str) -> str:
+    """Return the dates that a text names, as the cases write them."""
+    return ", ".join(
+        f"month={each}" if isinstance(each, int) else " ".join(map(str, dict.fromkeys(each)))
+        for each in named_dates(text, TODAY)
+    )
+
+
+@pytest.mark.parametrize(("text", "days"), CASES["dates"])
+def test_a_question_names_dates_in_any_of_ten_languages(text: str, days: str) -> None:
+    assert named(text) == days
+    assert tells_time(text)
+
+
+@pytest.mark.parametrize("text", CASES["no_dates"])
+def test_other_words_numbers_and_times_to_come_are_no_dates(text: str) -> None:
+    assert named(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["on 3 March", "am 3. März", "am 3.3.", "le 3 mars", "3月3日", "三月三日"]
+)
+def test_a_day_without_a_year_is_one_of_the_last_ten_years(text: str) -> None:
+    assert named(text) == ", ".join(f"{year}-03-03" for year in range(2015, 2025))
+    assert named(f"{text}, 2019") == named(f"2019: {text}") == "2019-03-03"
+
+
+@pytest.mark.parametrize(
+    ("text", "today", "days"),
+    [
+        ("last Wednesday", TODAY, "2024-05-08"),
+        ("on Wednesday", TODAY, "2024-05-15"),
+        ("last month", date(2024, 1, 31), "2023-12-01 2023-12-31"),
+        ("last week", date(2024, 1, 1), "2023-12-25 2023-12-31"),
+        ("last May", TODAY, "2023-05-01 2023-05-31"),
+        ("last winter", date(2024, 2, 1), "2022-12-01 2023-02-28"),
+        ("last winter", date(2024, 3, 1), "2023-12-01 2024-02-29"),
+        ("this winter", date(2024, 2, 1), "2023-12-01 2024-02-29"),
+        ("this spring", TODAY, "2024-03-01 2024-05-31"),
+    ],
+)
+def test_a_relative_date_depends_on_the_day_of_asking(text: str, today: date, days: str) -> None:
+    found = [
+        " ".join(map(str, dict.fromkeys(each)))
+        for each in named_dates(text, today)
+        if not isinstance(each, int)
+    ]
+    assert ", ".join(found) == days
+
+
+@given(TEXTS)
+def test_any_text_can_be_read(text: str) -> None:
+    for each in named_dates(text, TODAY):
+        assert each in range(1, 13) if isinstance(each, int) else each[0] <= each[1]
+
+
+def test_what_no_calendar_holds_is_no_date() -> None:
+    for text in (
+        "2024-13-45",
+        "0000-00",
+        "31.02.2024",
+        "9999 years ago",
+        "999999999 years ago",
+        "45/45/2024",
+    ):
+        assert named(text) == "", text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["When did it rain?", "Wann hat es geregnet?", "Quand a-t-il plu ?", "¿Cuándo llovió?",
+     "Quando è piovuto?", "Quando choveu?", "Wanneer regende het?", "Когда шёл дождь?",
+     "什么时候下雨的？", "いつ雨が降った？", "Wie lange war ich dort?", "多久了", "In welchem Jahr war das?"],
+)  # fmt: skip
+def test_a_question_for_a_time_is_recognized_in_ten_languages(text: str) -> None:
+    assert asks_for_time(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Where did it rain?", "Wo hat es geregnet?", "Où a-t-il plu ?", "哪里下雨？", "いつも雨だ"],
+)
+def test_another_question_asks_for_no_time(text: str) -> None:
+    assert not asks_for_time(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["drei Wochen lang", "um 17:30", "gestern", "vor kurzem", "la semaine prochaine", "durante dos meses",
+     "recentemente", "lunedì", "в пятницу", "两个小时", "周三", "来週", "月曜日", "3日"],
+)  # fmt: skip
+def test_a_message_tells_a_time_in_any_of_ten_languages(text: str) -> None:
+    assert tells_time(text)
+
+
+# -- terms
+
+
+def test_a_month_has_one_term_in_all_languages() -> None:
+    terms_of_day = date_terms(datetime(2023, 5, 8, 12, tzinfo=UTC)).split()
+    assert {month_term("may"), month_term("mai"), month_term("мая")} == {"month=5"}
+    assert {"month=5", "2023", "2023-05", "2023-05-08", "8"} == set(terms_of_day)
+    assert month_term("maybe") is None
+
+
+def test_nearness_falls_by_the_day_and_lasts_for_the_weeks_after() -> None:
+    near = near_dates("on 20 December 2023", TODAY)
+    assert near["2023-12-20"] == 1.0
+    assert near["2023-12-16"] == near["2023-12-24"] == pytest.approx(0.7)
+    assert "2023-12-28" not in near, "it is near as its month is"
+    assert (near["2023-12"], near["2024-01"]) == (0.4, 0.3)
+    assert near_dates("on 30 December 2023", TODAY)["2024-01-03"] == pytest.approx(0.7)
+    assert near_dates("in December", TODAY) == {"month=12": 1.0, "month=1": pytest.approx(0.3)}
+    assert len(near_dates("12 May 2023 " * 10_000, TODAY)) < 100, "and a long text is read at once"
+
+
+def test_all_days_of_a_range_are_named() -> None:
+    near = near_dates("last week", TODAY)
+    assert {term for term, nearness in near.items() if nearness == 1.0} == {
+        f"2024-05-{day:02}" for day in range(6, 13)
+    }
+    assert near["2024-05-05"] == near["2024-05-13"] == pytest.approx(0.925)
+    assert near_dates("in December 2023", TODAY) == {"2023-12": 1.0, "2024-01": pytest.approx(0.3)}
+    year = near_dates("last year", TODAY)
+    assert [term for term, nearness in year.items() if nearness == 1.0] == [
+        f"2023-{month:02}" for month in range(1, 13)
+    ]
