@@ -35,7 +35,7 @@ _DATE: Final = re.compile(
        | (?P<weekday>{_ONE_WEEK}[io]?[WZ] | [WZ]{_ONE_WEEK} | [ltf][WZV] | [WZV][lpf] | [io]W | Z)
        | (?P<ago>b[DNc]+[dwmy] | [DNc]+[dwmy]a | [wmy]a)
        | (?P<span>l[DNc]+[dwmy] | [DNc]+l[dwmy])
-       | (?P<season>{_WHICH_YEAR}S | S{_WHICH_YEAR} | [ltf]S | S[lpf])
+       | (?P<season>{_WHICH_YEAR}S | S{_WHICH_YEAR} | [ltf]S | S[lpf] | [lt]F | FY)
        | (?P<month>{_WHICH_YEAR}[io]?M | [Me]{_WHICH_YEAR} | v(?:i*Yy?|r) | [ltf]M | M[lpf] | M)
        | (?P<unit>[ltf][wmyk] | [wmyk][lpf] | [qnr])
        | (?P<relative>g)
@@ -165,7 +165,7 @@ def _back(kind: str, found: list[Symbol], today: date) -> Days:
 
 def _season(values: Mapping[str, int], year: int | None, today: date) -> Days:
     """Return a season of a year, else the one that ended last, or this year's."""
-    first = _FIRST_MONTHS[values["S"]]
+    first = _FIRST_MONTHS[values.get("S", values.get("F", 0))]
     if year is not None:
         return _months(year, first, 3)
     if "t" in values:

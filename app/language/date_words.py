@@ -5,7 +5,8 @@ over letters and know no language. `resources/language/calendar.txt` is made fro
 dateparser; `dates.txt` adds what that lacks.
 
     M month     v month, or another word     e short month, or a name     s short month, or another word
-    W weekday   Z weekday that needs no preposition    V weekday, or another word    S season
+    W weekday   Z weekday that needs no preposition    V weekday, or another word
+    S season    F season, or another word
     Y year, 1950 to 2099     D 1 to 31     O ordinal     N larger number     c number in words
     I date in digits     C time of day
     h d w m y k an hour, day, week, month, year, weekend
@@ -210,6 +211,7 @@ def _vocabulary() -> tuple[dict[str, Symbol], dict[str, int]]:
     rows += [(title, letter, 0) for title, letter in _OTHERS]
     rows += [(title, "S", number) for number, title in enumerate(_SEASONS)]
     rows += [(f"short {title}", "s", number) for number, title in enumerate(_MONTHS, 1)]
+    rows += [(f"short {title}", "F", number) for number, title in enumerate(_SEASONS)]
     rows += [(f"short {title}", "V", number) for number, title in enumerate(_WEEKDAYS)]
     for title in _CALENDAR:
         if (relative := _WHEN.fullmatch(title)) is not None:
