@@ -114,22 +114,11 @@ class Planner:
         together), except when it starts a segment; otherwise a new exchange follows.
         """
         blocks, at = self._checked(blocks), now()
+        shown: tuple[Exchange, ...] = ()
         if conversation_id is None:
-            conversation = Conversation(
-                self._ids.conversation(), new_uid(),
-                _PRIVATE if new.private else _title_of(blocks),
-                TitleOrigin.FIRST_WORDS, OWN_SOURCE, at, at,
-                private=new.private, recalls=new.recalls, model=new.model,
-                preset=new.preset or self._presets.default().uid,
-            )  # fmt: skip
-            shown: tuple[Exchange, ...] = ()
+            conversation = self._new_conversation(blocks, new, at)
         else:
-            conversation = self._writable(conversation_id)
-            own_model = new.model or conversation.model
-            if new.preset and not new.model and self._presets.get(new.preset).model:
-                own_model = None  # the preset's applies
-            preset = new.preset or conversation.preset
-            conversation = replace(conversation, model=own_model, preset=preset)
+            conversation = self._with_choices(self._writable(conversation_id), new)
             shown = shown_path(conversation, self._exchanges.of(conversation_id))
         last = shown[-1] if shown else None
         before = self._messages(last) if last else ()
@@ -227,6 +216,23 @@ class Planner:
                 f"Conversation {conversation_id} is in the trash", "Restore it to continue it."
             )
         return conversation
+
+    def _new_conversation(
+        self, blocks: tuple[Block, ...], new: NewConversation, at: datetime
+    ) -> Conversation:
+        return Conversation(
+            self._ids.conversation(), new_uid(),
+            _PRIVATE if new.private else _title_of(blocks), TitleOrigin.FIRST_WORDS,
+            OWN_SOURCE, at, at, private=new.private, recalls=new.recalls, model=new.model,
+            preset=new.preset or self._presets.default().uid,
+        )  # fmt: skip
+
+    def _with_choices(self, conversation: Conversation, new: NewConversation) -> Conversation:
+        """Return a conversation with the model and the preset that were chosen with a message."""
+        model = new.model or conversation.model
+        if new.preset and not new.model and self._presets.get(new.preset).model:
+            model = None  # the preset's applies
+        return replace(conversation, model=model, preset=new.preset or conversation.preset)
 
     def _load(
         self, exchange_id: ExchangeId

@@ -7,30 +7,29 @@ whatever else happens, the text that arrived is stored together with the cause.
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from app.chat.bill import Bill
 from app.chat.planner import ExchangePlan
+from app.chat.problems import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED, too_many_rounds
 from app.chat.reply import Reply
+from app.chat.reply_journal import ReplyJournal
 from app.chat.sent_turns import with_note
 from app.chat.tools.results import failed_result, truncate_results, unfinished_result
 from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.domain.changes import (
-    TEXT_WAS_THINKING,
     Change,
     ConversationEdited,
     ExchangePut,
     MessagesAdded,
     PassagesPut,
     PromptStored,
-    ReplyGrew,
 )
 from app.domain.chat import (
     ChatRequest,
-    FinishReason,
     ModelRef,
     RecallCompleted,
     Retrying,
@@ -66,46 +65,13 @@ from app.storage.tables.settings import Settings
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _STORE_RETRY_MAX_S = 5.0
-_JOURNAL_INTERVAL_S = 0.5
 TOOL_LIMIT_S = 30.0
 _CONCURRENT_CALLS = 4
 _MAX_CALLS = 16  # of one reply: the results of more would fill the prompt
-_JOURNAL_KINDS: Mapping[type, str] = {
-    TextDelta: "text",
-    ThinkingDelta: "thinking",
-    TextWasThinking: TEXT_WAS_THINKING,
-}
 _LAST_ROUND = (
     "You have used all tool calls available for this message. Answer now with what you have found, "
     "and say what is missing."
 )
-_STOPPED = Problem("stopped", "You stopped this reply", "Continue or regenerate it.")
-_CONNECTION_LOST = Problem(
-    "connection_lost", "The reply ended before it was complete", "Continue or retry it."
-)
-_EMPTY = Problem("empty", "The model sent an empty reply", "Retry it, or choose another model.")
-_CUT_SHORT = {
-    FinishReason.LENGTH: Problem(
-        "length", "The reply reached the model's limit", "Continue it, or raise the maximum output."
-    ),
-    FinishReason.FILTERED: Problem(
-        "filtered",
-        "The provider's filter stopped the reply",
-        "Rephrase the question, or choose another model.",
-    ),
-    FinishReason.REFUSED: Problem(
-        "refused", "The model refused to answer", "Rephrase the question."
-    ),
-    FinishReason.CONTEXT_EXCEEDED: Problem(
-        "context_exceeded",
-        "The conversation is longer than the model can read",
-        "Start a new conversation, or choose a model with a larger context.",
-    ),
-    FinishReason.UNKNOWN: Problem(
-        "unknown_end", "The model stopped for an unknown reason", "Continue or retry the reply."
-    ),
-}
-
 # Returns the first request for a message and the record of its prompt; called once for each message,
 # in a worker thread: it may block.
 Prepare = Callable[[ExchangePlan], tuple[ChatRequest, StoredPrompt | None]]
@@ -166,7 +132,7 @@ class RunningExchange:
         self._bill = Bill(self._ref, models.price_of, models.usage, before)
         self._spend: list[Change] = []
         self._partial = PartialReply(store.ids.message())
-        self._unjournaled: list[ReplyGrew] = []
+        self._journal = ReplyJournal(store, plan.exchange.id, str(self._ref))
         self._work: asyncio.Future[Any] | None = None
         self._offered: frozenset[str] = frozenset()
         self._is_stopped = False
@@ -181,12 +147,12 @@ class RunningExchange:
         """
         loop = asyncio.get_running_loop()
         self._reply.on_stop(lambda: loop.call_soon_threadsafe(self._stop))
-        journal = asyncio.ensure_future(self._journal())
+        journal = asyncio.ensure_future(self._journal.run(lambda: self._exchange.message_ids))
         problem: Problem | None
         try:
             problem = await self._answer()
         except asyncio.CancelledError:
-            problem = _STOPPED
+            problem = STOPPED
         except KnownError as error:
             problem = Problem(error.kind, error.title, error.hint)
         except Exception as error:  # noqa: BLE001 - the edge of a turn: its text must be kept
@@ -212,9 +178,9 @@ class RunningExchange:
             request = await self._send(request)
             calls = self._partial.calls if request.tools else ()
             if not calls:
-                return None if self._partial.finished else _CONNECTION_LOST
+                return None if self._partial.finished else CONNECTION_LOST
             if request.tools_disabled:
-                return _too_many_rounds(rounds - 1)
+                return too_many_rounds(rounds - 1)
             reply = self._assistant_message()
             await self._commit(self._add_message(reply))
             results = await self._run_tools(calls)
@@ -289,7 +255,7 @@ class RunningExchange:
                 self._partial.add(event)
                 self._reply.push(event)
                 if isinstance(event, TextDelta | ThinkingDelta | TextWasThinking):
-                    self._grow(event)
+                    self._journal.grow(self._partial.message_id, event)
         except ContextTooLong:
             is_refused = not self._partial.has_begun
             raise
@@ -362,36 +328,6 @@ class RunningExchange:
             text = f"It took longer than {limit_s:g} s. Ask for less, or continue without it."
             return failed_result(call, text, round(limit_s * 1000))
 
-    # -- the journal, from which a killed program restores the text
-
-    def _grow(self, delta: TextDelta | ThinkingDelta | TextWasThinking) -> None:
-        """Queue text for the journal, joined to the last of the same message and kind."""
-        kind = _JOURNAL_KINDS[type(delta)]
-        text = "" if isinstance(delta, TextWasThinking) else delta.text
-        message_id = self._partial.message_id
-        last = self._unjournaled[-1] if self._unjournaled else None
-        if last is not None and (last.message_id, last.kind) == (message_id, kind):
-            self._unjournaled[-1] = replace(last, text=last.text + text)
-        else:
-            self._unjournaled.append(
-                ReplyGrew(self._exchange.id, message_id, kind, text, now(), str(self._ref))
-            )
-
-    async def _journal(self) -> None:
-        """Write queued text twice a second, also while the stream stalls; until cancelled."""
-        while True:
-            await asyncio.sleep(_JOURNAL_INTERVAL_S)
-            stored = self._exchange.message_ids  # as a whole
-            parts = [part for part in self._unjournaled if part.message_id not in stored]
-            self._unjournaled = []
-            if not parts:
-                continue
-            try:
-                await asyncio.wrap_future(self._store.journal_only(*parts))
-            except StorageError as error:
-                _log.warning("a running reply cannot be journaled at present: %s", error)
-                self._unjournaled = parts + self._unjournaled
-
     # -- storing
 
     async def _commit(self, changes: Sequence[Change]) -> None:
@@ -417,10 +353,10 @@ class RunningExchange:
             changes += self._add_message(self._assistant_message())[:-1]
         status = ExchangeStatus.COMPLETED
         if problem is None and partial.finished:
-            problem = _CUT_SHORT.get(partial.finished.reason)
-            problem = problem or (None if partial.has_answer else _EMPTY)
+            problem = CUT_SHORT.get(partial.finished.reason)
+            problem = problem or (None if partial.has_answer else EMPTY)
         if problem is not None:
-            has_reply = len(self._messages) > self._count_before or problem is _STOPPED
+            has_reply = len(self._messages) > self._count_before or problem is STOPPED
             status = ExchangeStatus.INTERRUPTED if has_reply else ExchangeStatus.FAILED
         self._exchange = replace(
             self._exchange,
@@ -476,15 +412,6 @@ def _reply_tokens(most: int | None, refusal: ContextTooLong, least_share: float)
     prompt = limit if refusal.prompt_tokens is None else refusal.prompt_tokens
     room = max(limit - prompt, int(limit * least_share))
     return room if most is None else min(most, room)
-
-
-def _too_many_rounds(rounds: int) -> Problem:
-    times = "time" if rounds == 1 else "times"
-    return Problem(
-        "tool_rounds",
-        f"The model called tools {rounds} {times} and asked for more",
-        "Continue the reply, or raise tool_rounds_max.",
-    )
 
 
 def _log_failure(commit: "Future[Any]") -> None:

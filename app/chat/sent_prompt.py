@@ -87,15 +87,11 @@ def _text(part: PlanPart, sent: Mapping[MessageId, Sequence[Message]]) -> str:
     if part.kind is PlanPartKind.NOTE:
         return part.text
     texts = [
-        _message_text(each) if each is not None else FORGOTTEN
+        FORGOTTEN if each is None else f"{each.role.value}: " + "\n".join(_blocks(each))
         for id_ in part.message_ids
         for each in sent.get(id_, (None,))
     ]
     return "\n\n".join(text for text in (*texts, part.text) if text)
-
-
-def _message_text(message: Message) -> str:
-    return f"{message.role.value}: " + "\n".join(_blocks(message))
 
 
 def _blocks(message: Message) -> Sequence[str]:

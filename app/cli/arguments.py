@@ -126,7 +126,9 @@ def _parser() -> _Parser:
 
     _add_conversations(command)
     _add_memory(command)
-    _add_transfer_and_maintenance(command)
+    _add_transfer(command)
+    _add_upkeep(command)
+    _add_models(command)
     return parser
 
 
@@ -206,7 +208,7 @@ def _add_memory(command: _Adder) -> None:
     memory.flag("--yes", "confirm the deletion")
 
 
-def _add_transfer_and_maintenance(command: _Adder) -> None:
+def _add_transfer(command: _Adder) -> None:
     import_ = command("import", "import conversations from another program's export")
     import_.text("paths", "PATH", nargs="+")
     import_.flag("--dry-run", "read everything, store nothing")
@@ -214,6 +216,9 @@ def _add_transfer_and_maintenance(command: _Adder) -> None:
     export.number("--conversation", "ID", "only this one")
     export.add_argument("--format", choices=("md", "json", "jsonl"), default="json")
     export.text("out", "OUT", "a file; - is standard output")
+
+
+def _add_upkeep(command: _Adder) -> None:
     work = command("work", "run the background workers here")
     work.flag("--until-idle", "end when nothing is left to do")
     work.add_argument("--only", choices=[*map(str, WorkerName)], action="append")
@@ -235,6 +240,9 @@ def _add_transfer_and_maintenance(command: _Adder) -> None:
     )
     rebuild.add_argument("what", choices=("index", "embeddings", "summaries", "facts"))
     rebuild.flag("--yes", "confirm what it deletes and costs")
+
+
+def _add_models(command: _Adder) -> None:
     provider = command("provider", "list, add, test and remove providers")
     provider.action("list", "add", "test", "remove")
     provider.text("name", "NAME", nargs="?")

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -55,7 +54,7 @@ class Terminal:
 
     def document(self, document: Any) -> None:
         """Print the one JSON document; dates and times are written in ISO format."""
-        text = json.dumps(document, ensure_ascii=False, indent=2, default=_iso_format)
+        text = json.dumps(document, ensure_ascii=False, indent=2, default=lambda at: at.isoformat())
         self.out(text + "\n")
 
     def show(self, document: Any, *lines: str) -> None:
@@ -154,10 +153,6 @@ def own_terminal(cancelled: Callable[[], bool]) -> Terminal:
     return Terminal(
         _print, _print_error, _standard_input, _here(), cancelled, is_watched=is_watched
     )
-
-
-def _iso_format(value: date) -> str:
-    return value.isoformat()
 
 
 def _print(text: str) -> None:

@@ -1,6 +1,7 @@
 """Commands about the open conversation: `/new`, `/tag`, `/export`; and `/import`."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from app.chat.library import Library
@@ -50,21 +51,6 @@ def conversation_commands(
         segments.begin_after(last)
         return Outcome()  # the transcript shows the break
 
-    def tag(call: CommandCall) -> Outcome:
-        action = call.words[0] if call.words else "list"
-        names = [name.strip() for name in call.after(1).split(",") if name.strip()]
-        if action not in ("list", "add", "remove") or bool(names) == (action == "list"):
-            raise wrong_form(call, _TAG_FORMS)
-        conversation_id = _opened(call)
-        if action == "add":
-            library.tag(conversation_id, names)
-        elif action == "remove":
-            tags = library.open(conversation_id).tags
-            library.tag(conversation_id, (), _existing(tags, names))
-        tags = library.open(conversation_id).tags
-        text = ", ".join(map(escape_markdown, tags))
-        return Outcome(f"Tags: {text}" if tags else "This conversation has no tags.")
-
     def export_(call: CommandCall) -> Outcome:
         conversation_id = _opened(call)
         if not call.rest:
@@ -91,10 +77,26 @@ def conversation_commands(
 
     return (
         Command("new", "Start a new segment in this conversation", _NEW_FORMS, new),
-        Command("tag", "Tags of this conversation", _TAG_FORMS, tag),
+        Command("tag", "Tags of this conversation", _TAG_FORMS, partial(_tag, library)),
         Command("export", "Export this conversation to a file", _EXPORT_FORMS, export_),
         Command("import", "Import conversations", _IMPORT_FORMS, import_),
     )
+
+
+def _tag(library: Library, call: CommandCall) -> Outcome:
+    action = call.words[0] if call.words else "list"
+    names = [name.strip() for name in call.after(1).split(",") if name.strip()]
+    if action not in ("list", "add", "remove") or bool(names) == (action == "list"):
+        raise wrong_form(call, _TAG_FORMS)
+    conversation_id = _opened(call)
+    if action == "add":
+        library.tag(conversation_id, names)
+    elif action == "remove":
+        tags = library.open(conversation_id).tags
+        library.tag(conversation_id, (), _existing(tags, names))
+    tags = library.open(conversation_id).tags
+    text = ", ".join(map(escape_markdown, tags))
+    return Outcome(f"Tags: {text}" if tags else "This conversation has no tags.")
 
 
 def path_in(text: str) -> Path:

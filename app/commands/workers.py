@@ -1,6 +1,7 @@
 """`/summarizer`, `/embeddings`, `/index-man`: worker status, on and off, regeneration."""
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
 from app.domain.formatting import format_percent
@@ -96,20 +97,21 @@ def worker_commands(
                 return _ask_to_reembed(vectors, workers, (_KINDS[kind],))
         raise wrong_form(call, _EMBEDDINGS_FORMS)
 
-    def index_man(call: CommandCall) -> Outcome:
-        if len(call.words) > 1 or (call.words and call.words[0] not in _SWITCH):
-            raise wrong_form(call, _MAN_FORMS)
-        if call.words:
-            workers.set_enabled(WorkerName.MAN_INDEXER, _SWITCH[call.words[0]])
-        return Outcome(status_text(workers, [WorkerName.MAN_INDEXER]))
-
     return (
         Command("summarizer", "Summaries: status, on, off, rebuild", _SUMMARIZER_FORMS, summarizer,
                 _on_and_off("/summarizer conversation", "/summarizer exchange")),
         Command("embeddings", "Search by meaning: status, on, off, rebuild", _EMBEDDINGS_FORMS,
                 embeddings, _EMBEDDINGS_KINDS),
-        Command("index-man", "Manual pages: status, on, off", _MAN_FORMS, index_man),
+        Command("index-man", "Manual pages: status, on, off", _MAN_FORMS, partial(_index_man, workers)),
     )  # fmt: skip
+
+
+def _index_man(workers: WorkerBoard, call: CommandCall) -> Outcome:
+    if len(call.words) > 1 or (call.words and call.words[0] not in _SWITCH):
+        raise wrong_form(call, _MAN_FORMS)
+    if call.words:
+        workers.set_enabled(WorkerName.MAN_INDEXER, _SWITCH[call.words[0]])
+    return Outcome(status_text(workers, [WorkerName.MAN_INDEXER]))
 
 
 def status_text(workers: WorkerBoard, names: Collection[WorkerName]) -> str:

@@ -1,6 +1,6 @@
 """Conversion of imported conversations to local ones: ids, turns, passages, tags, summaries, origins."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from operator import add
@@ -102,10 +102,11 @@ class ConversationImporter:
             each.source_id: message.id
             for each, message in zip(found.messages, messages, strict=True)
         }
+        questions = (message.text for message in messages if message.opens_turn)
         conversation = Conversation(
             id=conversation_id,
             uid=found.uid or derived_uid(f"{found.source}/{found.source_id}", _ms(created_at)),
-            title=found.title or first_words(_asked(messages)) or _UNTITLED,
+            title=found.title or first_words(questions) or _UNTITLED,
             title_origin=found.title_origin if found.title else TitleOrigin.FIRST_WORDS,
             source=found.first_source or found.source,
             created_at=created_at,
@@ -250,10 +251,6 @@ def _visible_leaf(
     if leaf is not None and all(ids[each.source_id] != leaf for each in found.messages):
         return leaf
     return ids.get(found.visible_leaf or "")
-
-
-def _asked(messages: Sequence[Message]) -> Iterator[str]:
-    return (message.text for message in messages if message.opens_turn)
 
 
 def _message_uid(found: ImportedConversation, message: ImportedMessage, at: datetime) -> str:

@@ -57,18 +57,10 @@ def import_files(
     beside = FilesBeside(paths)
     files = None if dry_run else AttachmentFiles(store.paths)
     run = _ImportRun(store, importer, on_progress, lambda found: with_files(found, beside, files))
-    refusals: list[ImportRefused] = []
     is_cancelled = False
     try:
         for path in paths:
-            try:
-                for batch in _batches(run.read(path, cancelled)):
-                    if cancelled():
-                        raise Cancelled("The import was stopped")
-                    run.store_batch(batch)
-            except (ImportRefused, OSError) as error:
-                refusals.append(_refusal(path, error))
-                run.skipped.append(Skipped(str(path), _reason(error)))
+            run.import_path(path, cancelled)
     except Cancelled:
         is_cancelled = True
     finally:
@@ -80,13 +72,13 @@ def import_files(
                 FactImporter(store).store(run.facts)
         finally:
             store.checkpoint()
-    if refusals and run.counts == ImportCounts() and not is_cancelled:
-        raise refusals[0]
+    if run.refusals and run.counts == ImportCounts() and not is_cancelled:
+        raise run.refusals[0]
     return ImportReport(
         *run.counts,
         skipped=tuple(run.skipped),
         cancelled=is_cancelled,
-        refused=len(refusals),
+        refused=len(run.refusals),
         presets=presets,
     )
 
@@ -122,6 +114,7 @@ class _ImportRun:
     Attributes:
         counts: What is stored so far.
         skipped: What could not be imported.
+        refusals: The paths of which nothing, or not all, could be read.
         facts: Imported facts; they are stored last, because they refer to conversations.
         presets: Imported presets.
     """
@@ -136,6 +129,7 @@ class _ImportRun:
         self._store_files = store_files
         self.counts = ImportCounts()
         self.skipped: list[Skipped] = []
+        self.refusals: list[ImportRefused] = []
         self.facts: list[PortableFact] = []
         self.presets: list[Preset] = []
         self._store = store
@@ -144,6 +138,17 @@ class _ImportRun:
         self._bytes_read = self._bytes_total = 0
         self._pending: Sequence[PendingImport] = ()
         self._checkpointed_messages = 0
+
+    def import_path(self, path: Path, cancelled: Callable[[], bool]) -> None:
+        """Read a path and store what is in it. Raises Cancelled, StorageError."""
+        try:
+            for batch in _batches(self.read(path, cancelled)):
+                if cancelled():
+                    raise Cancelled("The import was stopped")
+                self.store_batch(batch)
+        except (ImportRefused, OSError) as error:
+            self.refusals.append(_refusal(path, error))
+            self.skipped.append(Skipped(str(path), _reason(error)))
 
     def read(self, path: Path, cancelled: Callable[[], bool]) -> Iterator[ImportedConversation]:
         """Yield the conversations of a path; what cannot be imported is added to `skipped`.

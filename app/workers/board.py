@@ -20,7 +20,7 @@ from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import ActiveEmbedder, Clock, Job, SystemClock
 from app.workers.jobs import JobParts, build_jobs, embedding_pipeline
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
-from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_reader import READERS, NearestFacts, PartReader
 from app.workers.loop import StatusListener, WorkerLoop
 from app.workers.retries import Jitter, full_jitter

@@ -130,6 +130,35 @@ class Job(Generic[Item, Result]):
         )
 
 
+class PrefetchingJob(Job[Item, Result]):
+    """A job that takes its items from a prefetched list.
+
+    Attributes:
+        prefetched: The items or ids that are left, the most urgent first.
+        is_outdated: Whether the list is fetched again although it is not empty.
+    """
+
+    prefetched: Sequence[Any] = ()
+    is_outdated = False
+
+    def refetch(self, fetch: Callable[[], Sequence[Any]]) -> None:
+        """Fetch the list if it is outdated or empty."""
+        if self.is_outdated or not self.prefetched:
+            self.is_outdated = False
+            self.prefetched = fetch()
+
+    def take(self, count: int) -> Sequence[Any]:
+        """Remove and return the first of the list."""
+        taken, self.prefetched = self.prefetched[:count], self.prefetched[count:]
+        return taken
+
+    def wakes_for(self, changed: ChangeSet) -> bool:
+        """Return whether an exchange ended, or a conversation was restored or changed."""
+        if changed.turns_completed or changed.settings & self.concerned:
+            self.is_outdated = True
+        return self.is_outdated or bool(changed.conversations or changed.providers)
+
+
 class Clock(Protocol):
     """Wall-clock time and monotonic time."""
 

@@ -5,7 +5,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -55,6 +55,7 @@ from app.storage.tables.passages import Passages
 from app.storage.tables.spending import Spending
 from tests.fakes.chats import Chat, calls, end_of, open_chat, results_in, tool, wait_for_text
 from tests.fakes.models import says
+from tests.fakes.stored import busy_writer
 
 COMPLETED, INTERRUPTED = ExchangeStatus.COMPLETED, ExchangeStatus.INTERRUPTED
 FAILED = ExchangeStatus.FAILED
@@ -424,29 +425,11 @@ def test_a_reply_waits_for_space_on_the_disk(
 # -- stopping and closing
 
 
-@contextmanager
-def writer_blocked(store: Store) -> Iterator[None]:
-    """Block the writer thread for the duration of the block."""
-    is_held, go_on = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        is_held.set()
-        go_on.wait(10)
-
-    blocked = store.on_writer(hold)
-    is_held.wait(10)
-    try:
-        yield
-    finally:
-        go_on.set()
-        blocked.result(10)
-
-
 def test_a_reply_stopped_repeatedly_is_stored_once(chat_with: MakeChat) -> None:
     chat = chat_with([TextDelta("Half an ans"), asyncio.Event()])
     reply = chat.send("Tell me a story")
     wait_for_text(reply)
-    with writer_blocked(chat.store):
+    with busy_writer(chat.store):
         for _ in range(5):
             reply.stop()
             chat.loop.call(lambda: asyncio.sleep(0)).result(10)

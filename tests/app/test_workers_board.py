@@ -25,8 +25,8 @@ from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
 from app.workers.job import IsCancelled, Job
 from app.workers.jobs.conversation_summarizer import ConversationSummarizer
-from app.workers.jobs.exchange_selection import OpenConversation
 from app.workers.jobs.exchange_summarizer import ExchangeSummarizer
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_reader import READERS
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import ListJob, blocks_until_cancelled, hosted, until

@@ -35,8 +35,9 @@ from tests.fakes.jobs import JumpingClock, hosted, until
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_embeddings import TOKENS_OF_A_TEXT
 from tests.fakes.loopback_script import error
-from tests.fakes.pipelines import NAME, PipelineBench, long, poisoned_by, spoiled, summary
+from tests.fakes.pipelines import NAME, PipelineBench, long, poisoned_by, spoiled
 from tests.fakes.stored import AT, add_conversation, killed, opened
+from tests.fakes.summarizers import summarized
 
 NONSENSE = ["nan", "zeros", "fewer", "dimension", "nonsense"]
 
@@ -51,8 +52,9 @@ def bench(store: Store) -> PipelineBench:
 
 def test_messages_and_summaries_get_vectors_once(bench: PipelineBench) -> None:
     talk = add_conversation(bench.store, long("tea"))
-    own = summary(bench.store, talk, "Tea")
-    empty = summary(bench.store, add_conversation(bench.store, long("milk")), " \n\t ")
+    own = summarized(bench.store, talk, "Tea", conversation=True)
+    milk = add_conversation(bench.store, long("milk"))
+    empty = summarized(bench.store, milk, " \n\t ", conversation=True)
     status = bench.run()
     assert bench.parts() == [part_id(each, part) for each, part in ((1, 0), (1, 1), (own, 0),
                                                                      (3, 0), (3, 1))]  # fmt: skip
@@ -209,7 +211,8 @@ def test_another_dimension_blocks_until_the_space_is_rebuilt(bench: PipelineBenc
 
 
 def test_all_or_one_kind_is_embedded_again_as_announced(bench: PipelineBench) -> None:
-    own = summary(bench.store, add_conversation(bench.store, long("tea")), "Tea")
+    tea = add_conversation(bench.store, long("tea"))
+    own = summarized(bench.store, tea, "Tea", conversation=True)
     bench.run()
     begun_at = bench.vectors.spaces()[0].begun_at
     kinds = (PassageKind.CONVERSATION_SUMMARY,)

@@ -31,8 +31,8 @@ from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
-from app.workers.jobs.exchange_selection import OpenConversation
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
+from app.workers.jobs.open_conversation import OpenConversation
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import (
     AT,

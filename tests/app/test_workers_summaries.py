@@ -38,8 +38,8 @@ from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
 from app.workers.job import IsCancelled
 from app.workers.jobs.conversation_summarizer import ConversationSummarizer
-from app.workers.jobs.exchange_selection import OpenConversation
 from app.workers.jobs.exchange_summarizer import ExchangeSummarizer
+from app.workers.jobs.open_conversation import OpenConversation
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import AT, add_conversation, killed, new_conversation, opened
 from tests.fakes.summarizers import ScriptedSummarizer, go_on, said_more

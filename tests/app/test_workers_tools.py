@@ -15,7 +15,7 @@ from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
-from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.tool_summarizer import ToolSummarizer
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.jobs import JumpingClock

@@ -28,6 +28,7 @@ from app.domain.workers import WorkerName
 from app.storage.engine.database import Connection
 from app.system.paths import DataPaths
 from tests.bench.shared.measuring import Figures, options, print_json, timed
+from tests.fakes.background import part_answer
 from tests.fakes.loopback import Loopback, Seen
 from tests.fakes.loopback_script import Step, error, garbage, text, usage
 from tests.fakes.stored import new_conversation, opened
@@ -36,7 +37,7 @@ LIMITED, FAILING, SENSELESS = 0.05, 0.02, 0.01
 MODEL = "loop:test-model"
 USD_PER_MILLION = (1.0, 2.0)
 PAID_WORKERS = 3
-ITEM = re.compile(r"item (\d{6})")
+TURN = re.compile(r"turn (\d+), [^\n]*, user\]\n[^\n]*item (\d{6})")
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Answering:
     output_tokens: int = 0
 
     def __call__(self, seen: Seen) -> Iterable[Step]:
-        asked = json.dumps(seen.body)
+        asked = str(seen.body["messages"][-1]["content"])
         with self.lock:
             drawn = self.chance.random()
             if drawn < LIMITED:
@@ -71,20 +72,17 @@ class Answering:
         return [text(words), usage(tokens_in, tokens_out)]
 
     def _words(self, asked: str, nonsense: bool) -> str:
-        items = list(dict.fromkeys(ITEM.findall(asked)))
-        if "facts" in asked and "subject" in asked:
-            facts = [_fact(item, place) for place, item in enumerate(items)]
-            return "certainly {" if nonsense else json.dumps({"facts": facts})
-        if "tags" in asked:
-            digest = {"summary": f"About item {items[0]}.", "title": "Items", "tags": ["items"]}
-            return "certainly {" if nonsense else json.dumps(digest)
-        self.exchanges[items[0]] += 1
-        return f"What was said of item {items[0]}."
-
-
-def _fact(item: str, place: int) -> Figures:
-    words = f"The user owns item {item}."
-    return {"message": 2 * place + 1, "text": words, "category": "possession"}
+        turns = {int(number): item for number, item in TURN.findall(asked)}
+        self.exchanges.update(turns.values())
+        facts = [
+            {"op": "add", "text": f"The user owns item {item}.", "source_turn": number}
+            for number, item in turns.items()
+        ]
+        lines = [
+            {"number": number, "line": f"What was said of item {item}."}
+            for number, item in turns.items()
+        ]
+        return "certainly {" if nonsense else json.dumps(part_answer(*facts, turns=lines))
 
 
 def main() -> None:

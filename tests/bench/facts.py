@@ -23,8 +23,8 @@ from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
-from app.workers.jobs.exchange_selection import OpenConversation
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
+from app.workers.jobs.open_conversation import OpenConversation
 from tests.bench.shared.measuring import ROOT, Figures, options, print_json, timed
 from tests.fakes.jobs import JumpingClock
 from tests.fakes.stored import add_conversation, opened

@@ -4,11 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from app.domain.changes import PassagesPut, SummaryPut
-from app.domain.ids import PassageId
-from app.domain.passages import Passage, PassageKind
 from app.domain.ports import Embedder
-from app.domain.turn_text import content_hash
 from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
@@ -17,7 +13,6 @@ from app.workers.board import WorkerBoard
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import JumpingClock
-from tests.fakes.stored import AT, ConversationRecord
 
 NAME = WorkerName.EMBEDDING_PIPELINE
 LONG = "a question about {} with words enough that the turn is embedded"
@@ -67,17 +62,6 @@ class PipelineBench:
 
     def passages(self) -> set[int]:
         return {part // 4096 for part in self.parts()}
-
-
-def summary(store: Store, talk: ConversationRecord, words: str) -> PassageId:
-    """Write a conversation's summary and its passage."""
-    conversation = talk.conversation.id
-    own = store.ids.passage()
-    kind = PassageKind.CONVERSATION_SUMMARY
-    passage = Passage(own, kind, conversation, conversation, None, content_hash(words), AT, 3)
-    put = SummaryPut("conversation", conversation, conversation, words, "m", "h", AT)
-    store.save(put, PassagesPut((passage,)))
-    return own
 
 
 def poisoned_by(word: str, error: Exception | None = None) -> Callable[[Sequence[str]], None]:

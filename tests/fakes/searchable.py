@@ -9,12 +9,11 @@ from app.domain.changes import (
     ExchangePut,
     MessagesAdded,
     PassagesPut,
-    SummaryPut,
 )
 from app.domain.conversations import Exchange, Message, Role, Text
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, new_uid
-from app.domain.passages import Passage, PassageKind
+from app.domain.passages import PassageKind
 from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.turn_text import turn_passage
@@ -32,6 +31,7 @@ from app.storage.tables.prompts import Feedback
 from app.storage.tables.settings import Settings
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.stored import AT, ConversationRecord, add_conversation
+from tests.fakes.summarizers import summarized
 
 FLOOR = 0.7  # the default of rag_min_similarity
 CATS = frozenset({"feline", "kittens", "cats"})
@@ -145,16 +145,7 @@ class Library:
         self, whole: ConversationRecord, text: str, *, conversation: bool = False
     ) -> None:
         """Store a summary of the first turn, or of the conversation."""
-        talk, exchange = whole.conversation.id, whole.exchanges[0].id
-        source = talk if conversation else exchange
-        kind = PassageKind.CONVERSATION_SUMMARY if conversation else PassageKind.EXCHANGE_SUMMARY
-        name = "conversation" if conversation else "exchange"
-        put = SummaryPut(name, source, talk, text, "extractive", "stamp", AT)
-        passage = Passage(
-            self.store.ids.passage(), kind, source, talk, None if conversation else exchange,
-            "hash", AT, 5,
-        )  # fmt: skip
-        self.store.save(put, PassagesPut((passage,)))
+        summarized(self.store, whole, text, conversation=conversation)
 
     def fact(self, text: str, whole: ConversationRecord | None = None, **fields: object) -> Fact:
         """Store a fact, of the first message of a conversation if one is given."""

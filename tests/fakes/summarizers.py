@@ -4,12 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
+from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded, PassagesPut
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message, Role, Text
-from app.domain.ids import new_uid
+from app.domain.ids import PassageId, new_uid
 from app.language.extractive.summaries import TurnMarkdown
 from app.storage.engine.store import Store
 from app.workers.job import IsCancelled
+from app.workers.jobs.summarizers import (
+    SummaryText,
+    conversation_passage,
+    exchange_passage,
+    summary_changes,
+)
 from tests.fakes.stored import AT, ConversationRecord
 
 
@@ -63,3 +69,18 @@ def said_more(store: Store, whole: ConversationRecord, exchange: Exchange, text:
     grown = replace(exchange, message_ids=(*exchange.message_ids, message.id))
     store.save(MessagesAdded((message,)), ExchangePut(grown))
     return grown
+
+
+def summarized(
+    store: Store, whole: ConversationRecord, text: str, *, conversation: bool = False
+) -> PassageId:
+    """Store a summary of a conversation's first turn, or of all of it; return its passage."""
+    talk, exchange = whole.conversation.id, whole.exchanges[0].id
+    passage = exchange_passage(exchange, talk, AT)
+    if conversation:
+        passage = conversation_passage(talk, AT)
+    changes = summary_changes(store, passage, SummaryText(text, "extractive", "stamp"), ())
+    store.save(*changes)
+    (_, put) = changes
+    assert isinstance(put, PassagesPut)
+    return put.passages[0].id

@@ -6,7 +6,7 @@ bytes. It imports nothing of this program: decoders run on files of others.
 
 import sys
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize, Qt
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, Qt
 from PySide6.QtGui import QImage, QImageReader, QPainter
 
 _QUALITIES = (88, 75, 60, 40)
@@ -28,7 +28,8 @@ def main(path: str, most_px: int, most_bytes: int, memory_bytes: int) -> int:
     reader.setAutoTransform(True)
     size = reader.size()
     if size.isValid() and max(size.width(), size.height()) > 2 * most_px:
-        reader.setScaledSize(_fitting(size, 2 * most_px))  # JPEG decodes less then
+        size.scale(2 * most_px, 2 * most_px, Qt.AspectRatioMode.KeepAspectRatio)
+        reader.setScaledSize(size)  # JPEG decodes less then
     image = reader.read()
     if image.isNull():
         return 1
@@ -39,10 +40,6 @@ def main(path: str, most_px: int, most_bytes: int, memory_bytes: int) -> int:
     copy = _encoded(image, most_bytes)
     sys.stdout.buffer.write(copy)
     return 0 if copy else 1
-
-
-def _fitting(size: QSize, most_px: int) -> QSize:
-    return size.scaled(most_px, most_px, Qt.AspectRatioMode.KeepAspectRatio)
 
 
 def _encoded(image: QImage, most_bytes: int) -> bytes:

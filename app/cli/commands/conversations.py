@@ -78,8 +78,7 @@ def show(
         document = _head(view.conversation, view.tags) | {
             "summary": view.summary or None,
             "turns": [
-                _turn(each, messages[each.id], texts.get(each.id))
-                | {"searchable": _searchable(found.get(each.id, _DELETED))}
+                _turn(each, messages[each.id], texts.get(each.id), found.get(each.id, _DELETED))
                 for each in exchanges
             ],
         }
@@ -164,7 +163,12 @@ def _head(conversation: Conversation, tags: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _turn(exchange: Exchange, messages: Sequence[Message], summary: str | None) -> dict[str, Any]:
+def _turn(
+    exchange: Exchange,
+    messages: Sequence[Message],
+    summary: str | None,
+    found_by: TurnSearchStatus,
+) -> dict[str, Any]:
     return {
         "turn_number": exchange.turn_number,
         "exchange_id": exchange.id,
@@ -176,11 +180,12 @@ def _turn(exchange: Exchange, messages: Sequence[Message], summary: str | None) 
         "messages": [
             {"message_id": each.id, "role": each.role.value, "text": each.text} for each in messages
         ],
+        "searchable": {
+            "words": found_by.words,
+            "meaning": found_by.meaning,
+            "why": found_by.why or None,
+        },
     }
-
-
-def _searchable(found: TurnSearchStatus) -> dict[str, Any]:
-    return {"words": found.words, "meaning": found.meaning, "why": found.why or None}
 
 
 def _print(

@@ -31,7 +31,9 @@ def listed_models(
     Retired models are left out, and those with a name like `unlisted` unless they embed.
     """
     entries = list_at(listing, "data") or list_at(listing, "models")
-    usable = [entry for entry in entries if entry_name(entry) and not _is_retired(entry)]
+    usable = [
+        entry for entry in entries if entry_name(entry) and text_at(entry, "lifecycle") != "retired"
+    ]
     usable.sort(key=lambda entry: -_created_at(entry))
     found: dict[str, ListedModel] = {}
     for entry in usable:
@@ -58,10 +60,6 @@ def is_model_list(listing: object) -> bool:
 def entry_name(entry: Any) -> str:
     """Return the name of a model in a list, "" for none."""
     return text_at(entry, "id") or text_at(entry, "model")
-
-
-def _is_retired(entry: Any) -> bool:
-    return text_at(entry, "lifecycle") == "retired"
 
 
 def _created_at(entry: Mapping[str, Any]) -> float:

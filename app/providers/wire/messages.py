@@ -8,7 +8,7 @@ budgets) is decided by the context plan.
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,43 +89,47 @@ def prepare_messages(
     """
     prepared: list[WireMessage] = []
     for index, (message, pairs) in enumerate(zip(messages, _answered_calls(messages), strict=True)):
-        texts: list[str] = []
-        shown: list[WireImage] = []
-        calls: list[ToolCall] = []
-        results: list[ToolResult] = []
-        has_all_calls = True
-        for block in message.blocks:
-            match block:
-                case Text(text=text) if text.strip():
-                    texts.append(text)
-                case Attachment():
-                    texts.append(attachment_text(block))
-                case Image(content_hash=own, sent_hash=sent):
-                    data = images.get(sent or own or "")
-                    if data is None or message.role is not Role.USER:
-                        texts.append(f"[image: {one_line(block.name, _NAME_CHARS)}]")
-                    else:
-                        encoded = base64.b64encode(data).decode("ascii")
-                        shown.append(WireImage(media_type_of(data, ""), encoded))
-                case ToolCall(call_id=call_id):
-                    has_all_calls = has_all_calls and call_id in pairs
-                    calls += [block] if call_id in pairs else []
-                case ToolResult(call_id=call_id) if call_id in pairs:
-                    results.append(block)
-        raw = None
-        if message.role is Role.ASSISTANT and has_all_calls:
-            raw = _raw_items(message.raw, wire, model)
-        if texts or shown or calls or results or raw:
-            is_answered = not prepared or prepared[-1].role in (Role.ASSISTANT, Role.SYSTEM)
-            if message.role is Role.USER and not results and not is_answered:
-                prepared.append(WireMessage(Role.ASSISTANT, index, (_NO_REPLY,)))
-            prepared.append(
-                WireMessage(
-                    message.role, index, tuple(texts), tuple(shown), tuple(calls), tuple(results),
-                    raw,
-                )
-            )  # fmt: skip
+        own = _wire_message(message, index, pairs, images)
+        call_count = sum(isinstance(block, ToolCall) for block in message.blocks)
+        if message.role is Role.ASSISTANT and len(own.calls) == call_count:
+            own = replace(own, raw=_raw_items(message.raw, wire, model))
+        if not (own.texts or own.images or own.calls or own.results or own.raw):
+            continue
+        is_answered = not prepared or prepared[-1].role in (Role.ASSISTANT, Role.SYSTEM)
+        if message.role is Role.USER and not own.results and not is_answered:
+            prepared.append(WireMessage(Role.ASSISTANT, index, (_NO_REPLY,)))
+        prepared.append(own)
     return tuple(prepared)
+
+
+def _wire_message(
+    message: Message, index: int, pairs: Collection[str], images: Mapping[str, bytes]
+) -> WireMessage:
+    """Return a message in wire form without its raw reply; `pairs` are calls with a result."""
+    texts: list[str] = []
+    shown: list[WireImage] = []
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+    for block in message.blocks:
+        match block:
+            case Text(text=text) if text.strip():
+                texts.append(text)
+            case Attachment():
+                texts.append(attachment_text(block))
+            case Image(content_hash=own, sent_hash=sent):
+                data = images.get(sent or own or "")
+                if data is None or message.role is not Role.USER:
+                    texts.append(f"[image: {one_line(block.name, _NAME_CHARS)}]")
+                else:
+                    encoded = base64.b64encode(data).decode("ascii")
+                    shown.append(WireImage(media_type_of(data, ""), encoded))
+            case ToolCall(call_id=call_id) if call_id in pairs:
+                calls.append(block)
+            case ToolResult(call_id=call_id) if call_id in pairs:
+                results.append(block)
+    return WireMessage(
+        message.role, index, tuple(texts), tuple(shown), tuple(calls), tuple(results)
+    )
 
 
 def attachment_text(file: Attachment) -> str:

@@ -24,7 +24,7 @@ from app.storage.tables.vector_rows import (
 )
 from app.storage.tables.vectors import Vectors
 from app.storage.work.queue import Tally
-from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
+from app.workers.job import ActiveEmbedder, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.limited_embedding import (
     MAX_PAGES_PER_REQUEST,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _MOST_AT_ONCE = 100
-_AHEAD = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
+_PREFETCH = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
 _PROBE = "hello"
 
 
@@ -78,7 +78,7 @@ class EmbeddingAmount:
     tokens: int
 
 
-class EmbeddingPipeline(Job[_Waiting, _Made]):
+class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
     """A `Job`: chunks of passages become vectors, a batch of texts a request, stored atomically.
 
     `active` returns the embedder to use now; it raises `EmbedderUnavailable`, `Blocked` or a
@@ -117,8 +117,6 @@ class EmbeddingPipeline(Job[_Waiting, _Made]):
         self._vectors = Vectors(store)
         self._embedder: Embedder | None = None
         self._space: Space | None = None
-        self._ahead: Sequence[PassageId] = ()
-        self._is_outdated = False
         self._page_rate = page_rate or PageRateLimit()
         self._are_pages = False
         self._known: dict[str, npt.NDArray[np.float32]] = {}
@@ -137,14 +135,9 @@ class EmbeddingPipeline(Job[_Waiting, _Made]):
         """
         self._known = {}
         space = self._use_active()
-        if self._is_outdated or not self._ahead:
-            self._is_outdated = False
-            self._vectors.ensure(space, self._settings.text("embedder"))
-            least = self._settings.number("min_message_tokens")
-            self._ahead = self._vectors.missing(space, least, _AHEAD, at)
-        while self._ahead:
-            ids, self._ahead = self._ahead[: self._batch_size], self._ahead[self._batch_size :]
-            if items := self._items(space, ids):
+        self.refetch(lambda: self._missing(space, at))
+        while self.prefetched:
+            if items := self._items(space, self.take(self._batch_size)):
                 return self._pages_last(items)
         return ()
 
@@ -165,13 +158,13 @@ class EmbeddingPipeline(Job[_Waiting, _Made]):
         try:
             return self._made(embedder, space, items, is_cancelled)
         except (BadVectors, EmbedderUnavailable) as error:
-            self._is_outdated = True
+            self.is_outdated = True
             self._probe(embedder, space, is_cancelled)
             raise BadVectors(error.title, error.hint) from error
         except Cancelled:
             raise
         except Exception:
-            self._is_outdated = True  # failed passages are found again, in order
+            self.is_outdated = True  # failed passages are found again, in order
             raise
 
     def save(self, results: Sequence[_Made]) -> Saved:
@@ -196,9 +189,9 @@ class EmbeddingPipeline(Job[_Waiting, _Made]):
 
     def wakes_for(self, changed: ChangeSet) -> bool:
         """Return whether passages were added, a conversation restored, or the embedder changed."""
-        if changed.passages or changed.turns_completed or changed.settings & self.concerned:
-            self._is_outdated = True
-        return self._is_outdated or bool(changed.conversations or changed.providers)
+        if changed.passages:
+            self.is_outdated = True
+        return super().wakes_for(changed)
 
     # -- embedding again
 
@@ -223,7 +216,7 @@ class EmbeddingPipeline(Job[_Waiting, _Made]):
         else:
             self._vectors.drop(name)
         Attempts(self._store, self.name).clear_failures()
-        self._is_outdated = True
+        self.is_outdated = True
 
     # -- inside
 
@@ -238,9 +231,14 @@ class EmbeddingPipeline(Job[_Waiting, _Made]):
             if self._space is not None:
                 # Another model may accept what one refused.
                 Attempts(self._store, self.name).clear_failures()
-            self._ahead = ()
+            self.prefetched = ()
         self._embedder, self._space = embedder, space
         return space
+
+    def _missing(self, space: Space, at: datetime) -> Sequence[PassageId]:
+        self._vectors.ensure(space, self._settings.text("embedder"))
+        least = self._settings.number("min_message_tokens")
+        return self._vectors.missing(space, least, _PREFETCH, at)
 
     def _pages_last(self, items: list[_Waiting]) -> list[_Waiting]:
         """Return a batch; a server gets manual pages after all else, a few at a time."""
@@ -249,7 +247,7 @@ class EmbeddingPipeline(Job[_Waiting, _Made]):
             return items
         others = [item for item in items if item.text.kind is not PassageKind.MAN_PAGE]
         later = pages if others else pages[MAX_PAGES_PER_REQUEST:]
-        self._ahead = (*self._ahead, *(item.text.id for item in later))
+        self.prefetched = (*self.prefetched, *(item.text.id for item in later))
         return others or pages[:MAX_PAGES_PER_REQUEST]
 
     def _items(self, space: Space, ids: Sequence[PassageId]) -> list[_Waiting]:
@@ -279,7 +277,9 @@ class EmbeddingPipeline(Job[_Waiting, _Made]):
         ]
         wanted = {piece.text for _, own in pieces for piece in own} - self._known.keys()
         # Short ones together: a model pads each of a batch to the longest.
-        self._embed(embedder, space, sorted(wanted, key=_by_length), is_cancelled)
+        self._embed(
+            embedder, space, sorted(wanted, key=lambda text: (len(text), text)), is_cancelled
+        )
         embedded = tuple(
             EmbeddedPassage(
                 item.text.id,
@@ -328,7 +328,7 @@ class EmbeddingPipeline(Job[_Waiting, _Made]):
         self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
     ) -> "npt.NDArray[np.float32]":
         if self._are_pages and is_server(embedder):
-            self._page_rate.wait(lambda: is_cancelled() or self._is_outdated)
+            self._page_rate.wait(lambda: is_cancelled() or self.is_outdated)
         vectors = self._limited.vectors(embedder, texts, is_cancelled)
         return validated_vectors(vectors, len(texts), space)
 
@@ -347,10 +347,6 @@ class _Piece:
     part: PartId
     span: tuple[int, int]
     text: str
-
-
-def _by_length(text: str) -> tuple[int, str]:
-    return len(text), text
 
 
 def _embedded_texts(text: PassageText) -> list[tuple[int, str]]:

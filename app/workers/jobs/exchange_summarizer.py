@@ -4,20 +4,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from app.domain.changes import ChangeSet
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.extractive.summaries import TurnMarkdown
-from app.storage.engine.store import Store
-from app.storage.tables.settings import Settings
 from app.storage.work.queue import Tally
 from app.storage.work.summary_work import Summarizable, WaitingExchange
-from app.workers.job import IsCancelled, Job
+from app.workers.job import IsCancelled, Job, PrefetchingJob
 from app.workers.jobs import JobParts
-from app.workers.jobs.exchange_selection import OpenConversation, Prefetch
 from app.workers.jobs.part_reader import ReadingJob
 from app.workers.jobs.summarizers import (
-    Summarize,
     Summarized,
     SummaryJob,
     exchange_passage,
@@ -27,22 +22,12 @@ from app.workers.jobs.summarizers import (
 _PREFETCH = 1_000  # finding them takes 10 ms in a library of 10,000
 
 
-class ExchangeSummarizer(SummaryJob):
+class ExchangeSummarizer(PrefetchingJob[WaitingExchange, Summarized], SummaryJob):
     """A `Job`: summaries of exchanges."""
 
     name = WorkerName.EXCHANGE_SUMMARIZER
     minimum = "min_messages_for_exchange_summary"
     batch = 100
-
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        opened: OpenConversation,
-        summarize: Summarize,
-    ) -> None:
-        super().__init__(store, settings, opened, summarize)
-        self._ahead = Prefetch(self.concerned)
 
     def find(self, at: datetime) -> Sequence[WaitingExchange]:
         """Return the newest completed exchanges without a current summary, with their text.
@@ -51,9 +36,9 @@ class ExchangeSummarizer(SummaryJob):
         """
         skipped = self._opened.skipped(at)
         minimum = self._settings.number(self.minimum)
-        self._ahead.renew(lambda: self._work.exchange_ids(_PREFETCH, minimum, skipped, at))
-        while self._ahead.left:
-            waiting = self._work.exchanges(self._ahead.take(self.batch))
+        self.refetch(lambda: self._work.exchange_ids(_PREFETCH, minimum, skipped, at))
+        while self.prefetched:
+            waiting = self._work.exchanges(self.take(self.batch))
             if items := [each for each in waiting if each.conversation_id != skipped]:
                 return items
         return ()
@@ -72,10 +57,6 @@ class ExchangeSummarizer(SummaryJob):
     def tally(self) -> Tally:
         """Return the counts of exchanges that should have a summary and that do."""
         return self._work.exchange_tally(self._settings.number(self.minimum))
-
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether an exchange ended, or a conversation was restored or changed."""
-        return self._ahead.wakes_for(changed)
 
     def _summarizable(self, ids: Sequence[int]) -> Summarizable:
         return self._work.summarizable_exchanges(ids)

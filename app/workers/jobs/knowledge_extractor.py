@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.facts import BY_PATTERNS, Fact
 from app.domain.ids import PassageId
@@ -20,11 +19,11 @@ from app.storage.engine.store import Store
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork
 from app.storage.work.queue import FACTS, Tally
 from app.workers.background_model import MODEL_KEYS
-from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
+from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.exchange_selection import OpenConversation, Prefetch
 from app.workers.jobs.fact_reader import ExtractedFact, read_by_patterns
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_reader import ReadingJob
 
 _PREFETCH = 1_000
@@ -33,7 +32,7 @@ _MOST_MESSAGES = 20
 ExchangesRead = Sequence[ReadExchange]
 
 
-class KnowledgeExtractor(Job[ExchangeToRead, ExchangesRead]):
+class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead]):
     """A `Job`: finds facts in exchanges by patterns, 20 messages at a time, each batch in one commit.
 
     `embedder` decides whether statements have the same meaning; only a local one is used. Without
@@ -55,18 +54,18 @@ class KnowledgeExtractor(Job[ExchangeToRead, ExchangesRead]):
         self._embedder = embedder
         self._work = ExtractionWork(store)
         self._writer = FactWriter(store)
-        self._ahead = Prefetch(self.concerned)
 
     def find(self, at: datetime) -> Sequence[ExchangeToRead]:
         """Return the newest exchanges that were not read in their present form: 20 messages, or one exchange."""
         skipped = self._opened.skipped(at)
-        self._ahead.renew(lambda: self._work.exchange_ids(_PREFETCH, skipped, at))
-        while self._ahead.left:
-            found = self._ahead.left[:_MOST_MESSAGES]
+        self.refetch(lambda: self._work.exchange_ids(_PREFETCH, skipped, at))
+        while self.prefetched:
+            found = self.prefetched[:_MOST_MESSAGES]
             waiting = self._work.exchanges(found)
             taken = _first_messages(waiting)
             later = {each.id for each in waiting[taken:]}
-            self._ahead.drop({each for each, _ in found if each not in later})
+            done = {each for each, _ in found if each not in later}
+            self.prefetched = [each for each in self.prefetched if each[0] not in done]
             items = [each for each in waiting[:taken] if each.conversation_id != skipped]
             if items:
                 return items
@@ -102,10 +101,6 @@ class KnowledgeExtractor(Job[ExchangeToRead, ExchangesRead]):
     def tally(self) -> Tally:
         """Return the counts of exchanges to read and of those read."""
         return self._work.tally()
-
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether an exchange ended, or a conversation was restored or changed."""
-        return self._ahead.wakes_for(changed)
 
     # -- meaning
 

@@ -27,8 +27,8 @@ from app.storage.work.queue import Tally
 from app.storage.work.summary_work import SummaryWork
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
 from app.workers.job import PAID, Blocked, IsCancelled, Job, Pace, Saved
-from app.workers.jobs.exchange_selection import OpenConversation
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange, is_kept
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_request import PartAnswer, PartRequest, part_request
 from app.workers.jobs.summarizers import (
     SummaryText,

@@ -24,7 +24,7 @@ from app.storage.work.queue import SUMMARIES
 from app.storage.work.summary_work import Summarizable, SummaryWork
 from app.workers.background_model import MODEL_KEYS
 from app.workers.job import IsCancelled, Job, Pace, Saved
-from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.open_conversation import OpenConversation
 
 # Returns the summary of turns in their language, "" for turns without text. Raises `Cancelled`.
 Summarize = Callable[[Sequence[TurnMarkdown], IsCancelled], str]

@@ -20,7 +20,7 @@ from app.storage.work.tool_call_work import ToolCallWork, WaitingCall
 from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.summarizers import total_usage
 from app.workers.json_output import Schema
 from app.workers.prompts import Quoted, fill_prompt
