@@ -181,7 +181,10 @@ class Library:
         """Store an unsent message; the text of its files is read again by `draft`.
 
         It is stored with every pause in typing, and the text of a file can have 400,000 characters.
+        Nothing is stored for a conversation that was forgotten meanwhile.
         """
+        if conversation_id is not None and not self._conversations.exists(conversation_id):
+            return
         files = tuple(
             replace(each, text="") if isinstance(each, Attachment) else each for each in draft.files
         )

@@ -211,6 +211,11 @@ class Draft:
     text: str = ""
     files: tuple[File, ...] = ()
 
+    def followed_by(self, later: "Draft") -> "Draft":
+        """Return this draft with another one below it."""
+        text = "\n\n".join(filter(None, (self.text, later.text)))
+        return Draft(text, (*self.files, *later.files))
+
 
 class TitleOrigin(StrEnum):
     """The origin of a title, in rising order: a title is never replaced by one of a lower origin."""

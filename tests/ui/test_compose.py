@@ -42,6 +42,7 @@ from tests.fakes.screens import (
 from ui.presenters.compose import ComposePresenter
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.message_cost import MessageCostPresenter
+from ui.presenters.message_queue import QueuePresenter
 from ui.presenters.replies import RunningReplies
 from ui.widgets.composer import Composer
 from ui.widgets.controls import combo_box
@@ -159,6 +160,9 @@ class Compose:
             self.bridge, cast(Any, self.loop), library, cast(Any, self.pane),
             self.conversation, lambda: None, lambda: "terse", self.replies,
         )  # fmt: skip
+        self.queue = QueuePresenter(
+            self.bridge, self.presenter, self.conversation, self.pane.composer
+        )
         self.conversation.open(TALK)
         self.transcript.calls.clear()
         self.library.calls.clear()
@@ -389,6 +393,76 @@ def test_a_reply_that_ended_is_shown_as_stored_and_can_be_continued(compose: Com
     assert compose.library.calls == []  # nothing was read or switched
 
 
+def sent(compose: Compose) -> list[str]:
+    return [given[1][0].text for name, given in compose.loop.requests if name == "send"]
+
+
+DONE = exchange(3, 2, message_ids=(MessageId(30), MessageId(31)))
+
+
+def test_messages_sent_while_a_reply_runs_wait_for_its_end(compose: Compose) -> None:
+    compose.send("first")
+    reply = compose.commit()
+    compose.send("second")
+    compose.send("third")
+    assert (compose.text, sent(compose)) == ("", ["first"])
+    assert "second" in compose.pane.composer._queued.text
+    assert compose.library.drafts[-1] == (TALK, "second\n\nthird"), "a crash loses nothing"
+    compose.type("fourth")
+    end(compose, reply, DONE)
+    assert sent(compose) == ["first", "second\n\nthird"]
+    assert compose.text == "fourth"
+    assert compose.pane.composer._queued.text == ""
+    compose.commit(exchange(4, 3, message_ids=(MessageId(40),)))
+    assert compose.library.drafts[-1] == (TALK, "fourth")
+
+
+@pytest.mark.parametrize("how", ["cancelled", "stopped", "failed"])
+def test_a_message_that_will_not_be_sent_goes_back_into_the_box(compose: Compose, how: str) -> None:
+    compose.send("first")
+    reply = compose.commit()
+    compose.send("second")
+    compose.type("third")
+    if how == "cancelled":
+        compose.pane.composer._queued.action.click()
+    else:
+        outcome = replace(DONE, status=ExchangeStatus.INTERRUPTED)
+        end(compose, reply, outcome) if how == "stopped" else reply.done.set_exception(
+            StorageError("The disk is full")
+        )
+        compose.replies._on_drain_timeout()
+    assert compose.text == "second\n\nthird"
+    assert compose.library.drafts[-1] == (TALK, "second\n\nthird")
+    assert sent(compose) == ["first"]
+    assert compose.pane.composer._queued.text == ""
+
+
+def test_a_queued_message_is_sent_where_it_was_written(compose: Compose) -> None:
+    compose.send("first")
+    reply = compose.commit()
+    compose.send("second")
+    compose.conversation.open(ConversationId(8))
+    assert compose.pane.composer._queued.text == ""
+    end(compose, reply, DONE)
+    assert [given[0] for _, given in compose.loop.requests] == [TALK, TALK]
+    assert compose.loop.more["model"] is None
+    compose.commit(exchange(4, 3, message_ids=(MessageId(40),)))
+    assert compose.conversation.conversation_id == 8
+
+
+def test_a_message_queued_for_a_reply_that_never_begins_goes_back(compose: Compose) -> None:
+    compose.send("first")
+    compose.send("second")
+    compose.fail()
+    assert compose.text == "first\n\nsecond"
+
+
+def test_a_recall_answer_is_shown_from_its_beginning(compose: Compose) -> None:
+    compose.send("first")
+    end(compose, compose.commit(), replace(DONE, model="recall:"))
+    assert compose.transcript.calls[-1] == ("show_from_start", 2)
+
+
 @pytest.mark.parametrize(
     ("path", "calls"),
     [
@@ -496,7 +570,7 @@ def test_the_mouse_leaves_the_focus_in_the_box_and_a_second_click_on_stop_sends_
     sent: list[str] = []
     composer.send_requested.connect(sent.append)
     composer.box.setPlainText("One")
-    _, _, send, stop = composer.stops
+    *_, send, stop = composer.stops
     send.setFocus()
     QTest.mouseClick(send, Qt.MouseButton.LeftButton)
     assert sent == ["One"]

@@ -127,6 +127,19 @@ def test_results_are_grouped_by_kind_with_their_number(qtmodeltester: object) ->
     qtmodeltester.check(model)  # type: ignore[attr-defined]
 
 
+def test_a_running_reply_is_marked_in_the_list() -> None:
+    model = listed(1, 2, grouped=False)
+    changed: list[int] = []
+    model.dataChanged.connect(lambda first, _last: changed.append(first.row()))
+    row = model.row_of(ConversationId(2))
+    model.show_running(frozenset({2, 77}))
+    assert changed == [row.row()]
+    assert model.data(row, ListRole.TRAILING)
+    assert "a reply is running" in str(model.data(row, Qt.ItemDataRole.AccessibleTextRole))
+    model.show_running(frozenset())
+    assert not model.data(row, ListRole.TRAILING)
+
+
 def test_a_long_list_comes_a_page_at_a_time(qtmodeltester: object) -> None:
     model = listed(*range(1000), grouped=False)
     assert model.rowCount() == 100

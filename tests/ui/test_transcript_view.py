@@ -23,6 +23,7 @@ from app.domain.conversations import (
 )
 from tests.fakes.transcripts import WORDS, Shown, message, turn
 from ui.theme import DARK, Theme
+from ui.widgets.transcript import answer as answer_module
 from ui.widgets.transcript import turn_data, virtual_column
 from ui.widgets.transcript.folds import Fold
 from ui.widgets.transcript.heights import AtEnd
@@ -248,6 +249,59 @@ def test_the_view_follows_a_reply_until_the_user_scrolls_up(shown: Shown) -> Non
     shown.settle()
     assert isinstance(shown.view.anchor, AtEnd)
     assert not button.isVisible()
+
+
+def test_a_button_leads_to_the_end_from_far_away_and_takes_no_focus(shown: Shown) -> None:
+    button = shown.view._to_end
+    assert button.isHidden()
+    shown.view.scroll_by(-100)
+    assert shown.settle().view._to_end.isHidden(), "the wheel is quicker"
+    shown.view.scroll_by(-2000)
+    shown.settle()
+    assert button.isVisible()
+    assert button.focusPolicy() is Qt.FocusPolicy.NoFocus
+    button.click()
+    assert isinstance(shown.settle().view.anchor, AtEnd)
+    assert button.isHidden()
+
+
+def test_a_turn_is_shown_from_its_start_unless_the_user_has_scrolled(shown: Shown) -> None:
+    index = shown.add_reply()
+    shown.stream((WORDS + "\n\n") * 40)
+    shown.view.finish_reply()
+    shown.view.show_from_start(index)
+    assert shown.settle().top_of(index) == 0
+    shown.view.scroll_by(-300)
+    top = shown.settle().top_of(index)
+    shown.view.show_from_start(index)
+    assert shown.settle().top_of(index) == top
+
+
+def test_a_reply_that_stalls_says_for_how_long(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(answer_module, "monotonic", lambda: now[0])
+    index = shown.add_reply()
+    answer = shown.turn(index).answer
+    assert answer is not None
+
+    def seen() -> list[str]:
+        answer._pulse.timeout.emit()
+        labels = answer._end.findChildren(QLabel)
+        return [each.text() for each in labels if not each.isHidden() and each.text()]
+
+    assert not any("5 s" in each for each in seen())
+    now[0] += 5
+    assert any(each.endswith("5 s") for each in seen())
+    shown.stream("Some text.")
+    assert seen() == []
+    now[0] += 61
+    assert any(each.endswith("61 s") for each in seen())
+    shown.view.append(Text(" More."))
+    assert seen() == []
+    shown.view.finish_reply()
+    assert not answer._pulse.isActive()
 
 
 def footer_label(shown: Shown, index: int) -> str:

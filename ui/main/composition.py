@@ -34,6 +34,7 @@ from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.memories import MemoriesPresenter
 from ui.presenters.memory_writes import MemoryWritePresenter
 from ui.presenters.message_cost import MessageCostPresenter
+from ui.presenters.message_queue import QueuePresenter
 from ui.presenters.model_choice import ModelPickerPresenter
 from ui.presenters.presenter import Navigation
 from ui.presenters.preset_choice import PresetPickerPresenter
@@ -116,6 +117,7 @@ class Presenters(QObject):
             bridge, services.chat, services.library, chat, self.conversation,
             self.models.model_for_new, self.presets.preset_for_new, self.replies,
         )  # fmt: skip
+        self.queue = QueuePresenter(bridge, self.compose, self.conversation, chat.composer)
         self.costs = MessageCostPresenter(
             bridge, services.message_costs, chat.composer, self.conversation,
             self.models.model_for_new, self.presets.preset_for_new,
@@ -200,6 +202,7 @@ class Presenters(QObject):
             bridge, services.conversations, lambda: bool(services.overview.read().conversations),
             self.conversation_commands, window.sidebar, window.chat.welcome, self.conversation.open,
         )  # fmt: skip
+        self.replies.running_changed.connect(window.sidebar.conversations.show_running)
         self.search = SearchPresenter(
             bridge, services.search, services.passages, services.vector_search,
             partial(services.settings.flag, "embedding_pipeline_enabled"), window.sidebar,

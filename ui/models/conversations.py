@@ -13,6 +13,7 @@ from app.domain.conversations import Conversation
 from app.domain.formatting import format_day, format_moment
 
 Index = QModelIndex | QPersistentModelIndex
+_RUNNING = "\N{BLACK CIRCLE}"
 _NOWHERE = QModelIndex()
 _PAGE_ROWS = 100
 
@@ -169,6 +170,17 @@ class ConversationListModel(GroupedListModel):
         ListRole.TRAILING: trailing_text,
     }
 
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._running: frozenset[int] = frozenset()
+
+    def show_running(self, conversation_ids: frozenset[int]) -> None:
+        """Mark the conversations in which a reply runs."""
+        changed, self._running = self._running ^ conversation_ids, conversation_ids
+        for index in map(self.row_of, changed):
+            if index.isValid():
+                self.dataChanged.emit(index, index)
+
     def show_conversations(
         self, conversations: Sequence[Conversation], now: datetime, *, grouped: bool = True
     ) -> None:
@@ -182,6 +194,18 @@ class ConversationListModel(GroupedListModel):
                 last = group
             rows.append(conversation)
         self.show_rows(rows)
+
+    # Qt overrides
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Return the data of a row, with a mark where a reply runs."""
+        data, value = super().data(index, role), super().data(index, ListRole.VALUE)
+        if isinstance(value, Conversation) and value.id in self._running:
+            if role == ListRole.TRAILING:
+                return _RUNNING
+            if role == Qt.ItemDataRole.AccessibleTextRole:
+                return f"{data}, a reply is running"
+        return data
 
 
 def group_heading(conversation: Conversation, now: datetime) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 
+from PySide6.QtCore import Signal
+
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
@@ -23,6 +25,10 @@ class ComposePresenter(Presenter):
     """Sends what is typed, and runs the commands of a turn. No command cancels an earlier one.
 
     `model_for_new` and `preset_for_new` return those of a conversation that begins, None for the default.
+
+    Signals:
+        queued: A `Draft` that was sent while a reply runs here.
+        start_failed: A reply did not begin in this conversation (its id).
     """
 
     _exchanges: ExchangeLoop
@@ -32,6 +38,9 @@ class ComposePresenter(Presenter):
     _model_for_new: Callable[[], str | None]
     _preset_for_new: Callable[[], str | None]
     _replies: RunningReplies
+
+    queued = Signal(object)
+    start_failed = Signal(object)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,35 +71,67 @@ class ComposePresenter(Presenter):
         """Take the text out of the composer, so that the next message can be typed."""
         edited, conversation_id = self._edited, self._conversation.conversation_id
         draft = replace(self._composer.draft, text=text)
+        if edited is None and self._is_running(conversation_id):
+            if conversation_id is not None:  # else it has no place yet, and stays in the box
+                self._composer.clear()
+                self.queued.emit(draft)
+            return
         self._edited = None
         self._composer.clear()
         if edited is None:
             self._conversation.draft_sent()
-        self._conversation.show_running(True)
+        self._start(conversation_id, draft, edited)
+
+    def send(self, conversation_id: ConversationId, draft: Draft) -> None:
+        """Send a message in a conversation, which need not be the open one."""
+        self._start(conversation_id, draft, None)
+
+    def _is_running(self, conversation_id: ConversationId | None) -> bool:
+        is_begun = conversation_id is not None and self._replies.of(conversation_id) is not None
+        return is_begun or conversation_id in self._starts
+
+    def _start(
+        self,
+        conversation_id: ConversationId | None,
+        draft: Draft,
+        edited: tuple[ExchangeId, MessageId] | None,
+    ) -> None:
+        if self._conversation.conversation_id == conversation_id:
+            self._conversation.show_running(True)
         self._bridge.submit(
-            self._send(draft, edited),
+            self._send(conversation_id, draft, edited),
             lambda error: self._on_send_failed(error, draft, edited, conversation_id),
         )
 
-    async def _send(self, draft: Draft, edited: tuple[ExchangeId, MessageId] | None) -> None:
+    async def _send(
+        self,
+        conversation_id: ConversationId | None,
+        draft: Draft,
+        edited: tuple[ExchangeId, MessageId] | None,
+    ) -> None:
         conversation, blocks = self._conversation, (Text(draft.text), *draft.files)
         if edited is not None:
-            await self._follow(lambda: self._exchanges.edit(*edited, blocks))
+            await self._follow(lambda: self._exchanges.edit(*edited, blocks), conversation_id)
             return
+        is_here, is_new = conversation.conversation_id == conversation_id, conversation_id is None
         await self._follow(
             lambda: self._exchanges.send(
-                conversation.conversation_id,
+                conversation_id,
                 blocks,
-                model=self._model_for_new(),
+                model=self._model_for_new() if is_new else None,
                 private=conversation.is_private,
                 recalls=conversation.recalls,
-                preset=self._preset_for_new(),
+                preset=self._preset_for_new() if is_new else None,
             ),
-            conversation.view,
+            conversation_id,
+            conversation.view if is_here else None,
         )
         # A draft saved before the message was stored is deleted with it.
-        if self._composer.draft != Draft() and not self._composer.is_editing:
-            conversation.save_draft(conversation.conversation_id, self._composer.draft)
+        if is_here:
+            if self._composer.draft != Draft() and not self._composer.is_editing:
+                conversation.save_draft(conversation.conversation_id, self._composer.draft)
+        elif (typed := conversation.typed(conversation_id)) != Draft():
+            conversation.save_draft(conversation_id, typed)
 
     def _on_send_failed(
         self,
@@ -105,9 +146,7 @@ class ComposePresenter(Presenter):
             if edited is None:
                 self._conversation.save_draft(conversation_id, draft)
             return
-        later = self._composer.draft
-        text = "\n\n".join(filter(None, (draft.text, later.text)))
-        draft = Draft(text, (*draft.files, *later.files))
+        draft = draft.followed_by(self._composer.draft)
         if edited is not None:
             self._edited = edited
             self._composer.begin_edit(draft)
@@ -116,11 +155,13 @@ class ComposePresenter(Presenter):
             self._conversation.save_draft(conversation_id, draft)
 
     async def _follow(
-        self, request: Callable[[], "Future[Reply]"], shown: ConversationView | None = None
+        self,
+        request: Callable[[], "Future[Reply]"],
+        started_in: ConversationId | None,
+        shown: ConversationView | None = None,
     ) -> None:
         """Start a reply and show it once its turn is stored; it continues the branch that is `shown`."""
         conversation = self._conversation
-        started_in = conversation.conversation_id
         start = self._starts[started_in] = asyncio.Event()
         try:
             if shown is not None and shown.path:
@@ -128,6 +169,9 @@ class ComposePresenter(Presenter):
                 if last.message_ids[-1] != shown.conversation.visible_leaf_id:  # only looked at
                     await self._bridge.write(lambda: self._library.switch_branch(last.id))
             reply = await self._bridge.wait(request())
+        except KnownError:
+            self.start_failed.emit(started_in)
+            raise
         finally:
             if self._starts.get(started_in) is start:
                 del self._starts[started_in]
@@ -157,7 +201,8 @@ class ComposePresenter(Presenter):
         if (exchange := self._exchange_at(turn)) is not None:
             self._composer.box.setFocus()  # the turn's buttons go, and Qt would pass the focus on
             self._conversation.show_running(True)
-            self._bridge.submit(self._follow(lambda: request(exchange.id)), self._on_start_failed)
+            reply = self._follow(lambda: request(exchange.id), exchange.conversation_id)
+            self._bridge.submit(reply, self._on_start_failed)
 
     def edit(self, turn: int, message_id: MessageId) -> None:
         """Put an earlier message into the composer; sending it makes a branch."""

@@ -17,6 +17,7 @@ from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, Conversation, Draft, Exchange, Message, Role
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.turn_text import RECALL_MODEL
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from ui.presenters.presenter import Presenter
@@ -43,6 +44,7 @@ class ConversationPresenter(Presenter):
         view: The open conversation on the path shown; None for one not yet stored.
         is_private: Whether it is, or will be, private.
         recalls: Whether memory will contribute to one not yet stored.
+        queued: The messages that wait for the end of a reply; stored in front of the draft.
 
     Signals:
         opened: The `Conversation` that is open now, or None for one not yet stored.
@@ -50,6 +52,7 @@ class ConversationPresenter(Presenter):
         left: The `Conversation` that was open before another was opened.
         scrolled_to: The position on the path of the exchange that was asked for.
         running_changed: (Whether there are turns, whether a reply is running).
+        reply_ended: (Reply, its outcome), once the turn is shown as it was stored; of any conversation.
     """
 
     opened = Signal(object)
@@ -57,6 +60,7 @@ class ConversationPresenter(Presenter):
     left = Signal(object)
     scrolled_to = Signal(int)
     running_changed = Signal(bool, bool)
+    reply_ended = Signal(object, object)
 
     _library: Library
     _exchanges: Exchanges
@@ -74,6 +78,7 @@ class ConversationPresenter(Presenter):
         self._loading: ConversationId | None = None
         self._is_stale = False  # what is being loaded has changed since
         self._drafts: dict[ConversationId | None, Draft] = {}
+        self.queued: dict[ConversationId, Draft] = {}
         self._ending: ExchangeId | None = None
         self._replies.grew.connect(self._on_reply_grew)
         self._replies.status_changed.connect(self._on_reply_status_changed)
@@ -293,7 +298,13 @@ class ConversationPresenter(Presenter):
         if self.is_private and conversation_id is None:
             return
         self._drafts[conversation_id] = draft
-        self._bridge.save(partial(self._library.save_draft, conversation_id, draft))
+        waiting = self.queued.get(conversation_id) if conversation_id is not None else None
+        whole = waiting.followed_by(draft) if waiting is not None else draft
+        self._bridge.save(partial(self._library.save_draft, conversation_id, whole))
+
+    def typed(self, conversation_id: ConversationId | None) -> Draft:
+        """Return what was typed in a conversation in this session and not sent."""
+        return self._drafts.get(conversation_id, Draft())
 
     def draft_sent(self) -> None:
         """Take note that the draft is being sent; it is deleted with the message's commit."""
@@ -361,12 +372,19 @@ class ConversationPresenter(Presenter):
     def _on_reply_ended(self, reply: Reply, outcome: object) -> None:
         if isinstance(outcome, BaseException):
             self._pane.banner.show_error(outcome)
-        if reply.plan.conversation.id != self.conversation_id:
-            return
-        self.show_running(False)
-        if isinstance(outcome, Exchange):
-            self._ending = outcome.id
-            self._bridge.start("reply ended", self._finish_reply(outcome))
+        if reply.plan.conversation.id == self.conversation_id:
+            self.show_running(False)
+            if isinstance(outcome, Exchange):
+                self._ending = outcome.id
+                self._bridge.start("reply ended", self._end_reply(reply, outcome))
+                return
+        self.reply_ended.emit(reply, outcome)
+
+    async def _end_reply(self, reply: Reply, exchange: Exchange) -> None:
+        try:
+            await self._finish_reply(exchange)
+        finally:
+            self.reply_ended.emit(reply, exchange)
 
     async def _finish_reply(self, exchange: Exchange) -> None:
         """Show a turn as it was stored."""
@@ -392,6 +410,8 @@ class ConversationPresenter(Presenter):
         self._show_state()
         self._transcript.finish_reply(exchange.status, footer, exchange.problem)
         self._provide_turn(turn, exchange, messages)
+        if exchange.model == RECALL_MODEL:  # the answer came at once: nobody has read it yet
+            self._transcript.show_from_start(turn)
 
     # -- changes made elsewhere
 

@@ -31,11 +31,13 @@ class RunningReplies(QObject):
         grew: (Reply, its next part: a piece of `Text` or `Thinking`, a `ToolCall` or `ToolResult`,
             or `TextWasThinking`).
         status_changed: (Reply, text for the status line), such as a retry or a failed recall.
+        running_changed: The ids of the conversations in which a reply runs.
         ended: (Reply, the `Exchange` as stored, or the exception that kept it from being stored).
     """
 
     grew = Signal(object, object)
     status_changed = Signal(object, str)
+    running_changed = Signal(object)
     ended = Signal(object, object)
 
     def __init__(self, parent: QObject) -> None:
@@ -51,6 +53,7 @@ class RunningReplies(QObject):
         self._running[conversation_id] = reply
         self._parts[conversation_id] = []
         self._drain.start()
+        self.running_changed.emit(frozenset(self._running))
 
     def of(self, conversation_id: ConversationId) -> Reply | None:
         """Return the reply that is running in a conversation."""
@@ -70,6 +73,7 @@ class RunningReplies(QObject):
                 self.grew.emit(reply, part)
             if is_over:
                 del self._running[conversation_id], self._parts[conversation_id]
+                self.running_changed.emit(frozenset(self._running))
                 self.ended.emit(reply, reply.done.exception() or reply.done.result())
         if not self._running:
             self._drain.stop()

@@ -18,7 +18,7 @@ from app.domain.conversations import Conversation
 from app.domain.results import SearchResult
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.memories import KnownMemory
-from ui.models.conversations import ListRole, trailing_text
+from ui.models.conversations import ListRole
 from ui.models.results import origin_text, relevance_text, title_text
 from ui.theme import Theme
 
@@ -92,7 +92,7 @@ class RowDelegate(QStyledItemDelegate):
             self._result(painter, area, value)
             painter.restore()
         else:
-            self._title(painter, area, value)
+            self._title(painter, area, value, str(index.data(ListRole.TRAILING) or ""))
 
     def _heading(self, painter: QPainter, area: QRectF, words: str) -> None:
         painter.setFont(self._style.heading)
@@ -112,12 +112,14 @@ class RowDelegate(QStyledItemDelegate):
         painter.setBrush(self._style.chosen if selected else self._style.hovered)
         painter.drawRoundedRect(area.adjusted(2, 1, -2, -1), 6, 6)
 
-    def _title(self, painter: QPainter, area: QRectF, conversation: Conversation) -> None:
+    def _title(
+        self, painter: QPainter, area: QRectF, conversation: Conversation, aside: str
+    ) -> None:
         inner = area.adjusted(_PAD_PX, 0, -_PAD_PX, 0)
         metrics = self._style.metrics
         painter.setFont(self._style.font)
-        if aside := trailing_text(conversation):
-            painter.setPen(self._style.muted)
+        if aside:
+            painter.setPen(self._style.accent if len(aside) == 1 else self._style.muted)
             painter.drawText(inner, _AT_RIGHT, aside)
             inner.adjust(0, 0, -metrics.horizontalAdvance(aside) - _PAD_PX, 0)
         painter.setPen(self._style.text)

@@ -40,7 +40,8 @@ class Composer(QWidget):
         files: The row of attached files. note: A line below it.
 
     Signals:
-        send_requested: The text, if there is any or a file; it stays until `clear` is called.
+        send_requested: The text, if there is any or a file; it stays until `clear` is called. Also
+            while a reply runs.
         attach_requested: Choose files to attach.
         files_pasted: list of `Path`. image_pasted: A `QImage`, or `bytes` of a PNG.
         command_requested: A command, also while a reply runs.
@@ -48,6 +49,7 @@ class Composer(QWidget):
         stop_requested: Stop the running reply.
         draft_changed: The unsent `Draft`, shortly after it changed.
         edit_cancelled: The earlier message that was being edited stays as it is.
+        queue_cancelled: The message that waits for the end of a reply is not to be sent.
     """
 
     send_requested = Signal(str)
@@ -59,6 +61,7 @@ class Composer(QWidget):
     image_pasted = Signal(object)
     draft_changed = Signal(object)
     edit_cancelled = Signal()
+    queue_cancelled = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -94,13 +97,14 @@ class Composer(QWidget):
         self._is_completion_refused = False
         self.cost = PlainLabel(self, tone="small")
         self.cost.hide()
-        self._editing = NoteCard(self)
+        self._editing, self._queued = NoteCard(self), NoteCard(self)
         row = QHBoxLayout()
         row.addWidget(self.box, 1)
         row.addWidget(self._attach, 0, Qt.AlignmentFlag.AlignBottom)
         row.addWidget(side, 0, Qt.AlignmentFlag.AlignBottom)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._queued)
         column.addWidget(self._editing)
         column.addWidget(self.files)
         column.addWidget(self.note)
@@ -109,7 +113,7 @@ class Composer(QWidget):
         self._running = False
         # Send appears where Stop was: a second click on Stop, or a late one, must not send the draft.
         self._swapped = QTimer(self, singleShot=True, interval=QApplication.doubleClickInterval())
-        self.stops = (self.box, self._attach, self._send, self._stop)
+        self.stops = (self._queued.action, self.box, self._attach, self._send, self._stop)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(lambda: self.draft_changed.emit(self.draft))
         self.files.changed.connect(self._on_files_changed)
@@ -200,6 +204,11 @@ class Composer(QWidget):
         self._buttons.setCurrentWidget(self._stop if running else self._send)
         self._running = running
 
+    def show_queued(self, text: str) -> None:
+        """Show the message that is sent when the reply ends; "" for none."""
+        note = f"Sent when this reply ends: \u201c{text}\u201d" if text else ""
+        self._queued.show_note(note, "Cancel", self.queue_cancelled.emit)
+
     def show_cost(self, text: str) -> None:
         """Show what the message costs to send; "" hides it."""
         self.cost.setText(text)
@@ -231,7 +240,9 @@ class Composer(QWidget):
             self.command_requested.emit(self.text)
         elif self.files.is_reading:
             self.show_note("A file is still being read.")
-        elif self._can_send and not self._running:
+        elif self._running and self.is_editing:
+            self.show_note("An edit can be sent when the reply has ended or was stopped.")
+        elif self._can_send:
             self._draft.stop()
             self.send_requested.emit(self.text)
 

@@ -263,6 +263,11 @@ class Conversations:
         """Return one conversation, in the trash or not; raise NotFound."""
         return self._store.read(conversation_with, conversation_id)
 
+    def exists(self, conversation_id: int) -> bool:
+        """Return whether there is such a conversation, in the trash or not."""
+        found = "SELECT 1 FROM conversation WHERE id = ?"
+        return self._store.row(found, [conversation_id]) is not None
+
     def listed(self, which: ListFilter = ListFilter()) -> tuple[Conversation, ...]:
         """Return the conversations of a list: pinned first, then by last change, newest first."""
         conditions = ["deleted_at IS NOT NULL" if which.trash else "deleted_at IS NULL"]

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from time import monotonic
 
+from PySide6.QtCore import QTimer
+
 from app.domain.chat import TextWasThinking
 from app.domain.conversations import (
     Attachment,
@@ -17,7 +19,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.formatting import format_milliseconds
+from app.domain.formatting import format_duration, format_milliseconds
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import Fold, text_fold, tool_fold, tool_title
 from ui.widgets.transcript.layout import Column, Label, remeasure
@@ -36,6 +38,9 @@ from ui.widgets.transcript.values import Sources, WrittenLine
 
 _WAITING = "Reading the prompt …"
 _WAITING_AFTER_TOOLS = "Reading the results of the tools …"
+_STALLED = "Waiting for more …"
+_LOOK_EVERY_MS = 1000
+_STALLED_AFTER_S = 3
 
 
 class AnswerFrame(MessageFrame):
@@ -57,6 +62,10 @@ class AnswerFrame(MessageFrame):
         self._streaming_text: MessageText | None = None
         self._streaming_thinking: _StreamingThinking | None = None
         self._waiting: Label | None = None
+        self._waits_for = ""
+        self._heard_s = 0.0
+        self._pulse = QTimer(self, interval=_LOOK_EVERY_MS)
+        self._pulse.timeout.connect(self._on_pulse_timeout)
 
     def show_messages(self, messages: Sequence[Message]) -> None:
         """Show stored messages, oldest first."""
@@ -117,6 +126,8 @@ class AnswerFrame(MessageFrame):
 
     def begin(self) -> None:
         """Show that the reply is awaited."""
+        self._heard_s = monotonic()
+        self._pulse.start()
         self._show_waiting(_WAITING)
 
     def append(self, block: Block | TextWasThinking) -> None:
@@ -124,6 +135,7 @@ class AnswerFrame(MessageFrame):
 
         `TextWasThinking` makes thinking of the text that streams.
         """
+        self._heard_s = monotonic()
         if isinstance(block, TextWasThinking):
             self._make_thinking()
             return
@@ -154,6 +166,7 @@ class AnswerFrame(MessageFrame):
 
     def finish(self) -> None:
         """End the stream, however the reply ended."""
+        self._pulse.stop()
         self._end_streams()
         self._show_waiting("")
 
@@ -177,8 +190,18 @@ class AnswerFrame(MessageFrame):
             self._streaming_thinking.finish()
             self._streaming_thinking = None
 
+    def _on_pulse_timeout(self) -> None:
+        """Say for how long nothing has come, so that a stalled reply shows that it is not over."""
+        waited_s = monotonic() - self._heard_s
+        if waited_s >= _STALLED_AFTER_S:
+            self._show_waiting_line(f"{self._waits_for or _STALLED}  {format_duration(waited_s)}")
+
     def _show_waiting(self, text: str) -> None:
         """Show a line at the end while something is awaited; "" removes it."""
+        self._waits_for = text
+        self._show_waiting_line(text)
+
+    def _show_waiting_line(self, text: str) -> None:
         if self._waiting is None and text:
             self._waiting = Label("", "muted")
             self._end.add(self._waiting)

@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, ExchangeStatus, Problem
@@ -15,6 +15,7 @@ from app.domain.text import one_line
 from ui.theme import Theme
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
+from ui.widgets.transcript.end_button import EndButton
 from ui.widgets.transcript.find import FindMarks
 from ui.widgets.transcript.focus import SelectionGuard, enclosing, move_focus
 from ui.widgets.transcript.heights import AtEnd, AtItem, AtOffset, Centered, estimate_heights
@@ -88,11 +89,8 @@ class TranscriptView(VirtualColumn):
         self._target: _Target | None = None
         self._current_turn = -1
         self._context = self._context_for(theme)
-        self._new_text = QPushButton("New text below  ↓", self)
-        self._new_text.setProperty("kind", "primary")
-        self._new_text.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        self._new_text.clicked.connect(lambda: self.scroll_to_anchor(AtEnd()))
-        self._new_text.hide()
+        self._to_end = EndButton(self)
+        self._to_end.clicked.connect(lambda: self.scroll_to_anchor(AtEnd()))
         self.events.text_drawn.connect(self._on_text_drawn)
         self.events.scroll_requested.connect(self.show_widget)
         self._steps.emptied.connect(self._follow_target)
@@ -263,6 +261,11 @@ class TranscriptView(VirtualColumn):
         if highlight and widget is not None:
             widget.highlight()
 
+    def show_from_start(self, index: int) -> None:
+        """Show the beginning of a turn, and its end if there is room, unless the user has scrolled."""
+        if isinstance(self.anchor, AtEnd):
+            self.scroll_to_anchor(AtItem(index, 0))
+
     def set_find_marks(self, marks: Sequence[FindMark]) -> None:
         """Mark matches; an empty sequence removes the marks."""
         changed = self._marks.turns | {mark.turn_index for mark in marks}
@@ -362,7 +365,6 @@ class TranscriptView(VirtualColumn):
 
     def _end_live(self) -> None:
         self._live = None
-        self._new_text.hide()
 
     # items
 
@@ -392,14 +394,12 @@ class TranscriptView(VirtualColumn):
         """Lay out, request missing content, and place what depends on the layout."""
         super().update_layout()
         self._data.load(self._items, len(self._headers))
-        grows_below = self.is_streaming and not isinstance(self.anchor, AtEnd)
-        self._new_text.setVisible(grows_below)
-        if grows_below:
-            hint, viewport = self._new_text.sizeHint(), self.viewport()
-            left = (viewport.width() - hint.width()) // 2
-            top = viewport.height() - hint.height() - self.padding // 2
-            self._new_text.setGeometry(left, top, hint.width(), hint.height())
-            self._new_text.raise_()
+        self._to_end.place(
+            self.viewport(),
+            self.padding // 2,
+            hidden_px=self.verticalScrollBar().maximum() - self._top,
+            grows=self.is_streaming and not isinstance(self.anchor, AtEnd),
+        )
         self._follow_target()
 
     def _mark_last(self) -> None:
