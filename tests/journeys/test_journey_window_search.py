@@ -75,6 +75,11 @@ async def test_typing_finds_a_turn_and_the_results_come_back(user: User) -> None
     user.press("Alt+Left")
     assert sidebar.result_list.hasFocus()
     assert user.results()[0] == best
+    await user.until(lambda: title.text() == "", "what was open before the search")
+    user.press("Alt+Right")
+    await user.until(lambda: title.text() == best)
+    user.press("Alt+Left")
+    await user.until(lambda: title.text() == "")
     user.press("Ctrl+K")
     user.press("Esc")
     await user.until(sidebar.conversation_list.isVisible)
@@ -84,6 +89,8 @@ async def test_typing_finds_a_turn_and_the_results_come_back(user: User) -> None
     assert user.results()[0] == best
 
     # A link to a turn is copied and opened again.
+    user.press("Alt+Right")
+    await user.until(lambda: title.text() == best)
     await user.until(lambda: user.action("copy_link").isEnabled())
     user.press("Ctrl+Shift+L")
     await user.sees("commonplace://")

@@ -27,6 +27,7 @@ from ui.presenters.explain import ExplainPresenter
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.files import FilesPresenter
 from ui.presenters.find import FindPresenter
+from ui.presenters.history import HistoryPresenter
 from ui.presenters.imports import SAMPLE, ImportPresenter
 from ui.presenters.inspector import InspectorPresenter
 from ui.presenters.links import LinkPresenter
@@ -202,6 +203,7 @@ class Presenters(QObject):
             bridge, services.conversations, lambda: bool(services.overview.read().conversations),
             self.conversation_commands, window.sidebar, window.chat.welcome, self.conversation.open,
         )  # fmt: skip
+        self.history = HistoryPresenter(bridge, self.conversation, self._transcript, window.sidebar)
         self.replies.running_changed.connect(window.sidebar.conversations.show_running)
         self.search = SearchPresenter(
             bridge, services.search, services.passages, services.vector_search,
@@ -288,7 +290,8 @@ class Presenters(QObject):
             "export_all": lambda: self.conversation_commands.ask_for_export(None),
             "find": self.find.open,
             "search": lambda: self._in_sidebar(sidebar.focus_search),
-            "back": lambda: self._in_sidebar(sidebar.back_to_results),
+            "back": lambda: self._in_sidebar(self.history.back),
+            "forward": lambda: self._in_sidebar(self.history.forward),
             "open_link": self.links.ask_for_link,
             "why": lambda: self.explain.explain_current(sidebar.query),
             "probes": lambda: self.explain.show_probes(self.conversation.open),

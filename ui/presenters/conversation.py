@@ -52,6 +52,7 @@ class ConversationPresenter(Presenter):
         left: The `Conversation` that was open before another was opened.
         scrolled_to: The position on the path of the exchange that was asked for.
         running_changed: (Whether there are turns, whether a reply is running).
+        jumping: The user is about to leave what is shown for something else.
         reply_ended: (Reply, its outcome), once the turn is shown as it was stored; of any conversation.
     """
 
@@ -60,6 +61,7 @@ class ConversationPresenter(Presenter):
     left = Signal(object)
     scrolled_to = Signal(int)
     running_changed = Signal(bool, bool)
+    jumping = Signal()
     reply_ended = Signal(object, object)
 
     _library: Library
@@ -119,6 +121,7 @@ class ConversationPresenter(Presenter):
 
     def begin_new(self, *, private: bool = False) -> None:
         """Show an empty conversation; it is stored with its first message."""
+        self.jumping.emit()
         self._pane.composer.flush_draft()
         self._show_new(private=private)
         self._bridge.start("draft", self.show_draft())
@@ -131,9 +134,24 @@ class ConversationPresenter(Presenter):
         message_id: MessageId | None = None,
     ) -> "asyncio.Task[None]":
         """Show a conversation, at an exchange or one of its messages, on whatever branch it is."""
+        self.jumping.emit()
         self._pane.composer.flush_draft()
         work = self.show(conversation_id, exchange_id, message_id)
         return self._bridge.start("open conversation", work)
+
+    async def revisit(
+        self,
+        conversation_id: ConversationId | None,
+        exchange_id: ExchangeId | None,
+        position: Position | None,
+    ) -> None:
+        """Show a conversation, None for a new one, as it was; raises NotFound, StorageError."""
+        self._pane.composer.flush_draft()
+        if conversation_id is None:
+            self._show_new(private=False)
+            await self.show_draft()
+        elif await self.load(conversation_id, exchange_id, position=position):
+            await self.show_draft()
 
     async def show(
         self,

@@ -168,8 +168,11 @@ class Sidebar(QWidget):
         index = self.conversations.row_of(conversation_id)
         self.conversation_list.setCurrentIndex(index)
 
-    def back_to_results(self) -> bool:
-        """Show the last results again and focus them; False when there are none."""
+    def back_to_results(self, query: str = "") -> bool:
+        """Show the last results again, or those of `query`, and focus them; False when there are none."""
+        if query and query != self._answered:
+            self.box.setText(query)  # they are searched for
+            return True
         if not self.results.rowCount():
             return False
         if self.box.text() != self._answered:

@@ -1,0 +1,90 @@
+"""Back and forward: places come back with their branch, position and query."""
+
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Signal
+
+from app.domain.errors import NotFound
+from app.domain.ids import ConversationId
+from tests.fakes.screens import FakeConversation, Parts, view_of
+from ui.presenters.history import HistoryPresenter
+
+
+class Conversation(FakeConversation):
+    """Records what is shown again; `gone` are forgotten conversations."""
+
+    jumping = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[tuple[Any, ...]] = []
+        self.gone: set[int] = set()
+
+    async def revisit(self, conversation_id: Any, *where: Any) -> None:
+        if conversation_id in self.gone:
+            raise NotFound("It was forgotten")
+        self.shown.append((conversation_id, *where))
+        self.view = view_of(1, number=conversation_id) if conversation_id else None
+
+
+class History:
+    """The presenter with a conversation, a transcript and a sidebar that tests set."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.conversation = Conversation()
+        self.query, self.position = "", None
+        self.queries: list[str] = []
+        self.presenter = parts.make(
+            HistoryPresenter, conversation=self.conversation, transcript=self, sidebar=self
+        )
+
+    def reading_position(self) -> Any:
+        return self.position
+
+    def back_to_results(self, query: str = "") -> None:
+        self.queries.append(query)
+
+    def jump(self, to: int, position: Any = None, query: str = "") -> None:
+        """Jump to a conversation, from what is open scrolled to a position beside a query."""
+        self.position, self.query = position, query
+        self.conversation.jumping.emit()
+        self.conversation.view = view_of(1, 2, number=to)
+
+
+@pytest.fixture
+def history(parts: Parts) -> History:
+    return History(parts)
+
+
+def test_places_come_back_with_branch_position_and_query(history: History) -> None:
+    history.jump(7)
+    history.jump(8, position=(1, 40), query="bread")
+    history.presenter.back()
+    history.presenter.back()
+    assert history.conversation.shown == [(7, 2, (1, 40)), (None, None, None)]
+    assert history.queries == ["bread"]
+    history.presenter.forward()
+    history.presenter.forward()
+    assert [each[0] for each in history.conversation.shown[2:]] == [7, 8]
+    history.presenter.forward()
+    assert len(history.conversation.shown) == 4, "there is nothing further ahead"
+
+
+def test_a_new_jump_drops_what_was_ahead_and_forgotten_places_are_skipped(
+    history: History,
+) -> None:
+    for each in (7, 8, 9):
+        history.jump(each)
+    history.conversation.gone = {8}
+    history.presenter.back()
+    assert [each[0] for each in history.conversation.shown] == [ConversationId(7)]
+    history.jump(10)
+    history.presenter.forward()
+    assert len(history.conversation.shown) == 1
+
+
+def test_without_a_jump_back_leads_to_the_last_results(history: History) -> None:
+    history.presenter.back()
+    assert history.queries == [""]
+    assert history.conversation.shown == []
