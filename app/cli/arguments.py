@@ -215,6 +215,7 @@ def _add_transfer(command: _Adder) -> None:
     export = command("export", "write conversations to a file")
     export.number("--conversation", "ID", "only this one")
     export.add_argument("--format", choices=("md", "json", "jsonl"), default="json")
+    export.flag("--force", "replace an existing file")
     export.text("out", "OUT", "a file; - is standard output")
 
 

@@ -59,7 +59,7 @@ def conversation_commands(
         file_format = _format_of(path)
 
         def write() -> Outcome:
-            report = export(store, path, file_format, conversation_id)
+            report = export(store, path, file_format, conversation_id, replaces=True)
             return Outcome(escape_markdown(f"Written to {path}. {report.remark}".rstrip()))
 
         if not path.exists():

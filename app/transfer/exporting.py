@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from app.domain.conversations import Conversation
-from app.domain.errors import StorageError
+from app.domain.errors import InvalidInput, StorageError
 from app.domain.ids import new_uid
 from app.domain.transfer import ExportReport, PortableSummary
 from app.storage.engine.store import Store
@@ -35,13 +35,19 @@ class ExportFormat(StrEnum):
 
 
 def export(
-    store: Store, path: Path, chosen: ExportFormat, conversation_id: int | None = None
+    store: Store,
+    path: Path,
+    chosen: ExportFormat,
+    conversation_id: int | None = None,
+    *,
+    replaces: bool = False,
 ) -> ExportReport:
     """Write one conversation, or all that are not in the trash, to `path`.
 
     Attached files are copied into a folder beside it, `NAME.attachments`, except for Markdown.
     The file is complete or not written at all, except for a device or a pipe. Blocking; raises
-    NotFound, StorageError, and InvalidInput for a path inside the data directory.
+    NotFound, StorageError, and InvalidInput for a path inside the data directory, and for an existing
+    file unless it `replaces` that.
     """
     try:
         path = path.resolve()  # write to the target of a link
@@ -49,6 +55,11 @@ def export(
         if path.exists() and not path.is_file():
             with path.open("w", encoding="utf-8", newline="\n") as out:
                 return ExportReport(write_export(store, out, chosen, conversation_id))
+        if path.exists() and not replaces:
+            raise InvalidInput(
+                f"The file '{path}' exists already",
+                "Choose another name; --force on the command line replaces it.",
+            )
         missing: tuple[str, ...] = ()
         unfinished = path.with_name(f".{new_uid()}.unfinished")
         try:

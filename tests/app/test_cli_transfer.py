@@ -241,8 +241,13 @@ def test_an_export_that_fails_changes_nothing(
 
     monkeypatch.setattr("app.transfer.exporting.write_json", fail)
     ran = cli("export", out)
+    assert (ran.code, "exists already" in ran.err, "--force" in ran.err) == (1, True, True)
+    ran = cli("export", "--force", out)
     assert (ran.code, "No space left on device" in ran.err) == (1, True)
     assert out.read_text() == "an older export"
+    monkeypatch.undo()
+    cli.done("export", "--force", out)
+    assert out.read_text() != "an older export"
     assert list(tmp_path.glob(".*")) == []
 
 

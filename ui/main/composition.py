@@ -163,7 +163,7 @@ class Presenters(QObject):
         )
         self.conversation_commands = ConversationCommands(
             bridge, services.library, services.conversations, self._removal,
-            partial(export, services.store), banner, conversation, self._window.actions_by_name,
+            partial(export, services.store, replaces=True), banner, conversation, self._window.actions_by_name,
         )  # fmt: skip
 
     def _create_settings(self) -> None:

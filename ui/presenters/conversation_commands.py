@@ -50,7 +50,7 @@ class Removal:
 class ConversationCommands(Presenter):
     """Runs commands on the open conversation, by `actions`, or on one of the list, by its menu.
 
-    `export` writes a conversation, or (None) all, returns how many, and blocks.
+    `export` writes a conversation, or (None) all, in place of an existing file; it blocks.
 
     Attributes:
         opened: The open conversation, or None.
@@ -118,11 +118,14 @@ class ConversationCommands(Presenter):
         dialog.setNameFilters(list(_FORMATS))
         dialog.selectFile("conversation" if conversation_id else "commonplace")
 
+        def add_ending(chosen: str) -> None:
+            dialog.setDefaultSuffix(_FORMATS[chosen].value)  # before it asks about an existing file
+
+        add_ending(dialog.selectedNameFilter())
+        dialog.filterSelected.connect(add_ending)
+
         def export(name: str) -> None:
-            form = _FORMATS[dialog.selectedNameFilter()]
-            path = Path(name)
-            if not path.suffix:
-                path = path.with_suffix(f".{form.value}")
+            form, path = _FORMATS[dialog.selectedNameFilter()], Path(name)
             self._bridge.load(
                 "export",
                 lambda: self._export(path, form, conversation_id),

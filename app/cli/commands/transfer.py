@@ -63,7 +63,7 @@ def export(store: Store, given: Namespace, terminal: Terminal) -> int:
             write_export(store, cast(TextIO, out), chosen, given.conversation)
         return 0
     path = terminal.path(given.out)
-    report = export_to(store, path, chosen, given.conversation)
+    report = export_to(store, path, chosen, given.conversation, replaces=given.force)
     if terminal.as_json:
         terminal.document({**asdict(report), "out": str(path)})
     else:
