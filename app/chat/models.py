@@ -3,7 +3,9 @@
 Network providers belong to the exchange loop; methods that must run there are coroutines.
 """
 
+import asyncio
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,7 +21,7 @@ from app.providers.registry import TIMEOUTS, OpenProviders, provider_registry
 from app.providers.remote_provider import ConnectionReport, RemoteProvider
 from app.providers.vendors.local_servers import LocalServer, find_local_servers
 from app.providers.vendors.recall import RECALL, FindPassages, RecallModel
-from app.providers.windows import ModelWindows
+from app.providers.windows import ModelWindows, WindowSource
 from app.storage.tables.settings import ProviderRow, Settings
 from app.system.keys import KeyLocation, KeyStore
 
@@ -28,13 +30,31 @@ from app.system.keys import KeyLocation, KeyStore
 class ProviderState:
     """A provider as screens show it: its URL and the source of its key, never the key.
 
-    A saved key can be removed here; a key in the environment cannot.
+    A saved key can be removed here; a key in the environment cannot. `timeout_s` is the user's own
+    reply timeout; `is_saved` is False for a built-in provider without a configuration or a key.
     """
 
     config: ProviderConfig
     base_url: str
     key_from: str
     has_saved_key: bool = False
+    has_key: bool = False
+    timeout_s: int | None = None
+    is_saved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """A model as screens list it.
+
+    `window_tokens` is None if unknown, `price_usd` what a million tokens cost (in, out), None if
+    unknown.
+    """
+
+    ref: ModelRef
+    title: str
+    window_tokens: int | None = None
+    price_usd: tuple[float, float] | None = None
 
 
 class ModelDirectory:
@@ -128,11 +148,7 @@ class ModelDirectory:
         """Add or change a provider; raise InvalidInput for an invalid name or base URL."""
         config.checked()
         if config.first_byte_s is not None:
-            timeouts = {
-                **json_object(self._settings.text(TIMEOUTS)),
-                config.name: config.first_byte_s,
-            }
-            self._settings.set(TIMEOUTS, json.dumps(timeouts))
+            self.set_timeout(config.name, config.first_byte_s)
         self._settings.put_provider(
             ProviderRow(
                 config.name, config.kind, config.base_url, config.key_env,
@@ -141,14 +157,36 @@ class ModelDirectory:
         )  # fmt: skip
 
     def remove_provider(self, name: str) -> None:
-        """Remove a provider that the user added, and its key; raise NotFound."""
-        if all(row.name != name for row in self._settings.providers()):
+        """Remove a provider with its key and timeout, and as the default model; raise NotFound.
+
+        Of a built-in one, what the user configured is removed.
+        """
+        is_saved = any(row.name == name for row in self._settings.providers())
+        config = self._registry.find_config(name)
+        if not is_saved and (config is None or not self._state(config).has_saved_key):
             raise NotFound(
                 f"There is no provider '{name}' to remove",
-                "The built-in providers cannot be removed.",
+                "Of the built-in providers, only what you configured can be removed.",
             )
-        self._registry.forget_key(name)
-        self._settings.remove_provider(name)
+        with suppress(InvalidInput):  # a base URL that is no longer valid has no key
+            self._registry.forget_key(name)
+        self.set_timeout(name, None)
+        if is_saved:
+            self._settings.remove_provider(name)
+        if ModelRef.parse(self._settings.text("default_model")).provider == name:
+            self._settings.reset("default_model")
+
+    def set_timeout(self, name: str, seconds: int | None) -> None:
+        """Set how long a provider's reply may take to begin; None for the default."""
+        timeouts = {**json_object(self._settings.text(TIMEOUTS)), name: seconds}
+        kept = {each: value for each, value in timeouts.items() if value is not None}
+        if kept != json_object(self._settings.text(TIMEOUTS)):
+            self._settings.set(TIMEOUTS, json.dumps(kept))
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether saved keys outlive the session."""
+        return self._registry.keeps_keys
 
     def save_key(self, name: str, key: str) -> KeyLocation:
         """Save a provider's key in the keyring, or for this session; return where."""
@@ -171,9 +209,27 @@ class ModelDirectory:
             return await self._recall.models()
         return await self._provider(name).models()
 
+    async def cards(self, name: str) -> tuple[ModelCard, ...]:
+        """Return the chat models a provider lists, with sizes and prices; raise as `models` does."""
+        return await self.cards_of(await self.models(name))
+
+    async def cards_of(self, listed: Iterable[ListedModel]) -> tuple[ModelCard, ...]:
+        """Return the chat models of a list, with sizes and prices."""
+        return await asyncio.to_thread(
+            lambda: tuple(self._card(each) for each in listed if not each.is_embedding)
+        )
+
     async def test(self, name: str) -> ConnectionReport:
         """Test the connection to a provider; raise NotFound."""
         return await self._provider(name).test()
+
+    async def try_out(self, config: ProviderConfig, key: str = "") -> ConnectionReport:
+        """Test a provider that is not saved, with a typed or its saved key; raise InvalidInput."""
+        provider = self._registry.trial(config, key)
+        try:
+            return await provider.test()
+        finally:
+            await provider.aclose()
 
     async def local_servers(self) -> tuple[LocalServer, ...]:
         """Return the model servers running on this machine; the user is offered them."""
@@ -186,13 +242,29 @@ class ModelDirectory:
     def _provider(self, name: str) -> RemoteProvider:
         return self._open.get(self._registry.config(name))
 
+    def _card(self, model: ListedModel) -> ModelCard:
+        window = self.windows.find(model.ref, asks_server=False)
+        tokens = None if window.source is WindowSource.ASSUMED else window.tokens
+        if model.context_tokens and window.source in (WindowSource.TABLE, WindowSource.ASSUMED):
+            tokens = model.context_tokens
+        return ModelCard(model.ref, model.title, tokens, self._prices.per_million(model.ref))
+
     def _state(self, config: ProviderConfig) -> ProviderState:
+        timeouts = json_object(self._settings.text(TIMEOUTS))
+        timeout_s = timeouts.get(config.name)
+        is_own = config.name in {row.name for row in self._settings.providers()}
         try:
             base_url = config.url().text
             key = self._registry.find_key(config.name)
         except InvalidInput as error:
             return ProviderState(config, config.base_url or "", error.title)
-        is_saved = key is not None and key.place is not KeyLocation.ENVIRONMENT
+        has_saved_key = key is not None and key.place is not KeyLocation.ENVIRONMENT
         return ProviderState(
-            config, base_url, key.location_text if key else "no key", has_saved_key=is_saved
+            config,
+            base_url,
+            key.location_text if key else "no key",
+            has_saved_key=has_saved_key,
+            has_key=key is not None,
+            timeout_s=timeout_s if type(timeout_s) is int else None,
+            is_saved=is_own or has_saved_key,
         )

@@ -69,7 +69,7 @@ class KnownError(CommonplaceError):
     @property
     def display_text(self) -> str:
         """Title and hint, including a server's message."""
-        return sentences(self.title, self.hint)
+        return sentences(self.title, self.hint) if self.hint else self.title
 
 
 class InvalidInput(KnownError):

@@ -118,6 +118,18 @@ class ProviderRegistry:
             unsupported=self._unsupported,
         )
 
+    def trial(self, config: ProviderConfig, key: str = "") -> RemoteProvider:
+        """Return a provider that is not saved, to test it; raise InvalidInput for an invalid part.
+
+        Its key is `key`, else the one found for its name and base URL.
+        """
+        config.checked()
+        given = self._keys.session_key(key) if key else None
+        endpoint = replace(self.endpoint(config), find_key=lambda: given or self._key_of(config))
+        return RemoteProvider(
+            self._vendor(config), endpoint, policy=RetryPolicy(tries=1), unsupported={}
+        )
+
     def options(self, config: ProviderConfig, model: str) -> ModelOptions:
         """Return the options of a model, without those that its server has refused."""
         url = config.valid_url()
@@ -141,6 +153,11 @@ class ProviderRegistry:
             sdk.load()
             silence_vendor_logs()
             load_price_list()
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether saved keys outlive the session; may block."""
+        return self._keys.is_lasting
 
     def find_key(self, name: str) -> FoundKey | None:
         """Return the key a provider would be used with, None if there is none; may block."""

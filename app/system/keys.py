@@ -112,17 +112,18 @@ class KeyStore:
                 )
             return self._known[account]
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether there is a keyring, so that saved keys outlive the session. May block."""
+        with self._lock:
+            return bool(self._call("look for", lambda _: True))
+
     def save(self, provider: str, origin: str, key: str) -> KeyLocation:
         """Save a key and return where: in the keyring, or for this session when there is none.
 
         Raises InvalidInput for a text that cannot be a key, without quoting it.
         """
-        secret = Secret(key.strip())
-        if not secret.is_sendable:
-            raise InvalidInput(
-                "This is not an API key: keys consist of plain letters, digits and signs without spaces",
-                "Copy the key again from the provider's page",
-            )
+        secret = self.session_key(key).secret
         account = _account(provider, origin)
 
         def set_password(ring: Any) -> bool:
@@ -134,6 +135,17 @@ class KeyStore:
             place = KeyLocation.KEYRING if is_saved else KeyLocation.SESSION
             self._known[account] = FoundKey(secret, place)
             return place
+
+    @staticmethod
+    def session_key(key: str) -> FoundKey:
+        """Return a typed key; raise InvalidInput for a text that cannot be one, without quoting it."""
+        secret = Secret(key.strip())
+        if not secret.is_sendable:
+            raise InvalidInput(
+                "This is not an API key: keys consist of plain letters, digits and signs without spaces",
+                "Copy the key again from the provider's page",
+            )
+        return FoundKey(secret, KeyLocation.SESSION)
 
     def forget(self, provider: str, origin: str) -> None:
         """Delete a saved key; keys in the environment are not changed."""

@@ -5,13 +5,16 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from app.domain.errors import InvalidInput, NotFound
 from app.domain.settings_schema import SETTINGS
 from app.domain.workers import WorkerName
+from app.providers.configuration import ProviderConfig
 from app.storage.tables.attempts import Attempts
 from app.workers.board import WorkerBoard
 from tests.fakes.command_line import CommandLine, Console
@@ -379,3 +382,25 @@ def test_providers_that_cannot_exist(cli: Console, words: str) -> None:
     ran = cli("provider", *words.split())
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert len(cli.json("provider", "list")["providers"]) == 2
+
+
+def test_a_provider_is_tried_out_unsaved_and_removed_with_all_that_names_it(
+    cli: Console, server: Loopback
+) -> None:
+    config = ProviderConfig("shed", "compatible", server.v1)
+    services = cli.services
+    report = services.chat.call(lambda: services.models.try_out(config, "sk-typed")).result(20)
+    assert [each.ref.model for each in report.models] == ["test-model", "test-model-mini"]
+    assert server.requests[-1].headers["authorization"] == "Bearer sk-typed"
+    assert services.settings.providers() == ()
+    with pytest.raises(InvalidInput):
+        services.chat.call(lambda: services.models.try_out(config, "not a key")).result(20)
+    services.models.add_provider(replace(config, first_byte_s=90))
+    cards = services.chat.call(lambda: services.models.cards_of(report.models)).result(20)
+    assert {each.price_usd for each in cards} == {(0.0, 0.0)}
+    services.settings.set("default_model", "shed:test-model")
+    services.models.remove_provider("shed")
+    assert services.settings.text("default_model") == "recall:"
+    assert services.settings.text("provider_timeouts") == "{}"
+    with pytest.raises(NotFound):
+        services.models.remove_provider("shed")

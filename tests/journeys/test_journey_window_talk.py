@@ -76,13 +76,15 @@ async def test_a_provider_is_added_tested_and_its_model_chosen(
     server.reply(thinking("A greeting."), text("Hello from the server.", chunks=5), usage(12, 6))
     await user.start()
     user.click("Set up a model")
-    await user.sees("Add a provider")
-    form = user.presenters.settings.open().providers.form
-    form.name.setFocus()
+    await user.sees("Other server")
+    page = user.presenters.settings.open().models
+    page.tiles[""].click()
+    await user.sees("Another server")
+    page.form.provider_name.setFocus()
     user.type("loop")
-    form.base_url.setFocus()
+    page.form.base_url.setFocus()
     user.type(server.v1)
-    user.click("Add")
+    user.click("Test and save")
     await user.sees("Connected in", "2 models")
     user.press("Esc")
 

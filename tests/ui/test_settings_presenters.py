@@ -6,17 +6,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QLabel, QMainWindow, QWidget
+from PySide6.QtWidgets import QLabel, QMainWindow, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.models import ProviderState
+from app.chat.models import ModelCard, ProviderState
 from app.domain.changes import ChangeSet
-from app.domain.errors import InvalidInput, KnownError, StorageError
+from app.domain.chat import ModelRef
+from app.domain.errors import InvalidInput, KeyRejected, KnownError, ProviderError, StorageError
 from app.domain.settings_schema import SETTINGS, SettingValue
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice
+from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.spending import Spent
 from app.workers.model_choice import BackgroundPlan
 from app.workers.regeneration import RegenerationPlan
@@ -30,7 +32,8 @@ from ui.presenters.settings.recall_settings import RecallSettingsPresenter
 from ui.views.actions import add_actions
 from ui.views.settings.background_page import BackgroundPage
 from ui.views.settings.dashboard import Dashboard, Totals
-from ui.views.settings.providers_page import ProvidersPage
+from ui.views.settings.models_page import ModelsPage
+from ui.views.settings.provider_form import ProviderFields
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.plain_label import PlainLabel, breakable
 
@@ -99,38 +102,59 @@ class FakeNetwork:
 
 
 class FakeModels:
-    """A directory of providers."""
+    """A directory of providers; `problem` is the outcome of tests."""
+
+    problem: ProviderError | None = None
+    keeps_keys = True
+    running: tuple[LocalServer, ...] = ()
 
     def __init__(self, desk: Desk) -> None:
-        self.configs: list[ProviderConfig] = []
+        self.configs: dict[str, ProviderConfig] = {}
         self.keys: dict[str, str] = {}
+        self.timeouts: dict[str, int | None] = {}
+        self.tried: list[tuple[ProviderConfig, str]] = []
+        self.own: dict[str, int] = {}
+        found = SimpleNamespace(tokens=4_096, source="assumed")
+        self.windows = SimpleNamespace(
+            find=lambda _ref, asks_server: found, own=lambda: self.own, remove=self.own.pop,
+            put=lambda model, tokens: self.own.update({model: tokens}),
+        )  # fmt: skip
         self._desk = desk
 
     def providers(self) -> tuple[ProviderState, ...]:
         return tuple(
-            ProviderState(each, each.base_url or "", "saved", has_saved_key=each.name in self.keys)
-            for each in self.configs
-        )
+            ProviderState(
+                each, each.url().text, "the keyring", has_saved_key=name in self.keys,
+                has_key=name in self.keys, timeout_s=self.timeouts.get(name), is_saved=True,
+            )
+            for name, each in self.configs.items()
+        )  # fmt: skip
 
     def add_provider(self, config: ProviderConfig) -> None:
         self._desk.check()
-        self.configs.append(config)
+        self.configs[config.name] = config
+
+    def set_timeout(self, name: str, seconds: int | None) -> None:
+        self.timeouts[name] = seconds
 
     def remove_provider(self, name: str) -> None:
-        self.configs = [each for each in self.configs if each.name != name]
+        del self.configs[name]
 
     def save_key(self, name: str, key: str) -> None:
-        self._desk.check()
         self.keys[name] = key
 
-    def forget_key(self, name: str) -> None:
-        del self.keys[name]
+    async def try_out(self, config: ProviderConfig, key: str) -> Any:
+        self.tried.append((config, key))
+        return SimpleNamespace(latency_ms=7, models=("a", "b"), problem=self.problem)
 
-    async def test(self, _name: str) -> Any:
-        return SimpleNamespace(ok=True, latency_ms=7, models=("a", "b"), problem=None)
+    async def cards(self, name: str) -> tuple[ModelCard, ...]:
+        return await self.cards_of((f"{name}-model",))
 
-    async def local_servers(self) -> tuple[()]:
-        return ()
+    async def cards_of(self, listed: Sequence[str]) -> tuple[ModelCard, ...]:
+        return tuple(ModelCard(ModelRef("p", each), each, 8_192, (1, 2)) for each in listed)
+
+    async def local_servers(self) -> tuple[LocalServer, ...]:
+        return self.running
 
 
 class FakeRegeneration:
@@ -158,14 +182,15 @@ def settings(qtbot: QtBot, desk: Desk) -> Any:
     previews = SimpleNamespace(recent=lambda: ["Which bolt?"])
 
     def present(dialog: SettingsDialog) -> Sequence[Callable[[], object]]:
-        providers = desk.make(
-            ProvidersPresenter, models=models, network=FakeNetwork(), page=dialog.providers
-        )
+        desk.make(
+            ProvidersPresenter, models=models, network=FakeNetwork(), settings=settings,
+            on_key_saved=lambda: None, page=dialog.models,
+        )  # fmt: skip
         recall = desk.make(
             RecallSettingsPresenter, settings=settings, previews=previews, page=dialog.memory,
             open_conversation=lambda: (None, None),
         )  # fmt: skip
-        return providers.show, recall.show
+        return (recall.show,)
 
     presenter = desk.make(
         SettingsPresenter, settings=settings, actions=add_actions(window), appearance=appearance,
@@ -202,10 +227,10 @@ def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
     dialog.edited.emit("rag_max_tokens", 900)
     desk.bridge.changed.emit(ChangeSet(settings=frozenset(("rag_max_tokens",))))
     assert undo.isEnabled()
-    dialog.providers.addition_requested.emit("ollama", "compatible", "http://localhost:1/v1", "k")
-    dialog.providers.key_entered.emit("ollama", "other")
+    fields = ProviderFields("shed", base_url="http://localhost:1/v1", key="k")
+    dialog.models.form.submitted.emit(fields, True)
     settings.presenter.open("Memory")
-    assert settings.models.keys == {"ollama": "other"}
+    assert settings.models.keys == {"shed": "k"}
     assert undo.isEnabled(), "adding a provider keeps it"
     undo.click()
     assert "rag_max_tokens" not in settings.settings.values
@@ -221,31 +246,130 @@ def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
 # -- providers
 
 
-def test_a_provider_is_added_tested_and_removed_and_refusals_shown_where_they_belong(
-    qtbot: QtBot, desk: Desk
-) -> None:
-    page, models, woken = ProvidersPage(), FakeModels(desk), list[str]()
+@pytest.fixture
+def providers(qtbot: QtBot, desk: Desk) -> Any:
+    """Return the models page on fakes: page, form, models, settings, what woke the workers."""
+    page, models, woken = ModelsPage(), FakeModels(desk), list[str]()
+    settings = FakeSettings(desk)
     qtbot.addWidget(page)
     presenter = desk.make(
-        ProvidersPresenter, models=models, network=FakeNetwork(), page=page,
+        ProvidersPresenter, models=models, network=FakeNetwork(), settings=settings, page=page,
         on_key_saved=lambda: woken.append("key"),
     )  # fmt: skip
-    presenter.show()
-    page.addition_requested.emit("ollama", "compatible", "http://localhost:1/v1", "")
-    assert models.configs == [ProviderConfig("ollama", "compatible", "http://localhost:1/v1")]
-    assert "2 models" in page.cards["ollama"].outcome.text()
-    page.key_entered.emit("ollama", "secret")
-    assert (models.keys, woken) == ({"ollama": "secret"}, ["key"])
-    page.key_removed.emit("ollama")
-    assert models.keys == {}
-    desk.refusal = InvalidInput("No such thing", log_text="for the log")
-    page.addition_requested.emit("x", "compatible", "nonsense", "")
-    assert "No such thing" in page.form.error.text()
-    page.key_entered.emit("ollama", "secret")
-    assert "No such thing" in page.cards["ollama"].outcome.text()
-    assert woken == ["key"]
-    page.removal_requested.emit("ollama")
-    assert page.cards == {}
+    return SimpleNamespace(
+        page=page, form=page.form, models=models, settings=settings, woken=woken,
+        presenter=presenter,
+    )  # fmt: skip
+
+
+def test_a_local_server_that_runs_is_offered_tested_saved_and_its_model_made_the_default(
+    providers: Any, desk: Desk
+) -> None:
+    page, form, models = providers.page, providers.form, providers.models
+    places = list(page.tiles)
+    models.running = (LocalServer("ollama", "http://127.0.0.1:11434/v1", ()),)
+    page.shown.emit()
+    assert "Running" in page.tiles["ollama"].state.text()
+    assert list(page.tiles) == places, "a tile keeps its place"
+    page.tiles["ollama"].click()
+    assert form.base_url.text() == "http://127.0.0.1:11434/v1"
+    assert models.tried == []
+    form.save.click()
+    config = ProviderConfig("ollama", "compatible", "http://127.0.0.1:11434/v1")
+    assert (models.tried, models.configs) == ([(config, "")], {"ollama": config})
+    assert "2 models" in form.outcome.text()
+    assert providers.woken == []
+    form.models.list.search.setText("B")
+    form.models.use.click()
+    assert providers.settings.text("default_model") == "p:b"
+    form.models.window_tokens.setText("16,000")
+    form.models.set_window.click()
+    assert models.own == {"p:b": 16_000}
+    form.models.reset_window.click()
+    assert models.own == {}
+
+
+def test_nothing_is_saved_when_the_test_fails_unless_the_user_insists(
+    providers: Any, desk: Desk
+) -> None:
+    form, models = providers.form, providers.models
+    models.problem = KeyRejected("OpenAI does not accept the key", "Enter a valid one")
+    providers.presenter.open("openai")
+    form.key.setText("wrong")
+    form.timeout.setText("90")
+    form.save.click()
+    assert (models.configs, models.keys) == ({}, {})
+    assert "does not accept" in form.outcome.text()
+    form.untested.click()
+    assert models.configs == {"openai": ProviderConfig("openai", "openai", None, "OPENAI_API_KEY")}
+    assert (models.keys, models.timeouts) == ({"openai": "wrong"}, {"openai": 90})
+    assert (providers.woken, form.key.text()) == (["key"], "")
+
+
+def test_a_variable_does_not_follow_to_another_address(providers: Any) -> None:
+    form, models = providers.form, providers.models
+    providers.presenter.open("openai")
+    form.base_url.setText("https://gate.example/v1")
+    form.save.click()
+    assert models.tried[-1][0] == ProviderConfig("openai", "openai", "https://gate.example/v1")
+    form.variable.setText("GATE_KEY")
+    form.save.click()
+    assert models.tried[-1][0].key_env == "GATE_KEY"
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        (ProviderFields("x", base_url="nonsense"), "'nonsense'"),
+        (ProviderFields("openai", base_url="http://localhost:1/v1"), "'openai' already"),
+        (ProviderFields("", base_url="http://localhost:1/v1"), "name"),
+        (ProviderFields("x", base_url="http://localhost:1/v1", timeout="soon"), "'soon'"),
+        (ProviderFields("x", base_url="http://far.example/v1"), "unencrypted"),
+    ],
+)
+def test_invalid_fields_are_refused_in_the_form(
+    providers: Any, fields: ProviderFields, shown: str
+) -> None:
+    providers.presenter.open("")
+    providers.form.submitted.emit(fields, True)
+    assert shown in providers.form.outcome.text()
+    assert providers.models.tried == []
+
+
+def test_a_provider_is_edited_and_removed_after_a_yes(providers: Any, desk: Desk) -> None:
+    page, form, models = providers.page, providers.form, providers.models
+    models.configs["shed"] = ProviderConfig("shed", "compatible", "http://localhost:1/v1")
+    providers.presenter.open("shed")
+    assert [form.base_url.text(), form.provider_name.isHidden()] == ["http://localhost:1/v1", True]
+    form.base_url.setText("http://localhost:2/v1")
+    form.save.click()
+    assert models.configs["shed"].base_url == "http://localhost:2/v1"
+    form.remove.click()
+    (box,) = page.window().findChildren(QMessageBox)
+    assert box.defaultButton().text().replace("&", "") == "Cancel"
+    press("Cancel")
+    assert list(models.configs) == ["shed"]
+    form.remove.click()
+    press("Remove")
+    assert (models.configs, page.is_form_open) == ({}, False)
+    assert "shed" not in page.tiles
+
+
+@pytest.mark.parametrize(
+    ("lasting", "saved", "words"),
+    [(True, False, "keyring"), (False, False, "OPENROUTER_API_KEY"), (False, True, "restart")],
+)
+def test_the_form_says_what_happens_to_a_key(
+    providers: Any, lasting: bool, saved: bool, words: str
+) -> None:
+    providers.models.keeps_keys = lasting
+    if saved:
+        url = "https://openrouter.ai/api/v1"
+        providers.models.configs["openrouter"] = ProviderConfig("openrouter", "compatible", url)
+        providers.models.keys["openrouter"] = "k"
+    providers.presenter.open("openrouter")
+    assert words in providers.form._key_note.text()
+    assert ("Saved" in providers.form.key.placeholderText()) is saved
 
 
 # -- the background page

@@ -249,7 +249,7 @@ class Presenters(QObject):
         welcome.import_requested.connect(self.imports.choose)
         welcome.sample_requested.connect(lambda: self.imports.start([SAMPLE]))
         self.presets.page_requested.connect(lambda: self.settings.open("Presets"))
-        welcome.model_requested.connect(lambda: self.settings.open("Providers"))
+        welcome.model_requested.connect(lambda: self.settings.open(SettingPage.MODELS.value))
 
     def _connect_transcript(self) -> None:
         transcript, compose = self._transcript, self.compose

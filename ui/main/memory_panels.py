@@ -39,8 +39,8 @@ def build_memory_panels(
         preview = dialog.memory.preview
         preview.set_theme(appearance.theme)
         appearance.theme_changed.connect(preview.set_theme)
-        providers = ProvidersPresenter(
-            bridge, services.models, chat, services.workers.wake, dialog.providers
+        ProvidersPresenter(
+            bridge, services.models, chat, services.settings, services.workers.wake, dialog.models
         )
         embedder = EmbedderPresenter(
             bridge, services.spaces, services.embedders, services.embedding_regeneration,
@@ -59,7 +59,7 @@ def build_memory_panels(
             bridge, services.presets, services.models, services.tools,
             partial(list_models, services.models, chat, bridge), dialog.presets,
         )  # fmt: skip
-        return providers.show, presets.show, embedder.show, background.show, recall.show
+        return presets.show, embedder.show, background.show, recall.show
 
     settings = SettingsPresenter(
         bridge, services.settings, banner, window.actions_by_name, appearance, present_pages

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from app.domain.chat import ModelRef, UsageReported
@@ -95,6 +95,27 @@ class PriceList:
             return _unknown(ref)
         price = f"{found.provider.name} list price: {_price_text(found.model_price)}"
         return Cost(float(found.total_price), f"{price} (genai-prices {genai_prices.__version__})")
+
+    def per_million(self, ref: ModelRef) -> tuple[float, float] | None:
+        """Return a model's prices in USD for a million tokens in and out; None if unknown."""
+        if (own := self._own().get(str(ref))) is not None:
+            return own.input_usd, own.output_usd
+        if self._free_location(ref) is not None:
+            return 0.0, 0.0
+        if (vendor := self._vendor(ref.provider)) is None:
+            return None
+        from genai_prices.data_snapshot import get_snapshot
+
+        try:
+            _, model = get_snapshot().find_provider_model(ref.model, None, *vendor)
+        except LookupError:
+            return None
+        price = model.get_prices(datetime.now(UTC))
+        found: list[Any] = [price.input_mtok, price.output_mtok]
+        input_usd, output_usd = (getattr(each, "base", each) for each in found)
+        if input_usd is None or output_usd is None:
+            return None
+        return float(input_usd), float(output_usd)
 
     def context_tokens(self, ref: ModelRef) -> int | None:
         """Return the size of a model's context in tokens, None if unknown."""

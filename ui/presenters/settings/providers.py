@@ -1,17 +1,30 @@
-"""The providers page of the settings: adding, removing and testing providers, and their keys."""
+"""The models page of the settings: the gallery of providers, setting one up, and its models."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from PySide6.QtWidgets import QMessageBox
 
 from app.chat.exchange_loop import ExchangeLoop
-from app.chat.models import ModelDirectory, ProviderState
-from app.domain.errors import KnownError
+from app.chat.models import ModelCard, ModelDirectory, ProviderState
+from app.domain.chat import ModelRef
+from app.domain.errors import InvalidInput, KnownError
 from app.domain.formatting import format_count
+from app.domain.text import parse_whole_number
 from app.providers.configuration import ProviderConfig
+from app.providers.gallery import TEMPLATES, ProviderTemplate, template_of, title_of
+from app.providers.http.base_url import check_base_url
 from app.providers.vendors import vendors
-from ui.bridge import Work
+from app.providers.vendors.local_servers import LocalServer
+from app.storage.tables.settings import Settings
 from ui.presenters.presenter import Presenter
-from ui.views.settings.providers_page import ProviderCardContent, ProvidersPage
+from ui.views.settings.models_page import ModelsPage, TileContent
+from ui.views.settings.provider_form import FormContent, ProviderFields
+from ui.widgets.model_rows import model_name, model_rows
+
+_OTHER = TileContent("", "Other server", "Any address with an OpenAI-compatible API")
+_ABOUT_LOCAL = "Runs on this computer: nothing leaves it. Start it first, then test it here."
+_ABOUT_REMOTE = "Messages and what recall adds to them are sent to the address below."
 
 
 class ProvidersPresenter(Presenter):
@@ -19,93 +32,338 @@ class ProvidersPresenter(Presenter):
 
     _models: ModelDirectory
     _network: ExchangeLoop
+    _settings: Settings
     _on_key_saved: Callable[[], None]
-    _page: ProvidersPage
+    _page: ModelsPage
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        page, models = self._page, self._models
-        self._bridge.subscribe(self.show, "providers")
-        page.key_entered.connect(self._save_key)
-        page.key_removed.connect(lambda name: self._write_and_show(lambda: models.forget_key(name)))
-        page.removal_requested.connect(
-            lambda name: self._write_and_show(lambda: models.remove_provider(name))
-        )
-        page.test_requested.connect(lambda name: self._start_test(name, self._test(name)))
-        page.addition_requested.connect(self._add)
+        self._states: Mapping[str, ProviderState] = {}
+        self._running: Mapping[str, LocalServer] = {}
+        self._loaded = ProviderFields()
+        page, form = self._page, self._page.form
+        page.show_tiles(_tiles({}, {}))
+        self._bridge.subscribe(lambda _: self._refresh(), "providers", "default_model")
+        page.shown.connect(self._refresh)
+        page.shown.connect(self._find_servers)
+        page.opened.connect(self.open)
+        form.closed.connect(self._leave)
+        form.submitted.connect(self._submit)
+        form.removal_requested.connect(self._ask_to_remove)
+        form.models.default_chosen.connect(self._choose_default)
+        form.models.selected.connect(self._show_window)
+        form.models.window_entered.connect(self._set_window)
 
-    def show(self, _changed: object = None) -> None:
-        """Show the providers, then look for model servers on this computer."""
-        self._bridge.start("providers", self._show())
+    def open(self, name: str) -> None:
+        """Show the form of a provider, "" for a server that is still to be named."""
+        self._leave()
+        self._bridge.start("provider form", self._open(name))
 
-    async def _show(self) -> None:
+    def _leave(self) -> None:
+        """Cancel what belongs to the form that was open."""
+        for name in ("provider form", "provider models", "test provider", "model window"):
+            self._bridge.cancel(name)
+
+    # -- the gallery
+
+    def _refresh(self) -> None:
+        self._bridge.start("providers", self._load())
+
+    async def _load(self) -> None:
         states = await self._bridge.run(self._models.providers)
-        self._page.show_providers([_card(state) for state in states])
-        servers = await self._bridge.wait(self._network.call(self._models.local_servers))
-        known = {state.base_url for state in states}
-        new = [server for server in servers if server.base_url not in known]
-        names = "; ".join(f"{server.name} at {server.base_url}" for server in new)
-        self._page.offer_local(
-            f"Running on this computer: {names}. Add it below to use it." if new else ""
-        )
-        if new and not self._page.form.name.text():
-            self._page.form.prefill(new[0].name, new[0].base_url)
+        self._states = {state.config.name: state for state in states}
+        self._page.show_tiles(_tiles(self._states, self._running))
+        self._page.default.setText(f"New conversations use {model_name(self._default)}.")
 
-    def _write_and_show(self, write: Callable[[], None]) -> None:
-        self._bridge.save(write, lambda _: self.show())
+    @property
+    def _default(self) -> str:
+        return self._settings.text("default_model")
 
-    def _save_key(self, name: str, key: str) -> None:
-        def test(_: object) -> None:
-            self._on_key_saved()
-            self._start_test(name, self._show_and_test(name))
+    def _find_servers(self) -> None:
+        async def find() -> None:
+            servers = await self._bridge.wait(self._network.call(self._models.local_servers))
+            self._running = {server.name: server for server in reversed(servers)}
+            self._page.show_tiles(_tiles(self._states, self._running))
 
-        self._bridge.save(
-            lambda: self._models.save_key(name, key), test, partial(self._show_failure, name)
-        )
+        self._bridge.start("local servers", find())
 
-    def _add(self, name: str, kind: str, base_url: str, key: str) -> None:
-        def add() -> None:
-            self._models.add_provider(ProviderConfig(name, kind, base_url or None))
-            if key:
-                self._models.save_key(name, key)
+    # -- the form
 
-        def test(_: object) -> None:
-            form.clear()
-            self._start_test(name, self._show_and_test(name))
-
-        form = self._page.form
-        self._bridge.save(add, test, lambda error: form.show_error(error.display_text))
-
-    def _start_test(self, name: str, work: Work) -> None:
-        self._bridge.start(f"test {name}", work, partial(self._show_failure, name))
-
-    def _show_failure(self, name: str, error: KnownError) -> None:
-        self._page.show_outcome(name, error.display_text, ok=False)
-
-    async def _show_and_test(self, name: str) -> None:
-        await self._show()
-        await self._test(name)
-
-    async def _test(self, name: str) -> None:
-        report = await self._bridge.wait(self._network.call(lambda: self._models.test(name)))
-        if report.problem is not None:
-            text = report.problem.display_text
-        else:
-            text = (
-                f"Connected in {report.latency_ms} ms; {format_count(len(report.models), 'model')}. "
-                "Choose one above the conversation."
+    async def _open(self, name: str) -> None:
+        await self._load()
+        lasting = await self._bridge.run(lambda: self._models.keeps_keys)
+        state, template = self._states.get(name), template_of(name)
+        is_set_up = state is not None and (state.is_saved or state.has_key)
+        fields = _fields_of(state, template, self._running.get(name), is_set_up=is_set_up)
+        if not name:
+            fields = replace(fields, name="")
+        self._loaded = fields
+        hint, note = _key_texts(state, template, lasting=lasting)
+        self._page.show_form(
+            FormContent(
+                title=title_of(name) or "Another server",
+                about=_ABOUT_LOCAL if template and template.is_local else _ABOUT_REMOTE,
+                fields=fields,
+                key_hint=hint,
+                key_note=note,
+                is_new=state is None or not state.is_saved,
+                is_named=bool(name),
+                is_url_locked=state is not None and state.config.url_env is not None,
             )
-        self._page.show_outcome(name, text, ok=report.ok)
+        )
+        if state is not None and is_set_up:
+            self._bridge.start("provider models", self._list(name), self._show_failure)
+
+    async def _list(self, name: str) -> None:
+        self._page.form.show_outcome("Asking for its models\u2026", "muted")
+        cards = await self._bridge.wait(self._network.call(lambda: self._models.cards(name)))
+        if self._page.form.name == name:
+            self._page.form.show_outcome("", "muted")
+            self._show_models(cards)
+
+    def _show_models(self, cards: tuple[ModelCard, ...]) -> None:
+        self._page.form.models.show_models(model_rows(cards), self._default)
+        self._show_window(self._page.form.models.list.model)
+
+    def _submit(self, fields: ProviderFields, tested: bool) -> None:
+        try:
+            config, timeout_s = self._config(fields), _timeout_s(fields.timeout)
+        except KnownError as error:
+            self._show_failure(error)
+            return
+        work = self._test_and_save(config, fields.key, timeout_s, tested=tested)
+        self._bridge.start("test provider", work, self._show_failure)
+
+    async def _test_and_save(
+        self, config: ProviderConfig, key: str, timeout_s: int | None, *, tested: bool
+    ) -> None:
+        form, models = self._page.form, self._models
+        form.show_busy(f"Connecting to {config.url().text}\u2026" if tested else "Saving\u2026")
+        text, listed = "Saved without a test.", None
+        if tested:
+            report = await self._bridge.wait(
+                self._network.call(lambda: models.try_out(config, key))
+            )
+            if report.problem is not None:
+                form.show_outcome(report.problem.display_text, "error", can_skip_test=True)
+                return
+            found = format_count(len(report.models), "model")
+            text, listed = f"Saved. Connected in {report.latency_ms} ms; {found}.", report.models
+
+        def save() -> None:
+            models.add_provider(config)
+            models.set_timeout(config.name, timeout_s)
+            if key:
+                models.save_key(config.name, key)
+
+        await self._bridge.write(save)
+        if key:
+            self._on_key_saved()
+        await self._load()
+        lasting = await self._bridge.run(lambda: models.keeps_keys)
+        state = self._states.get(config.name)
+        form.show_saved(config.name)
+        form.show_key(*_key_texts(state, template_of(config.name), lasting=lasting))
+        self._loaded = replace(form.fields, name=config.name)
+        form.show_outcome(text, "success")
+        if listed is not None:
+            chosen = listed
+            self._show_models(
+                await self._bridge.wait(self._network.call(lambda: models.cards_of(chosen)))
+            )
+
+    def _config(self, fields: ProviderFields) -> ProviderConfig:
+        """Return the configuration that was entered; raise InvalidInput for an invalid part.
+
+        A variable that was not entered for a new address does not go there with its key.
+        """
+        name = self._page.form.name or fields.name.casefold()
+        if not self._page.form.name and (name in self._states or name in vendors()):
+            raise InvalidInput(f"There is a provider '{name}' already", "Choose another name")
+        vendor = vendors()[fields.kind]
+        is_vendors = not fields.base_url or fields.base_url.rstrip("/") == vendor.base_url
+        config = ProviderConfig(
+            name,
+            fields.kind,
+            None if is_vendors and vendor.base_url else fields.base_url or None,
+            fields.key_env or None,
+            fields.allow_plain_http,
+        ).checked()
+        is_moved = bool(self._loaded.base_url) and _origin(self._loaded) != config.url().origin
+        if is_moved and fields.key_env == self._loaded.key_env:
+            config = replace(config, key_env=None)
+        return config
+
+    def _show_failure(self, error: KnownError) -> None:
+        self._page.form.show_outcome(error.display_text, "error")
+
+    # -- removing
+
+    def _ask_to_remove(self, name: str) -> None:
+        box = QMessageBox(self._page.window())
+        box.setIcon(QMessageBox.Icon.Question)
+        box.setWindowTitle("Remove a provider")
+        box.setText(f"Remove {title_of(name)}?")
+        default = " New conversations will use Recall." if self._uses(name) else ""
+        box.setInformativeText(
+            "Its settings and its saved key are deleted. Conversations stay; to continue one "
+            f"of its own, choose another model.{default}"
+        )
+        remove = box.addButton("Remove", QMessageBox.ButtonRole.DestructiveRole)
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.setEscapeButton(cancel)
+        remove.clicked.connect(lambda: self._remove(name))
+        box.finished.connect(box.deleteLater)
+        box.open()
+
+    def _uses(self, name: str) -> bool:
+        return ModelRef.parse(self._default).provider == name
+
+    def _remove(self, name: str) -> None:
+        self._bridge.save(
+            lambda: self._models.remove_provider(name),
+            lambda _: self._page.show_gallery(),
+            self._show_failure,
+        )
+
+    # -- models
+
+    def _choose_default(self, model: str) -> None:
+        part = self._page.form.models
+        self._bridge.save(
+            lambda: self._settings.set("default_model", model),
+            lambda _: part.show_note(f"New conversations use {model_name(model)}.", "success"),
+            lambda error: part.show_note(error.display_text, "error"),
+        )
+
+    def _show_window(self, model: str) -> None:
+        def read() -> tuple[str, bool]:
+            found = self._models.windows.find(ModelRef.parse(model), asks_server=False)
+            text = f"{model_name(model)} reads {found.tokens:,} tokens, {found.source}."
+            return text, model in self._models.windows.own()
+
+        if not model:
+            self._page.form.models.show_window("", is_own=False)
+            return
+        self._bridge.load(
+            "model window", read,
+            lambda shown: self._page.form.models.show_window(shown[0], is_own=shown[1]),
+        )  # fmt: skip
+
+    def _set_window(self, model: str, typed: str) -> None:
+        def write() -> None:
+            if not typed:
+                self._models.windows.remove(model)
+                return
+            if (tokens := parse_whole_number(typed.replace(",", ""))) is None:
+                raise InvalidInput(f"'{typed}' is not a number of tokens")
+            self._models.windows.put(model, tokens)
+
+        part = self._page.form.models
+        part.show_note("", "muted")
+        self._bridge.save(
+            write,
+            lambda _: self._show_window(model),
+            lambda error: part.show_note(error.display_text, "error"),
+        )
 
 
-def _card(state: ProviderState) -> ProviderCardContent:
-    config = state.config
-    vendor = vendors().get(config.name)
-    return ProviderCardContent(
-        name=config.name,
-        title=vendor.title if vendor else config.name,
-        base_url=state.base_url,
-        key_text=f"Key: {state.key_from}",
-        has_saved_key=state.has_saved_key,
-        removable=not config.is_built_in,
+def _tiles(
+    states: Mapping[str, ProviderState], running: Mapping[str, LocalServer]
+) -> list[TileContent]:
+    """Return the tiles of the gallery, then those of other servers by name."""
+    known = [each.name for each in TEMPLATES]
+    found = [_tile(name, states.get(name), running.get(name)) for name in known]
+    others = [_tile(name, states[name], None) for name in states if name not in known]
+    return [*found, _OTHER, *others]
+
+
+def _tile(name: str, state: ProviderState | None, server: LocalServer | None) -> TileContent:
+    template = template_of(name)
+    is_set_up = state is not None and (state.is_saved or state.has_key)
+    parts = []
+    if state is not None and is_set_up:
+        parts.append("Set up")
+        if state.has_key:
+            parts.append(f"key from {state.key_from}")
+    if server is not None:
+        parts.append(f"Running, {format_count(len(server.models), 'model')}")
+    elif not is_set_up and template is not None:
+        parts.append("On this computer" if template.is_local else "Needs an API key")
+    elif template is None and state is not None:
+        parts.append(state.base_url)
+    return TileContent(
+        name, title_of(name), " \N{MIDDLE DOT} ".join(parts), is_set_up or bool(server)
     )
+
+
+def _fields_of(
+    state: ProviderState | None,
+    template: ProviderTemplate | None,
+    server: LocalServer | None,
+    *,
+    is_set_up: bool,
+) -> ProviderFields:
+    """Return what the form begins with: the saved provider, else a server found, else the usual."""
+    if state is not None and (is_set_up or template is None):
+        config = state.config
+        timeout = "" if state.timeout_s is None else str(state.timeout_s)
+        return ProviderFields(
+            config.name, config.kind, state.base_url, "", config.key_env or "", timeout,
+            allow_plain_http=config.allow_plain_http,
+        )  # fmt: skip
+    if template is None:
+        return ProviderFields()
+    url = server.base_url if server is not None else template.base_url
+    url = url or vendors()[template.kind].base_url
+    return ProviderFields(template.name, template.kind, url, "", template.key_env)
+
+
+def _key_texts(
+    state: ProviderState | None, template: ProviderTemplate | None, *, lasting: bool
+) -> tuple[str, str]:
+    """Return what stands in the empty key field, and what happens to a key that is entered."""
+    variable = (state.config.key_env if state is not None else None) or (
+        template.key_env if template is not None else ""
+    )
+    page = f" Keys are issued at {template.key_page}" if template and template.key_page else ""
+    if state is not None and state.has_key and not state.has_saved_key:
+        text = (
+            f"The key comes from the environment variable {state.key_from}, which takes precedence."
+        )
+        return "From the environment", text
+    hint = "Paste the key here" if page else "Most local servers need none"
+    if state is not None and state.has_saved_key:
+        hint = "Saved; enter another one to replace it"
+    elif template is not None and template.is_local:
+        return hint, ""
+    if lasting:
+        text = "The key is kept in the system's keyring, never in the database, logs or exports."
+        return hint, text + page
+    named = (
+        f"the environment variable {variable}"
+        if variable
+        else ("an environment variable, name it under More options,")
+    )
+    return hint, (
+        "This computer offers no keyring, so the key is kept in memory and must be entered again "
+        f"after a restart. To keep it, set {named} before starting Commonplace.{page}"
+    )
+
+
+def _origin(fields: ProviderFields) -> str:
+    try:
+        return check_base_url(fields.base_url, allow_plain_http=True).origin
+    except InvalidInput:
+        return ""
+
+
+def _timeout_s(typed: str) -> int | None:
+    """Return a reply timeout, None for the default; raise InvalidInput."""
+    if not typed:
+        return None
+    seconds = parse_whole_number(typed)
+    if seconds is None or not 5 <= seconds <= 86_400:
+        raise InvalidInput(f"'{typed}' is not a reply timeout", "A timeout is 5 to 86,400 seconds.")
+    return seconds

@@ -14,17 +14,17 @@ from app.workers.spend_limits import SPEND_LIMIT_KEYS
 from ui.views.settings.background_page import BackgroundPage
 from ui.views.settings.embedder_page import EmbedderPage
 from ui.views.settings.memory_page import MemoryPage
+from ui.views.settings.models_page import ModelsPage
 from ui.views.settings.presets_page import PresetsPage
-from ui.views.settings.providers_page import ProvidersPage
 from ui.widgets.controls import closing_buttons, row_of, scroll_area
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.setting_editor import SettingEditor
 
-_PROVIDERS = "Providers"
 _PRESETS = "Presets"
 _EMBEDDER = "Search by meaning"
 _BACKGROUND = "Background work"
-_ON_OTHER_PAGES = frozenset(("embedder", "background_model", "system_prompt", *SPEND_LIMIT_KEYS))
+_ON_OTHER_PAGES = frozenset(SPEND_LIMIT_KEYS)
+_OWN_PAGES = (SettingPage.MODELS, SettingPage.INTERNAL)
 
 
 class SettingsDialog(QDialog):
@@ -46,13 +46,13 @@ class SettingsDialog(QDialog):
         self._names.setAccessibleName("Pages of settings")
         self._names.setFixedWidth(150)
         self._names.setFocus()
-        self.providers = ProvidersPage(self)
+        self.models = ModelsPage(self)
         self.presets = PresetsPage(self)
         self.embedder = EmbedderPage(self)
         self.background = BackgroundPage(self)
         self.memory = MemoryPage(self)
         self._pages = QStackedWidget(self)
-        self._add_page(_PROVIDERS, self.providers)
+        self._add_page(SettingPage.MODELS.value, self.models)
         self._add_page(_PRESETS, self.presets)
         self._add_page(_EMBEDDER, self.embedder)
         self._add_page(_BACKGROUND, self.background)
@@ -60,7 +60,7 @@ class SettingsDialog(QDialog):
             self._take_editor(editor)
         shown = {setting.page for setting in SETTINGS.values() if setting.has_effect}
         for page in SettingPage:
-            if page in shown and page is not SettingPage.INTERNAL:
+            if page in shown and page not in _OWN_PAGES:
                 is_memory = page is SettingPage.RECALL
                 self._add_page(page.value, self.memory if is_memory else self._page_of(page))
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)

@@ -1,0 +1,242 @@
+"""The form of one provider: address, key and options, a test that saves, and its models."""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
+
+from ui.widgets.cards import Card
+from ui.widgets.controls import button, filled, key_edit, line_edit, row_of
+from ui.widgets.model_list import ModelList
+from ui.widgets.model_rows import ModelGroup, ModelRow
+from ui.widgets.plain_label import PlainLabel, breakable
+
+_LIST_PX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderFields:
+    """What the form holds, as typed; an empty key leaves the saved one."""
+
+    name: str = ""
+    kind: str = "compatible"
+    base_url: str = ""
+    key: str = ""
+    key_env: str = ""
+    timeout: str = ""
+    allow_plain_http: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FormContent:
+    """A provider in its form.
+
+    `key_hint` stands in the empty key field; `key_note` says where the key is kept. The address is
+    locked where the environment sets it.
+    """
+
+    title: str
+    about: str
+    fields: ProviderFields
+    key_hint: str
+    key_note: str
+    is_new: bool
+    is_named: bool
+    is_url_locked: bool = False
+
+
+class ProviderForm(QWidget):
+    """The form of a provider.
+
+    Attributes:
+        name: The provider that it shows, "" before it is named.
+        back: Its first stop of Tab.
+        models: Its models, and what applies to the selected one.
+
+    Signals:
+        submitted: (`ProviderFields`, whether to test before saving).
+        removal_requested: The provider's name. closed: Back to all providers.
+    """
+
+    submitted = Signal(object, bool)
+    removal_requested = Signal(str)
+    closed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.name, self._kind = "", "compatible"
+        self.back = button(self, "\u2039 All providers", self.closed, kind="quiet")
+        self.title = PlainLabel(self, tone="title")
+        self._about = PlainLabel(self, wordWrap=True, tone="small")
+        self._card = card = Card("Connection", self)
+        self.provider_name = line_edit(card, "my-server", name="Name")
+        self.base_url = line_edit(card, "http://127.0.0.1:8000/v1", name="Address")
+        self.key = key_edit(card, "", "API key")
+        self._key_note = PlainLabel(card, wordWrap=True, tone="small")
+        self.variable = line_edit(card, "none", name="Key from variable")
+        self.timeout = line_edit(card, "as set under Network", name="Reply timeout in seconds")
+        self.plain_http = QCheckBox("Allow http without encryption beyond this computer", card)
+        self._form, self._options = QFormLayout(), QWidget(card)
+        for field in (self.provider_name, self.base_url, self.key):
+            _add_row(self._form, field)
+            field.returnPressed.connect(lambda: self._submit(tested=True))
+        self.more = button(card, "More options", kind="quiet")
+        self.more.setCheckable(True)
+        self.more.toggled.connect(self._options.setVisible)
+        options = QFormLayout(self._options)
+        options.setContentsMargins(0, 0, 0, 0)
+        _add_row(options, self.variable)
+        _add_row(options, self.timeout)
+        options.addRow("", self.plain_http)
+        filled(card.column, self._form, self._key_note, row_of(self.more, None), self._options)
+        self.save = button(card, "Test and save", lambda: self._submit(tested=True), kind="primary")
+        self.untested = button(card, "Save without testing", lambda: self._submit(tested=False))
+        removal = self.removal_requested
+        self.remove = button(card, "Remove\u2026", lambda: removal.emit(self.name), kind="danger")
+        card.column.addLayout(row_of(self.save, self.untested, None, self.remove))
+        self.outcome = card.line()
+        self.models = ProviderModels(self)
+        head = row_of(self.back, None)
+        parts = (head, self.title, self._about, card, self.models, None)
+        filled(QVBoxLayout(self), *parts, margins=(16, 8, 16, 16), spacing=10)
+
+    def show_content(self, content: FormContent) -> None:
+        """Show a provider, without a key and without models."""
+        fields = content.fields
+        self.name, self._kind = fields.name, fields.kind
+        self.title.setText(content.title)
+        self._about.setText(content.about)
+        self.provider_name.setText(fields.name)
+        self._form.setRowVisible(self.provider_name, not content.is_named)
+        self.base_url.setText(fields.base_url)
+        self.base_url.setReadOnly(content.is_url_locked)
+        self.key.clear()
+        self.key.setPlaceholderText(content.key_hint)
+        self._show_key_note(content.key_note)
+        self.variable.setText(fields.key_env)
+        self.timeout.setText(fields.timeout)
+        self.plain_http.setChecked(fields.allow_plain_http)
+        self.more.setChecked(bool(fields.timeout or fields.allow_plain_http))
+        self._options.setVisible(self.more.isChecked())
+        self.remove.setVisible(not content.is_new)
+        self.show_outcome("", "muted")
+        self.models.hide()
+        first = self.provider_name if not content.is_named else self.key
+        first.setFocus()
+
+    def show_key(self, hint: str, note: str) -> None:
+        """Show where the key is kept, after saving it."""
+        self.key.clear()
+        self.key.setPlaceholderText(hint)
+        self._show_key_note(note)
+
+    def show_saved(self, name: str) -> None:
+        """Show that the provider exists under this name, which stays."""
+        self.name = name
+        self._form.setRowVisible(self.provider_name, False)
+        self.remove.show()
+
+    def show_outcome(self, text: str, tone: str, *, can_skip_test: bool = False) -> None:
+        """Show the result of the last action; `can_skip_test` offers to save without a test."""
+        self.save.setEnabled(True)
+        self.untested.setVisible(can_skip_test)
+        self.outcome.setProperty("tone", tone)
+        self.outcome.style().polish(self.outcome)
+        self.outcome.setText(breakable(text))
+        self.outcome.setVisible(bool(text))
+
+    def show_busy(self, text: str) -> None:
+        """Show what is under way; nothing can be submitted meanwhile."""
+        self.show_outcome(text, "muted")
+        self.save.setEnabled(False)
+
+    def _show_key_note(self, text: str) -> None:
+        self._key_note.setText(text)
+        self._key_note.setVisible(bool(text))
+
+    @property
+    def fields(self) -> ProviderFields:
+        """What the fields hold."""
+        return ProviderFields(
+            self.provider_name.text().strip(),
+            self._kind,
+            self.base_url.text().strip(),
+            self.key.text().strip(),
+            self.variable.text().strip(),
+            self.timeout.text().strip(),
+            allow_plain_http=self.plain_http.isChecked(),
+        )
+
+    def _submit(self, *, tested: bool) -> None:
+        if self.save.isEnabled():
+            self.submitted.emit(self.fields, tested)
+
+
+def _add_row(form: QFormLayout, field: QLineEdit) -> None:
+    label = PlainLabel(field.accessibleName())
+    label.setBuddy(field)
+    label.setMinimumHeight(field.sizeHint().height())  # else it is aligned to the top
+    form.addRow(label, field)
+
+
+class ProviderModels(Card):
+    """The models of a provider; the selected one can become the default and gets its window.
+
+    Signals:
+        default_chosen: PROVIDER:MODEL. window_entered: (PROVIDER:MODEL, the tokens as typed, "" to
+        find them again). selected: PROVIDER:MODEL, "" for none.
+    """
+
+    default_chosen = Signal(str)
+    window_entered = Signal(str, str)
+    selected = Signal(str)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__("Models", parent)
+        self.list = ModelList(self)
+        self.list.setMinimumHeight(_LIST_PX)
+        self.list.chosen.connect(self.default_chosen)
+        self.list.selected.connect(self.selected)
+        self.use = button(
+            self, "Use for new conversations",
+            lambda: self.default_chosen.emit(self.list.model), kind="primary",
+        )  # fmt: skip
+        self.window_text = PlainLabel(self, wordWrap=True, tone="small")
+        self.window_tokens = line_edit(self, "tokens", name="Context window in tokens")
+        self.window_tokens.setMaximumWidth(120)
+        self.window_tokens.returnPressed.connect(self._on_set_clicked)
+        self.set_window = button(self, "Set window", self._on_set_clicked)
+        self.reset_window = button(
+            self, "Reset", lambda: self.window_entered.emit(self.list.model, ""), kind="quiet"
+        )
+        self.note = PlainLabel(self, wordWrap=True)
+        row = row_of((self.window_text, 1), self.window_tokens, self.set_window, self.reset_window)
+        filled(self.column, row_of(self.use, (self.note, 1)), self.list, row)
+        self.hide()
+
+    def show_models(self, rows: tuple[ModelRow, ...], default: str) -> None:
+        """Show the models; the default one is selected if it is among them."""
+        note = "" if rows else "The server does not list its models."
+        self.list.show_groups([ModelGroup("", rows, note)], default)
+        self.list.reveal()
+        self.use.setEnabled(bool(rows))
+        self.show_note("", "muted")
+        self.show()
+
+    def show_window(self, text: str, *, is_own: bool) -> None:
+        """Show the window of the selected model, and whether the user set it."""
+        self.window_text.setText(text)
+        self.window_tokens.clear()
+        for part in (self.window_tokens, self.set_window):
+            part.setEnabled(bool(text))
+        self.reset_window.setVisible(is_own)
+
+    def show_note(self, text: str, tone: str) -> None:
+        """Show the result of the last action here."""
+        self.note.setProperty("tone", tone)
+        self.note.style().polish(self.note)
+        self.note.setText(text)
+
+    def _on_set_clicked(self) -> None:
+        if typed := self.window_tokens.text().strip():
+            self.window_entered.emit(self.list.model, typed)

@@ -1,0 +1,163 @@
+"""A searchable list of models under headings, with context size and price."""
+
+from collections.abc import Iterable, Sequence
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+
+from ui.widgets.controls import filled, line_edit, table_view
+from ui.widgets.model_rows import ModelGroup, ModelRow
+
+_COLUMNS = ("Model", "Context", "Price per million tokens, in / out")
+_SHORT_COLUMNS = ("Model", "Context", "$/M in / out")
+_MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_MODEL = Qt.ItemDataRole.UserRole
+_SEARCHED = Qt.ItemDataRole.UserRole + 1
+
+
+class ModelList(QWidget):
+    """Models to choose from; the search box has the focus and moves the selection.
+
+    Attributes:
+        search: The box. tree: The list.
+
+    Signals:
+        chosen: PROVIDER:MODEL that was clicked twice, or once if `one_click`, or taken with Enter.
+        selected: PROVIDER:MODEL that is selected now, "" for none.
+    """
+
+    chosen = Signal(str)
+    selected = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None, *, one_click: bool = False) -> None:
+        super().__init__(parent)
+        self.search = line_edit(self, "Search models", clearable=True)
+        self.search.textChanged.connect(self._filter)
+        self.search.installEventFilter(self)
+        names = _SHORT_COLUMNS if one_click else _COLUMNS
+        self.tree: QTreeWidget = table_view(self, "Models", names, (1, 2))
+        self.tree.header().setStretchLastSection(False)
+        self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.tree.currentItemChanged.connect(lambda item, _: self.selected.emit(_model_of(item)))
+        clicks = self.tree.itemClicked if one_click else self.tree.itemActivated
+        clicks.connect(self._choose)
+        filled(QVBoxLayout(self), self.search, (self.tree, 1), margins=(0, 0, 0, 0), spacing=6)
+
+    @property
+    def model(self) -> str:
+        """The selected model as PROVIDER:MODEL, "" for none."""
+        return _model_of(self.tree.currentItem())
+
+    def show_groups(self, groups: Iterable[ModelGroup], selected: str = "") -> None:
+        """Show models in order; without `selected`, what is selected stays so."""
+        selected = selected or self.model
+        place = self.tree.verticalScrollBar().value()
+        self.tree.blockSignals(True)
+        self.tree.clear()
+        for group in groups:
+            self.tree.addTopLevelItems(_items(group))
+        self.tree.blockSignals(False)
+        self._filter(self.search.text())
+        self._select(selected)
+        self.tree.verticalScrollBar().setValue(place)
+
+    def reveal(self) -> None:
+        """Scroll to the selection."""
+        if (item := self.tree.currentItem()) is not None:
+            self.tree.scrollToItem(item, QTreeWidget.ScrollHint.PositionAtCenter)
+
+    def _filter(self, text: str) -> None:
+        """Hide the models without all words, and headings without models."""
+        words = text.casefold().split()
+        heading: QTreeWidgetItem | None = None
+        for item in self._items():
+            if not _model_of(item) and item.data(0, _SEARCHED) is None:
+                heading = item
+                item.setHidden(bool(words))
+                continue
+            searched = str(item.data(0, _SEARCHED))
+            item.setHidden(not all(word in searched for word in words))
+            if heading is not None and not item.isHidden():
+                heading.setHidden(False)
+        current = self.tree.currentItem()
+        if current is None or current.isHidden():
+            self._move(0)
+
+    def _select(self, model: str) -> None:
+        shown = [each for each in self._items() if _model_of(each) and not each.isHidden()]
+        wanted = next((each for each in shown if _model_of(each) == model), None)
+        self._go_to(wanted or (shown[0] if shown else None))
+
+    def _move(self, step: int) -> None:
+        """Select the model so many rows further; the first one if none is selected."""
+        shown = [each for each in self._items() if _model_of(each) and not each.isHidden()]
+        current = self.tree.currentItem()
+        at = shown.index(current) + step if current in shown else 0
+        self._go_to(shown[max(0, min(len(shown) - 1, at))] if shown else None)
+
+    def _go_to(self, item: QTreeWidgetItem | None) -> None:
+        if item is None:
+            self.tree.setCurrentIndex(QModelIndex())
+        else:
+            self.tree.setCurrentItem(item)
+
+    def _items(self) -> Sequence[QTreeWidgetItem]:
+        found = (self.tree.topLevelItem(row) for row in range(self.tree.topLevelItemCount()))
+        return [each for each in found if each is not None]
+
+    def _choose(self, item: QTreeWidgetItem | None) -> None:
+        if model := _model_of(item):
+            self.chosen.emit(model)
+
+    # Qt overrides
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let arrows and Enter in the search box act on the list."""
+        if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
+            return super().eventFilter(watched, event)
+        if (key := event.key()) in _ENTER:
+            self._choose(self.tree.currentItem())
+            return True
+        if key not in _MOVES:
+            return super().eventFilter(watched, event)
+        page = max(1, self.tree.viewport().height() // max(1, self.tree.sizeHintForRow(0)) - 1)
+        step = page if key in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown) else 1
+        self._move(-step if key in (Qt.Key.Key_Up, Qt.Key.Key_PageUp) else step)
+        return True
+
+
+def _model_of(item: QTreeWidgetItem | None) -> str:
+    return "" if item is None else str(item.data(0, _MODEL) or "")
+
+
+def _items(group: ModelGroup) -> list[QTreeWidgetItem]:
+    items = []
+    if group.heading:
+        heading = QTreeWidgetItem([group.heading])
+        heading.setFlags(Qt.ItemFlag.NoItemFlags)
+        heading.setFirstColumnSpanned(True)
+        items.append(heading)
+    items += [_item(row, group.heading) for row in group.rows]
+    if group.note:
+        note = QTreeWidgetItem([group.note])
+        note.setFlags(Qt.ItemFlag.NoItemFlags)
+        note.setData(0, _SEARCHED, group.note.casefold())
+        note.setToolTip(0, group.note)
+        items.append(note)
+    return items
+
+
+def _item(row: ModelRow, heading: str) -> QTreeWidgetItem:
+    item = QTreeWidgetItem([row.name, row.window, row.price])
+    item.setData(0, _MODEL, row.model)
+    item.setData(0, _SEARCHED, f"{row.model} {row.tip} {heading}".casefold())
+    right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+    for column in (1, 2):
+        item.setTextAlignment(column, right)
+    parts = (row.name, row.window and f"{row.window} context", row.price)
+    item.setData(0, Qt.ItemDataRole.AccessibleTextRole, ", ".join(filter(None, parts)))
+    item.setToolTip(0, row.tip)
+    return item
