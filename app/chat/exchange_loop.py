@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 from app.chat.context_fetcher import ContextFetcher
 from app.chat.history import HistoryReader
+from app.chat.models import ChatModels
 from app.chat.planner import ExchangePlan, NewConversation, Planner
 from app.chat.presets import Presets
 from app.chat.reply import Reply
 from app.chat.request_builder import RequestBuilder
-from app.chat.running_exchange import ChatModels, Prepare, RunningExchange
+from app.chat.running_exchange import Prepare, RunningExchange
 from app.chat.tools.toolbox import Toolbox
 from app.domain.conversations import Block, Exchange
 from app.domain.errors import InvalidInput, StorageError

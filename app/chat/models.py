@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from app.domain.chat import ListedModel, ModelRef, UsageReported
 from app.domain.errors import ContextTooLong, InvalidInput, KnownError, ModelNotFound, NotFound
@@ -55,6 +56,33 @@ class ModelCard:
     title: str
     window_tokens: int | None = None
     price_usd: tuple[float, float] | None = None
+
+
+class ChatModels(Protocol):
+    """The models as exchanges use them.
+
+    All but `aclose` may block.
+
+    Attributes:
+        usage: The estimator of usage that servers do not report.
+    """
+
+    usage: UsageEstimator
+
+    def chat_model(self, ref: ModelRef) -> ChatModel:
+        """Return a model; raise NotFound or ModelNotFound."""
+
+    def context_tokens(self, ref: ModelRef) -> int | None:
+        """Return the size of a model's context; None when it is unknown."""
+
+    def note_refusal(self, ref: ModelRef, refusal: ContextTooLong) -> None:
+        """Keep what a refusal says about the size of a model's context."""
+
+    def price_of(self, ref: ModelRef, tokens: UsageReported) -> tuple[float | None, str]:
+        """Return (USD, the price as text) of a request; None when the price is unknown."""
+
+    async def aclose(self) -> None:
+        """Close all connections."""
 
 
 class ModelDirectory:

@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from app.chat.bill import Bill
+from app.chat.models import ChatModels
 from app.chat.planner import ExchangePlan
 from app.chat.problems import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED, too_many_rounds
 from app.chat.reply import Reply
@@ -37,7 +38,6 @@ from app.domain.chat import (
     TextWasThinking,
     ThinkingDelta,
     ToolCompleted,
-    UsageReported,
 )
 from app.domain.conversations import (
     Block,
@@ -57,7 +57,6 @@ from app.domain.recall import StoredPrompt
 from app.domain.turn_text import turn_passage
 from app.memory.compaction import WINDOW_SHARE
 from app.providers.partial_reply import PartialReply
-from app.providers.pricing.usage import UsageEstimator
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
@@ -75,33 +74,6 @@ _LAST_ROUND = (
 # Returns the first request for a message and the record of its prompt; called once for each message,
 # in a worker thread: it may block.
 Prepare = Callable[[ExchangePlan], tuple[ChatRequest, StoredPrompt | None]]
-
-
-class ChatModels(Protocol):
-    """The models as exchanges use them; `app.chat.models.ModelDirectory` implements it.
-
-    All but `aclose` may block.
-
-    Attributes:
-        usage: The estimator of usage that servers do not report.
-    """
-
-    usage: UsageEstimator
-
-    def chat_model(self, ref: ModelRef) -> ChatModel:
-        """Return a model; raise NotFound or ModelNotFound."""
-
-    def context_tokens(self, ref: ModelRef) -> int | None:
-        """Return the size of a model's context; None when it is unknown."""
-
-    def note_refusal(self, ref: ModelRef, refusal: ContextTooLong) -> None:
-        """Keep what a refusal says about the size of a model's context."""
-
-    def price_of(self, ref: ModelRef, tokens: UsageReported) -> tuple[float | None, str]:
-        """Return (USD, the price as text) of a request; None when the price is unknown."""
-
-    async def aclose(self) -> None:
-        """Close all connections."""
 
 
 class RunningExchange:

@@ -1,9 +1,9 @@
 """Change records: every change by the user, a model or an import, as the journal stores and replays it.
 
 A change contains all ids and times, so that applying it again to an older image gives the same rows.
-`app.storage.engine.apply` applies changes, `app.domain.codec` encodes them. A new kind of change needs a
-class here and a function there. `ChangeSet` says what a write touched. Old journals must stay readable: fields are only added, with a default,
-and a renamed class keeps its `SERIALIZED_NAME`.
+`app.storage.apply` applies changes, `app.domain.codec` encodes them. A new kind of change needs a class
+here and a function there. Old journals must stay readable: fields are only added, with a default, and a
+renamed class keeps its `SERIALIZED_NAME`. `ChangeSet` says what a write touched.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import ClassVar
 
-from app.domain.conversations import (
-    Conversation,
-    Exchange,
-    File,
-    Message,
-    TitleOrigin,
-)
+from app.domain.conversations import Conversation, Exchange, File, Message, TitleOrigin
 from app.domain.facts import Fact, Memory, MemoryWrite
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage
@@ -379,7 +373,7 @@ class ChangeSet:
         presets: Uids of presets added, changed or removed.
         passages: Whether passages were added or removed.
         vectors: Names of embedding spaces that got vectors or were emptied.
-        learned: Whether facts, memories, core memory or verdicts changed.
+        memory: Whether facts, memories, core memory or verdicts changed.
         spend: Whether a request was recorded.
     """
 
