@@ -7,7 +7,8 @@ of `app` and `ui` that an action and its consequences enter, on every thread, wi
 switched off, and the kinds of threads they ran on. What runs by the clock is stopped: repeating
 timers, the dashboard's totals, maintenance, vector search's checks. Each action begins and ends when all is quiet. The
 whole is repeated in fresh processes until two of them agree on an action. Prints JSON, an entry
-for each action.
+for each action. Comprehensions and lambdas count as functions, as Python compiles them; 3.12 and later
+compile fewer.
 """
 
 import asyncio
@@ -76,6 +77,7 @@ class Recorder:
         return {
             "files": len({code.co_filename for code in self.entered}),
             "functions": len(self.entered),
+            "of_these_comprehensions": sum(code.co_name.startswith("<") for code in self.entered),
             "threads": len(self.threads),
         }
 

@@ -113,13 +113,7 @@ class Facts:
     def versions_of(self, fact_ids: Iterable[int]) -> Mapping[PassageId, Sequence[FactVersion]]:
         """Return the same for several facts, by their ids."""
         rest = f"AND {_VERSION_SEEN} ORDER BY v.fact_id, v.made_at DESC"
-        rows = self._store.read(
-            select_in, "fact_version v", FACT_VERSION_COLUMNS, fact_ids, "v.fact_id", rest
-        )
-        found: dict[PassageId, list[FactVersion]] = {}
-        for version in map(version_of, rows):
-            found.setdefault(version.fact_id, []).append(version)
-        return found
+        return self._store.read(fact_versions, fact_ids, rest)
 
     def superseded_by(self, fact_id: int) -> Sequence[Fact]:
         """Return the facts that this one superseded, the last to end first."""
@@ -171,8 +165,20 @@ class Facts:
 
 fact_of = reader(Fact)
 """Of a row of `FACT_COLUMNS`."""
-version_of = reader(FactVersion)
-"""Of a row of `FACT_VERSION_COLUMNS`."""
+_version_of = reader(FactVersion)
+
+
+def fact_versions(
+    cursor: Connection, fact_ids: Iterable[int], rest: str
+) -> dict[PassageId, list[FactVersion]]:
+    """Return the versions (v) of facts by fact; `rest` are further clauses, such as their order."""
+    found: dict[PassageId, list[FactVersion]] = {}
+    for row in select_in(
+        cursor, "fact_version v", FACT_VERSION_COLUMNS, fact_ids, "v.fact_id", rest
+    ):
+        version = _version_of(row)
+        found.setdefault(version.fact_id, []).append(version)
+    return found
 
 
 def _condition(which: FactFilter) -> tuple[str, list[object]]:

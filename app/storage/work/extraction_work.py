@@ -10,14 +10,14 @@ from datetime import datetime
 
 from app.domain.conversations import Role
 from app.domain.facts import BY_USER, Fact, FactVersion
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.turn_text import RECALL_MODEL
 from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, to_db
-from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
-from app.storage.tables.facts import fact_of, version_of
+from app.storage.tables.fact_rows import FACT_COLUMNS
+from app.storage.tables.facts import fact_of, fact_versions
 from app.storage.work.queue import (
     COMPLETED,
     COUNTS_BY_MAKER,
@@ -183,16 +183,9 @@ class ExtractionWork:
         """Return the facts that were superseded by some others."""
         return self._facts("superseded_by IN (SELECT unnest(?)) ORDER BY id", [list(fact_ids)])
 
-    def versions(self, fact_ids: Iterable[int]) -> Mapping[int, Sequence[FactVersion]]:
+    def versions(self, fact_ids: Iterable[int]) -> Mapping[PassageId, Sequence[FactVersion]]:
         """Return all versions of facts, by fact, oldest first."""
-        rest = "ORDER BY fact_id, made_at"
-        rows = self._store.read(
-            select_in, "fact_version", FACT_VERSION_COLUMNS, fact_ids, "fact_id", rest
-        )
-        found: dict[int, list[FactVersion]] = {}
-        for version in map(version_of, rows):
-            found.setdefault(version.fact_id, []).append(version)
-        return found
+        return self._store.read(fact_versions, fact_ids, "ORDER BY v.fact_id, v.made_at")
 
     def _facts(self, condition: str, values: list[object]) -> Sequence[Fact]:
         rows = self._store.rows(f"SELECT {FACT_COLUMNS} FROM fact WHERE {condition}", values)

@@ -113,11 +113,11 @@ class _AffectedFacts:
         self,
         store: Store,
         facts: dict[PassageId, Fact],
-        versions: Mapping[int, Sequence[FactVersion]],
+        versions: Mapping[PassageId, Sequence[FactVersion]],
     ) -> None:
         self._store = store
         self._facts = facts
-        self._versions: dict[int, list[FactVersion]] = {
+        self._versions: dict[PassageId, list[FactVersion]] = {
             each: list(found) for each, found in versions.items()
         }
         self._vectors: dict[PassageId, npt.NDArray[np.float32]] = {}
