@@ -33,6 +33,7 @@ from app.domain.ids import ConversationId
 from app.domain.workers import WORKERS, WorkerName
 from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync
+from app.index.token_sync import TokenIndexSync
 from app.index.vector_sync import VectorIndexSync
 from app.memory.answers import AnswerFinder
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
@@ -167,7 +168,10 @@ class Services:
         self.embedders = EmbedderDirectory(settings, provider_registry(settings, keys))
         self._vectors = vectors = Vectors(store)
         sync = VectorIndexSync(store, vectors)
-        self.vector_search = VectorSearch(store, settings, self.embedders, vectors, sync)
+        self.token_sync = TokenIndexSync(store, vectors, self.paths.index / "tokens")
+        self.vector_search = VectorSearch(
+            store, settings, self.embedders, vectors, sync, self.token_sync
+        )
         self._closers += [self.vector_search.stop, self.index_sync.stop, self.maintenance.stop]
         self.search = SearchService(store, settings, index, self.index_sync, self.vector_search)
         self.recall = RecallService(store, settings, self.search)
@@ -204,6 +208,7 @@ class Services:
             model=model,
             limits=limits,
             nearest=self.fact_service.nearest,
+            tokens=self.token_sync,
         )
         # Closing the embedders ends requests that workers and questions wait for.
         self._closers += [board.stop, self.embedders.close, model.close]

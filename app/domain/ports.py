@@ -4,7 +4,8 @@ Implementations are in `app.providers`.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from app.domain.chat import ChatRequest, StreamEvent
 from app.domain.passages import Space
@@ -51,3 +52,37 @@ class Embedder(Protocol):
         is limited to the maximum of the space.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """The tokens of a text in order, without special ones.
+
+    `spans` is int32 (n, 2), the (start, end) of each in the text; `vectors` float32 (n, 32), rows of unit
+    length.
+    """
+
+    spans: "npt.NDArray[np.int32]"
+    vectors: "npt.NDArray[np.float32]"
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """An embedder that can return the vectors of tokens too, for token matching."""
+
+    @property
+    def token_model(self) -> str:
+        """The identity of its token vectors: those of another are not comparable. "" if it has none."""
+        ...
+
+    def embed_with_tokens(
+        self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None
+    ) -> "tuple[npt.NDArray[np.float32], Sequence[TokenVectors]]":
+        """Return what `Embedder.embed` does, and the tokens of each text. Raises as it does."""
+        ...
+
+
+def token_embedder(embedder: object) -> TokenEmbedder | None:
+    """Return an embedder if it has token vectors, else None."""
+    is_one = isinstance(embedder, TokenEmbedder) and embedder.token_model
+    return embedder if is_one else None  # type: ignore[return-value]

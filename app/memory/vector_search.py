@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, EmbedderUnavailable, IndexUnavailable, KnownError
 from app.domain.passages import Space
-from app.domain.ports import Embedder
+from app.domain.ports import Embedder, TokenVectors, token_embedder
 from app.index.relevance import Background, measure_background
+from app.index.token_index import TokenIndex
+from app.index.token_sync import TokenIndexSync
 from app.index.vector_index import ExactVectorIndex
 from app.index.vector_sync import VectorIndexSync
 from app.memory.embedders import EmbedderDirectory
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    _Question = tuple[npt.NDArray[np.float32], TokenVectors | None]
+
 _log = logging.getLogger(__name__)
 _KEPT_QUESTIONS = 64
 _RETRY_S = 5.0
@@ -44,12 +48,28 @@ _RELEVANT_SETTINGS = frozenset(("embedder", "embedder_before", "embedder_consent
 
 
 @dataclass(frozen=True, slots=True)
+class QueryTokens:
+    """A question's tokens, with the index of the tokens they match.
+
+    `spans` is int32 (q, 2), (start, end) in the question; `vectors` float32 (q, 32), rows of unit length.
+    """
+
+    spans: "npt.NDArray[np.int32]"
+    vectors: "npt.NDArray[np.float32]"
+    index: TokenIndex
+
+
+@dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A question's vector in the answering space, with the index to search and the space's background."""
+    """A question's vector in the answering space, with the index to search and the space's background.
+
+    `tokens` is None for embedders without token vectors and while there is no index of them.
+    """
 
     vector: "npt.NDArray[np.float32]"
     index: ExactVectorIndex
     background: Background
+    tokens: QueryTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +91,7 @@ class VectorSearch:
         embedders: EmbedderDirectory,
         vectors: Vectors,
         sync: VectorIndexSync,
+        tokens: TokenIndexSync | None = None,
         *,
         retry_s: float = _RETRY_S,
         measure_limit_s: float = _MEASURE_LIMIT_S,
@@ -81,10 +102,11 @@ class VectorSearch:
         self._embedders = embedders
         self._vectors = vectors
         self._sync = sync
+        self._tokens = tokens
         self._look_again_s = retry_s
         self._measure_limit_s = measure_limit_s
         self._backgrounds: dict[tuple[Space, object], Background] = {}
-        self._questions: OrderedDict[tuple[Space, str], npt.NDArray[np.float32]] = OrderedDict()
+        self._questions: OrderedDict[tuple[Space, str], _Question] = OrderedDict()
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -110,6 +132,8 @@ class VectorSearch:
         if self._thread is None:
             self._once_settled = once_settled
             self._sync.start()
+            if self._tokens is not None:
+                self._tokens.start()
             self._unsubscribe = self._store.subscribe(self._on_changed)
             self._thread = threading.Thread(target=self._run, name="vector-search", daemon=True)
             self._thread.start()
@@ -128,6 +152,8 @@ class VectorSearch:
             self._thread.join(_STOP_WAIT_S)
             self._thread = None
         self._sync.stop()
+        if self._tokens is not None:
+            self._tokens.stop()
 
     @property
     def problem(self) -> str:
@@ -186,7 +212,7 @@ class VectorSearch:
             if index is None or not index.passage_count or answering.background is None:
                 self._problem = ""
                 return None
-            vector = self._vector(answering, question)
+            vector, tokens = self._embedded(answering, question)
         except KnownError as error:
             # It is not used until the background finds that it works again.
             if not (self._stopping.is_set() or isinstance(error, Cancelled)):
@@ -196,7 +222,8 @@ class VectorSearch:
                     self._wake.set()
             return None
         self._problem = ""
-        return QueryVector(vector, index, answering.background)
+        found = self._query_tokens(answering, tokens)
+        return QueryVector(vector, index, answering.background, found)
 
     def embedded(self) -> EmbeddingCoverage | None:
         """Return what is found by meaning now, None without an embedder. Blocking."""
@@ -324,19 +351,34 @@ class VectorSearch:
             self._used_spaces = ()  # reading it made the space be loaded, so it is declared again
         return index
 
-    def _vector(self, answering: _Answering, question: str) -> "npt.NDArray[np.float32]":
+    def _query_tokens(
+        self, answering: _Answering, tokens: TokenVectors | None
+    ) -> QueryTokens | None:
+        """Return a question's tokens with their index, None while there is none."""
+        embedder = token_embedder(answering.embedder)
+        if tokens is None or embedder is None or self._tokens is None:
+            return None
+        index = self._tokens.index_for(answering.space, embedder.token_model)
+        return None if index is None else QueryTokens(tokens.spans, tokens.vectors, index)
+
+    def _embedded(self, answering: _Answering, question: str) -> "_Question":
+        """Return the vector of a question, and its tokens if the embedder has any."""
         key = (answering.space, question)
         with self._lock:
             if (known := self._questions.get(key)) is not None:
                 self._questions.move_to_end(key)
                 return known
-        given = answering.embedder.embed([question], self._stopping.is_set)
-        vector: npt.NDArray[np.float32] = validated_vectors(given, 1, answering.space)[0]
+        is_stopped, tokens = self._stopping.is_set, None
+        if (embedder := token_embedder(answering.embedder)) is not None:
+            given, (tokens,) = embedder.embed_with_tokens([question], is_stopped)
+        else:
+            given = answering.embedder.embed([question], is_stopped)
+        embedded = (validated_vectors(given, 1, answering.space)[0], tokens)
         with self._lock:
-            self._questions[key] = vector
+            self._questions[key] = embedded
             if len(self._questions) > _KEPT_QUESTIONS:
                 self._questions.popitem(last=False)
-        return vector
+        return embedded
 
     def _set_problem(self, error: KnownError) -> None:
         if self._problem != str(error):

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import NotFound
@@ -27,6 +27,9 @@ from app.workers.retries import Jitter, full_jitter
 from app.workers.spend_limits import SpendLimits
 from app.workers.status_text import blocked_text, waiting_text
 from app.workers.ui_priority import UiPriority
+
+if TYPE_CHECKING:
+    from app.index.token_sync import TokenIndexSync
 
 Host = Callable[[Callable[[], None]], None]
 
@@ -64,6 +67,7 @@ class WorkerBoard:
         model: ModelClient | None = None,
         limits: SpendLimits | None = None,
         nearest: NearestFacts | None = None,
+        tokens: "TokenIndexSync | None" = None,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -76,7 +80,7 @@ class WorkerBoard:
         )
         if self._reader is not None:
             self._reader.on_stored = self.wake
-        parts = JobParts(store, settings, opened, embedder, model, limits, self._reader)
+        parts = JobParts(store, settings, opened, embedder, model, limits, self._reader, tokens)
         if jobs is None:
             jobs = build_jobs(parts)
         elif (pipeline := embedding_pipeline.build(parts)) is not None:

@@ -93,9 +93,9 @@ def test_it_is_cancelled_between_batches(monkeypatch: pytest.MonkeyPatch, thread
     asked, ran = [], []
     run = LocalEmbedder._run
 
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any, **named: Any) -> Any:
         ran.append(True)
-        return run(*given)
+        return run(*given, **named)
 
     def cancelled() -> bool:
         asked.append(True)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from app.domain.errors import Cancelled, EmbedderUnavailable
 from app.domain.passages import Space
+from app.domain.ports import TokenVectors
 from app.providers.embedders.chunks import chunk_spans, encodable, token_spans
 from app.providers.embedders.model_folder import EmbedderFolder, Pooling, read_folder
 
@@ -30,6 +31,8 @@ BATCH_TOKENS = (
 )
 _CHARS_PER_TOKEN = 32  # text beyond max_tokens times this is not tokenized
 _LOG_ERRORS_ONLY = 3
+_TOKENS_OUTPUT = "token_embeddings"
+_LEAST_LENGTH = np.float32(1e-6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class _Loaded:
     output: str
     pooling: Pooling
     freeing_options: "RunOptions"  # of the last batch: frees the memory of all batches
+    token_projection: Vectors | None  # (dimension of a token, 32)
 
 
 class LocalEmbedder:
@@ -77,6 +81,31 @@ class LocalEmbedder:
         Text beyond `space.max_tokens` is ignored. Raises `Cancelled` if `cancelled()` is true between
         two batches, `EmbedderUnavailable` when the model cannot run or returns invalid vectors.
         """
+        return self._embed(texts, cancelled, None)
+
+    @property
+    def token_model(self) -> str:
+        """The identity of its token vectors, "" for a model without."""
+        return self._folder.token_model
+
+    def embed_with_tokens(
+        self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None
+    ) -> tuple[Vectors, Sequence[TokenVectors]]:
+        """Return the vectors of `embed`, and of the same pass the tokens of each text.
+
+        Raises as `embed`.
+        """
+        tokens: dict[int, TokenVectors] = {}
+        vectors = self._embed(texts, cancelled, tokens)
+        return vectors, [tokens[row] for row in range(len(texts))]
+
+    def _embed(
+        self,
+        texts: Sequence[str],
+        cancelled: Callable[[], bool] | None,
+        tokens: dict[int, TokenVectors] | None,
+    ) -> Vectors:
+        """Return the vectors of texts; add their tokens to `tokens` by number of the text."""
         model = self._model()
         vectors = np.empty((len(texts), self.space.dimension), np.float32)
         if not texts:
@@ -88,7 +117,10 @@ class LocalEmbedder:
             if cancelled is not None and cancelled():
                 raise Cancelled("Embedding was stopped")
             end = model.freeing_options if len(texts) > 1 and rows is batches[-1] else None
-            vectors[rows] = self._run(model, [encoded[row] for row in rows], end)
+            batch = [encoded[row] for row in rows]
+            vectors[rows], states = self._run(model, batch, end, with_tokens=tokens is not None)
+            if tokens is not None:
+                tokens.update(zip(rows, _tokens(batch, states, model), strict=True))
 
         if self.threads > 1 and len(batches) > 1:
             with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
@@ -142,9 +174,14 @@ class LocalEmbedder:
         return self._loaded
 
     def _run(
-        self, model: _Loaded, encoded: Sequence["Encoding"], options: "RunOptions | None"
-    ) -> Vectors:
-        """The unit vectors of one batch, padded to the longest in it."""
+        self,
+        model: _Loaded,
+        encoded: Sequence["Encoding"],
+        options: "RunOptions | None",
+        *,
+        with_tokens: bool,
+    ) -> tuple[Vectors, Vectors]:
+        """The unit vectors of one batch, padded to the longest in it, and those of its tokens."""
         ids = np.zeros((len(encoded), max(len(one.ids) for one in encoded)), np.int64)
         mask = np.zeros_like(ids)
         for row, one in enumerate(encoded):
@@ -152,11 +189,12 @@ class LocalEmbedder:
             mask[row, : len(one.ids)] = 1
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         feed = {name: value for name, value in feed.items() if name in model.input_names}
+        outputs = [model.output, _TOKENS_OUTPUT][: 1 + with_tokens]
         try:
-            out = np.asarray(model.session.run([model.output], feed, options)[0], np.float32)
+            out, *states = model.session.run(outputs, feed, options)
         except Exception as error:  # onnxruntime's errors have no narrower base class
             raise _cannot("run", self._folder, error) from error
-        vectors = _pool(out, mask, model.pooling)
+        vectors = _pool(np.asarray(out, np.float32), mask, model.pooling)
         if vectors.shape != (len(encoded), self.space.dimension):
             raise EmbedderUnavailable(
                 f"The model in “{self._folder.path}” returns vectors of shape {vectors.shape[1:]}, "
@@ -169,8 +207,7 @@ class LocalEmbedder:
                 f"The model in “{self._folder.path}” returns vectors that are not numbers",
                 "Choose another folder or the built-in embedder.",
             )
-        unit: Vectors = vectors / length
-        return unit
+        return vectors / length, states[0] if states else vectors
 
 
 def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -184,6 +221,18 @@ def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         batch.append(row)
     if batch:
         yield batch
+
+
+def _tokens(
+    encoded: Sequence["Encoding"], states: Vectors, model: _Loaded
+) -> Iterator[TokenVectors]:
+    """Yield the tokens of each text of a batch; `states` is (texts, longest, dim)."""
+    assert model.token_projection is not None
+    for one, rows in zip(encoded, states, strict=True):
+        own = np.flatnonzero(np.array(one.special_tokens_mask) == 0)
+        vectors = rows[own] @ model.token_projection
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _LEAST_LENGTH)
+        yield TokenVectors(np.array(one.offsets, np.int32).reshape(-1, 2)[own], vectors)
 
 
 def _pool(out: Vectors, mask: npt.NDArray[np.int64], pooling: Pooling) -> Vectors:
@@ -221,7 +270,8 @@ def _load(folder: EmbedderFolder) -> _Loaded:
     names = frozenset(one.name for one in session.get_inputs())
     freeing_options = onnxruntime.RunOptions()
     freeing_options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-    return _Loaded(tokenizer, session, names, output, pooling, freeing_options)
+    projection = None if folder.token_projection is None else np.load(folder.token_projection)
+    return _Loaded(tokenizer, session, names, output, pooling, freeing_options, projection)
 
 
 def _choose_output(outputs: Sequence[Any], folder: EmbedderFolder) -> tuple[str, Pooling]:

@@ -18,6 +18,7 @@ from app.domain.errors import EmbedderUnavailable
 from app.domain.passages import Space
 
 CARD = "embedder.json"
+_PROJECTION = "token_projection.npy"
 _MODELS = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 _FINGERPRINT_BYTES = 1 << 20
 _LONGEST_TEXT_TOKENS = 8192
@@ -42,6 +43,16 @@ class EmbedderFolder:
     space: Space
     pooling: Pooling
     sha256: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def token_projection(self) -> Path | None:
+        """The matrix that reduces token vectors for token matching; None without one."""
+        return self.path / _PROJECTION if _PROJECTION in self.sha256 else None
+
+    @property
+    def token_model(self) -> str:
+        """The identity of the token vectors, "" if the model has none to store."""
+        return self.sha256.get(_PROJECTION, "")[:8]
 
     def verify(self) -> None:
         """Raise `EmbedderUnavailable` if a file is missing or its SHA-256 differs (25 ms)."""

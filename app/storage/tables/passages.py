@@ -11,6 +11,7 @@ import numpy.typing as npt
 from app.domain.ids import PARTS_PER_PASSAGE, ConversationId, MessageId, PartId, PassageId
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.turn_text import RECALL_MODEL
+from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
@@ -59,6 +60,10 @@ class Passages:
     def texts(self, ids: Iterable[int]) -> list[PassageText]:
         """Return the texts of the passages that exist among `ids`, by id."""
         return self._store.read(texts_of, list(ids))
+
+    def hashes(self, ids: Iterable[int]) -> Mapping[PassageId, str]:
+        """Return the content hash of the passages that exist among `ids`."""
+        return dict(self._store.read(select_in, "passage", "id, content_hash", list(ids)))
 
     def with_turns_before(self, ids: Iterable[int]) -> list[PassageId]:
         """Return passages and the turn before each turn, whose context includes the next turn."""

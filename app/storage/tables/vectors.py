@@ -7,7 +7,7 @@ Vectors of two spaces are never mixed. `app.index` searches them.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import EmbedderUnavailable
@@ -26,7 +26,11 @@ from app.storage.tables.vector_rows import (
     load_vectors,
     write_vectors,
 )
-from app.storage.work.queue import Tally, WorkQuery
+from app.storage.work.queue import POSTPONED, Tally, WorkQuery
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 T = TypeVar("T")
 _SPACE = "name, dimension, max_tokens, model, begun_at, background_mean, background_deviation"
@@ -177,6 +181,28 @@ class Vectors:
         )
         values = {"least": least_tokens, "at": to_db(at), "limit": limit}
         return tuple(each for (each,) in self._store.rows(statement, values))
+
+    def embedded(self, space: Space, least_tokens: int, at: datetime) -> "npt.NDArray[np.int64]":
+        """Return the passages that should have vectors in a space and do, (n,), newest first.
+
+        Left out are those whose next try comes after `at`, as for `missing`. 0.3 s for a million.
+        """
+        import numpy as np
+
+        def query(cursor: Connection) -> Any:
+            if space.name not in spaces.spaces_to_read(cursor):
+                return ()
+            statement = (
+                f"SELECT p.id {_PASSAGES} JOIN {spaces.table_of(space.name)} d "
+                f"ON d.passage_id = p.id AND d.chunk_number = 0 {_THAT_SHOULD} "
+                "AND p.id NOT IN (SELECT item_id FROM attempt a "
+                f"WHERE a.worker = '{WorkerName.EMBEDDING_PIPELINE.value}' AND {POSTPONED}) "
+                "ORDER BY p.created_at DESC, p.id DESC"
+            )
+            values = {"least": least_tokens, "at": to_db(at)}
+            return cursor.execute(statement, values).fetchnumpy()["id"]
+
+        return np.asarray(self._store.read(query), np.int64)
 
     def before_embedding(
         self, space: Space, ids: Collection[int]

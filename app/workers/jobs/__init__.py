@@ -5,7 +5,7 @@ To add a worker, add its row to `app.domain.workers` and a module here.
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.domain.workers import WorkerName
 from app.storage.engine.store import Store
@@ -15,6 +15,9 @@ from app.workers.job import ActiveEmbedder, Job
 from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_reader import PartReader
 from app.workers.spend_limits import SpendLimits
+
+if TYPE_CHECKING:
+    from app.index.token_sync import TokenIndexSync
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class JobParts:
     model: ModelClient | None = None
     limits: SpendLimits | None = None
     reader: PartReader | None = None
+    tokens: "TokenIndexSync | None" = None
 
 
 def build_jobs(parts: JobParts) -> tuple[Job[Any, Any], ...]:

@@ -1,7 +1,7 @@
 """The embedding pipeline: every passage gets its vectors in the active space, newest first."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,10 +9,11 @@ from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, EmbedderUnavailable, KnownError
 from app.domain.ids import PartId, PassageId, part_number
 from app.domain.passages import PassageKind, PassageText, Space
-from app.domain.ports import Embedder
+from app.domain.ports import Embedder, TokenVectors, token_embedder
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.storage.engine.store import Store
+from app.storage.engine.times import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from app.index.token_index import TokenizedPassage
+    from app.index.token_sync import TokenIndexSync
 
 _MOST_AT_ONCE = 100
 _PREFETCH = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
@@ -47,10 +50,14 @@ _PROBE = "hello"
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A passage to be embedded; `known.twin` is set when both have the same text."""
+    """A passage to be embedded; `known.twin` is set when both have the same text.
+
+    One that `has_vectors` lacks only those of its tokens.
+    """
 
     text: PassageText
     known: EmbeddingCandidate
+    has_vectors: bool = False
 
     @property
     def id(self) -> int:
@@ -59,13 +66,14 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
+    """Vectors of passages and of their tokens; those in `tokenized` alone had vectors before."""
+
     space: Space
+    count: int
     embedded: tuple[EmbeddedPassage, ...]
     copies: dict[PassageId, EmbeddingCandidate]
-
-    @property
-    def count(self) -> int:
-        return len(self.embedded) + len(self.copies)
+    tokenized: "tuple[TokenizedPassage, ...]" = ()
+    token_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +115,11 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         active: ActiveEmbedder,
         page_rate: PageRateLimit | None = None,
         limits: SpendLimits | None = None,
+        tokens: "TokenIndexSync | None" = None,
     ) -> None:
         self._store = store
         self._settings = settings
+        self._token_indexes = tokens
         self.is_stopping: IsCancelled = lambda: False
         self._active = active
         self._limited = LimitedEmbedding(store, settings, limits)
@@ -120,6 +130,10 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         self._page_rate = page_rate or PageRateLimit()
         self._are_pages = False
         self._known: dict[str, npt.NDArray[np.float32]] = {}
+        self._known_tokens: dict[str, TokenVectors] = {}
+        self._lacking_tokens: Sequence[PassageId] = ()
+        self._lacking_in: object = None
+        self._is_lacking_known = False
 
     @property
     def pace(self) -> Pace:
@@ -130,15 +144,21 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
     def find(self, at: datetime) -> Sequence[_Waiting]:
         """Return the newest passages without vectors in the active space, with their text.
 
-        They come from a prefetched list, unless passages were added since or another embedder was
-        chosen; saving checks again whether each still exists. Raises what `active` raises.
+        After these come those without vectors of their tokens, where the embedder has such. They
+        come from a prefetched list, unless passages were added since or another embedder was chosen;
+        saving checks again whether each still exists. Raises what `active` raises.
         """
-        self._known = {}
+        self._known, self._known_tokens = {}, {}
         space = self._use_active()
         self.refetch(lambda: self._missing(space, at))
         while self.prefetched:
             if items := self._items(space, self.take(self._batch_size)):
                 return self._pages_last(items)
+        self._find_lacking_tokens(self._embedder, at)
+        while ids := self._lacking_tokens[: self._batch_size]:
+            self._lacking_tokens = self._lacking_tokens[self._batch_size :]
+            if items := self._items(space, ids):
+                return [replace(each, has_vectors=True) for each in items]
         return ()
 
     def describe(self, item: _Waiting) -> str:
@@ -158,10 +178,11 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         try:
             return self._made(embedder, space, items, is_cancelled)
         except (BadVectors, EmbedderUnavailable) as error:
-            self.is_outdated = True
+            self.is_outdated, self._is_lacking_known = True, False
             self._probe(embedder, space, is_cancelled)
             raise BadVectors(error.title, error.hint) from error
         except Cancelled:
+            self._is_lacking_known = False
             raise
         except Exception:
             self.is_outdated = True  # failed passages are found again, in order
@@ -171,17 +192,32 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         """Store vectors; drop those whose passage was deleted or changed meanwhile."""
         stored = 0
         for made in results:
-            stored += self._vectors.put(made.space, made.embedded, made.copies)
+            is_new = made.embedded or made.copies
+            if is_new:
+                stored += self._vectors.put(made.space, made.embedded, made.copies)
+            if made.token_model and self._token_indexes is not None:
+                count = self._token_indexes.put(
+                    made.space, made.token_model, made.tokenized, made.copies
+                )
+                stored += 0 if is_new else count
+                self._is_lacking_known &= count == made.count
         skipped = sum(made.count for made in results) - stored
         return Saved(stored, skipped, self._limited.take_spend())
 
     def tally(self) -> Tally:
-        """Return how many passages should have vectors, and how many do in the active space."""
+        """Return how many passages should have vectors, and how many do in the active space.
+
+        Where it has token vectors, those without are not done.
+        """
+        embedder: Embedder | None = None
         try:
-            name: str | None = _space_name(self._active())
+            embedder = self._active()
+            name: str | None = _space_name(embedder)
         except KnownError:
             name = self._space.name if self._space else None  # the last one, better than none
-        return self._vectors.tally(name, self._settings.number("min_message_tokens"))
+        tally = self._vectors.tally(name, self._settings.number("min_message_tokens"))
+        self._find_lacking_tokens(embedder, now())
+        return replace(tally, done=max(0, tally.done - len(self._lacking_tokens)))
 
     def poll_interval_s(self) -> float:
         """Return `embedding_pipeline_poll_interval`."""
@@ -191,6 +227,8 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         """Return whether passages were added, a conversation restored, or the embedder changed."""
         if changed.passages:
             self.is_outdated = True
+        if changed.conversations:
+            self._is_lacking_known = False  # one that was restored may lack tokens
         return super().wakes_for(changed)
 
     # -- embedding again
@@ -240,6 +278,20 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         least = self._settings.number("min_message_tokens")
         return self._vectors.missing(space, least, _PREFETCH, at)
 
+    def _find_lacking_tokens(self, embedder: Embedder | None, at: datetime) -> None:
+        """Find the passages with vectors that lack those of their tokens, if there may be any."""
+        indexes, wanted = self._token_indexes, token_embedder(embedder)
+        if indexes is None or embedder is None or wanted is None:
+            self._lacking_tokens = ()
+            return
+        space, model = embedder.space, wanted.token_model
+        index = indexes.index_for(space, model)
+        if not self._is_lacking_known or index is not self._lacking_in:
+            self._is_lacking_known = True
+            ids = self._vectors.embedded(space, self._settings.number("min_message_tokens"), at)
+            self._lacking_tokens = indexes.lacking(space, model, ids)
+            self._lacking_in = indexes.index_for(space, model)
+
     def _pages_last(self, items: list[_Waiting]) -> list[_Waiting]:
         """Return a batch; a server gets manual pages after all else, a few at a time."""
         pages = [item for item in items if item.text.kind is PassageKind.MAN_PAGE]
@@ -269,11 +321,15 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
     def _made(
         self, embedder: Embedder, space: Space, items: Sequence[_Waiting], is_cancelled: IsCancelled
     ) -> _Made:
-        copies = {item.text.id: item.known for item in items if item.known.twin is not None}
+        copies = {
+            item.text.id: item.known
+            for item in items
+            if item.known.twin is not None and not item.has_vectors
+        }
         pieces = [
             (item, self._pieces(embedder, item.text, is_cancelled))
             for item in items
-            if item.known.twin is None
+            if item.text.id not in copies
         ]
         wanted = {piece.text for _, own in pieces for piece in own} - self._known.keys()
         # Short ones together: a model pads each of a batch to the longest.
@@ -289,8 +345,29 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
                 self._vectors_of(space, [piece.text for piece in own]),
             )
             for item, own in pieces
+            if not item.has_vectors
         )
-        return _Made(space, embedded, copies)
+        tokens = token_embedder(embedder)
+        if tokens is None or self._token_indexes is None:
+            return _Made(space, len(items), embedded, copies)
+        tokenized = tuple(self._tokenized(item, own) for item, own in pieces)
+        return _Made(space, len(items), embedded, copies, tokenized, tokens.token_model)
+
+    def _tokenized(self, item: _Waiting, pieces: "Sequence[_Piece]") -> "TokenizedPassage":
+        """Return the tokens of a passage by part, those in the overlap of two chunks once."""
+        import numpy as np
+
+        from app.index.token_index import TokenizedPassage
+
+        parts: dict[PartId, list[npt.NDArray[np.float32]]] = {}
+        end = {piece.part: 0 for piece in pieces}
+        for piece in pieces:
+            tokens, start = self._known_tokens[piece.text], piece.span[0]
+            is_new = tokens.spans[:, 0] + start >= end[piece.part]
+            parts.setdefault(piece.part, []).append(tokens.vectors[is_new])
+            end[piece.part] = piece.span[1]
+        rows = {part: np.concatenate(own) for part, own in parts.items()}
+        return TokenizedPassage(item.text.id, item.known.content_hash, rows)
 
     def _pieces(
         self, embedder: Embedder, text: PassageText, is_cancelled: IsCancelled
@@ -329,7 +406,12 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
     ) -> "npt.NDArray[np.float32]":
         if self._are_pages and is_server(embedder):
             self._page_rate.wait(lambda: is_cancelled() or self.is_outdated)
-        vectors = self._limited.vectors(embedder, texts, is_cancelled)
+        wanted = token_embedder(embedder)
+        if wanted is not None and self._token_indexes is not None:
+            vectors, tokens = wanted.embed_with_tokens(texts, is_cancelled)
+            self._known_tokens.update(zip(texts, tokens, strict=True))
+        else:
+            vectors = self._limited.vectors(embedder, texts, is_cancelled)
         return validated_vectors(vectors, len(texts), space)
 
     def _vectors_of(self, space: Space, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
@@ -363,4 +445,6 @@ def build(parts: JobParts) -> EmbeddingPipeline | None:
     """Return the job."""
     if parts.embedder is None:
         return None
-    return EmbeddingPipeline(parts.store, parts.settings, parts.embedder, limits=parts.limits)
+    return EmbeddingPipeline(
+        parts.store, parts.settings, parts.embedder, limits=parts.limits, tokens=parts.tokens
+    )

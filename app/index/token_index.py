@@ -1,0 +1,352 @@
+"""Token index: the token vectors of passages in one space, in a file that is mapped into memory.
+
+    tokens-000001   32 bytes a token: the projected vector as 8-bit integers, 127 at length 1
+    directory       32 bytes a part: its place in that file; appended only, the last row of a part counts
+
+The first row of the directory identifies library and format and names the file of tokens; mark rows carry the
+journal position up to which removals are applied. Token vectors can be inverted to text, so those of removed
+passages are overwritten at once. Rows whose check or place is wrong end the directory: what follows is made
+again. One process at a time uses the folder: the holder of the data directory's lock.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.ids import PARTS_PER_PASSAGE, PartId, PassageId, part_id
+from app.index.id_set import Int64
+from app.system.paths import fsync_file, fsync_folder
+
+Float = npt.NDArray[np.float32]
+Int8 = npt.NDArray[np.int8]
+Rows = npt.NDArray[Any]
+
+TOKEN_DIMENSIONS = 32
+MAX_PART_TOKENS = 512
+_SCALE = 127
+_ROW = np.dtype(
+    [("part", "<i8"), ("stamp", "<u8"), ("first", "<u8"), ("count", "<u4"), ("check", "<u4")]
+)
+_HEADER, _MARK = -0x746F6B656E31, -1  # parts of rows that are none; the first names the format
+_REMOVED = 0xFFFFFFFF  # the count of a part's last row
+_DIRECTORY = "directory"
+_BLOCK_TOKENS = 256  # more at once and BLAS starts threads, which takes 20 ms on a busy machine
+_COPIED_TOKENS = 1 << 16
+_LEAST_DEAD_TOKENS = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPassage:
+    """The token vectors of a passage: float32 (n, 32), rows of unit length, by part.
+
+    `content_hash` is the passage's when they were made. Parts without tokens may be absent.
+    """
+
+    id: PassageId
+    content_hash: str
+    parts: Mapping[PartId, Float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """The state that a search sees from start to end.
+
+    `rows` are the present parts in order, `parts` their ids; `tokens` is the file, int8 (n, 32).
+    """
+
+    rows: Rows
+    parts: Int64
+    tokens: Int8
+
+
+class TokenIndex:
+    """The token vectors of one space. Searches are thread-safe and take no lock; changes are serialized.
+
+    Attributes:
+        position: The journal position up to which removals are applied, 0 in a new index.
+    """
+
+    def __init__(self, folder: Path, library: str) -> None:
+        """Open the index in `folder`; one that is missing, damaged or of another library starts empty.
+
+        Raises OSError.
+        """
+        self._folder = folder
+        self._library = stamp_of(library)
+        self._changing = threading.Lock()
+        self.position = 0
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._open()
+
+    @property
+    def part_count(self) -> int:
+        """The number of parts."""
+        return len(self._snapshot.parts)
+
+    @property
+    def passages(self) -> Int64:
+        """The passages, (n,), in order."""
+        return np.unique(self._snapshot.parts // PARTS_PER_PASSAGE)
+
+    def max_similarities(self, query_tokens: Float, parts: Sequence[int] | Int64) -> Float:
+        """Return the cosine of each part's nearest token to each of the question's, (len(parts), q).
+
+        `query_tokens` is float32 (q, 32), rows of unit length. Rows of parts without tokens are NaN.
+        """
+        snapshot = self._snapshot
+        wanted = np.asarray(parts, np.int64)
+        result = np.full((len(wanted), len(query_tokens)), np.nan, np.float32)
+        at = np.searchsorted(snapshot.parts, wanted)
+        at[at == len(snapshot.parts)] = 0
+        is_held = snapshot.parts[at] == wanted if len(snapshot.parts) else np.zeros(len(at), bool)
+        is_held[is_held] &= snapshot.rows["count"][at[is_held]] > 0
+        rows = snapshot.rows[at[is_held]]
+        if not len(rows) or not len(query_tokens):
+            return result
+        numbers, starts = _numbers(rows)
+        factor = np.ascontiguousarray(query_tokens.T, np.float32) / np.float32(_SCALE)
+        products = np.empty((len(numbers), len(query_tokens)), np.float32)
+        for first in range(0, len(numbers), _BLOCK_TOKENS):
+            some = slice(first, first + _BLOCK_TOKENS)
+            tokens = snapshot.tokens.take(numbers[some], axis=0)
+            np.dot(tokens.astype(np.float32), factor, out=products[some])
+        result[is_held] = np.maximum.reduceat(products, starts, axis=0)
+        return result
+
+    def tokens_of(self, passage: PassageId) -> dict[PartId, Float] | None:
+        """Return the token vectors of a passage by part; None if it has not been put."""
+        snapshot = self._snapshot
+        rows = snapshot.rows[_rows_of(snapshot.parts, np.array([passage], np.int64))]
+        if not len(rows):
+            return None
+        return {
+            PartId(int(row["part"])): snapshot.tokens[_place(row)].astype(np.float32)
+            / np.float32(_SCALE)
+            for row in rows
+        }
+
+    def stamps(self, passages: Int64) -> dict[PassageId, int]:
+        """Return the stamp of the text of each of `passages` that is in the index."""
+        rows = self._snapshot.rows[_rows_of(self._snapshot.parts, np.unique(passages))]
+        return {PassageId(int(row["part"]) // PARTS_PER_PASSAGE): int(row["stamp"]) for row in rows}
+
+    def put(self, passages: Sequence[TokenizedPassage]) -> None:
+        """Add passages, replacing what they had; durable on return. Raises OSError."""
+        if not passages:
+            return
+        rows = np.zeros(0, _ROW)
+        pieces: list[Int8] = []
+        for each in passages:
+            parts = {part: own for part, own in each.parts.items() if len(own)}
+            codes = [_codes(own) for own in parts.values()]
+            more = np.zeros(max(1, len(parts)), _ROW)
+            more["part"] = list(parts) or part_id(each.id, 0)
+            more["stamp"] = stamp_of(each.content_hash)
+            more["count"] = [len(code) for code in codes] or 0
+            rows, pieces = np.concatenate([rows, more]), pieces + codes
+        with self._changing:
+            self._remove(np.unique([each.id for each in passages]))
+            rows["first"] = self._end + np.cumsum(rows["count"]) - rows["count"]
+            self._write_tokens({self._end: np.concatenate([_NO_TOKENS, *pieces]).tobytes()})
+            self._end += int(rows["count"].sum())
+            self._append(rows)
+
+    def remove(self, passages: Sequence[int] | Int64) -> None:
+        """Remove passages and overwrite their tokens in the file; durable on return. Raises OSError."""
+        with self._changing:
+            self._remove(np.unique(np.asarray(passages, np.int64)))
+            if self._dead > max(_LEAST_DEAD_TOKENS, self._end // 2):
+                self._compact()
+
+    def mark(self) -> None:
+        """Store `position`, for the next start. Raises OSError."""
+        with self._changing:
+            self._append(_mark(self.position))
+
+    def close(self) -> None:
+        """Close the files; searches that run still see them."""
+        with self._changing:
+            self._tokens_file.close()
+            self._directory_file.close()
+
+    # -- files
+
+    def _open(self) -> None:
+        rows = self._read_directory()
+        if rows is None:
+            for each in self._folder.iterdir():
+                each.unlink()
+            rows = _one_row(_HEADER, self._library, 1)
+            with (self._folder / _DIRECTORY).open("wb") as file:
+                file.write(_checked(rows).tobytes())
+        self._serial = int(rows[0]["first"])
+        self._tokens_path = self._folder / _tokens_name(self._serial)
+        for each in self._folder.iterdir():
+            if each.name not in (_DIRECTORY, self._tokens_path.name):
+                with suppress(OSError):  # Windows keeps a file that is mapped
+                    each.unlink()
+        self._tokens_path.touch()
+        self._tokens_file = self._tokens_path.open("rb+")
+        self._directory_file = (self._folder / _DIRECTORY).open("rb+")
+        size = self._tokens_file.seek(0, os.SEEK_END) // TOKEN_DIMENSIONS
+        is_whole = (rows["count"] == _REMOVED) | (rows["first"] + rows["count"] <= size)
+        is_whole[rows["part"] < 0] = True
+        if not is_whole.all():
+            rows = rows[: int(is_whole.argmin())]
+        self._row_count = len(rows)
+        self._directory_file.truncate(len(rows) * _ROW.itemsize)
+        marks = rows[rows["part"] == _MARK]
+        self.position = int(marks["first"][-1]) if len(marks) else 0
+        placed = rows[(rows["part"] >= 0) & (rows["count"] != _REMOVED)]
+        self._end = int((placed["first"] + placed["count"]).max()) if len(placed) else 0
+        self._tokens_file.truncate(self._end * TOKEN_DIMENSIONS)  # what no row names
+        self._show(rows[rows["part"] >= 0])
+
+    def _read_directory(self) -> Rows | None:
+        """Return the rows up to the first damaged one; None when they are not of this library."""
+        try:
+            content = (self._folder / _DIRECTORY).read_bytes()
+        except FileNotFoundError:
+            return None
+        rows = np.frombuffer(content[: len(content) // _ROW.itemsize * _ROW.itemsize], _ROW)
+        is_intact = rows["check"] == _checks(rows)
+        if not is_intact.all():
+            rows = rows[: int(is_intact.argmin())]
+        if not len(rows) or rows[0]["part"] != _HEADER or rows[0]["stamp"] != self._library:
+            return None
+        return rows
+
+    def _write_tokens(self, pieces: Mapping[int, bytes]) -> None:
+        """Write bytes at token numbers, durably."""
+        for first, content in pieces.items():
+            self._tokens_file.seek(first * TOKEN_DIMENSIONS)
+            self._tokens_file.write(content)
+        self._tokens_file.flush()
+        fsync_file(self._tokens_file.fileno())
+
+    def _append(self, rows: Rows) -> None:
+        self._directory_file.seek(self._row_count * _ROW.itemsize)  # a failed write may precede
+        self._directory_file.write(_checked(rows).tobytes())
+        self._directory_file.flush()
+        self._row_count += len(rows)
+        present = rows[rows["part"] >= 0]
+        if len(present):
+            self._show(np.concatenate([self._snapshot.rows, present]))
+
+    def _show(self, rows: Rows) -> None:
+        """Let searches see the last row of each part."""
+        rows = rows[np.argsort(rows["part"], kind="stable")]
+        is_last = np.append(rows["part"][1:] != rows["part"][:-1], np.ones(min(1, len(rows)), bool))
+        rows = rows[is_last & (rows["count"] != _REMOVED)]
+        self._dead = self._end - int(rows["count"].sum(dtype=np.int64))
+        tokens = _NO_TOKENS
+        if self._end:
+            shape = (self._end, TOKEN_DIMENSIONS)
+            tokens = np.memmap(self._tokens_path, np.int8, "r", shape=shape)
+        self._snapshot = _Snapshot(rows, np.ascontiguousarray(rows["part"]), tokens)
+
+    def _remove(self, passages: Int64) -> None:
+        """Overwrite first: after a crash in between, the rows still say what is to be removed."""
+        rows = self._snapshot.rows[_rows_of(self._snapshot.parts, passages)].copy()
+        if not len(rows):
+            return
+        lengths = rows["count"].astype(np.int64) * TOKEN_DIMENSIONS
+        self._write_tokens(
+            {int(row["first"]): bytes(int(n)) for row, n in zip(rows, lengths, strict=True)}
+        )
+        rows["count"] = _REMOVED
+        self._append(rows)
+
+    def _compact(self) -> None:
+        """Copy what is present into new files, which count once the directory is replaced."""
+        old, serial = self._snapshot, self._serial + 1
+        rows = old.rows[np.argsort(old.rows["first"], kind="stable")]
+        numbers, starts = _numbers(rows)
+        with (self._folder / _tokens_name(serial)).open("wb") as file:
+            for first in range(0, len(numbers), _COPIED_TOKENS):
+                file.write(old.tokens.take(numbers[first : first + _COPIED_TOKENS], axis=0).data)
+            file.flush()
+            fsync_file(file.fileno())
+        rows["first"] = starts
+        rows = np.concatenate(
+            [_one_row(_HEADER, self._library, serial), _mark(self.position), rows]
+        )
+        new = self._folder / f"{_DIRECTORY}.new"
+        with new.open("wb") as file:
+            file.write(_checked(rows).tobytes())
+            file.flush()
+            fsync_file(file.fileno())
+        self._tokens_file.close()
+        self._directory_file.close()
+        new.replace(self._folder / _DIRECTORY)
+        fsync_folder(self._folder)
+        self._open()
+
+
+_NO_TOKENS: Int8 = np.empty((0, TOKEN_DIMENSIONS), np.int8)
+
+
+def stamp_of(text: str) -> int:
+    """Return 64 bits that identify a text, such as a content hash."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def _codes(vectors: Float) -> Int8:
+    return np.rint(vectors[:MAX_PART_TOKENS] * _SCALE).astype(np.int8)
+
+
+def _place(row: Any) -> slice:
+    return slice(int(row["first"]), int(row["first"]) + int(row["count"]))
+
+
+def _numbers(rows: Rows) -> tuple[Int64, Int64]:
+    """Return the numbers of the rows' tokens, one row after the other, and where each row starts."""
+    counts = rows["count"].astype(np.int64)
+    ends = np.cumsum(counts)
+    starts: Int64 = ends - counts
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(rows["first"].astype(np.int64) - starts, counts) + np.arange(total), starts
+
+
+def _rows_of(parts: Int64, passages: Int64) -> Int64:
+    """Return the numbers of the rows of passages, in order; `parts` are sorted."""
+    starts = np.searchsorted(parts, passages * PARTS_PER_PASSAGE)
+    counts = np.searchsorted(parts, (passages + 1) * PARTS_PER_PASSAGE) - starts
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(counts.sum())
+
+
+def _one_row(part: int, stamp: int, first: int) -> Rows:
+    return np.array([(part, stamp, first, 0, 0)], _ROW)
+
+
+def _mark(position: int) -> Rows:
+    return _one_row(_MARK, 0, position)
+
+
+def _tokens_name(serial: int) -> str:
+    return f"tokens-{serial:06}"
+
+
+def _checked(rows: Rows) -> Rows:
+    """Return rows with their checks."""
+    rows = rows.copy()
+    rows["check"] = _checks(rows)
+    return rows
+
+
+def _checks(rows: Rows) -> npt.NDArray[np.uint32]:
+    """Return a checksum of each row: multiplicative hashing (Knuth, TAOCP 3, 6.4)."""
+    mixed = np.full(len(rows), 0x9E3779B97F4A7C15, np.uint64)
+    for name in ("part", "stamp", "first", "count"):
+        mixed = (mixed ^ rows[name].astype(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+    return (mixed >> np.uint64(32)).astype(np.uint32)
