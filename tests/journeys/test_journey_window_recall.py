@@ -217,7 +217,7 @@ async def test_a_failure_of_recall_is_shown_under_the_answer_and_in_the_status_b
     await user.say(ASKED)
     await user.answered(0, "I do not know.")
     await user.sees("Recall: Recall could not be read: The index is being built")
-    await user.until(lambda: user.window.recall_status.text().startswith("Recall: "))
+    await user.until(lambda: user.window.recall_status.text() == "Recall incomplete")
     monkeypatch.undo()
     user.press("Ctrl+N")
     await user.until(lambda: user.window.recall_status.text() == "Recall on")

@@ -53,6 +53,53 @@ def test_the_text_of_each_block(text: str, expected: list[str]) -> None:
     assert not document.refused
 
 
+LINK = "[a]: https://a.x\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_link"),
+    [
+        ("[a]\n\n" + LINK, True),
+        ("[a]\n\n> " + LINK, True),
+        ("1. one\n\n   " + LINK + "\n[a]", True),
+        ("[a]\n\n[a]:\n  https://a.x\n", True),
+        ("[a]\n\n[b]: /b 'title'\n" + LINK, True),
+        ("[a]\n\n[b]: /b\n'title'\n" + LINK, True),
+        ("# Head\n" + LINK + "\n[a]", True),
+        ("[a]\n\n> ```\n> code\n\n" + LINK, True),
+        ("[a]\n\n- ```\n  code\n\n" + LINK, True),
+        ("[a]\n\n```js\n" + LINK + "```", False),
+        ("[a]\n\n~~~\n```\n" + LINK + "~~~", False),
+        ("[a]\n\n    " + LINK, False),
+        ("[a]\n\n- ```\n  " + LINK + "  ```", False),
+        ("[a] prose\n" + LINK, False),
+        ("> [a] prose\n" + LINK, False),
+    ],
+)
+def test_a_link_is_defined_where_commonmark_has_definitions(text: str, is_link: bool) -> None:
+    targets = {run[5] for run in all_runs(text) if run[0] == "a"}
+    assert ("https://a.x" in targets) is is_link
+    streamed = DocumentBuilder(THEME)
+    for character in text:
+        streamed.feed(character)
+        streamed.refresh()
+    streamed.end()
+    streamed.finish()
+    assert lines(streamed.document) == lines(compose(text).document)
+
+
+def test_footnotes_are_numbered_by_their_references() -> None:
+    text = "[^z]: Last\n\none[^b] two[^a] one[^b]\n\n```\n[^z]\n```\n\n[^a]: A\n\n[^b]: B"
+    found = properties(text, Property.FOOTNOTE)
+    assert [each for each in found if each] == [3, 2, 1]
+    assert "one1 two2 one1" in lines(compose(text).document)
+
+
+def test_one_or_two_tildes_strike_what_they_enclose() -> None:
+    text = "~a~ and ~~b~~, about ~5 and ~6, ~~~c~~~"
+    assert [run[0] for run in all_runs(text) if run[4]] == ["a", "b"]
+
+
 def test_user_text_keeps_its_lines_and_has_no_markup_but_code_and_addresses() -> None:
     text = "# no heading\n* **no list**\n\n`code` ``a`b`` `c https://a.x\n```py\nx\n```\nend"
     document = compose(text, PLAIN).document

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from ui.rendering.blocks import Mark
+from ui.rendering.definitions import Definitions
 from ui.rendering.document import ImageResolver, TranscriptDocument
 from ui.rendering.formats import formats_of
 from ui.rendering.highlight import highlight_code
-from ui.rendering.parser import MARKDOWN, Definitions, Dialect
+from ui.rendering.parser import MARKDOWN, Dialect
 from ui.rendering.splitter import (
     NO_CARRY,
     STEP_CHARS,
@@ -158,9 +159,8 @@ class DocumentBuilder:
         end = len(self.source) if self._ended else self.source.rfind("\n") + 1
         if end <= self._defined_to or not self._dialect.has_definitions:
             return
-        last_line = self.source.rfind("\n", 0, max(0, self._defined_to - 1)) + 1
-        self._defined_to = end
-        if self._definitions.read(self.source[last_line:end]) and self._closed_to:
+        begin, self._defined_to = self._defined_to, end
+        if self._definitions.read(self.source[begin:end]) and self._closed_to:
             self._defined_late = True
 
     def _render_closed(self) -> bool:

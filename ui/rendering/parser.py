@@ -1,16 +1,14 @@
 """Parsing of Markdown, and of plain user text, to markdown-it tokens.
 
-Raw HTML stays text in both. Link and footnote definitions are found by a scan of lines ahead of
-parsing, since a text is rendered piece by piece and a definition may be far below its references.
+Raw HTML stays text in both. `definitions` finds those of links and footnotes ahead of parsing.
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 from markdown_it import MarkdownIt
-from markdown_it.common.utils import normalizeReference
 from markdown_it.parser_block import ParserBlock
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
@@ -20,51 +18,14 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.tasklists import tasklists_plugin
 
+from ui.rendering.definitions import Definitions
+
 MAX_NESTING = 16
 _MAX_MARKUP = 500
 _MARKUP = re.compile(r"[*_~`$<\[\\!&]")
 _MAX_COLUMNS = 60
 _BLOCK_RULES = 2  # of the core chain: "normalize" and "block"; the rest parses inline markup
 _MATH_FENCES = {"$$": "$$", "\\[": "\\]"}
-
-_LINK = re.compile(
-    r"""^[ \t>]{0,40} \[ (?!\^) (?P<label>(?:[^\]\[\\\n]|\\.){1,300}) \]:
-        [ \t]*\n?[ \t]* (?:<(?P<angled>[^<>\n]{0,2000})>|(?P<bare>[^\s<]\S{0,2000}))
-        [ \t]* (?: $ | ["'(] )""",
-    re.VERBOSE | re.MULTILINE,
-)
-_FOOTNOTE = re.compile(r"^[ \t>]{0,40}\[\^(?P<label>[^\]\s]{1,100})\]:", re.MULTILINE)
-_BAD_SCHEME = re.compile(r"\s*(?:javascript|vbscript|file|data)\s*:", re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class Definitions:
-    """The link and footnote definitions of a text.
-
-    Attributes:
-        links: Normalized label to `{"href", "title"}`, as markdown-it expects it.
-        footnotes: `:label` to its number, counted from 1 in the order of the definitions.
-    """
-
-    links: dict[str, dict[str, str]] = field(default_factory=dict)
-    footnotes: dict[str, int] = field(default_factory=dict)
-
-    def read(self, text: str) -> bool:
-        """Add the definitions in `text` (whole lines); the first one of a label wins.
-
-        Return whether there was a new one.
-        """
-        if "]:" not in text:
-            return False
-        before = len(self.links) + len(self.footnotes)
-        for match in _LINK.finditer(text):
-            href = match["angled"] if match["angled"] is not None else match["bare"]
-            label = normalizeReference(match["label"])
-            if label.strip() and not _BAD_SCHEME.match(href):
-                self.links.setdefault(label, {"href": href, "title": ""})
-        for match in _FOOTNOTE.finditer(text):
-            self.footnotes.setdefault(":" + match["label"], len(self.footnotes) + 1)
-        return len(self.links) + len(self.footnotes) > before
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +140,8 @@ class _Markdown(MarkdownIt):
 @cache
 def _markdown() -> MarkdownIt:
     """Return the parser, which is stateless between texts."""
-    markdown = _Markdown("commonmark", {"html": False, "maxNesting": MAX_NESTING + 4})
+    options = {"html": False, "maxNesting": MAX_NESTING + 4, "strikethrough_single_tilde": True}
+    markdown = _Markdown("commonmark", options)
     markdown.block = _BoundedBlocks()
     markdown.enable(["table", "strikethrough"])
     markdown.disable(["html_block", "html_inline"])

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from markdown_it.token import Token
 
-from ui.rendering.parser import Definitions, Dialect
+from ui.rendering.definitions import Definitions
+from ui.rendering.parser import Dialect
 
 STEP_CHARS = 8192
 CHARS_A_LINE = 16

@@ -7,10 +7,10 @@ from markdown_it.token import Token
 from PySide6.QtCore import Qt
 
 from ui.rendering.blocks import BlockWriter
+from ui.rendering.definitions import Definitions
 from ui.rendering.document import TranscriptDocument
 from ui.rendering.formats import Formats, Style
 from ui.rendering.inline import InlineWriter, sanitize
-from ui.rendering.parser import Definitions
 from ui.rendering.tables import TableWriter
 
 _BULLETS = ("•", "◦", "▪")
