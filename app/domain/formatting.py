@@ -15,6 +15,11 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+def format_turn(turn_number: int) -> str:
+    """Return what the window calls a turn: counted from 1; links and commands count from 0."""
+    return f"turn {turn_number + 1:,}"
+
+
 def format_percent(share: float) -> str:
     """Return a share (0-1) in percent; only 1.0 gives "100%", only 0.0 gives "0%"."""
     percent = round(share * 100)

@@ -88,8 +88,15 @@ def strip_markdown(text: str) -> str:
     text = _LINE_MARKS.sub("", text)
     text = _LINK.sub(r"\1", text)
     text = _STARS.sub("", text)
-    text = _TABLE_ROW.sub(lambda row: row[0].replace("|", " "), text)
+    text = _TABLE_ROW.sub(_row_in_line, text)
     return " ".join(text.replace("`", "").split())
+
+
+def _row_in_line(row: "re.Match[str]") -> str:
+    """Return a table's row as prose: its cells apart, and it apart from the next."""
+    cells = (each.strip() for each in row[0].replace("\\|", "\0").strip().strip("|").split("|"))
+    joined = " \N{MIDDLE DOT} ".join(each.replace("\0", "|") for each in cells if each)
+    return f"{joined};" if joined else ""
 
 
 @lru_cache(maxsize=16)

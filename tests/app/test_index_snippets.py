@@ -76,7 +76,7 @@ def test_markdown_is_removed() -> None:
         "See [the docs](https://example.com/a_(b)) and ![a chart](chart.png), 2 * 3, __init__."
     )
     assert strip_markdown(text) == (
-        "The plan quoted buy milk and tea a b one two x = a * b "
+        "The plan quoted buy milk and tea a · b; one · two; x = a * b "
         "See the docs and a chart, 2 * 3, __init__."
     )
 

@@ -273,7 +273,7 @@ async def test_every_number_on_the_dashboard_is_the_database_s(
     await user.until(lambda: table.topLevelItemCount() == 3, "the queue")
     items = table.findItems("", Qt.MatchFlag.MatchContains)
     texts = [[row.text(column) for column in range(3)] for row in items]
-    assert [row[0] for row in texts] == [f"Violin {each}, turn 0" for each in (1, 0, 2)]
+    assert [row[0] for row in texts] == [f"Violin {each}, turn 1" for each in (1, 0, 2)]
     assert texts[2][1:] == ["7 tries, set aside", "It was never answered. Choose another model."]
     items[2].setSelected(True)
     user.click("Retry")

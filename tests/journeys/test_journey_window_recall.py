@@ -84,7 +84,7 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     asking = user.presenters.conversation.conversation_id
 
     # The inspector shows what the server received.
-    await user.sees("Answer of turn 0")
+    await user.sees("Answer of turn 1")
     await user.until(lambda: used(user)[:2] == ["sent", "cited"])
     user.window.inspector.tabs.setCurrentIndex(1)
     await user.sees("The provider counted 900 in, 600 of them from its cache (67%), 12 out")
@@ -101,14 +101,14 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     chips(user, 0)[0].click()
     await user.until(lambda: user.window.chat.title.text() == TITLE)
     await user.until(lambda: is_highlighted(user.transcript, 6), "the turn")
-    await user.sees("Answer of turn 6")
+    await user.sees("Answer of turn 7")
     await user.sees("This answer is older than the storing of prompts.")
 
     # So does a link that names an exchange, whatever its number.
     there = await user.ask(lambda services: services.exchanges.of(bicycle)[3].id)
     user.presenters.links.follow(f"commonplace://{bicycle}/0?exchange={there}")
     await user.until(lambda: is_highlighted(user.transcript, 3), "the turn of the exchange")
-    await user.sees("Answer of turn 3")
+    await user.sees("Answer of turn 4")
 
     # Never again.
     assert asking is not None
@@ -145,7 +145,7 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     await user.sees("Recall off here")
     user.presenters.conversation.open(asking)
     await user.until(lambda: chips(user, 0), "the chip again")
-    await user.sees("Recall on", "Answer of turn 0")
+    await user.sees("Recall on", "Answer of turn 1")
     await user.until(lambda: used(user)[:2] == ["sent", "cited"])
 
 
@@ -197,7 +197,7 @@ async def test_a_conversation_begins_without_recall_and_a_turn_explains_why(
     menu = QMenu()
     user.turn(6).frames()[0].footer.fill_menu(menu)
     next(each for each in menu.actions() if each.text().startswith("Why")).trigger()
-    await user.sees("It is ", " results.", f"{TITLE}, turn 6", "It contains:")
+    await user.sees("It is ", " results.", f"{TITLE}, turn 7", "It contains:")
     assert user.find(QLineEdit, "Question").text() == ASKED
     await user.dismiss()
 

@@ -103,19 +103,19 @@ def test_the_tree_shows_measures_and_outcome(qtbot: QtBot, qtmodeltester: object
     cells = [
         [each.siblingAtColumn(column).data() for column in range(len(COLUMNS))] for each in rows
     ]
-    assert [each[0][2:] for each in cells] == ["Tea, turn 1", "Tea, turn 2"]  # sent ones first
+    assert [each[0][2:] for each in cells] == ["Tea, turn 2", "Tea, turn 3"]  # sent ones first
     assert cells[0][1:] == ["1", "87%", "0.61", "80%", "45", "cited"]
     assert cells[1][-1] == "\N{EN DASH} \N{BLACK DOWN-POINTING TRIANGLE}"
     reason = "not sent: \u201cMinimum relevance\u201d is 0.7; you rated it not useful"
     assert reason in figures(left_out)
     spoken = rows[0].data(Qt.ItemDataRole.AccessibleTextRole)
-    assert spoken.startswith("Turn: Tea, turn 1, rank 1")
+    assert spoken.startswith("Turn: Tea, turn 2, rank 1")
     qtmodeltester.check(model)  # type: ignore[attr-defined]
     model.show_sources([source(5, RecallLayer.EARLIER)])
-    assert model.rows(Source)[0].data()[2:] == "turn 5: Which tea is it?"
+    assert model.rows(Source)[0].data()[2:] == "turn 6: Which tea is it?"
     model.show_sources([source(3, RecallLayer.CONVERSATION), source(4, RecallLayer.EXCHANGE)])
     inner = model.rows(Source)[1]
-    assert inner.data().strip()[2:] == "turn 4: Which tea is it?"
+    assert inner.data().strip()[2:] == "turn 5: Which tea is it?"
     assert inner.siblingAtColumn(1).data() == ""
     with qtbot.assertNotEmitted(model.modelReset), qtbot.waitSignal(model.dataChanged):
         model.show_sources(
@@ -161,7 +161,7 @@ def test_sources_are_grouped_and_those_not_sent_folded(qtbot: QtBot) -> None:
         "\N{BLACK FOUR POINTED STAR} Which tea is it?",
         "2 more were considered",
         "Single turns of all history \N{MIDDLE DOT} 1 of 1 sent",
-        "\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT} Tea, turn 5",
+        "\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT} Tea, turn 6",
         "Earlier in this conversation \N{MIDDLE DOT} 0 of 1 sent",
         "1 was considered",
     ]
@@ -364,8 +364,8 @@ CITED = replace(CONVERSATION, cited=True)
     ("sources", "chips"),
     [
         ((CONVERSATION, source(4, RecallLayer.EXCHANGE), source(5), TURN),
-         [(1, "Tea, turn 4"), (2, "Tea, turn 5")]),
-        ((CITED, source(5)), [(0, "Tea"), (1, "Tea, turn 5")]),
+         [(1, "Tea, turn 5"), (2, "Tea, turn 6")]),
+        ((CITED, source(5)), [(0, "Tea"), (1, "Tea, turn 6")]),
         ((CITED, replace(source(5), cited=True)), [(1, "Tea \N{MIDDLE DOT} 1 Mar 2026")]),
         ((CITED,), [(0, "Tea \N{MIDDLE DOT} 1 Mar 2026")]),
         ((FACT,), [(0, "Which tea is it?")]),

@@ -319,7 +319,7 @@ def test_coverage_of_a_turn_is_reported(explain: Explain) -> None:
     explain.parts.open.open_path(view_of(1))
     explain.presenter.show_coverage(0)
     explain.presenter.show_coverage(1)
-    assert explain.parts.banner.messages == ["Turn 0: Found."]
+    assert explain.parts.banner.messages == ["Turn 1: Found."]
     assert explain.coverage.calls == [("of_turns", [1])]
 
 
@@ -631,7 +631,7 @@ def test_the_menu_of_a_result_opens_copies_and_explains(search: Search) -> None:
         search.parts.choose(text)
     assert search.parts.went == [
         ("turn", 1, 1, 1), ("fact", 1), ("memory", 1),
-        ("explain", 1, "Talk <b>1</b>, turn 0", "bread"),
+        ("explain", 1, "Talk <b>1</b>, turn 1", "bread"),
     ]  # fmt: skip
     assert QGuiApplication.clipboard().text() == "commonplace://1/0"
     sidebar.result_menu_requested.emit(replace(chosen, exchange_id=None), QPoint())

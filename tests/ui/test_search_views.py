@@ -298,7 +298,7 @@ def test_the_dialog_shows_place_points_words_and_causes(qtbot: QtBot) -> None:
     dialog.show_explanation(explained())
     shown = on_screen(dialog)
     for words in (
-        "Baking <i>, turn 3: How is it done?",
+        "Baking <i>, turn 4: How is it done?",
         "It is number 4 of 1,072 results.",
         "Relevance 13%, cosine 0.277, 3.21 points in all.",
         "• It is number 4. Ask better.",
@@ -356,9 +356,9 @@ def test_the_probes_show_where_they_stand_and_stood(qtbot: QtBot) -> None:
     dialog.show_places([place(1, 1, 5), place(2, None, 3), place(3, 2, 2), gone])
     assert on_screen(dialog).splitlines() == [
         "1 of 4 found first, 2 among the first ten. Since the previous run 1 rose and 1 fell.",
-        "question 1 | Talk 1, turn 0 | 1 ↑ | 5",
-        "question 2 | Talk 2, turn 0 | not found ↓ | 3",
-        "question 3 | Talk 3, turn 0 | 2 | 2",
+        "question 1 | Talk 1, turn 1 | 1 ↑ | 5",
+        "question 2 | Talk 2, turn 1 | not found ↓ | 3",
+        "question 3 | Talk 3, turn 1 | 2 | 2",
         "old | A deleted turn | cannot be asked | –",
     ]
     assert "nothing has moved" in summary([place(3, 2, 2)])

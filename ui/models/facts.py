@@ -8,7 +8,7 @@ from typing import ClassVar
 from PySide6.QtCore import Qt
 
 from app.domain.facts import BY_PATTERNS, BY_USER, FactCategory
-from app.domain.formatting import format_day, format_moment
+from app.domain.formatting import format_day, format_moment, format_turn
 from app.storage.tables.facts import KnownFact
 from ui.models.conversations import GroupedListModel, Heading, ListRole
 
@@ -81,7 +81,7 @@ def source_text(known: KnownFact) -> str:
     who = maker_text(fact.model)
     if fact.conversation_id is None:
         return f"You wrote it on {format_day(fact.made_at)}."
-    turn = "" if known.turn_number is None else f", turn {known.turn_number}"
+    turn = "" if known.turn_number is None else f", {format_turn(known.turn_number)}"
     archived = " (archived)" if known.archived else ""
     return f"From \u201c{known.conversation_title}\u201d{turn}{archived}; written by {who}."
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from PySide6.QtCore import Qt
 
-from app.domain.formatting import format_day
+from app.domain.formatting import format_day, format_turn
 from app.storage.tables.memories import KnownMemory
 from ui.models.conversations import GroupedListModel, ListRole
 
@@ -36,7 +36,7 @@ def source_text(known: KnownMemory) -> str:
     day = format_day(known.memory.saved_at)
     if known.memory.conversation_id is None:
         return f"You saved it on {day}. Passage {known.memory.id}."
-    turn = "" if known.turn_number is None else f", turn {known.turn_number}"
+    turn = "" if known.turn_number is None else f", {format_turn(known.turn_number)}"
     title = known.conversation_title or "a deleted conversation"
     return (
         f"A model wrote and saved it on {day} in \N{LEFT DOUBLE QUOTATION MARK}{title}\N{RIGHT DOUBLE QUOTATION MARK}"

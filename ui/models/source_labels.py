@@ -1,7 +1,7 @@
 """Labels of recalled sources: kind, origin, measures, and whether they were sent."""
 
 from app.chat.inspector import Source
-from app.domain.formatting import format_day
+from app.domain.formatting import format_day, format_turn
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer, Verdict
 from app.domain.text import one_line
@@ -42,13 +42,14 @@ def source_text(place: RecalledItemDetails, most_chars: int = _SOURCE_CHARS) -> 
     if _is_text(place):
         return one_line(place.text or "a deleted text", most_chars)
     title = one_line(place.title or "a deleted conversation", most_chars)
-    is_turn = place.item.layer is not RecallLayer.CONVERSATION and place.turn_number is not None
-    return f"{title}, turn {place.turn_number}" if is_turn else title
+    if place.item.layer is RecallLayer.CONVERSATION or place.turn_number is None:
+        return title
+    return f"{title}, {format_turn(place.turn_number)}"
 
 
 def inner_text(place: RecalledItemDetails) -> str:
     """Return the label of a turn below its conversation: its number and question."""
-    number = "a turn" if place.turn_number is None else f"turn {place.turn_number}"
+    number = "a turn" if place.turn_number is None else format_turn(place.turn_number)
     return one_line(f"{number}: {place.text}" if place.text else number, _SOURCE_CHARS)
 
 
@@ -57,7 +58,11 @@ def chip_text(place: RecalledItemDetails, *, with_turn: bool) -> str:
     if _is_text(place):
         return source_text(place, _TEXT_CHARS)
     if place.item.layer is RecallLayer.EARLIER:
-        return "Earlier here" if place.turn_number is None else f"Turn {place.turn_number}"
+        return (
+            "Earlier here"
+            if place.turn_number is None
+            else format_turn(place.turn_number).capitalize()
+        )
     title = one_line(place.title or "a deleted conversation", _TITLE_CHARS)
     if with_turn:
         return source_text(place, _TITLE_CHARS)

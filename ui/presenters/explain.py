@@ -3,6 +3,7 @@
 from PySide6.QtWidgets import QDialog
 
 from app.domain.diagnostics import Probe, ProbeDetails
+from app.domain.formatting import format_turn
 from app.domain.ids import ExchangeId
 from app.domain.text import one_line
 from app.memory.coverage import TurnCoverage, TurnSearchStatus
@@ -75,7 +76,7 @@ class ExplainPresenter(Presenter):
         view = self._conversation.view
         if view is not None and turn < len(view.path):
             exchange = view.path[turn]
-            label = f"{view.conversation.title}, turn {exchange.turn_number}"
+            label = f"{view.conversation.title}, {format_turn(exchange.turn_number)}"
             self.explain(exchange.id, label, query.strip() or self._last_message)
 
     def note_message(self, text: str) -> None:
@@ -95,7 +96,7 @@ class ExplainPresenter(Presenter):
 
         def show(covered: TurnSearchStatus | None) -> None:
             if covered is not None:
-                text = f"Turn {exchange.turn_number}: {covered.sentence}"
+                text = f"{format_turn(exchange.turn_number).capitalize()}: {covered.sentence}"
                 self._messages.show_message(text, brief=covered.words and covered.meaning)
 
         self._bridge.load(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QPoint, QTimer
 
 from app.domain.errors import IndexUnavailable, KnownError
-from app.domain.formatting import format_percent
+from app.domain.formatting import format_percent, format_turn
 from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_id_of
 from app.domain.links import link_to
 from app.domain.passages import PassageKind
@@ -51,7 +51,7 @@ class SearchPresenter(Presenter):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._ranked_ms = _UNKNOWN_MS
-        self._repeat = QTimer(self, singleShot=True, interval=_REPEAT_MS)
+        self._repeat = QTimer(self._sidebar, singleShot=True, interval=_REPEAT_MS)
         self._repeat.timeout.connect(self._on_repeat_timeout)
         self._sidebar.query_changed.connect(self._on_query_changed)
         self._sidebar.result_chosen.connect(self._on_result_chosen)
@@ -184,7 +184,7 @@ class SearchPresenter(Presenter):
         if conversation_id is not None and exchange_id is not None:
             turn = result.turn_number or 0
             link = link_to(conversation_id, turn, exchange_id, is_shown=result.is_shown)
-            label, query = f"{result.conversation_title}, turn {turn}", self._sidebar.query
+            label, query = f"{result.conversation_title}, {format_turn(turn)}", self._sidebar.query
             entries += [
                 ("Copy link to turn", lambda: copy_link(link, self._messages)),
                 (

@@ -5,6 +5,7 @@ from functools import partial
 
 from app.chat.library import Library
 from app.domain.errors import KnownError
+from app.domain.formatting import format_turn
 from app.domain.ids import ConversationId
 from app.domain.text import one_line
 from app.memory.summaries import SummaryService, SummaryTarget
@@ -72,7 +73,7 @@ class SummariesPresenter(Presenter):
             SummarySource(
                 SummaryTarget.EXCHANGE,
                 each.id,
-                f"Turn {each.turn_number}: {one_line(questions.get(each.id, ''), _QUESTION_CHARS)}",
+                f"{format_turn(each.turn_number).capitalize()}: {one_line(questions.get(each.id, ''), _QUESTION_CHARS)}",
             )
             for each in path
         )

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from app.chat.inspector import Inspection
 from app.domain.conversations import ExchangeStatus
-from app.domain.formatting import format_day
+from app.domain.formatting import format_day, format_turn
 from app.domain.text import one_line
 from ui.theme import Theme
 from ui.views.recalled_pane import RecalledPane
@@ -68,7 +68,7 @@ class InspectorView(QWidget):
 
     def show_inspection(self, inspection: Inspection, at: int, count: int, *, is_on: bool) -> None:
         """Show the answer `at` of `count` on its path; `is_on` when recall is on at all."""
-        self._turn.setText(f"Answer of turn {inspection.exchange.turn_number}")
+        self._turn.setText(f"Answer of {format_turn(inspection.exchange.turn_number)}")
         question = one_line(inspection.question, _QUESTION_CHARS)
         self._question.setText(question)
         self._question.setVisible(bool(question))

@@ -23,7 +23,7 @@ from ui.models.source_labels import VERDICT_TEXTS, figures, kind_text, opens_tex
 from ui.widgets.controls import filled, row_of
 from ui.widgets.plain_label import plain_label
 
-_TEXT_CHARS = 400
+_TEXT_CHARS = 1_500
 _INDENT_PX = 14
 _FOLDED = "Press Enter or click to see the other sources, and why they were not sent."
 _VERDICTS = {"up": Verdict.UP, "down": Verdict.DOWN, "never": Verdict.NEVER}
@@ -127,7 +127,7 @@ class RecalledPane(QWidget):
             self._text.hide()
             return
         place = source.place
-        self._name.setText(f"{kind_text(place)}: {source_text(place)}")
+        self._name.setText(f"{kind_text(place)}: {source_text(place, _TEXT_CHARS)}")
         text = one_line(place.text, _TEXT_CHARS)
         self._text.setText(text)
         self._text.setVisible(bool(text) and text not in self._name.text())

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.diagnostics import ProbeDetails
 from app.domain.errors import KnownError
+from app.domain.formatting import format_turn
 from ui.widgets.controls import closing_buttons, column_in, table_view
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
@@ -107,9 +108,9 @@ class ProbesDialog(QDialog):
 
 def turn_text(place: ProbeDetails) -> str:
     """Return the label of the turn that should be found."""
-    if place.conversation_id is None:
+    if place.conversation_id is None or place.turn_number is None:
         return "A deleted turn"
-    return f"{place.conversation_title}, turn {place.turn_number}"
+    return f"{place.conversation_title}, {format_turn(place.turn_number)}"
 
 
 def summary(places: Sequence[ProbeDetails]) -> str:

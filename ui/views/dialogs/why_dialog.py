@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.diagnostics import Explanation
 from app.domain.errors import KnownError
+from app.domain.formatting import format_turn
 from ui.models.setting_labels import with_setting_labels
 from ui.widgets.controls import (
     button,
@@ -71,7 +72,7 @@ class WhyDialog(QDialog):
         """Show an explanation in place of the previous one."""
         self._show_nothing()
         self._turn.setText(
-            f"{explained.conversation_title}, turn {explained.turn_number}: "
+            f"{explained.conversation_title}, {format_turn(explained.turn_number)}: "
             f"{explained.user_question}"
         )
         self._headline.setText(headline(explained))

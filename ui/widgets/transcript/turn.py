@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.domain.conversations import Block, ExchangeStatus, Message, Role, Text
+from app.domain.formatting import format_turn
 from app.domain.ids import MessageId
 from ui.rendering.parser import PLAIN
 from ui.widgets.transcript.answer import AnswerFrame
@@ -92,7 +93,7 @@ class TurnWidget(Root):
         self._fade.setEndValue(0.0)
         self._fade.setEasingCurve(QEasingCurve.Type.OutQuad)
         self._fade.valueChanged.connect(self.update)
-        self.setAccessibleName(f"Turn {header.turn_number}")
+        self.setAccessibleName(format_turn(header.turn_number).capitalize())
 
     @property
     def is_highlighted(self) -> bool:
