@@ -6,7 +6,6 @@ fractions, versions and plain numbers never do. What lies ahead, and today, is n
 """
 
 import re
-from calendar import monthrange
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import date, timedelta
@@ -29,28 +28,26 @@ _WHICH_YEAR: Final = f"(?:[io]*Yy?|{_LAST_YEAR})"
 _ONE_WEEK: Final = "(?:[ltf]w|w[lpf]|q)"
 _DATE: Final = re.compile(
     rf"""(?P<digits>I)
-       | (?P<day>(?:[ltf]?[WZ][io]?)? (?:{_WHICH_YEAR}M(?:[DO]d?|cd)
+       | (?P<day>(?:[ltfio]?[WZ][io]?)? (?:{_WHICH_YEAR}M(?:[DO]d?|cd)
             | [DO]+[Me]{_WHICH_YEAR}? | [Me][DO](?![dwmyhk]){_WHICH_YEAR}? | M(?:[DO]d|cd)
-            | [DO][vs]Y | [vs][DO]Y | Ov | vO | [io][DO]v | [io]v[DO] | ^[DO]v$ | ^v[DO]$))
-       | (?P<weekday>{_ONE_WEEK}[io]?[WZ] | [WZ]{_ONE_WEEK} | [ltf][WZV] | [WZV][lpf] | [io]W | Z)
-       | (?P<ago>b[DNc]+[dwmy] | [DNc]+[dwmy]a | [wmy]a)
+            | [DO][vs]Y | [vs][DO]Y | Ov | vO | (?:[io]|[io]?[WZ][io]?)(?:[DO]v|v[DO]) | ^[DO]v$ | ^v[DO]$))
+       | (?P<weekday>{_ONE_WEEK}[io]?[WZ] | [WZ]{_ONE_WEEK} | [ltfE][WZV] | [WZV][lpf] | [io]W | Z)
+       | (?P<ago>b[DNc]+[dwmy] | [DNc]+[dwmy][aB] | [wmy]B)
        | (?P<span>l[DNc]+[dwmy] | [DNc]+l[dwmy])
-       | (?P<season>{_WHICH_YEAR}S | S{_WHICH_YEAR} | [ltf]S | S[lpf] | [lt]F | FY)
+       | (?P<season>{_WHICH_YEAR}S | S{_WHICH_YEAR} | [ltf]S | S[lpf] | [ltf]F | FY)
        | (?P<month>{_WHICH_YEAR}[io]?M | [Me]{_WHICH_YEAR} | v(?:i*Yy?|r) | [ltf]M | M[lpf] | M)
        | (?P<unit>[ltf][wmyk] | [wmyk][lpf] | [qnr])
        | (?P<relative>g)
        | (?P<year>iy?Y)""",
     re.VERBOSE,
 )
-_TIME: Final = re.compile(
-    rf"""[ICRgqnrWZMO] | {_DATE.pattern} | [ltf][dwmyhkS] | [dwmyhkS][lpf] | [DNc][dwmyhk]""",
-    re.VERBOSE,
-)
+_TIME: Final = re.compile("[ICRBgqnrWZMeO]|[ltf][dwmyhkS]|[dwmyhkS][lpf]|[DNc][dwmyhk]")
 
 
 def tells_time(text: str) -> bool:
     """Whether a text names a date, a time of day or a length of time."""
-    return _TIME.search(_letters(read_symbols(text))) is not None
+    letters = _letters(read_symbols(text))
+    return (_TIME.search(letters) or _DATE.search(letters)) is not None
 
 
 def asks_for_time(text: str) -> bool:
@@ -67,8 +64,10 @@ def named_dates(text: str, today: date) -> Iterator[Days | int]:
     years = [each.number for each in symbols if each.letter == "Y"]
     for match in _DATE.finditer(_letters(symbols)):
         found = symbols[match.start() : match.end()]
-        if any(each.letter == "f" or (each.letter in "gqnr" and each.number > 0) for each in found):
-            continue  # what lies ahead
+        if any(
+            each.letter in "fE" or (each.letter in "gqnr" and each.number > 0) for each in found
+        ):
+            continue  # what lies ahead, or returns
         with suppress(ValueError, OverflowError):  # "3000 years ago"
             yield from _days(match.lastgroup or "", found, years[:1], today)
 
@@ -178,9 +177,8 @@ def _season(values: Mapping[str, int], year: int | None, today: date) -> Days:
 def _months(year: int, month: int, count: int) -> Days:
     """Return the days of `count` months; `month` may lie outside the year."""
     index = year * _MONTHS + month - 1
-    first, last = (divmod(each, _MONTHS) for each in (index, index + count - 1))
-    end = monthrange(last[0], last[1] + 1)[1]
-    return date(first[0], first[1] + 1, 1), date(last[0], last[1] + 1, end)
+    first, after = (divmod(each, _MONTHS) for each in (index, index + count))
+    return date(first[0], first[1] + 1, 1), date(after[0], after[1] + 1, 1) - timedelta(days=1)
 
 
 def _whole_year(year: int) -> Days:

@@ -11,16 +11,16 @@ dateparser; `dates.txt` adds what that lacks.
     I date in digits     C time of day
     h d w m y k an hour, day, week, month, year, weekend
     g q n r     a day, week, month, year relative to now: -1 is yesterday
-    l t f       last, this, next     p last, after its noun only     b a "ago" before or after a length
+    l t f E     last, this, next, every     p last, after its noun only
+    b a B       "ago" before a length, after one, or after a unit alone
     i o         in, on      A a question for a time      R recently      x any other word
 """
 
-import calendar
 import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import date
+from datetime import date, timedelta
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -35,18 +35,20 @@ _SHORT: Final = frozenset(_ADDED["short months that are no other words"])
 _NAMES: Final = frozenset(_ADDED["months that are names"])
 _DOTTED: Final = frozenset(_ADDED["before a day and month with full stops"])
 _OTHERS: Final = (
-    ("joining", ""), ("on", "o"), ("in", "i"), ("this", "t"), ("next", "f"), ("last", "l"),
+    ("joining", ""), ("on", "o"), ("in", "i"), ("this", "t"), ("next", "f"), ("every", "E"), ("last", "l"),
     ("last, after its noun", "p"), ("before a length of time", "b"),
-    ("after a length of time", "a"), ("hour", "h"), ("day", "d"), ("week", "w"), ("month", "m"),
+    ("after a length of time", "a"), ("after a length of time, or one of it", "B"),
+    ("hour", "h"), ("day", "d"), ("week", "w"), ("month", "m"),
     ("year", "y"), ("weekend", "k"), ("recently", "R"), ("asks for a time", "A"), ("no date", "x"),
 )  # fmt: skip
 _WHEN: Final = re.compile(r"(in )?(\d) (day|week|month|year)(?: ago)?")
 _RELATIVE: Final = {"day": "g", "week": "q", "month": "n", "year": "r"}
 _MOST_DAYS: Final = 31
+_YEARS: Final = range(1950, 2100)
 _MOST_NUMBER: Final = 10
 _ORDINALS: Final = frozenset({"st", "nd", "rd", "th", "er", "re", "º", "ª", "e", "го", "ого"})
 
-_UNSPACED: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_UNSPACED: Final = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _ATOM: Final = re.compile(
     rf"""(?P<shape>(?<![\w./-])(?:\d{{4}}([-/.])\d\d?\2\d\d?|\d{{4}}-\d\d|\d\d?([-/.])\d\d?\3\d{{4}}
             |\d\d([./])\d\d\4\d\d)(?![A-Za-z\d_/-]|[.,]\d))
@@ -93,10 +95,15 @@ _LEADS: Final = {
 
 def read_symbols(text: str) -> list[Symbol]:
     """Return the symbols of a text, without articles and the like."""
+    _, longest = _vocabulary()
     atoms = list(_ATOM.finditer(unicodedata.normalize("NFKC", text).casefold()))
     symbols: list[Symbol] = []
     at = 0
     while at < len(atoms):
+        if atoms[at].lastgroup == "word" and atoms[at][0] not in longest:  # most words
+            symbols.append(_OTHER_WORD)
+            at += 1
+            continue
         count, few = _symbols_at(atoms, at)
         symbols += few
         at += count
@@ -155,7 +162,7 @@ def _number(atoms: list[re.Match[str]], at: int) -> tuple[int, list[Symbol]]:
     if after is not None and after.lastgroup == "word" and after.start() == atoms[at].end():
         is_ordinal = after[0] in _ORDINALS and 1 <= number <= _MOST_DAYS
         return 2, [Symbol("O", number) if is_ordinal else _OTHER_WORD]
-    letter = "D" if 1 <= number <= _MOST_DAYS else "Y" if 1950 <= number < 2100 else "N"
+    letter = "D" if 1 <= number <= _MOST_DAYS else "Y" if number in _YEARS else "N"
     return 1, [Symbol(letter, number)]
 
 
@@ -164,12 +171,16 @@ def _unspaced(run: str) -> Iterator[Symbol]:
     symbols, longest = _vocabulary()
     at = 0
     while at < len(run):
+        if run[at] not in longest:  # most characters
+            yield _OTHER_WORD
+            at += 1
+            continue
         if (tens := _TENS.match(run, at)) is not None:
             first, last = tens[1] or "一", tens[2] or "〇"
             yield Symbol("D", 10 * _NUMERALS.index(first) + _NUMERALS.index(last))
             at = tens.end()
             continue
-        for count in range(min(longest.get(run[at], 1), len(run) - at), 0, -1):
+        for count in range(min(longest[run[at]], len(run) - at), 0, -1):
             if (symbol := symbols.get(run[at : at + count])) is not None:
                 break
         else:
@@ -181,19 +192,21 @@ def _unspaced(run: str) -> Iterator[Symbol]:
 def _ranges(shape: str) -> Iterator[tuple[date, date]]:
     """Yield what a date in digits may mean: 5/3/2024 is in March or in May."""
     first, second, *third = (int(each) for each in re.split("[-/.]", shape))
-    with suppress(ValueError):
-        if not third:
-            start = date(first, second, 1)
-            yield start, date(first, second, calendar.monthrange(first, second)[1])
-            return
-        if first > _MOST_DAYS:
-            yield (day := date(first, second, third[0])), day
-            return
-    year = third[0] + (2000 if third[0] < 100 else 0) if third else 0
-    readings = {(second, first)} if "." in shape else {(second, first), (first, second)}
-    for month, number in sorted(readings):
+    if not third:
+        readings = {(first, second, 1)}
+    elif first > _MOST_DAYS:
+        readings = {(first, second, third[0])}
+    else:
+        year = third[0] + (2000 if third[0] < 100 else 0)
+        readings = {(year, second, first)} | (
+            {(year, first, second)} if "." not in shape else set()
+        )
+    for year, month, number in sorted(readings):
         with suppress(ValueError):
-            yield (day := date(year, month, number)), day
+            if year in _YEARS:
+                day = date(year, month, number)
+                after = (day + timedelta(days=_MOST_DAYS)).replace(day=1)
+                yield day, day if third else after - timedelta(days=1)
 
 
 @cache
@@ -213,7 +226,7 @@ def _vocabulary() -> tuple[dict[str, Symbol], dict[str, int]]:
     rows += [(f"short {title}", "s", number) for number, title in enumerate(_MONTHS, 1)]
     rows += [(f"short {title}", "F", number) for number, title in enumerate(_SEASONS)]
     rows += [(f"short {title}", "V", number) for number, title in enumerate(_WEEKDAYS)]
-    for title in _CALENDAR:
+    for title in {**_CALENDAR, **_ADDED}:
         if (relative := _WHEN.fullmatch(title)) is not None:
             number = int(relative[2]) * (1 if relative[1] else -1)
             rows.append((title, _RELATIVE[relative[3]], number))

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,29 @@ def test_coverage_is_the_weighted_share_of_the_words(index: TantivyTextIndex) ->
     assert 0.3 < shares("rareword neverwritten")[51] < 0.7
     assert shares('"rareword alone"') == {51: pytest.approx(1.0)}
     assert shares("getUserName") == {52: pytest.approx(1.0), 53: pytest.approx(1.0)}
+
+
+def test_a_relative_date_in_a_query_is_near_the_messages_of_its_days(tmp_path: Path) -> None:
+    wednesday = datetime(2024, 5, 15, 12, tzinfo=UTC)
+    index = TantivyTextIndex(tmp_path / "text", "one", lambda: wednesday)
+    index.start_over()
+    days = {
+        1: wednesday,
+        2: datetime(2024, 5, 8, 12, tzinfo=UTC),
+        3: datetime(2023, 5, 8, 12, tzinfo=UTC),
+    }
+    fill(index, *(replace(turn(each, "the trip"), created_at=day) for each, day in days.items()))
+
+    def dated(text: str) -> list[float]:
+        query = parse_query(text)
+        table = index.candidate_table(query, sorted(index.candidates(query, 10)))
+        return [table.dated.tolist()[table.parts.tolist().index(part_id(each, 0))] for each in days]
+
+    for text in ("the trip last week", "the trip 先週"):
+        assert dated(text) == [pytest.approx(0.775), 1.0, 0.0]
+    wednesday += timedelta(days=7)
+    assert dated("the trip last week")[0] == 1.0, "the same query asked a week later"
+    index.close()
 
 
 @pytest.mark.parametrize("count", [1, 10, 500])

@@ -1,5 +1,6 @@
 """Dates that questions name in ten languages, and the terms near them."""
 
+import time
 import tomllib
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -71,16 +72,26 @@ def test_any_text_can_be_read(text: str) -> None:
         assert each in range(1, 13) if isinstance(each, int) else each[0] <= each[1]
 
 
+def test_a_long_text_is_read_at_once() -> None:
+    for unit in ("1 ", "a last ", "in on ", "三", "2024年", "3 May ", "1/"):
+        started = time.thread_time()
+        list(named_dates(unit * 5_000, TODAY))
+        assert time.thread_time() - started < 0.5, unit
+
+
 def test_what_no_calendar_holds_is_no_date() -> None:
     for text in (
         "2024-13-45",
         "0000-00",
         "31.02.2024",
+        "9999-12-31",
+        "0001-01",
         "9999 years ago",
         "999999999 years ago",
         "45/45/2024",
     ):
         assert named(text) == "", text
+        assert near_dates(text, TODAY) == {}
 
 
 @pytest.mark.parametrize(
@@ -118,6 +129,18 @@ def test_a_month_has_one_term_in_all_languages() -> None:
     assert {month_term("may"), month_term("mai"), month_term("мая")} == {"month=5"}
     assert {"month=5", "2023", "2023-05", "2023-05-08", "8"} == set(terms_of_day)
     assert month_term("maybe") is None
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the system's zone cannot be set here")
+def test_the_terms_of_a_message_are_those_of_the_local_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as system:
+        system.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        terms = date_terms(datetime(2023, 5, 31, 20, tzinfo=UTC)).split()
+        last = date_terms(datetime.max.replace(tzinfo=UTC)).split()
+    time.tzset()
+    assert terms == ["1", "month=6", "2023", "2023-06", "2023-06-01"]
+    assert last[-1] == "9999-12-31", "which is in year 10,000 there"
 
 
 def test_nearness_falls_by_the_day_and_lasts_for_the_weeks_after() -> None:
