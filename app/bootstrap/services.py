@@ -44,6 +44,7 @@ from app.memory.facts import FactService
 from app.memory.memory_writes import MemoryWriteService
 from app.memory.overview import OverviewService
 from app.memory.probes import ProbeQuestions
+from app.memory.profile import ProfileService
 from app.memory.recall import RecallService
 from app.memory.search import SearchService
 from app.memory.spaces import SpaceService
@@ -177,6 +178,7 @@ class Services:
         self.recall = RecallService(store, settings, self.search)
         self.explainer = Explainer(store, settings, index, self.search)
         self.core_memory = CoreMemoryService(store, settings)
+        self.profile = ProfileService(store, settings)
         self.memories = ArchivalMemoryService(store)
         self.answers = AnswerFinder(store, self.search)
         self.memory_writes = MemoryWriteService(store, self.core_memory, self.memories)
@@ -258,6 +260,7 @@ class Services:
                 self.presets,
                 compactor.expect,
                 images,
+                self.profile.lines,
             )
             for context_tokens in (self.models.context_tokens, self.models.known_context_tokens)
         )

@@ -51,7 +51,8 @@ from app.workers.prompts import Quoted, fill_prompt
 _log = logging.getLogger(__name__)
 _STOP_TIMEOUT_S = 3.0
 _FIXED = (
-    PlanPartKind.SYSTEM_PROMPT, PlanPartKind.CORE_MEMORY, PlanPartKind.TOOLS, PlanPartKind.COMPACTION
+    PlanPartKind.SYSTEM_PROMPT, PlanPartKind.PROFILE, PlanPartKind.CORE_MEMORY,
+    PlanPartKind.TOOLS, PlanPartKind.COMPACTION,
 )  # fmt: skip
 _WORDS_PER_TOKEN = 0.6
 _READ_SHARE = 0.5  # of the background model's context

@@ -39,6 +39,7 @@ _HALF_LIFE = "rag_recency_half_life_days"
 _BUDGETS = (
     ("rag_max_tokens", (PlanPartKind.FACTS, PlanPartKind.RELATED)),
     ("auto_rag_max_tokens", (PlanPartKind.EARLIER,)),
+    ("profile_max_tokens", (PlanPartKind.PROFILE,)),
     ("core_memory_max_tokens", (PlanPartKind.CORE_MEMORY,)),
     ("compaction_max_tokens", (PlanPartKind.COMPACTION,)),
 )

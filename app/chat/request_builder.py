@@ -27,6 +27,7 @@ from app.domain.conversations import Message, Role
 from app.domain.formatting import local_moment
 from app.domain.ids import ExchangeId, MessageId
 from app.domain.presets import Preset
+from app.domain.profile import ProfileLine
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -73,8 +74,13 @@ class RequestBuilder:
         presets: Presets,
         on_prepared: Callable[[ExchangeId], None] = lambda _: None,
         images: LoadImages = lambda _ref, _messages: NO_IMAGES,
+        profile: Callable[[], Sequence[ProfileLine]] = tuple,
     ) -> None:
-        """Call `on_prepared` with each exchange whose prompt has a record."""
+        """Call `on_prepared` with each exchange whose prompt has a record.
+
+        `profile` returns the lines in force; it may block.
+        """
+        self._profile = profile
         self._images = images
         self._settings = settings
         self._context_tokens = context_tokens
@@ -118,6 +124,7 @@ class RequestBuilder:
             self._toolbox.offered_in(plan.conversation, preset.tools),
             Ceiling(tokens, most),
             replace(preset, system_prompt=self._presets.instructions(preset)),
+            tuple(self._profile()) if is_recall_on(plan.conversation) else (),
         )
         runs = self._history.own_runs(plan.exchange)  # with the block of a turn that is sent again
         around = PromptDraft(start, History(runs=runs), None, settings).around_tokens(
@@ -135,6 +142,7 @@ class _Start:
     tools: tuple[ToolSchema, ...]
     ceiling: Ceiling
     preset: Preset
+    profile: tuple[ProfileLine, ...]
 
 
 class PromptDraft:
@@ -241,7 +249,13 @@ class PromptDraft:
         return PromptInput(
             self.plan.conversation.id,
             next((each.text for each in messages if each.id == self._opening), ""),
-            fixed_parts(self._start.preset.system_prompt, core_memory, tools, self._recall),
+            fixed_parts(
+                self._start.preset.system_prompt,
+                core_memory,
+                tools,
+                self._recall,
+                self._start.profile,
+            ),
             self.history.parts,
             (date,) if run is None else tuple(p for p in run.parts if p.kind in BLOCK_KINDS),
             own,

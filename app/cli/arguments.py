@@ -207,6 +207,11 @@ def _add_memory(command: _Adder) -> None:
     memory.text("words", "WORD", words_help, nargs="*")
     memory.flag("--yes", "confirm the deletion")
 
+    profile = command("profile", "what every prompt says about you, and what is proposed for it")
+    profile.action("show", "accept", "reject", "edit", "on", "off", default="show")
+    edit_help = "edit: the new profile, a line for each statement; it decides a proposal (- reads standard input)"
+    profile.text("text", "TEXT", edit_help, nargs="?")
+
 
 def _add_transfer(command: _Adder) -> None:
     import_ = command("import", "import conversations from another program's export")

@@ -16,6 +16,7 @@ from app.domain.facts import Fact, Memory, MemoryWrite
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage
 from app.domain.presets import Preset
+from app.domain.profile import Profile, ProfileReview
 from app.domain.recall import StoredPrompt, Verdict
 
 
@@ -286,6 +287,27 @@ class MemoryWritePut:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfilePut:
+    """A profile that the user accepted or wrote; the newest is current, older versions are kept."""
+
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReviewPut:
+    """The last review of the facts for the profile, in the place of the one before."""
+
+    review: ProfileReview
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLinesRejected:
+    """Texts, by their keys, that are not proposed for the profile again."""
+
+    text_hashes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ToolSummaryPut:
     """A one-line summary of a tool call; `call_number` counts the calls of the message from 0.
 
@@ -352,6 +374,9 @@ Change = (
     | MemoryForgotten
     | CoreMemoryPut
     | MemoryWritePut
+    | ProfilePut
+    | ProfileReviewPut
+    | ProfileLinesRejected
     | ToolSummaryPut
     | PromptStored
     | FeedbackPut
@@ -373,7 +398,7 @@ class ChangeSet:
         presets: Uids of presets added, changed or removed.
         passages: Whether passages were added or removed.
         vectors: Names of embedding spaces that got vectors or were emptied.
-        memory: Whether facts, memories, core memory or verdicts changed.
+        memory: Whether facts, memories, core memory, the profile or verdicts changed.
         spend: Whether a request was recorded.
     """
 

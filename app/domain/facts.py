@@ -12,6 +12,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 
 BY_PATTERNS = "patterns"
 BY_USER = "user"
+BY_IMPORT = "import"
 
 
 class FactCategory(StrEnum):

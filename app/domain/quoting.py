@@ -11,12 +11,13 @@ from app.domain.text import clean
 from app.domain.turn_text import content_hash
 
 RECALLED = "recalled"
+PROFILE = "user-profile"
 CORE_MEMORY = "core-memory"
 SUMMARY = "earlier-summary"
 ATTACHMENT = "attachment"
 
 _MARK = re.compile(
-    rf"<(?=\s*/?\s*(?:{RECALLED}|{CORE_MEMORY}|{SUMMARY}|{ATTACHMENT}))", re.IGNORECASE
+    rf"<(?=\s*/?\s*(?:{RECALLED}|{PROFILE}|{CORE_MEMORY}|{SUMMARY}|{ATTACHMENT}))", re.IGNORECASE
 )
 
 

@@ -30,6 +30,7 @@ class PlanPartKind(StrEnum):
     """
 
     SYSTEM_PROMPT = "system_prompt"
+    PROFILE = "profile"
     CORE_MEMORY = "core_memory"
     TOOLS = "tools"
     COMPACTION = "summary"
@@ -318,6 +319,8 @@ class RecallSettings:
     auto_rag_max_tokens: int = _default("auto_rag_max_tokens")
     auto_rag_relevance_threshold: float = _default("auto_rag_relevance_threshold")
     core_memory_max_tokens: int = _default("core_memory_max_tokens")
+    profile_enabled: bool = _default("profile_enabled")
+    profile_max_tokens: int = _default("profile_max_tokens")
 
     @classmethod
     def read(cls, value_of: Callable[[str], SettingValue]) -> Self:

@@ -241,6 +241,10 @@ _ALL = (
            "Earlier messages below this relevance are not added."),
     _count("core_memory_max_tokens", 500, _P.RECALL, "Token budget for core memory",
            "The maximum number of tokens for core memory.", unit="tokens"),
+    _flag("profile_enabled", True, _P.RECALL, "Use the profile",
+          "Add what you accepted about yourself to every prompt, and propose changes to it."),
+    _count("profile_max_tokens", 500, _P.RECALL, "Token budget for the profile",
+           "The maximum number of tokens for the profile.", unit="tokens"),
     _count("prompt_max_tokens", 32_000, _P.CONTEXT, "Maximum prompt",
            "The maximum number of tokens of a prompt, at most three quarters of what the model can read. "
            "Longer conversations are condensed.",

@@ -74,6 +74,14 @@ class PortableFact:
 
 
 @dataclass(frozen=True, slots=True)
+class PortableProfileLine:
+    """A line of the profile; its sources are versions of facts: their uids and times (UTC)."""
+
+    text: str
+    sources: tuple[tuple[str, datetime], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """Something that could not be imported: its location and the reason, as text for the user."""
 
@@ -89,8 +97,8 @@ class ImportedConversation:
     id of the last visible message. `skipped` lists messages that could not be read. An empty `title`
     means none. Only exports of
     Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`,
-    `recalls` and `preset` (a uid, "" for the default); `presets` and facts that the user wrote come in a
-    conversation without messages.
+    `recalls` and `preset` (a uid, "" for the default); `presets`, `profile` and facts that the user wrote
+    come in a conversation without messages.
     """
 
     source: str
@@ -114,6 +122,7 @@ class ImportedConversation:
     recalls: bool = True
     preset: str = ""
     presets: tuple[Preset, ...] = ()
+    profile: tuple[PortableProfileLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ class WorkerName(StrEnum):
     KNOWLEDGE_EXTRACTOR = "knowledge_extractor"
     MAN_INDEXER = "man_indexer"
     TOOL_SUMMARIZER = "tool_summarizer"
+    PROFILE_WRITER = "profile_writer"
 
 
 class ItemKind(StrEnum):
@@ -29,6 +30,7 @@ class ItemKind(StrEnum):
     PASSAGE = "passage"
     TOOL_CALL = "tool call"
     MANUAL_PAGE = "manual page"
+    PROFILE = "profile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class WorkerSpec:
     and the help of `enabled_key`, the setting that switches it on. One with `off_at_start` is
     switched off whenever the program starts. `waiting` follows a count of items: "exchanges
     without a summary". `skips_open` means that it leaves out the open conversation until it is quiet.
+    `follows` is a worker after which it looks for work, once that one is idle.
     """
 
     title: str
@@ -51,6 +54,7 @@ class WorkerSpec:
     is_on_by_default: bool = True
     off_at_start: bool = False
     skips_open: bool = False
+    follows: WorkerName | None = None
 
 
 WORKERS: Mapping[WorkerName, WorkerSpec] = {
@@ -103,6 +107,17 @@ WORKERS: Mapping[WorkerName, WorkerSpec] = {
         "Write a searchable line for each tool call.",
         is_on_by_default=False,
         skips_open=True,
+    ),
+    WorkerName.PROFILE_WRITER: WorkerSpec(
+        "Profile",
+        "the profile writer",
+        ItemKind.PROFILE,
+        "to be renewed",
+        "profile_writer_enabled",
+        "Propose a profile",
+        "Propose changes to your profile when facts changed, at most once a day. None takes effect "
+        "until you accept it.",
+        follows=WorkerName.KNOWLEDGE_EXTRACTOR,
     ),
     WorkerName.MAN_INDEXER: WorkerSpec(
         "Manual pages",

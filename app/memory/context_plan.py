@@ -5,13 +5,15 @@
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.domain.chat import ToolSchema
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.profile import ProfileLine, within_tokens
 from app.domain.quoting import (
     CORE_MEMORY,
+    PROFILE,
     RECALLED,
     SUMMARY,
     blockquote,
@@ -32,6 +34,7 @@ from app.memory.recalled_text import cut_at_sentence, cut_lines
 from app.memory.token_budget import BYTES_PER_TOKEN, tokens_of
 
 _RELATED_SHARE, _EARLIER_SHARE, _COMPACTION_SHARE = 0.15, 0.1, 0.15  # of a small ceiling
+_TAGGED = (PlanPartKind.PROFILE, PlanPartKind.CORE_MEMORY, PlanPartKind.COMPACTION)
 _QUOTED = (PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.EARLIER)
 
 
@@ -117,10 +120,11 @@ def plan_context(
 
 
 def system_text(parts: Iterable[PlanPart]) -> str:
-    """Return the system prompt and core memory as they are sent, in their tags."""
+    """Return the system prompt, profile and core memory as they are sent, in their tags."""
     by_kind = {part.kind: part.text for part in parts}
     texts = (
         by_kind.get(PlanPartKind.SYSTEM_PROMPT, "").strip(),
+        wrap_in_tag(PROFILE, by_kind.get(PlanPartKind.PROFILE, "")),
         wrap_in_tag(CORE_MEMORY, by_kind.get(PlanPartKind.CORE_MEMORY, "")),
     )
     return "\n\n".join(text for text in texts if text)
@@ -139,12 +143,23 @@ def recalled_block(parts: Iterable[PlanPart]) -> str:
 
 
 def fixed_parts(
-    system_prompt: str, core_memory: str, tools: tuple[ToolSchema, ...], settings: RecallSettings
+    system_prompt: str,
+    core_memory: str,
+    tools: tuple[ToolSchema, ...],
+    settings: RecallSettings,
+    profile: Sequence[ProfileLine] = (),
 ) -> tuple[PlanPart, ...]:
     """Return the parts that depend neither on the question nor on past turns."""
     parts = []
     if system_prompt.strip():
         parts.append(part_of(PlanPartKind.SYSTEM_PROMPT, PromptPiece(sanitize(system_prompt))))
+    lines = within_tokens(profile, settings.profile_max_tokens) if settings.profile_enabled else ()
+    if lines:
+        pieces = (
+            PromptPiece(line.in_prompt) for line in lines
+        )  # apart, so that one can be forgotten
+        intro = PromptPiece(recalled_text.PROFILE_INTRO)
+        parts.append(part_of(PlanPartKind.PROFILE, intro, *pieces))
     intro = PromptPiece(recalled_text.CORE_MEMORY_INTRO)
     if words := _within(sanitize(core_memory), intro, settings.core_memory_max_tokens):
         parts.append(part_of(PlanPartKind.CORE_MEMORY, intro, PromptPiece(words)))
@@ -184,6 +199,6 @@ def _within(text: str, intro: PromptPiece, most_tokens: int) -> str:
 def part_of(kind: PlanPartKind, *pieces: PromptPiece) -> PlanPart:
     """Return a part of texts, with its tokens in its tag."""
     size = sum(len(piece.text.encode()) for piece in pieces)
-    marks = 1 if kind in (PlanPartKind.CORE_MEMORY, PlanPartKind.COMPACTION) else 0
+    marks = 1 if kind in _TAGGED else 0
     is_cacheable = kind is not PlanPartKind.DATE
     return PlanPart(kind, tokens_of(size + marks * recalled_text.MARK_BYTES), is_cacheable, pieces)

@@ -37,9 +37,9 @@ def similar_facts(text: str, known: Iterable[Fact]) -> Sequence[Fact]:
 
 def may_be_same(text: str, other: str) -> bool:
     """Return False for texts about different subjects, or with different numbers, names or negations."""
-    return _subject_of(text) == _subject_of(other) and _distinguishing_words(
+    return _subject_of(text) == _subject_of(other) and distinguishing_words(
         text
-    ) == _distinguishing_words(other)
+    ) == distinguishing_words(other)
 
 
 def blocked_message_hash(message_id: MessageId) -> str:
@@ -64,7 +64,7 @@ def _subject_of(text: str) -> str:
     return "" if found is None or found[1].casefold() in FUNCTION_WORDS else found[1].casefold()
 
 
-def _distinguishing_words(text: str) -> frozenset[str]:
+def distinguishing_words(text: str) -> frozenset[str]:
     """Return the numbers, the names inside a text and its negations, in any language."""
     words = _WORDS.findall(text)
     named = {word.casefold() for word in words[1:] if word[0].isupper() or word[0].isdecimal()}

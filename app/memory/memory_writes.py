@@ -86,6 +86,10 @@ class MemoryWriteService:
         """Return all that models wrote: proposals first, then the newest."""
         return self._writes.listed()
 
+    def waiting(self) -> int:
+        """Return how many proposals wait for the user."""
+        return sum(each.state is WriteState.PROPOSED for each in self.listed())
+
     def keep(self, uid: str) -> MemoryWrite:
         """Put a proposal in force; raises NotFound, InvalidInput."""
         write = self._writes.get(uid)

@@ -33,6 +33,7 @@ from app.storage.tables.man_pages import MAN_PAGES
 from app.storage.tables.memories import MEMORIES
 from app.storage.tables.passage_rows import PASSAGES
 from app.storage.tables.presets import PRESETS
+from app.storage.tables.profile import PROFILES, drop_unsupported_lines
 from app.storage.tables.prompts import PROMPTS
 from app.storage.tables.settings import PROBES, SETTINGS_TABLES
 from app.storage.tables.spaces import SPACES
@@ -41,7 +42,7 @@ from app.storage.tables.summaries import SUMMARIES
 
 AGGREGATES: Sequence[Aggregate] = (
     CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, SUMMARIES, SPENDING,
-    FACTS, MEMORIES, PROMPTS, MAN_PAGES, ATTEMPTS,
+    FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS,
 )  # fmt: skip
 """In the order of writing; rows are erased in the opposite order, dependent rows first."""
 
@@ -158,6 +159,7 @@ def _erase_known(
     redact_prompts(connection, table, ids, unwritten)
     if table == "fact":
         update_fact_passages(connection, delete_facts(connection, ids), position)
+        drop_unsupported_lines(connection)
     else:
         delete_where_in(connection, table, "id", ids)
     delete_where_in(connection, "feedback", "passage_id", ids)

@@ -24,6 +24,7 @@ from app.transfer.files_beside import write_files_beside
 from app.transfer.json_format import Exported, write_json, write_jsonl
 from app.transfer.markdown import write_markdown
 from app.transfer.presets import portable_presets
+from app.transfer.profile import portable_profile
 
 
 class ExportFormat(StrEnum):
@@ -90,12 +91,13 @@ def write_export(
     )
     if chosen is not ExportFormat.MARKDOWN:
         own_facts = portable_facts(store, None) if conversation_id is None else ()
+        profile = portable_profile(store) if conversation_id is None else ()
         used = None if conversation_id is None else Conversations(store).get(conversation_id).preset
         presets = portable_presets(store)
         if conversation_id is not None:
             presets = tuple(each for each in presets if each.uid == used)
         write = write_json if chosen is ExportFormat.JSON else write_jsonl
-        return write(out, found, now(), own_facts, presets)
+        return write(out, found, now(), own_facts, presets, profile)
     count = 0
     for count, each in enumerate(found, 1):
         if count > 1:

@@ -15,6 +15,7 @@ from app.domain.transfer import (
     ImportProgress,
     ImportReport,
     PortableFact,
+    PortableProfileLine,
     Skipped,
 )
 from app.storage.engine.store import Store
@@ -27,6 +28,7 @@ from app.transfer.files_beside import FilesBeside, with_files
 from app.transfer.importer import ConversationImporter, ImportCounts, PendingImport
 from app.transfer.importers import read_export
 from app.transfer.presets import import_presets
+from app.transfer.profile import propose_profile
 
 _BATCH_CONVERSATIONS = 64
 _BATCH_MESSAGES = 3_000
@@ -70,6 +72,7 @@ def import_files(
             presets = import_presets(store, run.presets, dry_run=dry_run)
             if not dry_run:
                 FactImporter(store).store(run.facts)
+                propose_profile(store, run.profile)
         finally:
             store.checkpoint()
     if run.refusals and run.counts == ImportCounts() and not is_cancelled:
@@ -117,6 +120,7 @@ class _ImportRun:
         refusals: The paths of which nothing, or not all, could be read.
         facts: Imported facts; they are stored last, because they refer to conversations.
         presets: Imported presets.
+        profile: The lines of imported profiles.
     """
 
     def __init__(
@@ -132,6 +136,7 @@ class _ImportRun:
         self.refusals: list[ImportRefused] = []
         self.facts: list[PortableFact] = []
         self.presets: list[Preset] = []
+        self.profile: list[PortableProfileLine] = []
         self._store = store
         self._importer = importer
         self._on_progress = on_progress
@@ -170,7 +175,9 @@ class _ImportRun:
             self.skipped.extend(found.skipped)
             self.facts.extend(found.facts)
             self.presets.extend(found.presets)
-            has_content |= bool(found.messages or found.facts or found.presets)
+            self.profile.extend(found.profile)
+            loose = found.facts or found.presets or found.profile
+            has_content |= bool(found.messages or loose)
             if found.messages:
                 yield found
         if not has_content and len(self.skipped) > skipped_before:

@@ -5,6 +5,7 @@ The document, version 1. Times are ISO 8601 in UTC; absent members have the defa
     {"format": "commonplace", "version": 1, "exported_at": TIME,
      "facts": [FACT that the user wrote, ...],
      "presets": [PRESET that is not as ours, ...],
+     "profile": [{"text": TEXT, "facts": [{"uid": UUID of a FACT, "made_at": TIME of its VERSION}]}],
      "conversations": [
       {"uid": UUID, "title": TEXT, "title_origin": first_words|summariser|import|user ("user"),
        "source": "commonplace" or the program it was imported from ("commonplace"),
@@ -55,7 +56,12 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.presets import Preset
-from app.domain.transfer import PortableFact, PortableFactVersion, PortableSummary
+from app.domain.transfer import (
+    PortableFact,
+    PortableFactVersion,
+    PortableProfileLine,
+    PortableSummary,
+)
 
 FORMAT = "commonplace"
 VERSION = 1
@@ -91,12 +97,13 @@ def write_json(
     exported_at: datetime,
     own_facts: Sequence[PortableFact] = (),
     presets: Sequence[Preset] = (),
+    profile: Sequence[PortableProfileLine] = (),
 ) -> int:
     """Write one JSON document, a message at a time; return the number of conversations.
 
     `own_facts` are the facts that belong to no conversation.
     """
-    head = json.dumps(_head(exported_at, own_facts, presets), ensure_ascii=False)
+    head = json.dumps(_head(exported_at, own_facts, presets, profile), ensure_ascii=False)
     out.write(f'{head[:-1]}, "conversations": [')
     count = 0
     for each in exported:
@@ -113,9 +120,12 @@ def write_jsonl(
     exported_at: datetime,
     own_facts: Sequence[PortableFact] = (),
     presets: Sequence[Preset] = (),
+    profile: Sequence[PortableProfileLine] = (),
 ) -> int:
     """Write a header line and a line for each conversation; return the number of conversations."""
-    out.write(json.dumps(_head(exported_at, own_facts, presets), ensure_ascii=False) + "\n")
+    out.write(
+        json.dumps(_head(exported_at, own_facts, presets, profile), ensure_ascii=False) + "\n"
+    )
     count = 0
     for each in exported:
         _write_conversation(out, each, new_line="")
@@ -148,7 +158,10 @@ def block_from_plain(plain: dict[str, Any]) -> Block:
 
 
 def _head(
-    exported_at: datetime, own_facts: Sequence[PortableFact], presets: Sequence[Preset]
+    exported_at: datetime,
+    own_facts: Sequence[PortableFact],
+    presets: Sequence[Preset],
+    profile: Sequence[PortableProfileLine],
 ) -> dict[str, Any]:
     return {
         "format": FORMAT,
@@ -156,6 +169,13 @@ def _head(
         "exported_at": _json_value(exported_at),
         "facts": [_fact(fact) for fact in own_facts],
         "presets": [asdict(preset) for preset in presets],
+        "profile": [
+            {
+                "text": line.text,
+                "facts": [{"uid": uid, "made_at": _json_value(at)} for uid, at in line.sources],
+            }
+            for line in profile
+        ],
     }
 
 

@@ -93,6 +93,7 @@ class WorkerBoard:
         self._lock = threading.Lock()
         self._host: Host | None = None
         self._runs: dict[WorkerName, _Run] = {}
+        self._busy: set[WorkerName] = set()
         self._listeners: list[StatusListener] = []
         self._unsubscribe: Callable[[], None] | None = None
         self._last_wake = object()
@@ -342,6 +343,13 @@ class WorkerBoard:
         return all(worker.is_drained for worker in workers) and wake is self._last_wake
 
     def _publish(self, status: WorkerStatus) -> None:
+        if status.state is WorkerState.RUNNING:
+            self._busy.add(status.name)
+        elif status.state is WorkerState.IDLE and status.name in self._busy:
+            self._busy.discard(status.name)
+            followers = [name for name in self._workers if WORKERS[name].follows is status.name]
+            if followers:
+                self.wake(followers)
         for listener in tuple(self._listeners):
             listener(status)
 

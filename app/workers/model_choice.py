@@ -25,6 +25,7 @@ MODEL_WORKERS = (
     WorkerName.CONVERSATION_SUMMARIZER,
     WorkerName.KNOWLEDGE_EXTRACTOR,
     WorkerName.TOOL_SUMMARIZER,
+    WorkerName.PROFILE_WRITER,
 )
 
 

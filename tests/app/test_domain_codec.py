@@ -150,7 +150,7 @@ def test_serialized_names_of_changes_never_change() -> None:
         "PresetRemoved", "SummaryPut", "DraftPut",
         "SpendHeld", "SpendFreed", "SpendAdded", "ReplyGrew", "FactPut", "FactForgotten",
         "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "MemoryWritePut",
-        "ToolSummaryPut",
+        "ProfilePut", "ProfileReviewPut", "ProfileLinesRejected", "ToolSummaryPut",
         "PromptKept", "FeedbackPut", "ConversationForgotten",
     ]  # fmt: skip
     freed = codec.dumps((SpendReleased("u"),))

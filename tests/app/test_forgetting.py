@@ -25,6 +25,7 @@ from app.domain.errors import StorageError
 from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId, PassageId, new_uid
 from app.domain.passages import PassageKind
+from app.domain.profile import FactSource, Profile, ProfileLine, ProfileReview
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.turn_text import RECALL_MODEL, turn_passage
 from app.providers.vendors.recall import RecallModel
@@ -61,6 +62,8 @@ def add_secret(store: Store) -> ConversationId:
     here, exchange = whole.conversation.id, whole.exchanges[0]
     place, message = (here, exchange.id), exchange.message_ids[0]
     fact = stored.learned(store, whole, CANARY)
+    line = ProfileLine(CANARY, (FactSource(fact.id, fact.made_at),))
+    profile = Profile((line, ProfileLine("I am tall")), "user", AT)
     probe = {"question": CANARY, "exchange_id": exchange.id}
     store.save(
         changes.SummaryPut("conversation", here, here, CANARY, "m", "h", AT),
@@ -68,6 +71,8 @@ def add_secret(store: Store) -> ConversationId:
         changes.DraftPut(here, CANARY, AT),
         changes.MemoryPut(Memory(store.ids.passage(), new_uid(), CANARY, AT, *place)),
         changes.ToolSummaryPut(store.ids.passage(), *place, message, 0, CANARY, "m", AT),
+        changes.ProfilePut(profile),
+        changes.ProfileReviewPut(ProfileReview(AT, "key", profile)),
         changes.SettingPut("probe_questions", json.dumps(json.dumps([probe]))),
     )
     for worker, item in (

@@ -22,7 +22,7 @@ from ui.models.conversations import ListRole
 from ui.models.memories import MemoryListModel, source_text
 from ui.models.preview import PreviewListModel
 from ui.theme import Theme
-from ui.views.dialogs.core_memory_pane import CoreMemoryPane
+from ui.views.dialogs.standing_text_pane import StandingTextPane
 from ui.views.settings.memory_page import MemoryPage
 from ui.widgets.setting_editor import SettingEditor
 
@@ -50,7 +50,8 @@ PLACES = (
 )
 SPENT = (
     BudgetUse("rag_max_tokens", 120, 1200), BudgetUse("auto_rag_max_tokens", 0, 400),
-    BudgetUse("core_memory_max_tokens", 20, 500), BudgetUse("compaction_max_tokens", 0, 500),
+    BudgetUse("core_memory_max_tokens", 20, 500), BudgetUse("profile_max_tokens", 30, 500),
+    BudgetUse("compaction_max_tokens", 0, 500),
 )  # fmt: skip
 PREVIEW = Preview(PLACES, SPENT, 4, 900, 24_000, 30.0)
 
@@ -100,7 +101,7 @@ def test_what_changed_says_so_in_words() -> None:
 def test_every_key_of_recall_has_an_editor_on_the_page(page: MemoryPage) -> None:
     keys = {each.setting.key for each in page.editors}
     wanted = {key for key in SETTINGS if key.startswith(("rag_", "auto_rag_"))}
-    assert keys == wanted | {"core_memory_max_tokens"}
+    assert keys == wanted | {"core_memory_max_tokens", "profile_enabled", "profile_max_tokens"}
 
 
 def test_the_button_for_the_default_takes_no_room_from_its_control(page: MemoryPage) -> None:
@@ -182,7 +183,7 @@ def click(view: QListView, row: int) -> None:
 
 
 def test_core_memory_counts_its_tokens_and_keeps_what_is_being_edited(qtbot: QtBot) -> None:
-    pane = CoreMemoryPane(Theme())
+    pane = StandingTextPane(Theme(), "Core memory")
     qtbot.addWidget(pane)
     old = CoreMemoryText("Lives in Graz.", "user", AT)
     pane.show_versions([old], 500)

@@ -40,6 +40,7 @@ from ui.presenters.model_choice import ModelPickerPresenter
 from ui.presenters.presenter import Navigation
 from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.presenters.privacy import PrivacyPresenter
+from ui.presenters.profile import ProfilePresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
 from ui.presenters.search import SearchPresenter
@@ -47,6 +48,7 @@ from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
+from ui.views.dialogs.memories_dialog import MemoriesDialog
 from ui.views.main_window import MainWindow, store_state
 from ui.views.palette import CommandPalette
 from ui.widgets.transcript.view import TranscriptView
@@ -149,7 +151,7 @@ class Presenters(QObject):
         )  # fmt: skip
         self.memories = MemoriesPresenter(
             bridge, services.core_memory, services.memories, services.search, banner, appearance,
-            conversation.open, update_index,
+            conversation.open, update_index, self._present_profile,
         )  # fmt: skip
         self.summaries = SummariesPresenter(
             bridge, services.library, services.passages, services.summaries,
@@ -165,6 +167,10 @@ class Presenters(QObject):
             bridge, services.library, services.conversations, self._removal,
             partial(export, services.store, replaces=True), banner, conversation, self._window.actions_by_name,
         )  # fmt: skip
+
+    def _present_profile(self, dialog: MemoriesDialog) -> ProfilePresenter:
+        self.memory_writes.present_proposals(dialog)
+        return ProfilePresenter(self._bridge, self._services.profile, dialog, self.facts.open)
 
     def _create_settings(self) -> None:
         services, bridge = self._services, self._bridge
@@ -237,6 +243,7 @@ class Presenters(QObject):
         self.recall.status_changed.connect(window.show_recall)
         self.recall.show_status()
         recall_page = SettingPage.RECALL.value
+        window.dashboard.review_requested.connect(self.memories.open)
         window.recall_status.clicked.connect(lambda: self.settings.open(recall_page))
         window.inspector_dock.visibilityChanged.connect(lambda _: self.inspector.refresh())
         window.files_dropped.connect(self.attach.take_dropped)

@@ -67,7 +67,11 @@ def build_memory_panels(
     consent.limits_requested.connect(settings.open_spend_limits)
     window.dashboard.allow_requested.connect(consent.ask_to_allow)
     totals = partial(
-        read_totals, services.overview, services.spaces, services.background.needs_consent
+        read_totals,
+        services.overview,
+        services.spaces,
+        services.background.needs_consent,
+        lambda: services.memory_writes.waiting() + services.profile.waiting(),
     )
     dashboard = DashboardPresenter(
         bridge, services.workers, totals, services.fact_regeneration, window.dashboard, window,

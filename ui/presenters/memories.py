@@ -14,6 +14,7 @@ from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.memory.search import SearchService
 from app.storage.tables.memories import KnownMemory
 from ui.presenters.presenter import OpenTurn, Presenter
+from ui.presenters.profile import ProfilePresenter
 from ui.theme import Appearance
 from ui.views.dialogs.confirm import confirm_deletion, confirm_unsaved
 from ui.views.dialogs.memories_dialog import MemoriesDialog
@@ -38,10 +39,12 @@ class MemoriesPresenter(Presenter):
     _appearance: Appearance
     _open_turn: OpenTurn
     _on_deleted: Callable[[], object]
+    _present_profile: Callable[[MemoriesDialog], ProfilePresenter]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._dialog: MemoriesDialog | None = None
+        self._profile: ProfilePresenter | None = None
         self._bridge.subscribe(self._on_changed, "memory", "conversations", _LIMIT)
 
     def open(self, memory_id: int | None = None) -> MemoriesDialog:
@@ -52,14 +55,18 @@ class MemoriesPresenter(Presenter):
             dialog.show_saved()
         self._bridge.start(_CORE, self._show_core(dialog))
         dialog.saved.request_list()
+        if self._profile is not None:
+            self._profile.show()
         dialog.show()
         dialog.raise_()
         dialog.activateWindow()
         return dialog
 
     def ask_before_leaving(self, leave: Callable[[], object]) -> None:
-        """Call `leave`, after asking about core memory if it is edited and not saved."""
-        dialog = self._dialog
+        """Call `leave`, after asking about what is edited and not saved."""
+        dialog, profile = self._dialog, self._profile
+        if profile is not None:
+            leave = partial(profile.ask_before_leaving, leave)
         if dialog is None or not dialog.core.is_edited:
             leave()
             return
@@ -75,6 +82,7 @@ class MemoriesPresenter(Presenter):
         self._dialog = dialog = MemoriesDialog(self._appearance.theme, self._messages.window())
         self._appearance.theme_changed.connect(dialog.set_theme)
         core, saved = dialog.core, dialog.saved
+        self._profile = self._present_profile(dialog)
         dialog.leave_requested.connect(self.ask_before_leaving)
         core.save_requested.connect(partial(self._change_core, dialog, self._core.set))
         core.restore_requested.connect(partial(self._change_core, dialog, self._core.restore))

@@ -53,7 +53,7 @@ _ROWS = (
     ActionRow("why", "&Find", "&Why wasn't this recalled?\u2026", "Ctrl+Shift+Y", separated=True),
     ActionRow("probes", "&Find", "&Probe questions\u2026"),
     ActionRow("facts", "&Find", "F&acts\u2026", "Ctrl+Shift+F", separated=True),
-    ActionRow("memories", "&Find", "Core &memory and saved memories\u2026", "Ctrl+Shift+M"),
+    ActionRow("memories", "&Find", "Profile and &memory\u2026", "Ctrl+Shift+M"),
     ActionRow("sidebar", "&View", "&Sidebar", "Ctrl+B", checkable=True),
     ActionRow("dashboard", "&View", "&Workers", "Ctrl+Shift+W", checkable=True),
     ActionRow("inspector", "&View", "&Inspector", "Ctrl+Shift+I", checkable=True),

@@ -17,6 +17,7 @@ from ui.widgets.prompt_part import PromptPartPanel
 _DOT = "  \N{MIDDLE DOT}  "
 PART_NAMES = {
     PlanPartKind.SYSTEM_PROMPT: "System prompt",
+    PlanPartKind.PROFILE: "Profile",
     PlanPartKind.CORE_MEMORY: "Core memory",
     PlanPartKind.TOOLS: "Tools",
     PlanPartKind.COMPACTION: "Summary of older messages",

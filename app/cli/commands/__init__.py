@@ -11,6 +11,7 @@ from app.cli.commands import (
     maintenance,
     memory,
     presets,
+    profile,
     providers,
     recall,
     search,
@@ -64,6 +65,7 @@ COMMANDS: Mapping[str, Command] = {
     "memory": lambda s, *rest: memory.memory(
         s.core_memory, s.memories, s.memory_writes, s.settings, s.index_sync, *rest
     ),
+    "profile": lambda s, *rest: profile.profile(s.profile, *rest),
     "prompt": lambda s, *rest: recall.prompt(s.library, s.inspector, *rest),
     "recall": lambda s, *rest: recall.recall(s.previews, s.index_sync, *rest),
     "import": lambda s, *rest: transfer.import_(s.store, s.index_sync, s.background, *rest),

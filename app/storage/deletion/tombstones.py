@@ -24,7 +24,7 @@ from app.domain.changes import (
 )
 from app.domain.conversations import Message, Role
 from app.domain.facts import Fact, Memory
-from app.domain.recall import PromptPiece, StoredPrompt
+from app.domain.recall import PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.turn_text import is_recall_reply
 from app.storage.deletion.deletion_set import (
     DeletionSet,
@@ -131,12 +131,16 @@ class Tombstones:
                     for piece in part.pieces
                     if piece.conversation_id not in self._conversations
                     and not self._is_known(piece)
+                    and not (part.kind is PlanPartKind.PROFILE and self._is_quoted(piece.text))
                 ),
             )
             for part in prompt.parts
         )
         items = (each for each in prompt.items if each.conversation_id not in self._conversations)
         return replace(prompt, parts=tuple(parts), items=tuple(items))
+
+    def _is_quoted(self, text: str) -> bool:
+        return any(each.text.matches(text) for each in self._deleted)
 
     def _is_known(self, piece: PromptPiece) -> bool:
         """Return whether a prompt quotes a deleted fact or memory, named by its id."""

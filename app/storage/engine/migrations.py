@@ -159,9 +159,18 @@ _MEMORY_WRITES = _script(
        outside VARCHAR NOT NULL)""",
 )
 
+# The accepted versions of the profile; the last review with its proposal; what the user rejected.
+_PROFILE = _script(
+    """CREATE TABLE profile (made_at TIMESTAMP PRIMARY KEY, author VARCHAR NOT NULL,
+       lines VARCHAR NOT NULL)""",
+    """CREATE TABLE profile_review (only_row INTEGER PRIMARY KEY, made_at TIMESTAMP NOT NULL,
+       facts_key VARCHAR NOT NULL, author VARCHAR NOT NULL, proposed_at TIMESTAMP, lines VARCHAR)""",
+    "CREATE TABLE profile_rejected (text_hash VARCHAR PRIMARY KEY)",
+)
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
-    _MEMORY_WRITES,
+    _MEMORY_WRITES, _PROFILE,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

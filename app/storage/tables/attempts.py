@@ -60,6 +60,9 @@ _ITEMS: Mapping[ItemKind, _Items] = {
         "'' AS detail FROM attempt a LEFT JOIN man_page w ON w.id = a.item_id",
         "false",
     ),
+    ItemKind.PROFILE: _Items(
+        "SELECT a.*, 'The profile' AS title, '' AS detail FROM attempt a", "false"
+    ),
 }
 _UNKNOWN = "SELECT a.*, 'Item ' || a.item_id AS title, '' AS detail FROM attempt a"
 _LISTED: Mapping[str, str] = {name: _ITEMS[spec.items].listed for name, spec in WORKERS.items()}
@@ -97,6 +100,12 @@ class Attempts:
         return dict(
             self._store.rows("SELECT item_id, tries FROM attempt WHERE worker = ?", [self._worker])
         )
+
+    def next_try(self, item_id: int) -> tuple[datetime | None] | None:
+        """Return when a failed item is tried again (UTC), (None,) for never; None if it never failed."""
+        statement = "SELECT next_at FROM attempt WHERE worker = ? AND item_id = ?"
+        rows = self._store.rows(statement, [self._worker, item_id])
+        return (from_db(rows[0][0]),) if rows else None
 
     def failed(self, item_id: int, tries: int, next_at: datetime | None, error: str) -> None:
         """Record a failure; with `next_at` (UTC) None the item is abandoned."""

@@ -63,7 +63,7 @@ def fact_changes(fact: Fact) -> tuple[Change, ...]:
 
 
 _FACTS = f"{VISIBLE_FACTS} f"
-_VERSION_SEEN = (
+VERSION_SEEN = (
     "NOT EXISTS (SELECT 1 FROM conversation c WHERE c.id = v.conversation_id "
     "AND (c.private OR c.deleted_at IS NOT NULL))"
 )
@@ -112,7 +112,7 @@ class Facts:
 
     def versions_of(self, fact_ids: Iterable[int]) -> Mapping[PassageId, Sequence[FactVersion]]:
         """Return the same for several facts, by their ids."""
-        rest = f"AND {_VERSION_SEEN} ORDER BY v.fact_id, v.made_at DESC"
+        rest = f"AND {VERSION_SEEN} ORDER BY v.fact_id, v.made_at DESC"
         return self._store.read(fact_versions, fact_ids, rest)
 
     def superseded_by(self, fact_id: int) -> Sequence[Fact]:
@@ -145,6 +145,12 @@ class Facts:
         return self._facts(
             "f.conversation_id IS NOT DISTINCT FROM ? ORDER BY f.id", [conversation_id]
         )
+
+    def lasting(self, categories: Iterable[FactCategory], limit: int) -> Sequence[Fact]:
+        """Return visible current facts that are pinned or of some categories, the newest first."""
+        condition = "f.valid_until IS NULL AND (f.pinned OR f.category IN (SELECT unnest(?)))"
+        values: list[object] = [[each.value for each in categories], limit]
+        return self._facts(f"{condition} {_NEWEST_FIRST} LIMIT ?", values, _FACTS)
 
     def holding(self, texts: Iterable[str]) -> Mapping[str, PassageId]:
         """Return the stored current facts with one of these exact texts, by text."""
@@ -205,7 +211,7 @@ def _visible(cursor: Connection, condition: str, values: list[object]) -> list[K
     conversations = _by_id(cursor, "conversation", "title, archived", facts, "conversation_id")
     turns = _by_id(cursor, "exchange", "turn_number", facts, "exchange_id")
     successors = _by_id(cursor, table, "text", facts, "superseded_by")
-    seen = f"AND {_VERSION_SEEN} GROUP BY v.fact_id"
+    seen = f"AND {VERSION_SEEN} GROUP BY v.fact_id"
     own = [fact.id for fact in facts]
     columns = "v.fact_id, count(*)"
     counts: dict[int, int] = dict(

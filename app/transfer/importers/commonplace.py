@@ -5,11 +5,14 @@ from typing import Any
 from app.domain.conversations import RawReply, Role, TitleOrigin
 from app.domain.facts import FactCategory
 from app.domain.presets import Effort, Preset, one_line_name, preset_problem
+from app.domain.profile import LINE_LIMIT_CHARS
+from app.domain.text import one_line
 from app.domain.transfer import (
     ImportedConversation,
     ImportedMessage,
     PortableFact,
     PortableFactVersion,
+    PortableProfileLine,
     PortableSummary,
     Skipped,
 )
@@ -54,9 +57,12 @@ class _OwnConversation(Builder):
     def loose(self, header: dict[str, Any]) -> ImportedConversation | None:
         facts = _facts(header.get("facts"))
         presets = tuple(filter(None, map(_preset, objects(header.get("presets")))))
-        if not facts and not presets:
+        profile = tuple(filter(None, map(_profile_line, objects(header.get("profile")))))
+        if not facts and not presets and not profile:
             return None
-        return ImportedConversation(SOURCE, _OWN_FACTS_ID, "", (), facts=facts, presets=presets)
+        return ImportedConversation(
+            SOURCE, _OWN_FACTS_ID, "", (), facts=facts, presets=presets, profile=profile
+        )
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
         uid, source = identity(header.get("uid")), words(header.get("source"))
@@ -137,6 +143,16 @@ def _preset(plain: dict[str, Any]) -> Preset | None:
         tools=tuple(strings(tools)) if isinstance(tools, list) else None,
     )
     return None if preset_problem(preset) else preset
+
+
+def _profile_line(plain: dict[str, Any]) -> PortableProfileLine | None:
+    text = one_line(words(plain.get("text")), LINE_LIMIT_CHARS)
+    versions = (
+        (identity(each.get("uid")), moment(each.get("made_at")))
+        for each in objects(plain.get("facts"))
+    )
+    sources = tuple((uid, at) for uid, at in versions if at is not None)
+    return PortableProfileLine(text, sources) if text else None
 
 
 def _title_origin(value: object) -> TitleOrigin:

@@ -132,7 +132,10 @@ class DashboardPresenter(Presenter):
 
 
 def read_totals(
-    overview: OverviewService, spaces: SpaceService, needs_consent: Callable[[], bool]
+    overview: OverviewService,
+    spaces: SpaceService,
+    needs_consent: Callable[[], bool],
+    proposals: Callable[[], int],
 ) -> Totals:
     """Return what memory holds and what was spent. Blocking."""
     read = overview.read()
@@ -140,4 +143,4 @@ def read_totals(
     if read.embedded is not None:
         name = read.embedded.space
         embedder = next((row.model for row in spaces.read().rows if row.name == name), name)
-    return Totals(read, embedder, needs_consent())
+    return Totals(read, embedder, needs_consent(), proposals())

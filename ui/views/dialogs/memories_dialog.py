@@ -1,4 +1,4 @@
-"""The memory dialog: a page for core memory and a page for the saved texts."""
+"""The memory dialog: pages for the profile, core memory and the saved texts."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,9 @@ from app.domain.errors import KnownError
 from app.storage.tables.memories import KnownMemory
 from ui.models.memories import MemoryListModel, source_text
 from ui.theme import Theme
-from ui.views.dialogs.core_memory_pane import CoreMemoryPane
+from ui.views.dialogs.profile_pane import ProfilePane
+from ui.views.dialogs.proposed_writes import ProposedWrites
+from ui.views.dialogs.standing_text_pane import StandingTextPane
 from ui.views.rows import FactDelegate
 from ui.widgets.controls import (
     button,
@@ -29,29 +31,44 @@ from ui.widgets.controls import (
 )
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
+from ui.widgets.transcript.values import WrittenLine
 
+_PROFILE, _CORE = "Profile", "Core memory"
+_CORE_HELP = (
+    "This is part of every prompt. Keep it short: who you are, and how you want to be answered. "
+    "A model may add to it with a tool. You see that in the conversation, and can undo it there."
+)
 _DEBOUNCE_MS = 120
 _TEXT_PX = 84
 
 
 class MemoriesDialog(QDialog):
-    """Two pages, `core` and `saved`, with signals of their own.
+    """Three pages, `profile`, `core` and `saved`, with signals of their own.
+
+    Attributes:
+        proposals: What models propose for core memory, above its text.
 
     Signals:
-        leave_requested: What to call once the edit of core memory is saved or discarded.
+        leave_requested: What to call once the edits of profile and core memory are saved or discarded.
     """
 
     leave_requested = Signal(object)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Core memory and saved memories")
-        resize_on_screen(self, 680, 620)
-        self.core = CoreMemoryPane(theme, self)
+        self.setWindowTitle("Memory")
+        resize_on_screen(self, 720, 660)
+        self.profile = ProfilePane(theme, self)
+        self.core = StandingTextPane(theme, "Core memory", _CORE_HELP, self)
+        self.proposals = ProposedWrites(self)
         self.saved = SavedPane(theme, self)
         self._pages = QTabWidget(self)
         self._pages.setDocumentMode(True)
-        self._pages.addTab(self.core, "Core memory")
+        self._pages.addTab(self.profile, _PROFILE)
+        core = QWidget(self)
+        column_in(core, self.proposals, (self.core, 1), margins=(16, 12, 16, 16), spacing=8)
+        self._core_page = core
+        self._pages.addTab(core, _CORE)
         self._pages.addTab(self.saved, "Saved memories")
         buttons, _ = closing_buttons(self)
         foot = filled(QHBoxLayout(), buttons, margins=(16, 0, 16, 12))
@@ -59,7 +76,23 @@ class MemoriesDialog(QDialog):
 
     def show_core(self) -> None:
         """Show the page of core memory."""
-        self._pages.setCurrentWidget(self.core)
+        self._pages.setCurrentWidget(self._core_page)
+
+    def show_profile(self) -> None:
+        """Show the page of the profile."""
+        self._pages.setCurrentWidget(self.profile)
+
+    def mark_profile(self, *, waits: bool) -> None:
+        """Show on its tab whether a proposal for the profile waits."""
+        text = f"{_PROFILE} (1 proposal)" if waits else _PROFILE
+        self._pages.setTabText(self._pages.indexOf(self.profile), text)
+
+    def show_proposals(self, lines: Sequence[WrittenLine]) -> None:
+        """Show what models propose for core memory, and how many on its tab."""
+        self.proposals.show_lines(lines)
+        count = f"{len(lines):,} {'proposal' if len(lines) == 1 else 'proposals'}"
+        text = f"{_CORE} ({count})" if lines else _CORE
+        self._pages.setTabText(self._pages.indexOf(self._core_page), text)
 
     def show_saved(self) -> None:
         """Show the page of saved texts."""
@@ -67,6 +100,7 @@ class MemoriesDialog(QDialog):
 
     def set_theme(self, theme: Theme) -> None:
         """Use another theme."""
+        self.profile.set_theme(theme)
         self.core.set_theme(theme)
         self.saved.set_theme(theme)
 
@@ -74,7 +108,7 @@ class MemoriesDialog(QDialog):
 
     def reject(self) -> None:
         """Close, also on Escape, once an edit is saved or discarded."""
-        if self.core.is_edited:
+        if self.core.is_edited or self.profile.is_edited:
             self.leave_requested.emit(super().reject)
         else:
             super().reject()

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.formatting import format_at_most, format_percent, format_size
+from app.domain.formatting import format_at_most, format_count, format_percent, format_size
 from app.domain.passages import KIND_TITLES
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
@@ -23,7 +23,7 @@ from ui.widgets.controls import button, column_in
 from ui.widgets.plain_label import PlainLabel, breakable, plain_label
 
 _LEAST_PX = 300
-_ABOVE_CARDS = 2  # warnings and the button to allow
+_ABOVE_CARDS = 3  # warnings and two buttons
 _ORDER = (WorkerState.RUNNING, WorkerState.BLOCKED)
 
 
@@ -32,12 +32,13 @@ class Totals:
     """Totals of memory and spending; `embedder` describes the embedder of the vectors.
 
     With `needs_consent` the chosen background model waits until the user allows it to read the
-    history.
+    history. `proposals` for the profile and core memory wait for the user.
     """
 
     memory: Overview
     embedder: str = ""
     needs_consent: bool = False
+    proposals: int = 0
 
 
 class Dashboard(QScrollArea):
@@ -48,6 +49,7 @@ class Dashboard(QScrollArea):
         run_requested: The WorkerName that is to look for work now.
         failures_requested: The WorkerName whose retry queue is to be shown.
         allow_requested: The user wants to decide whether a model may read the history.
+        review_requested: The user wants to decide about proposals.
         regeneration_requested: Facts that other models found are to be extracted again.
         shown: The dashboard became visible.
     """
@@ -56,6 +58,7 @@ class Dashboard(QScrollArea):
     run_requested = Signal(object)
     failures_requested = Signal(object)
     allow_requested = Signal()
+    review_requested = Signal()
     regeneration_requested = Signal()
     shown = Signal()
 
@@ -71,8 +74,11 @@ class Dashboard(QScrollArea):
         name = "Allow the model for background work to read your history"
         self.allow = button(body, "Allow\u2026", self.allow_requested, name=name)
         self.allow.hide()
+        self.review = button(body, "", self.review_requested)
+        self.review.hide()
         self._column = column_in(body, self._warnings, margins=(12, 12, 12, 12))
-        self._column.addWidget(self.allow, alignment=Qt.AlignmentFlag.AlignLeft)
+        for each in (self.allow, self.review):
+            self._column.addWidget(each, alignment=Qt.AlignmentFlag.AlignLeft)
         self._cards: dict[WorkerName, WorkerCard] = {}
         self._ranks: dict[WorkerName, int] = {}
         self._totals = _TotalsCard(body)
@@ -106,6 +112,8 @@ class Dashboard(QScrollArea):
         """Show the totals, and the button to allow a model while one waits for it."""
         self._totals.show_totals(totals)
         self.allow.setVisible(totals.needs_consent)
+        self.review.setText(f"Review {format_count(totals.proposals, 'proposal')} for memory\u2026")
+        self.review.setVisible(bool(totals.proposals))
 
     def show_warnings(self, warnings: Sequence[str]) -> None:
         """Show what needs the user's attention."""

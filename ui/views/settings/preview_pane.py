@@ -163,13 +163,15 @@ class _Meter(QWidget):
 
 
 def rest_words(preview: Preview) -> str:
-    """Return what else the prompt holds: core memory, summary, window, all of it."""
+    """Return what else the prompt holds: profile, core memory, summary, window, all of it."""
     used = {each.key: each for each in preview.spent}
     core, summary = used["core_memory_max_tokens"], used["compaction_max_tokens"]
+    profile = used["profile_max_tokens"]
     count = preview.window_count
     messages = f"{count:,} {'message' if count == 1 else 'messages'} before it"
     return (
-        f"Core memory {core.tokens:,} of {core.most_tokens:,} \N{MIDDLE DOT} "
+        f"Profile {profile.tokens:,} of {profile.most_tokens:,} \N{MIDDLE DOT} "
+        f"core memory {core.tokens:,} of {core.most_tokens:,} \N{MIDDLE DOT} "
         f"summary {summary.tokens:,} of {summary.most_tokens:,} \N{MIDDLE DOT} {messages} "
         f"\N{MIDDLE DOT} about {preview.tokens:,} of {preview.most_tokens:,} tokens in all"
     )

@@ -1,13 +1,14 @@
-"""Core memory: its text to edit, the share of its budget used, and its versions."""
+"""A text of every prompt: to be edited, with the share of its budget used, and its versions."""
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.domain.errors import KnownError
 from app.domain.turn_text import estimate_tokens
-from app.storage.tables.memories import CoreMemoryText
 from ui.models.facts import version_label
 from ui.models.setting_labels import with_setting_labels
 from ui.theme import Theme
@@ -15,14 +16,29 @@ from ui.widgets.controls import button, column_in, progress_bar, row_of, text_ed
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
 
-_HELP = (
-    "This is part of every prompt. Keep it short: who you are, and how you want to be answered. "
-    "A model may add to it with a tool. You see that in the conversation, and can undo it there."
-)
 _UNSAVED = "Not saved yet. Prompts still contain the version saved last."
 
 
-class CoreMemoryPane(QWidget):
+class TextVersion(Protocol):
+    """A version of a text; `author` and `made_at` (UTC) are None before the first."""
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        ...
+
+    @property
+    def author(self) -> str | None:
+        """Who wrote it."""
+        ...
+
+    @property
+    def made_at(self) -> datetime | None:
+        """What identifies it."""
+        ...
+
+
+class StandingTextPane(QWidget):
     """Shows the text and requests changes to it.
 
     Signals:
@@ -32,14 +48,18 @@ class CoreMemoryPane(QWidget):
     save_requested = Signal(str)
     restore_requested = Signal(object)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, name: str, help_text: str = "", parent: QWidget | None = None
+    ) -> None:
+        """`name` is what the text is called: "Core memory"."""
         super().__init__(parent)
+        self._help = help_text
         self._saved = ""
         self._last_change = ""
         self._max_tokens = 0
-        self.text = text_edit(self, "Core memory")
-        self.text.setPlaceholderText("Core memory is empty.")
-        self._bar = progress_bar(self, "Budget of core memory used")
+        self.text = text_edit(self, name)
+        self.text.setPlaceholderText(f"{name} is empty.")
+        self._bar = progress_bar(self, f"{name}: budget used")
         self._tokens, self._state, self._problem = (
             plain_label(self, tone, selectable=False) for tone in ("small", "small", "error")
         )
@@ -62,15 +82,14 @@ class CoreMemoryPane(QWidget):
         self.text.setPlainText(self._saved)
 
     def show_versions(
-        self, versions: Sequence[CoreMemoryText], max_tokens: int, *, replaces_edit: bool = False
+        self, versions: Sequence[TextVersion], max_tokens: int, *, replaces_edit: bool = False
     ) -> None:
         """Show the newest of the versions; an edit stays, unless `replaces_edit`."""
         keeps_edit = self.is_edited and not replaces_edit
-        newest = versions[0] if versions else CoreMemoryText()
-        self._saved, self._max_tokens = newest.text, max_tokens
+        self._saved, self._max_tokens = versions[0].text if versions else "", max_tokens
         if not keeps_edit:
             self._problem.hide()
-            self.text.setPlainText(newest.text)
+            self.text.setPlainText(self._saved)
         shown = [
             ShownVersion(each.made_at, version_label(each.made_at, each.author or ""), each.text)
             for each in versions
@@ -91,11 +110,12 @@ class CoreMemoryPane(QWidget):
         self.versions.set_theme(theme)
 
     def _lay_out(self) -> None:
-        help_text = plain_label(self, "muted", _HELP, selectable=False)
+        help_text = plain_label(self, "muted", self._help, selectable=False)
+        help_text.setVisible(bool(self._help))
         actions = row_of((self._state, 1), self._undo, self._save)
         column_in(
             self, help_text, (self.text, 2), self._tokens, self._bar, self._problem, actions, 8,
-            (self.versions, 1), margins=(16, 12, 16, 16), spacing=8,
+            (self.versions, 1), margins=(0, 0, 0, 0), spacing=8,
         )  # fmt: skip
 
     def _on_text_changed(self) -> None:

@@ -1,0 +1,98 @@
+"""The profile in the window: learned, proposed, accepted, sent, and forgotten with its source."""
+
+from app.domain.changes import MemoryWritePut
+from app.domain.facts import MemoryWrite, WriteState
+from app.domain.ids import ConversationId, new_uid
+from app.domain.workers import WorkerName
+from app.storage.engine.times import now
+from tests.fakes.loopback import Loopback
+from tests.fakes.loopback_script import text
+from tests.fakes.user import User
+
+ABOUT_ME = "My name is Ada Lindqvist. I live in Gothenburg. I am allergic to walnuts."
+WALNUTS = "I am allergic to walnuts"
+
+
+def system_of(server: Loopback) -> str:
+    return str(server.posts[-1].body["messages"][0]["content"])
+
+
+async def test_a_profile_is_learned_proposed_accepted_sent_and_forgotten(
+    user: User, server: Loopback
+) -> None:
+    await user.start_with_model(server.v1)
+    await user.ask(lambda services: services.settings.set("summarizer_quiet_minutes", 0))
+    server.reply(text("Nice to meet you."))
+    await user.say(ABOUT_ME)
+    await user.answered(0, "Nice to meet you.")
+    assert WALNUTS not in system_of(server)
+    await user.ask(lambda services: services.workers.run_now(WorkerName.KNOWLEDGE_EXTRACTOR))
+    await user.until_so(lambda services: services.profile.state().proposal)
+
+    user.action("dashboard").trigger()
+    await user.sees("Review 1 proposal for memory…")
+    user.click("Review 1 proposal for memory…")
+    await user.sees("3 proposed changes", WALNUTS)
+    user.click("Accept")
+    await user.until_so(lambda services: len(services.profile.lines()) == 3)
+    await user.sees_no_more("3 proposed changes")
+    await user.dismiss()
+
+    user.action("new").trigger()
+    server.reply(text("Hello again."))
+    await user.say("Good morning")
+    await user.answered(0, "Hello again.")
+    assert WALNUTS in system_of(server)
+    user.action("dashboard").trigger()
+    before = system_of(server)
+    server.reply(text("Still here."))
+    await user.say("And now?")
+    await user.answered(1, "Still here.")
+    assert system_of(server) == before, "the prefix stays the same"
+
+    await user.ask(lambda services: services.forget([ConversationId(1)]))
+    server.reply(text("Gone."))
+    await user.say("Who am I?")
+    await user.answered(2, "Gone.")
+    assert "Ada" not in system_of(server)
+    user.action("memories").trigger()
+    await user.sees("Use the profile in conversations")
+    await user.until(lambda: WALNUTS not in user.screen())
+    await user.dismiss()
+
+
+async def test_a_proposal_of_a_model_is_kept_in_the_memory_dialog(
+    user: User, server: Loopback
+) -> None:
+    await user.start_with_model(server.v1)
+    server.reply(text("It is."))
+    await user.say("Is it raining?")
+    await user.answered(0, "It is.")
+
+    here = ConversationId(1)
+    (exchange,) = await user.ask(lambda services: services.exchanges.of(here))
+
+    def propose(name: str) -> MemoryWritePut:
+        return MemoryWritePut(
+            MemoryWrite(
+                new_uid(), here, exchange.id, "loop:test-model", now(), WriteState.PROPOSED,
+                new=name, outside="tool results",
+            )
+        )  # fmt: skip
+
+    await user.ask(
+        lambda services: services.store.save(propose("Lives by the sea"), propose("Owns a boat"))
+    )
+    user.action("memories").trigger()
+    await user.sees("Use the profile in conversations")
+    dialog = user.presenters.memories.open()
+    await user.until(lambda: len(dialog.proposals._rows) == 2)
+    dialog.show_core()
+    await user.sees("Lives by the sea", "Owns a boat")
+    boat = next(row for row in dialog.proposals._rows if "boat" in row.accessibleName())
+    user.click("Remove", boat)
+    await user.until(lambda: len(dialog.proposals._rows) == 1)
+    user.click("Keep")
+    await user.until_so(lambda services: services.core_memory.text() == "Lives by the sea")
+    await user.until(lambda: not dialog.proposals.isVisible())
+    await user.dismiss()

@@ -1,0 +1,82 @@
+"""The page of the profile in the memory dialog: proposals decided, the text edited, use switched."""
+
+from collections.abc import Callable
+from functools import partial
+
+from app.domain.changes import ChangeSet
+from app.memory.profile import ENABLED, ProfileService
+from ui.presenters.presenter import Presenter
+from ui.views.dialogs.confirm import confirm_unsaved
+from ui.views.dialogs.memories_dialog import MemoriesDialog
+
+_PROFILE = "profile"
+_LIMIT = "profile_max_tokens"
+
+
+class ProfilePresenter(Presenter):
+    """Shows the profile in a dialog, while that is visible."""
+
+    _profile: ProfileService
+    _dialog: MemoriesDialog
+    _open_fact: Callable[[int], object]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        pane, profile = self._dialog.profile, self._profile
+        for requested, change in (
+            (pane.switched, profile.turn),
+            (pane.accept_requested, profile.accept),
+            (pane.reject_requested, profile.reject),
+        ):
+            requested.connect(partial(self._change, change))
+        for requested, edit in (
+            (pane.save_requested, profile.set),
+            (pane.restore_requested, profile.restore),
+        ):
+            requested.connect(partial(self._change, edit, replaces_edit=True))
+        pane.fact_requested.connect(self._open_fact)
+        self._bridge.subscribe(self._on_changed, "memory", "conversations", ENABLED, _LIMIT)
+
+    def show(self) -> None:
+        """Show the present state."""
+        self._bridge.start(_PROFILE, self._show())
+
+    def ask_before_leaving(self, leave: Callable[[], object]) -> None:
+        """Call `leave`, after asking about the profile if it is edited and not saved."""
+        pane = self._dialog.profile
+        if not pane.is_edited:
+            leave()
+            return
+        self._dialog.show()
+        self._dialog.show_profile()
+
+        def save() -> None:
+            text = pane.editor.text.toPlainText()
+            self._change(self._profile.set, text, pane.decides, replaces_edit=True, then=leave)
+
+        confirm_unsaved(self._dialog, "the profile", save, pane.editor.undo, leave)
+
+    def _on_changed(self, _changed: ChangeSet) -> None:
+        if self._dialog.isVisible():
+            self.show()
+
+    async def _show(self, *, replaces_edit: bool = False) -> None:
+        state, versions = await self._bridge.run(
+            lambda: (self._profile.state(), self._profile.versions())
+        )
+        self._dialog.profile.show_profile(state, versions, replaces_edit=replaces_edit)
+        self._dialog.mark_profile(waits=state.proposal is not None)
+
+    def _change(
+        self,
+        change: Callable[..., object],
+        *values: object,
+        replaces_edit: bool = False,
+        then: Callable[[], object] = lambda: None,
+    ) -> None:
+        async def run() -> None:
+            await self._bridge.write(lambda: change(*values))
+            await self._show(replaces_edit=replaces_edit)
+            then()
+
+        self._bridge.submit(run(), self._dialog.profile.show_error)
