@@ -75,7 +75,7 @@ class ProfileBasis:
         """Return whether a line of the profile still says what its facts say."""
         return all(
             (fact := self.by_id.get(source.fact_id)) is not None
-            and _same_text(self.texts.get(source, ""), fact.text)
+            and _words(self.texts.get(source, "")) == _words(fact.text)
             for source in line.sources
         )
 
@@ -96,17 +96,17 @@ def profile_by_rules(basis: ProfileBasis) -> tuple[ProfileLine, ...]:
     fixed = basis.fixed
     kept = [line for line in basis.lines if line in fixed or basis.holds(line)]
     covered = {source.fact_id for line in kept for source in line.sources}
-    new: list[ProfileLine] = []
+    said = {_words(line.text) for line in kept}
+    new: dict[str, ProfileLine] = {}
     for fact in basis.facts:
         line = ProfileLine(_one_line(fact.text), (source_of(fact),))
-        is_short = 0 < len(line.text) <= LINE_LIMIT_CHARS
-        if fact.id in covered or not is_short or line.key in basis.rejected:
+        words, is_short = _words(line.text), 0 < len(line.text) <= LINE_LIMIT_CHARS
+        if fact.id in covered or words in said or not is_short or line.key in basis.rejected:
             continue
-        if (known := _saying_the_same(line, new)) is not None:
-            new[new.index(known)] = replace(known, sources=(*known.sources, *line.sources))
-        elif _saying_the_same(line, kept) is None:
-            new.append(line)
-    return ordered([*kept, *new], basis)
+        known = new.setdefault(words, line)
+        if known is not line:
+            new[words] = replace(known, sources=(*known.sources, *line.sources))
+    return ordered([*kept, *new.values()], basis)
 
 
 def ordered(lines: Sequence[ProfileLine], basis: ProfileBasis) -> tuple[ProfileLine, ...]:
@@ -179,13 +179,9 @@ def _as_edited(line: ProfileLine, changed: Sequence[ProfileLine]) -> ProfileLine
     return replace(line, sources=changed[ratios.index(max(ratios))].sources)
 
 
-def _saying_the_same(line: ProfileLine, lines: Sequence[ProfileLine]) -> ProfileLine | None:
-    return next((each for each in lines if _same_text(each.text, line.text)), None)
-
-
-def _same_text(text: str, other: str) -> bool:
-    """Return whether two texts have the same words; what means the same is one fact already."""
-    return text_key(text) == text_key(other) or split_words(text) == split_words(other) != []
+def _words(text: str) -> str:
+    """Return what texts of the same words share; what means the same is one fact already."""
+    return " ".join(split_words(text)) or text_key(text)
 
 
 def _one_line(text: str) -> str:

@@ -26,7 +26,7 @@ from app.storage.work.summary_work import SummaryWork
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
 from app.workers.board import WorkerBoard
-from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.profile_writer import ProfileWriter
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.canary import CANARY, files_with, plain_databases
@@ -179,7 +179,7 @@ def test_it_is_renewed_once_a_day_and_only_when_facts_changed(library: Library) 
 def test_it_waits_for_conversations_that_are_to_be_read_for_facts(library: Library) -> None:
     library.settings.set("knowledge_extractor_enabled", True)
     for text in (NAME, HOME, TEA):
-        library.services.fact_book.add(text, FactCategory.IDENTITY)
+        library.services.fact_service.add(text, FactCategory.IDENTITY)
     assert library.proposed() == set()
     library.services.workers.run_until_idle([WorkerName.KNOWLEDGE_EXTRACTOR, PROFILE])
     assert library.profile.state().proposal is not None
@@ -325,7 +325,7 @@ def test_a_forgotten_fact_takes_its_line_along_and_the_rest_is_proposed_at_once(
     home, *_ = library.accepted(HOME, TEA, NAME)
     library.learn(CAT, "I prefer rice")
     store_prompt(library)
-    library.services.fact_book.forget(home.id)
+    library.services.fact_service.forget(home.id)
     assert library.texts() == [NAME, TEA]
     assert FORGOTTEN in sent_profile(library)
     library.store.write_derived(
@@ -340,7 +340,7 @@ def test_a_line_of_two_facts_goes_unless_the_other_one_says_it_too(library: Libr
     same = ProfileLine(TEA, (source_of(tea), source_of(home)))
     library.profile.propose((both, same), "scripted:1", "key")
     library.profile.accept()
-    library.services.fact_book.forget(home.id)
+    library.services.fact_service.forget(home.id)
     assert library.profile.lines() == (replace(same, sources=(source_of(tea),)),)
 
 
@@ -365,7 +365,7 @@ def test_lines_of_hidden_conversations_return_with_them(library: Library) -> Non
 def test_a_proposal_stored_after_its_fact_was_forgotten_does_not_keep_it(library: Library) -> None:
     home, name = library.learn(HOME, NAME)
     lines = tuple(ProfileLine(each.text, (source_of(each),)) for each in (home, name))
-    library.services.fact_book.forget(home.id)
+    library.services.fact_service.forget(home.id)
     library.profile.propose(lines, "scripted:1", "key")
     assert [line.text for line in library.profile.state().diff.added] == [NAME]
     review = ProfileRows(library.store).review()
@@ -376,7 +376,7 @@ def test_a_proposal_stored_after_its_fact_was_forgotten_does_not_keep_it(library
 def test_a_prompt_stored_after_the_forgetting_does_not_keep_the_line(library: Library) -> None:
     home, *_ = library.accepted(HOME, TEA, NAME)
     pieces = tuple(PromptPiece(line.in_prompt) for line in library.profile.lines())
-    library.services.fact_book.forget(home.id)
+    library.services.fact_service.forget(home.id)
     store_prompt(library, pieces)
     assert sent_profile(library) == [f"- {NAME}\n", f"- {TEA}\n"]
 
@@ -561,7 +561,7 @@ def test_an_import_brings_back_neither_rejected_lines_nor_forgotten_facts(
     home, *_ = library.accepted(HOME, NAME, TEA)
     file = exported(library, tmp_path / "all.json")
     library.profile.set("\n".join(each for each in library.texts() if each != TEA))
-    library.services.fact_book.forget(home.id)
+    library.services.fact_service.forget(home.id)
     import_files(library.store, [file])
     assert library.texts() == [NAME]
     assert library.profile.state().proposal is None

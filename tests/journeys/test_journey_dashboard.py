@@ -77,6 +77,7 @@ _COUNTS: Mapping[WorkerName, tuple[str, str]] = {  # what is done, and all there
             "// length('\"_\":\"ToolCall\"'))::BIGINT FROM message WHERE role = 'assistant'"
         ),
     ),
+    WorkerName.PROFILE_WRITER: ("SELECT count(*) FROM profile_review",) * 2,
 }
 _TITLES = {
     "turn": "Turns", "exchange_summary": "Exchange summaries", "fact": "Facts",

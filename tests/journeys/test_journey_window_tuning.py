@@ -134,6 +134,7 @@ async def test_core_memory_is_edited_compared_and_brought_back(user: User) -> No
     user.press("Ctrl+Shift+M")
     dialog = user.presenters.memories.open()
     await user.until(dialog.isActiveWindow)
+    dialog.show_core()
     dialog.core.text.setFocus()
     user.type("Lives in Graz.")
     user.click("Save")

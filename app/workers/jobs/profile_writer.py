@@ -33,10 +33,10 @@ from app.storage.work.queue import Tally
 from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import PAID, IsCancelled, Job, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.exchange_selection import OpenConversation
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.summarizers import total_usage
 from app.workers.json_output import Schema
-from app.workers.prompts import Prompt, Quoted, prompt
+from app.workers.prompts import Prompt, Quoted, fill_prompt
 
 _EXTRACTOR_KEY = WORKERS[WorkerName.KNOWLEDGE_EXTRACTOR].enabled_key
 _MOST_FACT_TOKENS = 8_000
@@ -187,7 +187,7 @@ def _request(basis: ProfileBasis, model: ModelClient) -> tuple[Prompt, Mapping[i
     """Return the prompt for as many facts as fit, the lasting ones first, and these facts by id."""
     words = round(basis.max_tokens * _WORDS_PER_TOKEN)
     present = Quoted("lines of the present profile", "\n".join(each.text for each in basis.lines))
-    around = prompt("profile", (present,), words=str(words))
+    around = fill_prompt("profile", (present,), words=str(words))
     room = model.context_tokens() - model.answer_tokens()
     room -= _tokens(f"{around.system}{around.user}{_SCHEMA}")
     room = max(_LEAST_FACT_TOKENS, min(room, _MOST_FACT_TOKENS))
@@ -200,7 +200,7 @@ def _request(basis: ProfileBasis, model: ModelClient) -> tuple[Prompt, Mapping[i
             break
         pieces.append(Quoted(label, fact.text))
         offered[fact.id] = fact
-    return prompt("profile", pieces, words=str(words)), offered
+    return fill_prompt("profile", pieces, words=str(words)), offered
 
 
 def _checked(
