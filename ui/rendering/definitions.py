@@ -7,12 +7,12 @@ and one of a link cannot interrupt a paragraph.
 
 import re
 
-from markdown_it.common.utils import normalizeReference
+from markdown_it.common.utils import normalizeReference, unescapeAll
 
 _LINK = re.compile(
     r"""\[ (?!\^) (?P<label>(?:[^\]\[\\]|\\.){1,300}) \]:
         [ \t]*\n?[ \t>]* (?:<(?P<angled>[^<>\n]{0,2000})>|(?P<bare>[^\s<]\S{0,2000}))
-        [ \t]* (?: $ | \n? [ \t]* ["'(] )""",
+        (?: [ \t]* $ | [ \t]+ (?: "(?:[^"\\]|\\.)*"? | '(?:[^'\\]|\\.)*'? | \((?:[^()\\]|\\.)*\)? ) [ \t]* $ )""",
     re.VERBOSE,
 )
 _LINK_ALONE = re.compile(r"\[(?!\^)(?:[^\]\[\\]|\\.){1,300}\]:[ \t]*$")
@@ -84,7 +84,7 @@ class Definitions:
         elif self._was_blank and not indent:
             self._in_list = False
         self._was_blank = False
-        if indent >= _CODE_INDENT and not self._in_list and not self._in_paragraph:
+        if indent >= _CODE_INDENT and not (self._in_list or self._in_paragraph or begun):
             return  # indented code
         content = _LIST.sub("", line, count=1).strip() if is_item else line.strip()
         fence = _FENCE.match(content)
@@ -130,7 +130,7 @@ class Definitions:
         href = link["angled"] if link["angled"] is not None else link["bare"]
         label = normalizeReference(link["label"])
         if label.strip() and not _BAD_SCHEME.match(href):
-            self.links.setdefault(label, {"href": href, "title": ""})
+            self.links.setdefault(label, {"href": unescapeAll(href), "title": ""})
 
 
 def _indent(line: str) -> int:
