@@ -123,6 +123,14 @@ def clear_folder(folder: Path) -> None:
         fsync_folder(folder)
 
 
+def remove_files(folder: Path, kept: str) -> None:
+    """Remove what is in `folder` besides the manifest and the files named `kept`."""
+    for each in folder.iterdir():
+        if each.is_dir() and each.name != kept:
+            shutil.rmtree(each)
+            fsync_folder(folder)
+
+
 def check_files(files: Path, opstamp: int) -> None:
     """Raise InvalidIndex unless tantivy's files are complete, intact and at least as new as `opstamp`."""
     try:

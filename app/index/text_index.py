@@ -29,6 +29,7 @@ from app.index.index_folder import (
     check_files,
     clear_folder,
     read_manifest,
+    remove_files,
     write_manifest,
 )
 from app.index.text_schema import FORMAT, PASSAGE, PassageDocuments, index_schema
@@ -79,6 +80,7 @@ class TantivyTextIndex:
         self._dirty = False
         self._manifest = self._new_manifest()
         self._languages: Counter[str] = Counter()
+        self._answering: IndexManifest | None = None  # of what answers while it is made anew
         self.needs_rebuild: RebuildReason | None = None
         self._open()
 
@@ -86,6 +88,11 @@ class TantivyTextIndex:
     def position(self) -> int:
         """The journal position of the last commit; 0 when it must be rebuilt."""
         return self._manifest.position
+
+    @property
+    def answering_position(self) -> int:
+        """The journal position of what searches see."""
+        return (self._answering or self._manifest).position
 
     @property
     def passage_count(self) -> int:
@@ -99,7 +106,7 @@ class TantivyTextIndex:
         """
         with self._lock, self._as_unavailable("could not be started over"):
             self.close()
-            self._index = self._reader = None
+            self._index = self._reader = self._answering = None
             self.needs_rebuild = RebuildReason.MISSING
             clear_folder(self._folder)
             self._manifest, self._languages, self._highest_put = self._new_manifest(), Counter(), 0
@@ -108,6 +115,32 @@ class TantivyTextIndex:
             self._use(tantivy.Index(self._schema, path=str(files)))
             write_manifest(self._folder, self._manifest)
             self.needs_rebuild = None
+
+    def start_anew(self) -> None:
+        """Start empty beside the present files, which answer until `finish`. Raises IndexUnavailable.
+
+        After a crash before that the present files are there again, at their position.
+        """
+        with self._lock, self._as_unavailable("could not be started anew"):
+            self._answering = self._answering or self._manifest
+            self._writer, self._dirty = None, False
+            remove_files(self._folder, self._answering.files)
+            self._manifest, self._languages = self._new_manifest(), Counter()
+            files = self._folder / self._manifest.files
+            files.mkdir(mode=0o700)
+            self._use(tantivy.Index(self._schema, path=str(files)))
+
+    def finish(self) -> None:
+        """Have searches see what was made since `start_anew`, if it was called, and delete the rest."""
+        with self._lock:
+            if self._answering is None:
+                return
+            with self._as_unavailable("could not be saved"):
+                write_manifest(self._folder, self._manifest)
+                self._answering = None
+                self._segments.close()
+                self._refresh()
+                remove_files(self._folder, self._manifest.files)
 
     def put(self, passages: Iterable[PassageText]) -> None:
         """Add passages, one document per part, replacing those with the same id; visible after `commit`.
@@ -150,7 +183,8 @@ class TantivyTextIndex:
                 manifest = replace(
                     self._manifest, position=position, opstamp=opstamp, languages=languages
                 )
-                write_manifest(self._folder, manifest)
+                if self._answering is None:
+                    write_manifest(self._folder, manifest)
                 self._manifest = manifest
                 self._refresh()
 
@@ -221,6 +255,7 @@ class TantivyTextIndex:
                 check_files(files, manifest.opstamp)
                 self._manifest, self._languages = manifest, Counter(dict(manifest.languages))
                 with self._as_unavailable("cannot be opened"):
+                    remove_files(self._folder, manifest.files)  # of one that was not finished
                     self._use(tantivy.Index.open(str(files)))
         except (InvalidIndex, IndexUnavailable) as error:
             _log.warning("text index in %s is damaged: %s", self._folder, error)
@@ -231,10 +266,11 @@ class TantivyTextIndex:
         index.config_reader("manual", 0)  # otherwise a thread of tantivy watches the folder
         self._index = index
         self._refresh()
-        self._highest_put = self._usable().highest_id()
+        answers = self._answering is None
+        self._highest_put = self._usable().highest_id() if answers else 0
 
     def _refresh(self) -> None:
-        if self._index is not None:
+        if self._index is not None and self._answering is None:
             self._index.reload()
             likely = tuple(language for language, _ in self._languages.most_common(2))
             self._reader = TextSnapshot(self._index.searcher(), self._schema, likely)

@@ -77,7 +77,7 @@ class TextIndexSync(Follower):
         return changed.passages
 
     def _share(self) -> float:
-        held, total = self._passages.history_at(self._index.position)
+        held, total = self._passages.history_at(self._index.answering_position)
         if self._index.needs_rebuild is not None and not self._index.passage_count:
             held = 0
         return held / total if total else 1.0
@@ -92,13 +92,19 @@ class TextIndexSync(Follower):
             self._start_over(reason)
         self._is_counted = True
         while not self._follow(is_cancelled):
-            self._start_over("it contains forgotten passages")
+            self._start_anew("it contains forgotten passages")
 
     def _start_over(self, reason: str) -> None:
         _log.info("the text index is rebuilt: %s", reason)
         _, self._clean_position = self._passages.forgetting()
         self._index.start_over()
         self.covered_share = self._share()
+
+    def _start_anew(self, reason: str) -> None:
+        """Rebuild beside the present index, which is complete but for what must not stay on disk."""
+        _log.info("the text index is rebuilt: %s", reason)
+        _, self._clean_position = self._passages.forgetting()
+        self._index.start_anew()
 
     def _follow(self, is_cancelled: IsCancelled) -> bool:
         """Index what came after the index's position, until the end or a stop.
@@ -111,6 +117,7 @@ class TextIndexSync(Follower):
         self._clean_position = max(self._clean_position, done)
         while True:
             is_last = self._stopping.is_set() or is_cancelled()
+            is_whole = False
             if not is_last:
                 work = self._passages.work_since(done, _BATCH)
                 # Read after the work, so that later deletions have a later position.
@@ -123,10 +130,13 @@ class TextIndexSync(Follower):
                     self._index.put(self._throttled(self._passages.texts(affected)))
                 written += len(work.added) + len(work.removed)
                 done, is_last = work.position, work.is_last
+                is_whole = is_last
             is_due = is_last or time.monotonic() - committed_at > _COMMIT_EVERY_S
             if is_due and (written or (done and not self._index.position)):
                 self._index.commit(done)
                 committed_at, written = time.monotonic(), 0
+            if is_whole:
+                self._index.finish()
             if is_due:
                 self.covered_share = self._share()
             if is_last:

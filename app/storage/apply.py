@@ -40,6 +40,10 @@ from app.storage.tables.spaces import SPACES
 from app.storage.tables.spending import SPENDING
 from app.storage.tables.summaries import SUMMARIES
 
+_KEEP_INDEX = (
+    "INSERT OR IGNORE INTO meta SELECT 'unindexed_at', "
+    "coalesce((SELECT value FROM meta WHERE key = 'forgotten_at'), '0')"
+)
 AGGREGATES: Sequence[Aggregate] = (
     CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, SUMMARIES, SPENDING,
     FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS,
@@ -121,6 +125,8 @@ def apply_records(
             for table in aggregate.tables:
                 table.write(connection, batch.rows[table.name], state)
     positions: list[int] = []
+    if is_unindexed := _are_unindexed(connection, batch):
+        connection.execute(_KEEP_INDEX)
     for name in ("fact", "memory", "conversation"):
         if forgotten := batch.rows[f"forgotten_{name}"]:
             positions.append(max(forgotten.values()))
@@ -132,9 +138,23 @@ def apply_records(
     if positions:  # the bytes are still there until the file has been rewritten
         forgotten_at = [str(max(positions))]
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", forgotten_at)
+        if not is_unindexed:
+            connection.execute(
+                "INSERT OR REPLACE INTO meta VALUES ('unindexed_at', ?)", forgotten_at
+            )
     _update_facts(connection, batch)
     _advance(connection, batch)
     return batch
+
+
+def _are_unindexed(connection: Connection, batch: Batch) -> bool:
+    """Return whether all that is forgotten is private: then no index has words of it."""
+    if batch.rows["forgotten_fact"] or batch.rows["forgotten_memory"]:
+        return False
+    ids = list(batch.rows["forgotten_conversation"])
+    private = "SELECT count(*) FROM conversation WHERE private AND id IN (SELECT unnest(?))"
+    (count,) = connection.execute(private, [ids]).fetchone() or (0,)
+    return bool(ids) and len(ids) == int(count)
 
 
 def _erase_conversations(connection: Connection, ids: list[int], position: int) -> None:

@@ -45,6 +45,10 @@ class Spied(TantivyTextIndex):
         self.started_over += 1
         super().start_over()
 
+    def start_anew(self) -> None:
+        self.started_over += 1
+        super().start_anew()
+
     def commit(self, position: int) -> None:
         super().commit(position)
         self.committed.release()
@@ -232,6 +236,59 @@ def test_forgotten_words_are_removed_from_the_files(
     sync, again = sync_of(store)
     sync.catch_up()
     assert (index.started_over, again.started_over) == (started_over, 0), "once is enough"
+
+
+def test_what_is_left_is_found_while_forgotten_words_are_removed(
+    store: Store, sync_of: SyncOf
+) -> None:
+    secret = add_conversation(store, "xylocarp")
+    add_conversation(store, "sourdough")
+    sync, index = sync_of(store)
+    sync.catch_up()
+    seen: list[tuple[int, float]] = []
+    index.before_put = lambda: seen.append((index.finds("sourdough"), sync.covered_share))
+    forget(store, [secret.conversation.id])
+    sync.catch_up()
+    assert seen == [(1, 1.0)]
+    assert (index.finds("sourdough"), sync.covered_share) == (1, 1.0)
+    assert not index.contains("xylocarp")
+    folders = [each for each in (store.paths.index / "text").iterdir() if each.is_dir()]
+    assert len(folders) == 1
+
+
+def test_a_removal_that_was_interrupted_begins_again_at_the_next_start(
+    store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = add_conversation(store, "xylocarp")
+    add_conversation(store, "sourdough")
+    sync, index = sync_of(store)
+    sync.catch_up()
+    forget(store, [secret.conversation.id])
+    monkeypatch.setattr(index, "finish", lambda: None)  # killed just before
+    sync.catch_up()
+    index.close()
+    second, again = sync_of(store)
+    assert (again.finds("sourdough"), again.contains("xylocarp")) == (1, True)
+    second.catch_up()
+    assert (again.finds("sourdough"), again.contains("xylocarp")) == (1, False)
+
+
+def test_forgetting_a_private_conversation_leaves_the_index_alone(
+    store: Store, sync_of: SyncOf
+) -> None:
+    private = new_conversation(store, private=True)
+    store.save(*private.changes)
+    add_conversation(store, "sourdough")
+    sync, index = sync_of(store)
+    sync.catch_up()
+    forget(store, [private.conversation.id])
+    sync.catch_up()
+    assert index.started_over == 1
+    secret = add_conversation(store, "xylocarp")
+    sync.catch_up()
+    forget(store, [secret.conversation.id])
+    sync.catch_up()
+    assert (index.started_over, index.contains("xylocarp")) == (2, False)
 
 
 def test_an_interrupted_rebuild_continues_and_is_partial_meanwhile(

@@ -178,9 +178,10 @@ class Passages:
         return written, total
 
     def forgetting(self) -> tuple[int, int]:
-        """Return (the journal position of the last deletion or 0, the present position)."""
+        """Return (the journal position of the last deletion of indexed words or 0, the present one)."""
         row = self._store.row(
-            "SELECT (SELECT value FROM meta WHERE key = 'forgotten_at'), position FROM state"
+            "SELECT coalesce((SELECT value FROM meta WHERE key = 'unindexed_at'), "
+            "(SELECT value FROM meta WHERE key = 'forgotten_at')), position FROM state"
         )
         forgotten_at, position = row or (None, 0)
         return int(forgotten_at or 0), position
