@@ -70,7 +70,7 @@ class User:
         config = ProviderConfig("loop", "compatible", base_url)
         await self.ask(lambda services: services.models.add_provider(config))
         await self.ask(lambda services: services.settings.set("default_model", LOOPBACK_MODEL))
-        await self.until(lambda: self.window.chat.model.currentText() == LOOPBACK_MODEL)
+        await self.until(lambda: self.window.chat.model.model == LOOPBACK_MODEL)
 
     async def start_only(self) -> None:
         """Start the program, whatever comes of it."""

@@ -35,7 +35,7 @@ async def test_dropped_files_reach_the_model_and_leave_with_their_conversation(
     url = server.url if kind == "anthropic" else server.v1
     await user.ask(lambda s: s.models.add_provider(ProviderConfig("loop", kind, url)))
     await user.ask(lambda s: s.settings.set("default_model", LOOPBACK_MODEL))
-    await user.until(lambda: user.window.chat.model.currentText() == LOOPBACK_MODEL)
+    await user.until(lambda: user.window.chat.model.model == LOOPBACK_MODEL)
 
     user.drop(user.window, [tmp_path / "picture.png", tmp_path / "invoice.pdf"])
     await user.until(lambda: len(user.window.chat.composer.draft.files) == 2, "two files")

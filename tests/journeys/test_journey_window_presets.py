@@ -86,7 +86,7 @@ async def say_with(user: User, server: Loopback, model: str, turn: int) -> None:
     if turn:
         here = ConversationId(1)
         await user.ask(lambda services: services.library.choose_model(here, model))
-        await user.until(lambda: user.window.chat.model.currentText() == model)
+        await user.until(lambda: user.window.chat.model.model == model)
     await user.say(f"Question {turn}")
     await user.answered(turn, "Answered.")
     check_sent(server.posts[-1].body, model)

@@ -88,11 +88,14 @@ async def test_a_provider_is_added_tested_and_its_model_chosen(
     await user.sees("Connected in", "2 models")
     user.press("Esc")
 
-    user.window.chat.model.showPopup()
-    await user.until(lambda: user.window.chat.model.findText(LOOPBACK_MODEL) >= 0, "the models")
-    user.choose(user.window.chat.model, LOOPBACK_MODEL)
+    await user.in_front()
+    user.press("Ctrl+Shift+M")
+    await user.until(lambda: user.window.chat.model.is_open)
+    picker = user.window.chat.model.list
+    picker.search.setText("test-model")
+    await user.until(lambda: picker.model == LOOPBACK_MODEL, "the models")
+    user.press("Return")
     await user.until(lambda: user.presenters.models.chosen == LOOPBACK_MODEL)
-    user.window.chat.model.hidePopup()
     await user.say("Hello there!")
     await user.answered(0, "Hello from the server.")
     await user.until(lambda: "no cost" in user.turn_text(0))  # a server on this computer
@@ -100,7 +103,7 @@ async def test_a_provider_is_added_tested_and_its_model_chosen(
     assert server.posts[0].body["model"] == "test-model"
     await user.restart()
     await user.answered(0, "Hello from the server.")
-    assert user.window.chat.model.currentText() == LOOPBACK_MODEL
+    assert user.window.chat.model.model == LOOPBACK_MODEL
 
 
 async def test_a_stopped_reply_is_kept_and_continued_also_while_another_is_read(

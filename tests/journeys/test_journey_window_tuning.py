@@ -131,7 +131,7 @@ async def test_changes_are_undone_and_a_thing_found_is_opened(user: User, server
 
 async def test_core_memory_is_edited_compared_and_brought_back(user: User) -> None:
     await user.start()
-    user.press("Ctrl+Shift+M")
+    user.press("Ctrl+Shift+K")
     dialog = user.presenters.memories.open()
     await user.until(dialog.isActiveWindow)
     dialog.show_core()

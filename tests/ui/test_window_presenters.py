@@ -1,6 +1,6 @@
 """Presenters around the open conversation, each alone with fakes of what it uses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
@@ -14,8 +14,10 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMainWindow, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
+from app.chat.models import ModelCard
 from app.check import CheckReport
 from app.domain.changes import ChangeSet
+from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId
 from app.domain.transfer import ExportReport
@@ -40,6 +42,7 @@ from ui.theme import Theme
 from ui.views.actions import add_actions
 from ui.views.dialogs.page_dialog import PageDialog
 from ui.views.sidebar import FOLDERS, Sidebar
+from ui.widgets.model_rows import ModelGroup
 
 OTHER = ConversationId(8)
 
@@ -412,19 +415,23 @@ def test_backup_check_and_repair_report_what_they_did(
 
 class PickerView(FakeBanner):
     models_requested, model_chosen = Signal(), Signal(str)
-    other_model_requested, default_model_requested = Signal(), Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self.banner, self.status = self, ""
-        self.models: dict[str, str] = {}
-        self.chosen = self.default = ""
+        self.banner, self.chosen = self, ""
+        self.model = FakePicker()
 
-    def show_models(self, models: dict[str, str], chosen: str, default: str) -> None:
-        self.models, self.chosen, self.default = models, chosen, default
+    def show_model(self, model: str) -> None:
+        self.chosen = model
 
-    def show_status(self, text: str) -> None:
-        self.status = text
+
+class FakePicker(QObject):
+    favorite_toggled = Signal(str)
+
+    def show_groups(self, groups: Sequence[ModelGroup]) -> None:
+        self.groups = {
+            each.heading: [row.model for row in each.rows] or each.note for each in groups
+        }
 
 
 class FakePresetPicker(QObject):
@@ -442,12 +449,19 @@ class Picker:
         self.models = Recorder(
             providers=lambda: states, has_key=lambda name: name != "c", check_name=lambda name: name
         )
-        self.settings = Recorder(text="a:default")
+        self.stored: dict[str, str] = {"default_model": "a:default"}
+        self.settings = Recorder(
+            text=lambda key: self.stored.get(key, ""), set=self.stored.__setitem__
+        )
         self.library, self.presets = Recorder(), FakePresetPicker()
         self.presenter = parts.make(
             ModelPickerPresenter, models=self.models, settings=self.settings, library=self.library,
             exchanges=SimpleNamespace(call=self.listed), view=self.view, presets=self.presets,
         )  # fmt: skip
+
+    @property
+    def groups(self) -> dict[str, list[str] | str]:
+        return self.view.model.groups
 
     def listed(self, call: Callable[[], object]) -> "Future[Any]":
         future: Future[Any] = Future()
@@ -455,45 +469,64 @@ class Picker:
         if name == "b":
             future.set_exception(StorageError("No answer"))
         else:
-            cards = [
-                SimpleNamespace(ref=f"{name}:{each}", is_embedding=each == "e") for each in "xe"
-            ]
-            future.set_result(cards)
+            future.set_result((ModelCard(ModelRef(name, "x"), "x"),))
         return future
 
 
 picker = fixture_of(Picker)
 
 
-def test_the_picker_lists_chat_models_of_providers_with_a_key(picker: Picker) -> None:
+def test_the_picker_groups_the_models_of_providers_with_a_key(picker: Picker) -> None:
     picker.open.open_path(None)
-    assert list(picker.view.models) == ["recall:", "a:default"]
     picker.view.models_requested.emit()
-    assert list(picker.view.models) == ["recall:", "a:x", "a:default"]
-    assert picker.view.status == "b: No answer."
+    assert picker.groups == {
+        "Recent": ["a:default"], "Built in": ["recall:"], "a": ["a:x"], "b": "No answer",
+    }  # fmt: skip
+    picker.view.model.favorite_toggled.emit("a:x")
+    assert next(iter(picker.groups.items())) == ("Favorites", ["a:x"])
+    picker.view.model.favorite_toggled.emit("a:x")
+    assert "Favorites" not in picker.groups
+
+
+def test_a_known_list_does_not_change_while_it_is_open(picker: Picker) -> None:
+    picker.open.open_path(None)
+    picker.view.models_requested.emit()
+    picker.bridge.hold()
+    shown = picker.groups
+    picker.view.models_requested.emit()
+    before = picker.groups
+    assert before == shown
+    picker.bridge.release()
+    assert picker.groups is before
     picker.bridge.changed.emit(ChangeSet(providers=frozenset({"a"})))
-    assert list(picker.view.models) == ["recall:", "a:default"]
+    picker.bridge.hold()
+    picker.view.models_requested.emit()
+    assert picker.groups["a"] == "Loading\u2026"
+    picker.bridge.release()
 
 
-def test_the_model_of_a_new_conversation_is_chosen_and_made_the_default(picker: Picker) -> None:
+def test_a_choice_is_kept_for_new_conversations_and_listed_as_recent(picker: Picker) -> None:
     picker.open.open_path(None)
     assert picker.presenter.model_for_new() is None
     picker.view.model_chosen.emit("a:x")
-    assert (picker.presenter.model_for_new(), picker.view.chosen) == ("a:x", "a:x")
-    picker.view.default_model_requested.emit()
-    assert picker.settings.calls[-1] == ("set", "default_model", "a:x")
-    assert len(picker.view.messages) == 1
-    picker.view.model_chosen.emit("a:default")
-    assert picker.presenter.model_for_new() is None
+    assert (picker.view.chosen, picker.stored["default_model"]) == ("a:x", "a:x")
+    assert picker.presenter.model_for_new() == "a:x"
+    picker.view.model_chosen.emit("recall:")
+    picker.view.models_requested.emit()
+    assert picker.groups["Recent"] == ["recall:", "a:x"]
     picker.models.error = InvalidInput("There is no provider z")
-    picker.view.other_model_requested.emit()
-    dialog = picker.view.findChildren(QInputDialog)[0]
-    assert dialog.textValue() == "a:default"
-    dialog.setTextValue("z:z")
-    dialog.accept()
-    assert picker.view.chosen == "a:default"
-    assert len(picker.view.errors) == 1
+    picker.view.model_chosen.emit("z:z")
+    assert (picker.view.chosen, len(picker.view.errors)) == ("recall:", 1)
     assert picker.library.calls == []
+
+
+def test_a_choice_beside_the_model_of_a_preset_is_that_of_the_new_conversation(
+    picker: Picker,
+) -> None:
+    picker.presets.model = "a:preset"
+    picker.open.open_path(None)
+    picker.view.model_chosen.emit("a:x")
+    assert picker.presenter.model_for_new() == "a:x"
 
 
 def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
@@ -508,7 +541,7 @@ def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     picker.view.model_chosen.emit("z:z")
     assert picker.view.chosen == "b:y"
     picker.open.open_path(None)
-    assert picker.view.chosen == "a:default"
+    assert picker.view.chosen == "b:y", "the last choice"
 
 
 def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(
@@ -527,17 +560,13 @@ def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(
     assert picker.view.chosen == "b:small"
 
 
-def test_the_built_in_model_has_its_name_when_it_is_chosen(picker: Picker) -> None:
-    picker.open.open_path(view_of(1, model="recall:"))
-    assert picker.view.models == {"recall:": "Recall (built in)", "a:default": "a:default"}
-
-
 def test_a_choice_made_before_another_conversation_was_opened_does_not_leak(
     picker: Picker,
 ) -> None:
+    picker.presets.model = "a:preset"
     picker.open.open_path(view_of(1, model="a:x"))
     picker.bridge.hold()
     picker.view.model_chosen.emit("b:y")
     picker.open.open_path(None)
     picker.bridge.release()
-    assert picker.presenter.chosen == "a:default"
+    assert picker.presenter.chosen == "a:preset"

@@ -256,7 +256,8 @@ class Presenters(QObject):
         welcome.import_requested.connect(self.imports.choose)
         welcome.sample_requested.connect(lambda: self.imports.start([SAMPLE]))
         self.presets.page_requested.connect(lambda: self.settings.open("Presets"))
-        welcome.model_requested.connect(lambda: self.settings.open(SettingPage.MODELS.value))
+        for requested in (welcome.model_requested, window.chat.model.provider_requested):
+            requested.connect(lambda: self.settings.open(SettingPage.MODELS.value))
 
     def _connect_transcript(self) -> None:
         transcript, compose = self._transcript, self.compose
@@ -291,6 +292,7 @@ class Presenters(QObject):
             "new_private": lambda: self.conversation.begin_new(private=True),
             "rename": chat.focus_title,
             "preset": self.presets.open,
+            "model": chat.model.open,
             "presets": lambda: self.settings.open("Presets"),
             "summaries": self.summaries.open,
             "import": self.imports.choose,

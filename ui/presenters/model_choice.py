@@ -1,26 +1,36 @@
-"""The model that answers: the picker above the conversation, and the default for new ones."""
+"""The model that answers: the picker above the conversation, its recent and favorite models."""
 
+import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library
-from app.chat.models import ModelDirectory
+from app.chat.models import ModelCard, ModelDirectory
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.text import sentences
+from app.providers.gallery import title_of
 from app.storage.tables.settings import Settings
 from ui.bridge import Bridge
 from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.presenter import Presenter, ask_for_text
+from ui.presenters.presenter import Presenter
 from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.views.chat_pane import ChatPane
+from ui.widgets.model_rows import ModelGroup, ModelRow, model_name, model_rows
 
-_BUILT_IN = ("recall:", "Recall (built in)")
+_BUILT_IN = ModelRow("recall:", model_name("recall:"), "", "free", "Answers from your history")
+_FAVORITES, _RECENT = "favorite_models", "recent_models"
+_RECENT_MAX = 5
 
 
 class ModelPickerPresenter(Presenter):
-    """Keeps the picker up to date with the open conversation, the settings and the providers."""
+    """Keeps the picker up to date with the open conversation, the settings and the providers.
+
+    A choice is also that of new conversations.
+    """
 
     _models: ModelDirectory
     _settings: Settings
@@ -33,7 +43,8 @@ class ModelPickerPresenter(Presenter):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._for_new: str | None = None
-        self._listed: Sequence[str] = ()
+        self._listed: dict[str, ModelGroup] = {}  # by provider, once it has answered
+        self._names: Sequence[str] = ()
         self._conversation.opened.connect(self._on_conversation_opened)
         self._conversation.updated.connect(self._show)
         self._bridge.subscribe(self._on_changed, "providers", "default_model")
@@ -41,8 +52,7 @@ class ModelPickerPresenter(Presenter):
         self._presets.chosen_for_new.connect(self._on_preset_chosen)
         self._view.models_requested.connect(self._on_models_requested)
         self._view.model_chosen.connect(self._on_model_chosen)
-        self._view.other_model_requested.connect(self._on_other_model_requested)
-        self._view.default_model_requested.connect(self._on_default_model_requested)
+        self._view.model.favorite_toggled.connect(self._on_favorite_toggled)
 
     @property
     def chosen(self) -> str:
@@ -64,12 +74,7 @@ class ModelPickerPresenter(Presenter):
         return self._presets.model or self._settings.text("default_model")
 
     def _show(self, *_: object) -> None:
-        default = self._settings.text("default_model")
-        chosen = self.chosen
-        rows = dict([_BUILT_IN])
-        for model in (*self._listed, default, chosen):
-            rows.setdefault(model, model)
-        self._view.show_models(rows, chosen, default)
+        self._view.show_model(self.chosen)
 
     def _on_conversation_opened(self, _conversation: object) -> None:
         self._for_new = None
@@ -81,21 +86,54 @@ class ModelPickerPresenter(Presenter):
         self._show()
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        if changed.providers:
-            self._listed = ()
+        for name in changed.providers:
+            self._listed.pop(name, None)
         self._show()
 
     # -- the list
 
     def _on_models_requested(self) -> None:
+        self._show_groups()
         self._bridge.start("models", self._list_models())
 
     async def _list_models(self) -> None:
-        found, failures = await list_models(self._models, self._exchanges, self._bridge)
-        self._view.show_status(" ".join(failures))
-        if found != self._listed:
-            self._listed = found
-            self._show()
+        """Ask all providers; an open list changes at most once, when providers were not known."""
+        self._names = await self._bridge.run(partial(usable_providers, self._models))
+        is_complete = all(name in self._listed for name in self._names)
+        if not is_complete:
+            self._show_groups()
+        call, cards = self._exchanges.call, self._models.cards
+        asked = {name: call(partial(cards, name)) for name in self._names}
+        self._listed = {name: await self._group(name, found) for name, found in asked.items()}
+        if not is_complete:
+            self._show_groups()
+
+    async def _group(self, name: str, found: "Future[tuple[ModelCard, ...]]") -> ModelGroup:
+        title = title_of(name)
+        try:
+            cards = await self._bridge.wait(found)
+        except KnownError as error:
+            return ModelGroup(title, note=error.title)
+        return ModelGroup(title, model_rows(cards), "" if cards else "It lists no models.")
+
+    def _show_groups(self) -> None:
+        favorites = stored_models(self._settings, _FAVORITES)
+        recent = [each for each in stored_models(self._settings, _RECENT) if each not in favorites]
+        rows = {row.model: row for group in self._listed.values() for row in group.rows}
+        rows[_BUILT_IN.model] = _BUILT_IN
+
+        def row(model: str) -> ModelRow:
+            known = rows.get(model) or ModelRow(model, model_name(model), tip=model)
+            return replace(known, is_favorite=model in favorites)
+
+        chosen = [] if self.chosen in rows else [self.chosen]
+        first = (("Favorites", favorites), ("Recent", recent or chosen))
+        groups = [ModelGroup(title, tuple(map(row, models))) for title, models in first if models]
+        groups.append(ModelGroup("Built in", (row(_BUILT_IN.model),)))
+        for name in self._names:
+            group = self._listed.get(name) or ModelGroup(title_of(name), note="Loading\u2026")
+            groups.append(replace(group, rows=tuple(row(each.model) for each in group.rows)))
+        self._view.model.show_groups(groups)
 
     # -- choices
 
@@ -107,12 +145,16 @@ class ModelPickerPresenter(Presenter):
             checked = self._models.check_name(model)
             if opened is not None:
                 self._library.choose_model(opened, checked)
+            self._settings.set("default_model", checked)
+            others = [each for each in stored_models(self._settings, _RECENT) if each != checked]
+            recent = [checked, *others][:_RECENT_MAX]
+            self._settings.set(_RECENT, json.dumps(recent))
             return checked
 
         def show(checked: str) -> None:
             if opened is None and self._conversation.view is None:
-                self._for_new = None if checked == self._otherwise else checked
-                self._show()
+                self._for_new = checked
+            self._show()
 
         def on_error(error: KnownError) -> None:
             self._view.banner.show_error(error)
@@ -120,19 +162,28 @@ class ModelPickerPresenter(Presenter):
 
         self._bridge.save(store, show, on_error)
 
-    def _on_default_model_requested(self) -> None:
-        chosen, text = self.chosen, f"New conversations will use {self.chosen}."
-        self._bridge.save(
-            lambda: self._settings.set("default_model", chosen),
-            lambda _: self._view.banner.show_message(text, brief=True),
-        )
+    def _on_favorite_toggled(self, model: str) -> None:
+        def store() -> None:
+            kept = stored_models(self._settings, _FAVORITES)
+            kept = [each for each in kept if each != model] if model in kept else [*kept, model]
+            self._settings.set(_FAVORITES, json.dumps(kept))
 
-    def _on_other_model_requested(self) -> None:
-        self._show()
-        label = "The model, as PROVIDER:MODEL:"
-        ask_for_text(
-            self._view.window(), "Another model", label, self.chosen, self._on_model_chosen
-        )
+        self._bridge.save(store, lambda _: self._show_groups())
+
+
+def stored_models(settings: Settings, key: str) -> list[str]:
+    """Return the models in a setting, in order."""
+    try:
+        rows = json.loads(settings.text(key) or "[]")
+    except ValueError:
+        return []
+    return [each for each in rows if isinstance(each, str)] if isinstance(rows, list) else []
+
+
+def usable_providers(models: ModelDirectory) -> list[str]:
+    """Return the names of the providers that have a key or need none. Blocking."""
+    names = [state.config.name for state in models.providers()]
+    return [name for name in names if models.has_key(name)]
 
 
 async def list_models(
@@ -145,14 +196,9 @@ async def list_models(
 
     `show` is called with the models so far, after each provider that answers.
     """
-
-    def usable() -> list[str]:
-        names = [state.config.name for state in models.providers()]
-        return [name for name in names if models.has_key(name)]
-
     found: list[str] = []
     failures: list[str] = []
-    for name in await bridge.run(usable):
+    for name in await bridge.run(partial(usable_providers, models)):
         try:
             cards = await bridge.wait(exchanges.call(partial(models.models, name)))
         except KnownError as error:

@@ -1,6 +1,6 @@
 """The conversation pane: title, preset and model, transcript or welcome page, composer."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -13,6 +13,7 @@ from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.composer import Composer
 from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
+from ui.widgets.model_picker import ModelPicker
 from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stops_in
@@ -21,13 +22,10 @@ if TYPE_CHECKING:
     from ui.views.welcome import Welcome
     from ui.widgets.find_bar import FindBar
 
-_UNBOUND_PX = 16_777_215  # QWIDGETSIZE_MAX
-_DEFAULT = "Use this model for new conversations"
 _PANEL_GAP_PX = 8
 _HEAD_GAP_PX = 6
-_OTHER = "Another model\u2026"
-_WIDE_PX = 480
-_CHOICE_SHARE = 0.25  # of a narrow pane, for each of preset and model; the rest is for the title
+_WIDE_PX = 640  # for a button that the menu has too
+_PRESET_SHARE, _MODEL_SHARE = 0.22, 0.28  # of the pane at most; the rest is for the title
 
 
 class ChatPane(QWidget):
@@ -40,8 +38,7 @@ class ChatPane(QWidget):
     Signals:
         titled: The title shown now, "" for a new conversation.
         renamed: The new title. model_chosen: PROVIDER:MODEL.
-        models_requested: The picker is about to open. other_model_requested: Ask for a model that
-            is not in the list. default_model_requested: Use the chosen model for new conversations.
+        models_requested: The picker is about to open.
         summaries_requested: Show the summaries of the conversation.
         model_shown: PROVIDER:MODEL that answers here.
         restore_requested: Take the conversation out of the trash.
@@ -51,8 +48,6 @@ class ChatPane(QWidget):
     renamed = Signal(str)
     model_chosen = Signal(str)
     models_requested = Signal()
-    other_model_requested = Signal()
-    default_model_requested = Signal()
     summaries_requested = Signal()
     model_shown = Signal(str)
     restore_requested = Signal()
@@ -79,10 +74,9 @@ class ChatPane(QWidget):
         self._has_summaries = False
         self.preset = ChoiceBox("Preset", self)
         self.preset.setToolTip("The preset: instructions and options of this conversation")
-        self.model = ChoiceBox("Model", self)
+        self.model = ModelPicker(self)
         self.model.opening.connect(self.models_requested)
         self.model.chosen.connect(self.model_chosen)
-        self.model.command_chosen.connect(self._on_model_command)
         self.notice = Notice(self)
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.notice)
@@ -143,11 +137,10 @@ class ChatPane(QWidget):
             self.title.show_text(title)
         self.titled.emit(title)
 
-    def show_models(self, models: Mapping[str, str], chosen: str, default: str) -> None:
-        """Fill the picker with models (PROVIDER:MODEL) by their label; `chosen` is among them."""
-        commands = (_OTHER,) if chosen == default else (_DEFAULT, _OTHER)
-        self.model.show_choices(models, chosen, commands)
-        self.model_shown.emit(chosen)
+    def show_model(self, model: str) -> None:
+        """Show which model (PROVIDER:MODEL) answers here."""
+        self.model.show_model(model)
+        self.model_shown.emit(model)
 
     def set_writable(self, writable: bool) -> None:
         """Enable what changes the conversation, or disable it."""
@@ -178,10 +171,9 @@ class ChatPane(QWidget):
 
     def _fit_head(self) -> None:
         """Limit the width of the choices in a narrow pane: their names are cut before the title."""
-        is_wide = self.width() >= _WIDE_PX
-        for box in (self.preset, self.model):
-            box.setMaximumWidth(_UNBOUND_PX if is_wide else round(self.width() * _CHOICE_SHARE))
-        self._summaries.setVisible(self._has_summaries)
+        self.preset.setMaximumWidth(round(self.width() * _PRESET_SHARE))
+        self.model.setMaximumWidth(round(self.width() * _MODEL_SHARE))
+        self._summaries.setVisible(self._has_summaries and self.width() >= _WIDE_PX)
 
     def _on_title_edited(self) -> None:
         if not self.title.text().strip():
@@ -192,12 +184,6 @@ class ChatPane(QWidget):
 
     def _on_title_done(self) -> None:
         self.composer.box.setFocus()
-
-    def _on_model_command(self, text: str) -> None:
-        if text == _DEFAULT:
-            self.default_model_requested.emit()
-        else:
-            self.other_model_requested.emit()
 
     # Qt overrides
 

@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtGui import QFont, QKeyEvent
+from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from ui.widgets.controls import filled, line_edit, table_view
 from ui.widgets.model_rows import ModelGroup, ModelRow
 
 _COLUMNS = ("Model", "Context", "Price per million tokens, in / out")
-_SHORT_COLUMNS = ("Model", "Context", "$/M in / out")
+_PICKER_COLUMNS = ("Model", "Context", "$/M in / out", "\u2605")
+_MARK = 3
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_CONTROL = Qt.KeyboardModifier.ControlModifier
 _MODEL = Qt.ItemDataRole.UserRole
 _SEARCHED = Qt.ItemDataRole.UserRole + 1
 
@@ -24,26 +26,28 @@ class ModelList(QWidget):
         search: The box. tree: The list.
 
     Signals:
-        chosen: PROVIDER:MODEL that was clicked twice, or once if `one_click`, or taken with Enter.
+        chosen: PROVIDER:MODEL that was clicked twice, or once if `one_click`, or taken with Enter;
+            what was typed if nothing matches it.
         selected: PROVIDER:MODEL that is selected now, "" for none.
+        marked: PROVIDER:MODEL whose star was clicked, or that is selected at Ctrl+D.
     """
 
     chosen = Signal(str)
     selected = Signal(str)
+    marked = Signal(str)
 
     def __init__(self, parent: QWidget | None = None, *, one_click: bool = False) -> None:
         super().__init__(parent)
         self.search = line_edit(self, "Search models", clearable=True)
         self.search.textChanged.connect(self._filter)
         self.search.installEventFilter(self)
-        names = _SHORT_COLUMNS if one_click else _COLUMNS
-        self.tree: QTreeWidget = table_view(self, "Models", names, (1, 2))
-        self.tree.header().setStretchLastSection(False)
-        self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        names = _PICKER_COLUMNS if one_click else _COLUMNS
+        self.tree: QTreeWidget = table_view(self, "Models", names, range(1, len(names)))
+        self._has_marks = one_click
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.tree.currentItemChanged.connect(lambda item, _: self.selected.emit(_model_of(item)))
         clicks = self.tree.itemClicked if one_click else self.tree.itemActivated
-        clicks.connect(self._choose)
+        clicks.connect(self._on_clicked)
         filled(QVBoxLayout(self), self.search, (self.tree, 1), margins=(0, 0, 0, 0), spacing=6)
 
     @property
@@ -58,7 +62,10 @@ class ModelList(QWidget):
         self.tree.blockSignals(True)
         self.tree.clear()
         for group in groups:
-            self.tree.addTopLevelItems(_items(group))
+            items = _items(group)
+            self.tree.addTopLevelItems(items)
+            for item in items:
+                item.setFirstColumnSpanned(not _model_of(item))
         self.tree.blockSignals(False)
         self._filter(self.search.text())
         self._select(selected)
@@ -108,18 +115,33 @@ class ModelList(QWidget):
         found = (self.tree.topLevelItem(row) for row in range(self.tree.topLevelItemCount()))
         return [each for each in found if each is not None]
 
+    def _on_clicked(self, item: QTreeWidgetItem, column: int) -> None:
+        if column == _MARK and _model_of(item):
+            self.marked.emit(_model_of(item))
+        else:
+            self._choose(item)
+
     def _choose(self, item: QTreeWidgetItem | None) -> None:
         if model := _model_of(item):
             self.chosen.emit(model)
 
+    def _mark_selected(self) -> None:
+        if self.model:
+            self.marked.emit(self.model)
+
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let arrows and Enter in the search box act on the list."""
+        """Let arrows, Enter and Ctrl+D in the search box act on the list."""
         if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)
         if (key := event.key()) in _ENTER:
             self._choose(self.tree.currentItem())
+            if not self.model and (typed := self.search.text().strip()):
+                self.chosen.emit(typed)
+            return True
+        if self._has_marks and key == Qt.Key.Key_D and event.modifiers() == _CONTROL:
+            self._mark_selected()
             return True
         if key not in _MOVES:
             return super().eventFilter(watched, event)
@@ -137,13 +159,15 @@ def _items(group: ModelGroup) -> list[QTreeWidgetItem]:
     items = []
     if group.heading:
         heading = QTreeWidgetItem([group.heading])
-        heading.setFlags(Qt.ItemFlag.NoItemFlags)
-        heading.setFirstColumnSpanned(True)
+        heading.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        font = QFont()
+        font.setBold(True)
+        heading.setData(0, Qt.ItemDataRole.FontRole, font)
         items.append(heading)
     items += [_item(row, group.heading) for row in group.rows]
     if group.note:
         note = QTreeWidgetItem([group.note])
-        note.setFlags(Qt.ItemFlag.NoItemFlags)
+        note.setFlags(Qt.ItemFlag.ItemIsEnabled)
         note.setData(0, _SEARCHED, group.note.casefold())
         note.setToolTip(0, group.note)
         items.append(note)
@@ -151,7 +175,8 @@ def _items(group: ModelGroup) -> list[QTreeWidgetItem]:
 
 
 def _item(row: ModelRow, heading: str) -> QTreeWidgetItem:
-    item = QTreeWidgetItem([row.name, row.window, row.price])
+    mark = "\u2605" if row.is_favorite else "\u2606"
+    item = QTreeWidgetItem([row.name, row.window, row.price, mark])
     item.setData(0, _MODEL, row.model)
     item.setData(0, _SEARCHED, f"{row.model} {row.tip} {heading}".casefold())
     right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -160,4 +185,5 @@ def _item(row: ModelRow, heading: str) -> QTreeWidgetItem:
     parts = (row.name, row.window and f"{row.window} context", row.price)
     item.setData(0, Qt.ItemDataRole.AccessibleTextRole, ", ".join(filter(None, parts)))
     item.setToolTip(0, row.tip)
+    item.setToolTip(_MARK, "A favorite" if row.is_favorite else "Make it a favorite (Ctrl+D)")
     return item

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from app.chat.models import ModelCard
+if TYPE_CHECKING:
+    from app.chat.models import ModelCard
 
 _THOUSAND, _MILLION = 1_000, 1_000_000
 _CENT_USD = 0.01
@@ -19,6 +21,7 @@ class ModelRow:
     window: str = ""
     price: str = ""
     tip: str = ""
+    is_favorite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def model_name(model: str) -> str:
     return name if name[:1] != "/" and name[1:3] != ":\\" else re.split(r"[/\\]", name)[-1]
 
 
-def model_row(card: ModelCard) -> ModelRow:
+def model_row(card: "ModelCard") -> ModelRow:
     """Return the row of a model."""
     window, price = window_text(card.window_tokens), price_text(card.price_usd)
     details = [card.title if card.title != card.ref.model else "", str(card.ref)]
@@ -51,7 +54,7 @@ def model_row(card: ModelCard) -> ModelRow:
     )
 
 
-def model_rows(cards: Iterable[ModelCard]) -> tuple[ModelRow, ...]:
+def model_rows(cards: "Iterable[ModelCard]") -> tuple[ModelRow, ...]:
     """Return the rows of models."""
     return tuple(map(model_row, cards))
 

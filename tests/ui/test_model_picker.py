@@ -1,0 +1,111 @@
+"""The model picker and its list: search, keyboard, favorites, and its place on the screen."""
+
+import pytest
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.chat.models import ModelCard
+from app.domain.chat import ModelRef
+from ui.widgets.model_list import ModelList
+from ui.widgets.model_picker import ModelPicker, list_place
+from ui.widgets.model_rows import ModelGroup, ModelRow, model_name, model_row, window_text
+
+GROUPS = (
+    ModelGroup("Recent", (ModelRow("a:one", "one"),)),
+    ModelGroup("A", (ModelRow("a:one", "one"), ModelRow("a:two", "two"))),
+    ModelGroup("B", (ModelRow("b:two", "two"),)),
+    ModelGroup("C", note="No answer"),
+)
+SCREEN = QRect(0, 0, 900, 600)
+
+
+@pytest.fixture
+def models(qtbot: QtBot) -> ModelList:
+    made = ModelList(one_click=True)
+    qtbot.addWidget(made)
+    made.show_groups(GROUPS)
+    return made
+
+
+def shown(models: ModelList) -> list[str]:
+    items = [models.tree.topLevelItem(row) for row in range(models.tree.topLevelItemCount())]
+    return [each.text(0) for each in items if each is not None and not each.isHidden()]
+
+
+def test_search_keeps_the_models_with_all_words_and_their_headings(models: ModelList) -> None:
+    assert shown(models) == ["Recent", "one", "A", "one", "two", "B", "two", "C", "No answer"]
+    models.search.setText("TWO b")
+    assert (shown(models), models.model) == (["B", "two"], "b:two")
+    models.search.setText("nothing like it")
+    assert (shown(models), models.model) == ([], "")
+    models.search.clear()
+    assert models.model == "a:one"
+
+
+def test_the_keyboard_moves_chooses_and_marks(models: ModelList) -> None:
+    chosen, marked = list[str](), list[str]()
+    models.chosen.connect(chosen.append)
+    models.marked.connect(marked.append)
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
+        QTest.keyClick(models.search, key)
+    assert chosen == ["a:two"]
+    QTest.keyClick(models.search, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    assert marked == ["a:two"]
+    QTest.keyClicks(models.search, "z:typed")
+    QTest.keyClick(models.search, Qt.Key.Key_Return)
+    assert chosen[-1] == "z:typed"
+
+
+def test_a_refreshed_list_keeps_the_selection(models: ModelList) -> None:
+    models.show_groups(GROUPS, "b:two")
+    models.show_groups((ModelGroup("New", (ModelRow("n:n", "n"),)), *GROUPS))
+    assert models.model == "b:two"
+
+
+def test_a_click_on_the_star_marks_instead_of_choosing(models: ModelList) -> None:
+    chosen, marked = list[str](), list[str]()
+    models.chosen.connect(chosen.append)
+    models.marked.connect(marked.append)
+    item = models.tree.topLevelItem(1)
+    for column in (3, 0):
+        models.tree.itemClicked.emit(item, column)
+    assert (marked, chosen) == (["a:one"], ["a:one"])
+
+
+@pytest.mark.parametrize(
+    "button",
+    [
+        QRect(700, 30, 180, 28),
+        QRect(5, 30, 60, 28),
+        QRect(700, 560, 180, 28),
+        QRect(300, 290, 90, 28),
+    ],
+)
+def test_the_list_opens_inside_the_screen_beside_its_button(button: QRect) -> None:
+    place = list_place(button, SCREEN)
+    assert SCREEN.contains(place)
+    assert not place.intersects(button)
+    assert place.height() > 250
+
+
+def test_the_button_is_never_wider_than_its_place(qtbot: QtBot) -> None:
+    picker = ModelPicker()
+    qtbot.addWidget(picker)
+    picker.show_model("p:" + "a-model-with-a-very-long-name/" * 5)
+    assert picker.sizeHint().width() < 400
+    picker.resize(picker.minimumSizeHint())
+    picker.show()
+    text = picker.fontMetrics().horizontalAdvance(picker.text())
+    assert 0 < text < picker.width() <= 150
+
+
+def test_models_are_described_in_short() -> None:
+    assert [window_text(each) for each in (None, 2_048, 131_072, 200_000, 1_047_576)] == [
+        "", "2k", "128k", "200k", "1M",
+    ]  # fmt: skip
+    card = ModelCard(ModelRef("p", "m"), "Emm", 8_192, (2.5, 10.0))
+    assert (model_row(card).price, model_row(card).window) == ("$2.50 / $10", "8k")
+    assert "Emm" in model_row(card).tip
+    names = [model_name(each) for each in ("recall:", "p:a/b", "p:/x/y.gguf", "p:C:\\x\\y.gguf")]
+    assert names == ["Recall (built in)", "a/b", "y.gguf", "y.gguf"]

@@ -1,0 +1,147 @@
+"""The model picker: a button with the name of a model, and a list to choose another one from."""
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QHideEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
+
+from ui.widgets.controls import button, filled
+from ui.widgets.model_list import ModelList
+from ui.widgets.model_rows import ModelGroup, model_name
+
+_WIDTH_PX, _HEIGHT_PX, _EDGE_PX = 460, 480, 8
+_LEAST_CHARS, _MOST_CHARS = 8, 30
+_PADDING_PX = 44  # of the text: frame, and the arrow on its right
+
+
+class ModelPicker(QPushButton):
+    """A button that opens a searchable list below or above itself, always inside the screen.
+
+    The list keeps its size while it is open.
+
+    Attributes:
+        model: PROVIDER:MODEL whose name is shown. list: The list.
+
+    Signals:
+        opening: Before the list is shown.
+        chosen: PROVIDER:MODEL. favorite_toggled: PROVIDER:MODEL.
+        provider_requested: "Add provider" was chosen.
+    """
+
+    opening = Signal()
+    chosen = Signal(str)
+    favorite_toggled = Signal(str)
+    provider_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.model, self._name = "", ""
+        self.setProperty("kind", "choice")
+        self.setAutoDefault(False)
+        self._popup = _Popup(self)
+        self.list = self._popup.list
+        self.list.chosen.connect(self._on_chosen)
+        self.list.marked.connect(self.favorite_toggled)
+        self._popup.add.clicked.connect(self._on_add_clicked)
+        self.clicked.connect(self.open)
+
+    def show_model(self, model: str) -> None:
+        """Show which model is chosen."""
+        self.model, self._name = model, model_name(model)
+        self.setAccessibleName(f"Model: {self._name}")
+        self.setToolTip(f"{model}\nChoose another model (Ctrl+Shift+M)")
+        self._fit_text()
+        self.updateGeometry()
+
+    def show_groups(self, groups: Iterable[ModelGroup]) -> None:
+        """Show the models to choose from; what is selected in an open list stays so."""
+        self.list.show_groups(groups, "" if self.is_open else self.model)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the list is shown."""
+        return self._popup.isVisible()
+
+    def open(self) -> None:
+        """Show the list, with the focus in its search box."""
+        if self.is_open or not self.isEnabled():
+            return
+        self.list.search.clear()
+        self.opening.emit()
+        place = QRect(self.mapToGlobal(QPoint(0, 0)), self.size())
+        self._popup.setGeometry(list_place(place, self.screen().availableGeometry()))
+        self._popup.show()
+        self.list.search.setFocus()
+        self.list.reveal()
+
+    def close_list(self) -> None:
+        """Hide the list."""
+        self._popup.hide()
+
+    def _on_chosen(self, model: str) -> None:
+        self._popup.hide()
+        self.chosen.emit(model)
+
+    def _on_add_clicked(self) -> None:
+        self._popup.hide()
+        self.provider_requested.emit()
+
+    def _fit_text(self) -> None:
+        self.ensurePolished()  # the style sheet's font
+        room = max(0, self.width() - _PADDING_PX)
+        self.setText(self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideMiddle, room))
+
+    def _width_px(self, chars: int) -> int:
+        self.ensurePolished()
+        metrics = self.fontMetrics()
+        wanted = metrics.horizontalAdvance(self._name) + _PADDING_PX + 1
+        return min(wanted, chars * metrics.averageCharWidth() + _PADDING_PX)
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Cut the name in its middle where it has no room."""
+        super().resizeEvent(event)
+        self._fit_text()
+
+    def sizeHint(self) -> QSize:
+        """Be as wide as the name, within limits."""
+        return QSize(self._width_px(_MOST_CHARS), super().sizeHint().height())
+
+    def minimumSizeHint(self) -> QSize:
+        """Show at least a few characters of the name."""
+        return QSize(self._width_px(_LEAST_CHARS), super().minimumSizeHint().height())
+
+
+class _Popup(QFrame):
+    """The list and what stands below it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setProperty("panel", "popup")
+        self.setAccessibleName("Choose a model")
+        self.list = ModelList(self, one_click=True)
+        self.add = button(self, "Add provider\u2026", kind="quiet")
+        filled(QVBoxLayout(self), (self.list, 1), self.add, margins=(8, 8, 8, 8), spacing=6)
+
+    # Qt overrides
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Give the focus back to where it was."""
+        super().hideEvent(event)
+        parent = self.parentWidget()
+        if parent is not None and parent.isVisible():
+            parent.setFocus()
+
+
+def list_place(button: QRect, screen: QRect) -> QRect:
+    """Return where a list of its usual size opens: where there is more room, inside the screen."""
+    room = screen.adjusted(_EDGE_PX, _EDGE_PX, -_EDGE_PX, -_EDGE_PX)
+    below, above = room.bottom() - button.bottom(), button.top() - room.top()
+    opens_below = below >= min(_HEIGHT_PX, above)
+    width = min(_WIDTH_PX, room.width())
+    height = min(_HEIGHT_PX, below if opens_below else above)
+    left = max(room.left(), min(button.right() - width + 1, room.right() - width + 1))
+    top = button.bottom() + 1 if opens_below else button.top() - height
+    return QRect(left, top, width, height)
