@@ -3,7 +3,7 @@
 exchange_loop.py      starts, runs, stops and stores exchanges on a thread of its own
 planner.py            makes the plan of an exchange: what it writes before it runs
 running_exchange.py   one exchange: request, stream, tool rounds, commits; its problems.py,
-                      bill.py (usage and cost) and reply_journal.py
+                      exchange_usage.py (usage and cost) and reply_journal.py
 request_builder.py    the first request of an exchange, from what context_fetcher.py finds in time
 history.py            the past turns that a request repeats; sent_turns.py: each as it was sent;
                       compactor.py prepares what stands for the oldest ones

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from app.chat.bill import Bill
+from app.chat.exchange_usage import ExchangeUsage
 from app.chat.models import ChatModels
 from app.chat.planner import ExchangePlan
 from app.chat.problems import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED, too_many_rounds
@@ -101,7 +101,7 @@ class RunningExchange:
         self._messages = [*plan.messages]
         self._count_before = len(self._messages)
         before = plan.exchange.usage if plan.continues else None
-        self._bill = Bill(self._ref, models.price_of, models.usage, before)
+        self._usage = ExchangeUsage(self._ref, models.price_of, models.usage, before)
         self._spend: list[Change] = []
         self._partial = PartialReply(store.ids.message())
         self._journal = ReplyJournal(store, plan.exchange.id, str(self._ref))
@@ -233,7 +233,7 @@ class RunningExchange:
             raise
         finally:
             if not is_refused:
-                self._spend += self._bill.add(self._partial, request, self._exchange.id)
+                self._spend += self._usage.add(self._partial, request, self._exchange.id)
             if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
 
@@ -335,7 +335,7 @@ class RunningExchange:
             status=status,
             completed_at=now(),
             problem=problem,
-            usage=self._bill.usage,
+            usage=self._usage.usage,
         )
         changes.append(ExchangePut(self._exchange))
         plan = self._reply.plan
@@ -352,7 +352,7 @@ class RunningExchange:
         self._exchange = replace(
             self._exchange,
             message_ids=(*self._exchange.message_ids, message.id),
-            usage=self._bill.usage,
+            usage=self._usage.usage,
         )
         shown = ConversationEdited(
             message.conversation_id, visible_leaf_id=message.id, updated_at=message.created_at

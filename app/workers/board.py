@@ -198,10 +198,10 @@ class WorkerBoard:
         self._last_wake = object()
         self._worker(name).run_now()
 
-    def retry_set_aside(self, name: WorkerName, item_ids: Collection[int] | None = None) -> None:
+    def retry_failed(self, name: WorkerName, item_ids: Collection[int] | None = None) -> None:
         """Retry failed items of a worker now (None: all of them); blocking. Raises NotFound."""
         worker = self._worker(name)
-        worker.retry_set_aside(item_ids)
+        worker.retry_failed(item_ids)
         worker.refresh()
 
     def run_until_idle(

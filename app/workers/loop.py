@@ -126,7 +126,7 @@ class WorkerLoop(Generic[Item, Result]):
                 self._hosted.release()
         return self.status()
 
-    def retry_set_aside(self, item_ids: Collection[int] | None = None) -> None:
+    def retry_failed(self, item_ids: Collection[int] | None = None) -> None:
         """Retry failed items now, some or all (None), as if they had not failed; blocking."""
         self._failures.clear(item_ids)
         self._breaker.reset()

@@ -67,8 +67,10 @@ def classify(error: Exception, failures_in_a_row: int) -> Blocked | None:
         isinstance(error, _MAYBE_OUTAGE) and failures_in_a_row >= 2
     )
     if is_outage and isinstance(error, KnownError):
-        wish = error.retry_after_s if isinstance(error, ProviderError) else None
-        return Blocked(error.title, error.hint, retry_after_s=wish or 0.0, log_text=error.log_text)
+        server_wait_s = error.retry_after_s if isinstance(error, ProviderError) else None
+        return Blocked(
+            error.title, error.hint, retry_after_s=server_wait_s or 0.0, log_text=error.log_text
+        )
     return None
 
 
@@ -78,8 +80,8 @@ def item_retry_delay(tries: int, error: Exception, jitter: Jitter) -> timedelta:
     Full jitter below 1, 2, 4, 8, 16, 32 s; never less than the server asks for.
     """
     wait_s = jitter(min(_MAX_ITEM_WAIT_S, 2.0 ** (tries - 1)))
-    wish = error.retry_after_s if isinstance(error, ProviderError) else None
-    return timedelta(seconds=max(wait_s, wish or 0.0))
+    server_wait_s = error.retry_after_s if isinstance(error, ProviderError) else None
+    return timedelta(seconds=max(wait_s, server_wait_s or 0.0))
 
 
 def blocked_wait_s(blocks_in_a_row: int, block: Blocked, jitter: Jitter) -> float | None:

@@ -372,9 +372,9 @@ def test_unusable_answers_set_a_conversation_aside_until_it_is_retried(bench: Be
     add_conversation(bench.store, "tea", "coffee")
     bench.asker.replies_with(*["no"] * 7)
     status = bench.run()[CONVERSATIONS]
-    assert (status.abandoned, status.last_error) == (1, "scripted garbage.")
+    assert (status.abandoned, status.last_error) == (1, "scripted garbage")
     assert len(bench.asker.asked) == 7
-    bench.board.retry_set_aside(CONVERSATIONS)
+    bench.board.retry_failed(CONVERSATIONS)
     assert {each.done == each.total for each in bench.run().values()} == {True}
 
 
@@ -386,7 +386,7 @@ def test_a_model_that_thinks_too_long_is_asked_for_fewer_turns_and_then_no_more(
     status = bench.run(CONVERSATIONS)[CONVERSATIONS]
     turns = [sum(label.endswith("user") for label in labels(each)) for each in bench.sent()]
     assert turns == [8, 4, 2, 1]
-    assert (status.abandoned, status.last_error) == (1, "cut off.")
+    assert (status.abandoned, status.last_error) == (1, "cut off")
 
 
 def test_a_line_left_out_is_extracted(bench: Bench) -> None:

@@ -278,7 +278,7 @@ def test_a_bad_text_is_retried_alone_and_set_aside(bench: PipelineBench) -> None
     good = [text for text in bench.bag.read if "poison" not in text and text != "hello"]
     assert len(good) == len(set(good)) == 40, "good texts are embedded once"
     bench.bag.poison = lambda _: None
-    bench.board.retry_set_aside(NAME)
+    bench.board.retry_failed(NAME)
     assert bench.run().done == 21
 
 

@@ -179,7 +179,7 @@ def test_a_failing_item_is_set_aside_after_growing_waits_and_can_be_retried(
         assert waits == pytest.approx([1, 2, 4, 8, 16, 32], abs=0.1)
         assert sum(9 in made and len(made) > 1 for made in watched.job.made) == (together > 1) * 4
         watched.job.poison.clear()
-        watched.worker.retry_set_aside()
+        watched.worker.retry_failed()
         until(lambda: 9 in watched.job.saved)
     assert watched.worker.status().abandoned == 0
 

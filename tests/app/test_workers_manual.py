@@ -147,7 +147,7 @@ def test_a_hanging_page_is_set_aside_and_the_others_are_read_once(
     calls = manual.calls()
     assert (calls.count("1 page7"), calls.count("1 page8")) == (3, 1)
     manual.mend("hang", "page7.1")
-    bench.board.retry_set_aside(NAME)
+    bench.board.retry_failed(NAME)
     status = bench.run()
     assert (status.done, status.abandoned) == (40, 0)
 

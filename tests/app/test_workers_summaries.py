@@ -268,7 +268,7 @@ def test_failing_exchanges_are_set_aside_without_quoting_them(bench: Bench) -> N
     again = Bench(bench.store).board.refresh()[0]
     assert (again.abandoned, again.failed) == (2, 0)  # seen by the next program too
     bench.summarizer.poison = set()
-    bench.board.retry_set_aside(EXCHANGES)
+    bench.board.retry_failed(EXCHANGES)
     assert bench.done(EXCHANGES) == [(20, 20)]
     assert count_rows(bench.store, "attempt") == 0
 
@@ -297,11 +297,11 @@ def test_attachments_and_tool_calls_are_text_and_long_messages_are_cut(bench: Be
     add_conversation(bench.store, "start " + "x " * 200_000 + "end")
     ids = bench.work.exchange_ids(10, 1, None, AT)
     huge, wordless = bench.work.exchanges(ids)
-    assert wordless.words.asked == "plan.txt\nBuild a house"
-    assert wordless.words.answered == "search(query: houses)"
-    assert len(huge.words.asked) < 20_000
-    assert huge.words.asked.startswith("start")
-    assert huge.words.asked.endswith("end")
+    assert wordless.text.asked == "plan.txt\nBuild a house"
+    assert wordless.text.answered == "search(query: houses)"
+    assert len(huge.text.asked) < 20_000
+    assert huge.text.asked.startswith("start")
+    assert huge.text.asked.endswith("end")
 
 
 def test_an_empty_exchange_is_skipped_for_good(store: Store) -> None:

@@ -534,7 +534,7 @@ def test_the_dashboard_starts_and_steers_the_workers(dashboard: Any, desk: Desk)
     view.failures_requested.emit(EXCHANGES)
     dialog = dashboard.presenter._failures
     dialog.retry_requested.emit(EXCHANGES, None)
-    assert calls[-2:] == [("retry_set_aside", EXCHANGES, None), ("failures", EXCHANGES)]
+    assert calls[-2:] == [("retry_failed", EXCHANGES, None), ("failures", EXCHANGES)]
     dialog.close()
 
 

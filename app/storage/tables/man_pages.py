@@ -74,19 +74,19 @@ class ManPages:
         # Passages first: a row without a passage is found again, a passage without a row is not.
         if gone := self._passages_of_others(wanted):
             self._store.save(PassagesPut(replaced=tuple(gone)))
-        lost = [each for each in known if each not in wanted]
-        come = [row_of(page, _LISTED) for each, page in wanted.items() if each not in known]
+        removed = [each for each in known if each not in wanted]
+        added = [row_of(page, _LISTED) for each, page in wanted.items() if each not in known]
         other = [
             row_of(page, _LISTED) for each, page in wanted.items() if known.get(each, page) != page
         ]
 
         def write(connection: Connection) -> None:
-            connection.execute("DELETE FROM man_page WHERE id IN (SELECT unnest(?))", [lost])
-            insert_rows(connection, "man_page", _LISTED, come)
+            connection.execute("DELETE FROM man_page WHERE id IN (SELECT unnest(?))", [removed])
+            insert_rows(connection, "man_page", _LISTED, added)
             _update(connection, "summary VARCHAR, stamp VARCHAR, changed_at TIMESTAMP",
                     [(row[0], *row[3:]) for row in other])  # fmt: skip
 
-        if lost or come or other:
+        if removed or added or other:
             self._store.write_derived(write).result()
 
     def missing(self, at: datetime) -> tuple[ManualPage, ...]:
@@ -110,8 +110,8 @@ class ManPages:
     def put(self, read: Sequence[ManualPageText]) -> None:
         """Store the text of pages with their passages; pages that are no longer listed are skipped."""
         ids = [each.page.id for each in read]
-        before = self._store.read(_before, ids)
-        listed = [each for each in read if each.page.id in before.listed]
+        stored = self._store.read(_stored_pages, ids)
+        listed = [each for each in read if each.page.id in stored.listed]
         hashes = {each.page.id: _hash(each) for each in listed}
         rows = [(each.page.id, each.page.stamp, each.text, hashes[each.page.id]) for each in listed]
         self._store.write_derived(
@@ -122,9 +122,9 @@ class ManPages:
         # Unchanged pages keep their passage and its vectors, unless the text was lost.
         stay = {
             each: own[:1]
-            for each, own in before.passages.items()
-            if before.listed.get(each) is not None
-            and before.listed.get(each) == hashes.get(each) == own[0][1]
+            for each, own in stored.passages.items()
+            if stored.listed.get(each) is not None
+            and stored.listed.get(each) == hashes.get(each) == own[0][1]
         }
         made = tuple(
             self._passage(each.page, each.text)
@@ -133,7 +133,7 @@ class ManPages:
         )
         replaced = tuple(
             passage_id
-            for each, own in before.passages.items()
+            for each, own in stored.passages.items()
             for passage_id, _ in (own[1:] if each in stay else own)
         )
         if made or replaced:
@@ -193,8 +193,8 @@ def page_texts(
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
-    """What is stored before pages are written.
+class _StoredPages:
+    """What is stored of the pages, before they are written.
 
     `listed` is the hash of the stored text by page id, `passages` the (id, hash) of those made of the
     page, oldest first.
@@ -204,14 +204,14 @@ class _Before:
     passages: Mapping[int, Sequence[tuple[int, str]]]
 
 
-def _before(cursor: Connection, ids: list[int]) -> _Before:
+def _stored_pages(cursor: Connection, ids: list[int]) -> _StoredPages:
     listed = select_in(cursor, "man_page", "id, content_hash", ids)
     columns, rest = "source_id, id, content_hash", f"AND kind = '{_KIND}' ORDER BY id"
     rows = select_in(cursor, "passage", columns, ids, "source_id", rest)
     passages: dict[int, list[tuple[int, str]]] = {}
     for source_id, passage_id, own_hash in rows:
         passages.setdefault(source_id, []).append((passage_id, own_hash))
-    return _Before(dict(listed), passages)
+    return _StoredPages(dict(listed), passages)
 
 
 def _update(connection: Connection, columns: str, rows: Sequence[tuple[object, ...]]) -> None:

@@ -39,21 +39,21 @@ class WaitingExchange:
     conversation_id: ConversationId
     stamp: str
     said_at: datetime
-    words: ExchangeText
+    text: ExchangeText
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingConversation:
     """A conversation that lacks a current summary.
 
-    `said_at` is its last change, UTC; `words` are turns of its shown path, in order.
+    `said_at` is its last change, UTC; `texts` are turns of its shown path, in order.
     """
 
     id: ConversationId
     stamp: str
     title: str
     said_at: datetime
-    words: tuple[ExchangeText, ...]
+    texts: tuple[ExchangeText, ...]
 
 
 @dataclass(frozen=True, slots=True)

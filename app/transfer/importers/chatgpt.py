@@ -11,7 +11,7 @@ from app.transfer.importers.building import Builder, Imported, conversations
 from app.transfer.importers.chatgpt_content import content_of
 from app.transfer.importers.pieces import MessageEntry
 from app.transfer.importers.scanner import Readable
-from app.transfer.importers.values import Unreadable, an_object, identity, moment, title, words
+from app.transfer.importers.values import Unreadable, an_object, identity, moment, text_of, title
 
 SOURCE = "chatgpt"
 _PARENT = re.compile(r'"parent"\s*:\s*"([^"\\]{1,200})"')
@@ -62,7 +62,7 @@ class _ChatGptConversation(Builder):
             pinned=header.get("is_starred") is True
             or moment(header.get("pinned_time")) is not None,
             private=header.get("is_do_not_remember") is True,
-            model=words(header.get("default_model_slug")) or None,
+            model=text_of(header.get("default_model_slug")) or None,
         )
         if isinstance(found, Skipped):
             return found
@@ -77,7 +77,7 @@ class _ChatGptConversation(Builder):
         self.left_out += [(name, why) for why in content.left_out]
         if not content.blocks:
             return None
-        model = words(an_object(message.get("metadata")).get("model_slug")) or None
+        model = text_of(an_object(message.get("metadata")).get("model_slug")) or None
         return ImportedMessage(
             source_id=name,
             parent=parent,

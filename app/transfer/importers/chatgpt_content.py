@@ -27,7 +27,7 @@ from app.transfer.importers.values import (
     media_type,
     objects,
     strings,
-    words,
+    text_of,
 )
 
 _ROLES = {
@@ -69,14 +69,14 @@ def content_of(message: dict[str, Any]) -> Content | None:
     role = _role(message)
     if not isinstance(content, dict):
         raise Unreadable("it has no content")
-    kind = words(content.get("content_type"))
+    kind = text_of(content.get("content_type"))
     if kind in _HIDDEN_TYPES or _is_hidden(role, kind, metadata):
         return None
-    recipient = words(message.get("recipient"))
+    recipient = text_of(message.get("recipient"))
     if role is Role.ASSISTANT and recipient not in ("", "all"):
         call = ToolCall(identity(message.get("id")), recipient, _arguments(content))
         return Content(role, (call,))
-    reader = _MessageReader(role, metadata, words(an_object(message.get("author")).get("name")))
+    reader = _MessageReader(role, metadata, text_of(an_object(message.get("author")).get("name")))
     blocks = tuple(reader.blocks(kind, content))
     left_out = tuple(reader.left_out)
     file_keys = tuple(reader.file_keys)
@@ -84,7 +84,7 @@ def content_of(message: dict[str, Any]) -> Content | None:
 
 
 def _role(message: dict[str, Any]) -> Role:
-    name = words(an_object(message.get("author")).get("role"))
+    name = text_of(an_object(message.get("author")).get("role"))
     if name not in _ROLES:
         raise Unreadable(f"its author is '{name[:40]}'" if name else "it has no author")
     return _ROLES[name]
@@ -98,7 +98,7 @@ def _is_hidden(role: Role, kind: str, metadata: dict[str, Any]) -> bool:
 
 def _arguments(content: dict[str, Any]) -> str:
     """Return the arguments of a call as a JSON object; plain code is put under "code"."""
-    text = words(content.get("text")) or "\n".join(strings(content.get("parts")))
+    text = text_of(content.get("text")) or "\n".join(strings(content.get("parts")))
     try:
         if isinstance(json.loads(text), dict):
             return text
@@ -141,10 +141,10 @@ class _MessageReader:
 
     def _part_text(self, part: object) -> str:
         if isinstance(part, dict):
-            return words(part.get("text"))
+            return text_of(part.get("text"))
         if part is not None and not isinstance(part, str):
             self.left_out.append("a part of it is neither text nor an image")
-        return words(part)
+        return text_of(part)
 
     def _text_blocks(self, texts: list[str]) -> list[Block]:
         text = "\n\n".join(texts)
@@ -159,7 +159,7 @@ class _MessageReader:
 
     def _assets(self, part: dict[str, Any]) -> list[Block]:
         """Return the images and audio files that a part refers to."""
-        kind = words(part.get("content_type"))
+        kind = text_of(part.get("content_type"))
         if kind == "real_time_user_audio_video_asset_pointer":
             audio = objects([part.get("audio_asset_pointer")])
             frames = objects(part.get("frames_asset_pointers"))
@@ -173,12 +173,12 @@ class _MessageReader:
         return []
 
     def _file(self, part: dict[str, Any], kind: str) -> Block:
-        name = words(part.get("asset_pointer"))[:500]
+        name = text_of(part.get("asset_pointer"))[:500]
         for prefix in _POINTER_PREFIXES:
             name = name.removeprefix(prefix)
         self.file_keys.append(name)
         known = self._files.pop(identity(name), {})
-        name = words(known.get("name")) or name
+        name = text_of(known.get("name")) or name
         kind_of_file = _media_type(known, name) or f"{kind}/*"
         if kind == "image":
             return Image(name, kind_of_file)
@@ -187,7 +187,7 @@ class _MessageReader:
     def _remaining_files(self) -> list[Block]:
         found: list[Block] = []
         for file in self._files.values():
-            name = words(file.get("name")) or identity(file.get("id"))
+            name = text_of(file.get("name")) or identity(file.get("id"))
             self.file_keys.append(identity(file.get("id")) or name)
             kind = _media_type(file, name)
             if kind.startswith("image/"):
@@ -197,41 +197,41 @@ class _MessageReader:
         return found
 
     def code(self, content: dict[str, Any]) -> list[Block]:
-        code = words(content.get("text"))
-        language = words(content.get("language"))
+        code = text_of(content.get("text"))
+        language = text_of(content.get("language"))
         fence = "```" if "```" not in code else "~~~~~"
         known = language if language.isalnum() and language != "unknown" else ""
         return [Text(f"{fence}{known}\n{code}\n{fence}")] if code.strip() else []
 
     def output(self, content: dict[str, Any]) -> list[Block]:
         run = an_object(self._metadata.get("aggregate_result"))
-        failed = words(run.get("status")).startswith("failed")
+        failed = text_of(run.get("status")).startswith("failed")
         images: list[Block] = [
             self._file({"asset_pointer": each.get("image_url")}, "image")
             for each in objects(run.get("messages"))
             if each.get("message_type") == "image" and isinstance(each.get("image_url"), str)
         ]
-        text = words(content.get("text"))
+        text = text_of(content.get("text"))
         return [ToolResult("", self._author, text, is_error=failed), *images]
 
     def recap(self, content: dict[str, Any]) -> list[Block]:
-        return _thinking(words(content.get("content")))
+        return _thinking(text_of(content.get("content")))
 
     def thoughts(self, content: dict[str, Any]) -> list[Block]:
         thoughts = objects(content.get("thoughts"))
         texts = (
-            "\n\n".join(filter(None, (words(each.get("summary")), words(each.get("content")))))
+            "\n\n".join(filter(None, (text_of(each.get("summary")), text_of(each.get("content")))))
             for each in thoughts
         )
         return _thinking("\n\n".join(filter(None, texts)))
 
     def quote(self, content: dict[str, Any]) -> list[Block]:
-        text = words(content.get("text")) or words(content.get("snippet"))
-        head = [words(content.get(each)) for each in ("title", "url")]
+        text = text_of(content.get("text")) or text_of(content.get("snippet"))
+        head = [text_of(content.get(each)) for each in ("title", "url")]
         return self._result("\n\n".join(filter(None, ("\n".join(filter(None, head)), text))))
 
     def browsing(self, content: dict[str, Any]) -> list[Block]:
-        texts = (words(content.get("summary")), words(content.get("result")))
+        texts = (text_of(content.get("summary")), text_of(content.get("result")))
         return self._result("\n\n".join(filter(None, texts)))
 
     def _result(self, text: str) -> list[Block]:
@@ -239,7 +239,9 @@ class _MessageReader:
         return [ToolResult("", self._author, text)] if text.strip() else []
 
     def error(self, content: dict[str, Any]) -> list[Block]:
-        message = ": ".join(filter(None, (words(content.get("name")), words(content.get("text")))))
+        message = ": ".join(
+            filter(None, (text_of(content.get("name")), text_of(content.get("text"))))
+        )
         if self._role is Role.TOOL:
             return [ToolResult("", self._author, message, is_error=True)]
         return [Text(message)] if message else []
@@ -269,5 +271,5 @@ def _thinking(text: str) -> list[Block]:
 
 
 def _media_type(file: dict[str, Any], name: str) -> str:
-    given = words(file.get("mime_type")) or words(file.get("mimeType"))
+    given = text_of(file.get("mime_type")) or text_of(file.get("mimeType"))
     return given[:100] or media_type(name)

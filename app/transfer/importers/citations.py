@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from app.transfer.importers.values import an_object, objects, words
+from app.transfer.importers.values import an_object, objects, text_of
 
 _SPAN = re.compile("([ \t]*)(\ue200[^\ue200\ue201]*\ue201)")
 _LOOSE = re.compile("[\ue200-\ue20f]")
@@ -41,7 +41,7 @@ def replace_citations(text: str, metadata: dict[str, Any]) -> str:
 def _references(metadata: dict[str, Any]) -> dict[str, str]:
     found = {}
     for reference in objects(metadata.get("content_references")):
-        mark, alt = words(reference.get("matched_text")).strip(), words(reference.get("alt"))
+        mark, alt = text_of(reference.get("matched_text")).strip(), text_of(reference.get("alt"))
         if mark.startswith("\ue200") and len(alt) <= _ALT_MAX_CHARS:
             found[mark] = _LOOSE.sub("", alt) or _links(objects(reference.get("items")))
     return found
@@ -59,9 +59,9 @@ def _citations(text: str, metadata: dict[str, Any]) -> dict[str, str]:
 def _links(sources: list[dict[str, Any]]) -> str:
     links = []
     for source in sources[:3]:
-        url = words(source.get("url"))
+        url = text_of(source.get("url"))
         if re.fullmatch(r"https?://[^\s<>]{1,1000}", url):
-            name = re.sub(r"[\[\]\s]+", " ", words(source.get("title"))[:200]).strip() or url
+            name = re.sub(r"[\[\]\s]+", " ", text_of(source.get("title"))[:200]).strip() or url
             links.append(f"[{name}]({url.replace('(', '%28').replace(')', '%29')})")
     return f"({', '.join(links)})" if links else ""
 

@@ -24,8 +24,8 @@ from app.transfer.importers.values import (
     media_type,
     moment,
     objects,
+    text_of,
     title,
-    words,
 )
 
 SOURCE = "claude"
@@ -50,9 +50,9 @@ class _ClaudeConversation(Builder):
     def add(self, key: str, value: Any) -> str:  # noqa: ARG002 - only objects have keys
         message = an_object(value)
         name = identity(message.get("uuid")) or self.generated_id()
-        role = _ROLES.get(words(message.get("sender")))
+        role = _ROLES.get(text_of(message.get("sender")))
         if role is None:
-            sender = words(message.get("sender"))[:40]
+            sender = text_of(message.get("sender"))[:40]
             self.left_out.append(
                 (name, f"its sender is '{sender}'" if sender else "it has no sender")
             )
@@ -80,27 +80,29 @@ class _ClaudeConversation(Builder):
             updated_at,
             archived=header.get("is_archived") is True,
             pinned=header.get("is_starred") is True,
-            model=words(header.get("model")) or None,
-            summaries=_summaries(words(header.get("summary")), updated_at or created_at),
+            model=text_of(header.get("model")) or None,
+            summaries=_summaries(text_of(header.get("summary")), updated_at or created_at),
         )
 
     def _blocks(self, name: str, message: dict[str, Any]) -> list[Block]:
         content = objects(message.get("content"))
         found = [block for each in content for block in self._block(name, each)]
-        text = words(message.get("text"))
+        text = text_of(message.get("text"))
         if not found and text.strip():
             found.append(Text(text))
         files = [*objects(message.get("attachments")), *objects(message.get("files"))]
         return found + _files(files)
 
     def _block(self, name: str, block: dict[str, Any]) -> list[Block]:
-        kind = words(block.get("type"))
+        kind = text_of(block.get("type"))
         if kind in ("text", "thinking"):
-            text = words(block.get(kind))
+            text = text_of(block.get(kind))
             return [Text(text) if kind == "text" else Thinking(text)] if text.strip() else []
         if kind == "tool_use":
             arguments = json.dumps(block.get("input"), ensure_ascii=False)
-            return [ToolCall(identity(block.get("id")), words(block.get("name")), words(arguments))]
+            return [
+                ToolCall(identity(block.get("id")), text_of(block.get("name")), text_of(arguments))
+            ]
         if kind == "tool_result":
             return [_tool_result(block)]
         if kind == "image":
@@ -117,11 +119,13 @@ def _summaries(text: str, made_at: datetime | None) -> tuple[PortableSummary, ..
 def _tool_result(block: dict[str, Any]) -> ToolResult:
     content = block.get("content")
     texts = (
-        [words(content)] if isinstance(content, str) else [_text(each) for each in objects(content)]
+        [text_of(content)]
+        if isinstance(content, str)
+        else [_text(each) for each in objects(content)]
     )
     return ToolResult(
         identity(block.get("tool_use_id")),
-        words(block.get("name")),
+        text_of(block.get("name")),
         "\n\n".join(filter(None, texts)),
         is_error=block.get("is_error") is True,
     )
@@ -129,16 +133,16 @@ def _tool_result(block: dict[str, Any]) -> ToolResult:
 
 def _text(part: dict[str, Any]) -> str:
     """Return the text of one part of a tool result: a page's title, address and text."""
-    return "\n".join(filter(None, (words(part.get(each)) for each in ("title", "url", "text"))))
+    return "\n".join(filter(None, (text_of(part.get(each)) for each in ("title", "url", "text"))))
 
 
 def _files(files: list[dict[str, Any]]) -> list[Block]:
     """Return attachments and files; one that is in both lists is returned once."""
     found: dict[str, Block] = {}
     for number, file in enumerate(files):
-        name = words(file.get("file_name"))
-        text = words(file.get("extracted_content"))
-        given = words(file.get("file_type"))[:100]
+        name = text_of(file.get("file_name"))
+        text = text_of(file.get("extracted_content"))
+        given = text_of(file.get("file_type"))[:100]
         kind = media_type(name) or (given if "/" in given else media_type(f"any.{given}"))
         key = name or f"#{number}"
         if key in found:
@@ -154,5 +158,5 @@ def _files(files: list[dict[str, Any]]) -> list[Block]:
 
 def _image(block: dict[str, Any]) -> Image:
     source = an_object(block.get("source")) or an_object(block.get("file"))
-    name = words(source.get("file_name")) or words(block.get("file_name")) or "image"
-    return Image(name, words(source.get("media_type"))[:100] or media_type(name) or "image/*")
+    name = text_of(source.get("file_name")) or text_of(block.get("file_name")) or "image"
+    return Image(name, text_of(source.get("media_type"))[:100] or media_type(name) or "image/*")

@@ -25,8 +25,8 @@ from app.transfer.importers.values import (
     moment,
     objects,
     strings,
+    text_of,
     title,
-    words,
 )
 from app.transfer.json_format import FORMAT, block_from_plain
 
@@ -65,7 +65,7 @@ class _OwnConversation(Builder):
         )
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
-        uid, source = identity(header.get("uid")), words(header.get("source"))
+        uid, source = identity(header.get("uid")), text_of(header.get("source"))
         return self.conversation(
             SOURCE,
             uid,
@@ -78,7 +78,7 @@ class _OwnConversation(Builder):
             archived=header.get("archived") is True,
             pinned=header.get("pinned") is True,
             private=header.get("private") is True,
-            model=words(header.get("model")) or None,
+            model=text_of(header.get("model")) or None,
             tags=tuple(strings(header.get("tags"))),
             uid=uid,
             summaries=tuple(filter(None, map(_summary, objects(header.get("summaries"))))),
@@ -92,7 +92,7 @@ class _OwnConversation(Builder):
 
 def _shown(name: str, parent: str | None, message: dict[str, Any]) -> ImportedMessage:
     """Return the message; raise ValueError with a reason for the user when it cannot be read."""
-    role = words(message.get("role"))
+    role = text_of(message.get("role"))
     if role not in list(Role):
         raise ValueError(f"its role is '{role[:40]}'" if role else "it has no role")
     return ImportedMessage(
@@ -101,14 +101,14 @@ def _shown(name: str, parent: str | None, message: dict[str, Any]) -> ImportedMe
         role=Role(role),
         blocks=tuple(block_from_plain(each) for each in _cleaned(objects(message.get("blocks")))),
         created_at=moment(message.get("created_at")),
-        model=words(message.get("model")) or None,
+        model=text_of(message.get("model")) or None,
         raw=_raw(an_object(message.get("raw"))),
     )
 
 
 def _cleaned(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
-        {key: words(value) if isinstance(value, str) else value for key, value in block.items()}
+        {key: text_of(value) if isinstance(value, str) else value for key, value in block.items()}
         for block in blocks
     ]
 
@@ -116,15 +116,17 @@ def _cleaned(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _raw(plain: dict[str, Any]) -> RawReply | None:
     if not isinstance(plain.get("items_json"), str):
         return None
-    return RawReply(words(plain.get("wire")), words(plain.get("model")), words(plain["items_json"]))
+    return RawReply(
+        text_of(plain.get("wire")), text_of(plain.get("model")), text_of(plain["items_json"])
+    )
 
 
 def _summary(plain: dict[str, Any]) -> PortableSummary | None:
-    text, made_at = words(plain.get("text")), moment(plain.get("made_at"))
+    text, made_at = text_of(plain.get("text")), moment(plain.get("made_at"))
     if not text or made_at is None:
         return None
     last_message = identity(plain.get("last_message")) or None
-    return PortableSummary(text, words(plain.get("model")), made_at, last_message)
+    return PortableSummary(text, text_of(plain.get("model")), made_at, last_message)
 
 
 def _preset(plain: dict[str, Any]) -> Preset | None:
@@ -134,9 +136,9 @@ def _preset(plain: dict[str, Any]) -> Preset | None:
     is_number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
     preset = Preset(
         uid=identity(plain.get("uid")),
-        name=one_line_name(words(plain.get("name"))),
-        system_prompt=words(plain.get("system_prompt")),
-        model=words(plain.get("model")) or None,
+        name=one_line_name(text_of(plain.get("name"))),
+        system_prompt=text_of(plain.get("system_prompt")),
+        model=text_of(plain.get("model")) or None,
         temperature=float(temperature) if is_number else None,  # type: ignore[arg-type]
         reasoning_effort=Effort(effort) if effort in list(Effort) else None,
         max_output_tokens=count(plain.get("max_output_tokens")),
@@ -173,7 +175,7 @@ def _fact(plain: dict[str, object]) -> PortableFact | None:
     return PortableFact(
         uid=uid,
         version=version,
-        subject=words(plain.get("subject")),
+        subject=text_of(plain.get("subject")),
         valid_until=moment(plain.get("valid_until")),
         superseded_by=identity(plain.get("superseded_by")),
         pinned=plain.get("pinned") is True,
@@ -182,15 +184,15 @@ def _fact(plain: dict[str, object]) -> PortableFact | None:
 
 
 def _version(plain: dict[str, object]) -> PortableFactVersion | None:
-    text = words(plain.get("text")).strip()
+    text = text_of(plain.get("text")).strip()
     said_at, made_at = moment(plain.get("said_at")), moment(plain.get("made_at"))
     if not text or said_at is None or made_at is None:
         return None
-    category = words(plain.get("category"))
+    category = text_of(plain.get("category"))
     return PortableFactVersion(
         text=text,
         category=FactCategory(category) if category in list(FactCategory) else FactCategory.OTHER,
-        model=words(plain.get("model")),
+        model=text_of(plain.get("model")),
         said_at=said_at,
         made_at=made_at,
         conversation=identity(plain.get("conversation")),

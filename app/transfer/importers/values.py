@@ -92,7 +92,7 @@ def objects(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def words(value: object) -> str:
+def text_of(value: object) -> str:
     """Return a sanitized text; "" for any other value."""
     return clean(value) if isinstance(value, str) else ""
 
@@ -100,7 +100,9 @@ def words(value: object) -> str:
 def strings(value: object) -> list[str]:
     """Return the sanitized texts in an array; other values are ignored."""
     return (
-        [words(each) for each in value if isinstance(each, str)] if isinstance(value, list) else []
+        [text_of(each) for each in value if isinstance(each, str)]
+        if isinstance(value, list)
+        else []
     )
 
 
@@ -121,14 +123,14 @@ def media_type(name: str) -> str:
 
 def title(value: object) -> str:
     """Return a text as one line of at most 300 characters."""
-    return one_line(words(value), _TITLE_MAX_CHARS)
+    return one_line(text_of(value), _TITLE_MAX_CHARS)
 
 
 def identity(value: object) -> str:
     """Return an id as text, an id of over 200 characters as its hash; "" for none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    text = words(value)
+    text = text_of(value)
     if len(text) <= _ID_MAX_CHARS:
         return text
     return hashlib.sha256(text.encode()).hexdigest()

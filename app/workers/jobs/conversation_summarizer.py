@@ -39,7 +39,7 @@ class ConversationSummarizer(SummaryJob):
     def make(self, items: Sequence[WaitingConversation], is_cancelled: IsCancelled) -> Summarized:
         """Return the summary of the one conversation given."""
         (item,) = items
-        turns = [TurnMarkdown(words.asked, words.answered) for words in item.words]
+        turns = [TurnMarkdown(text.asked, text.answered) for text in item.texts]
         passage = conversation_passage(item.id, item.said_at)
         return Summarized(item, passage, self._summarize(turns, is_cancelled))
 

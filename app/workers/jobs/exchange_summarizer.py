@@ -45,13 +45,13 @@ class ExchangeSummarizer(PrefetchingJob[WaitingExchange, Summarized], SummaryJob
 
     def describe(self, item: WaitingExchange) -> str:
         """Return the beginning of the question."""
-        return one_line(item.words.asked or item.words.answered, 60) or f"exchange {item.id}"
+        return one_line(item.text.asked or item.text.answered, 60) or f"exchange {item.id}"
 
     def make(self, items: Sequence[WaitingExchange], is_cancelled: IsCancelled) -> Summarized:
         """Return the summary of the one exchange given."""
         (item,) = items
         passage = exchange_passage(item.id, item.conversation_id, item.said_at)
-        turn = TurnMarkdown(item.words.asked, item.words.answered)
+        turn = TurnMarkdown(item.text.asked, item.text.answered)
         return Summarized(item, passage, self._summarize([turn], is_cancelled))
 
     def tally(self) -> Tally:

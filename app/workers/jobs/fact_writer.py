@@ -68,11 +68,13 @@ class FactWriter:
         for each in sorted(kept, key=lambda one: one.exchange.id):
             said = () if each.exchange.id in state.outdated else each.facts
             wanted = [one for one in said if content_hash(one.stated.text) not in refused]
-            silent = {m.id for m in each.exchange.messages if blocked_message_hash(m.id) in refused}
-            taken = [known.take(one, each, silent) for one in wanted]
+            blocked = {
+                m.id for m in each.exchange.messages if blocked_message_hash(m.id) in refused
+            }
+            taken = [known.take(one, each, blocked) for one in wanted]
             touched = {fact_id for fact_id in taken if fact_id is not None}
             sources = {each.exchange.id, *state.replaced.get(each.exchange.id, ())}
-            known.take_back(sources, touched, silent)
+            known.withdraw(sources, touched, blocked)
             done.append(
                 ExtractionDone(
                     each.exchange.id, each.exchange.conversation_id, each.exchange.stamp,
@@ -138,55 +140,55 @@ class _AffectedFacts:
         return made
 
     def take(
-        self, said: Compared, source: ReadExchange, silent: Collection[MessageId]
+        self, said: Compared, source: ReadExchange, blocked: Collection[MessageId]
     ) -> PassageId | None:
         """Take in a statement; return the fact that it became part of.
 
-        Nothing new is learned from `silent` messages: None.
+        Nothing new is learned from `blocked` messages: None.
         """
         stated = said.stated
         known = self._facts.get(stated.known) if stated.known is not None else None
         if known is not None and (known.valid_until is not None or is_kept(known)):
             known = None
         if not stated.text:
-            known = known or self._holding(stated)
+            known = known or self._denied(stated)
             return None if known is None else self._end(known, stated)
-        if (same := self._same(said)) is not None:
-            self._again(same, stated, source)
+        if (same := self._match(said)) is not None:
+            self._repeat(same, stated, source)
             is_replaced = known is not None and known.id not in (same.id, same.superseded_by)
             if known is not None and is_replaced and stated.said_at >= known.said_at:
                 self._put(replace(known, valid_until=stated.said_at, superseded_by=same.id))
             return same.id
         if (kept := self._kept_of(stated)) is not None:
             return kept.id
-        return None if stated.message_id in silent else self._new(said, source, known).id
+        return None if stated.message_id in blocked else self._new(said, source, known).id
 
-    def take_back(
+    def withdraw(
         self,
         sources: Collection[int],
         touched: Collection[PassageId],
-        silent: Collection[MessageId],
+        blocked: Collection[MessageId],
     ) -> None:
         """End the facts that were learned from exchanges which do not say so any more."""
         for fact in tuple(self._facts.values()):
             if fact.valid_until is not None or fact.id in touched or is_kept(fact):
                 continue
-            if fact.exchange_id in sources and fact.message_id not in silent:
-                self._take_back(fact, sources)
+            if fact.exchange_id in sources and fact.message_id not in blocked:
+                self._withdraw(fact, sources)
 
     # -- one statement
 
-    def _same(self, said: Compared) -> Fact | None:
+    def _match(self, said: Compared) -> Fact | None:
         for holds in (True, False):
             for fact in self._facts.values():
-                if (fact.valid_until is None) is holds and self._says(fact, said):
+                if (fact.valid_until is None) is holds and self._matches(fact, said):
                     if holds or fact.superseded_by is None:
                         return fact
                     if fact.valid_until is not None and said.stated.said_at < fact.valid_until:
                         return fact
         return None
 
-    def _holding(self, stated: ExtractedFact) -> Fact | None:
+    def _denied(self, stated: ExtractedFact) -> Fact | None:
         """Return the current fact whose value a statement denies."""
         return next(
             (
@@ -209,7 +211,7 @@ class _AffectedFacts:
                     return fact
         return None
 
-    def _says(self, fact: Fact, said: Compared) -> bool:
+    def _matches(self, fact: Fact, said: Compared) -> bool:
         stated = said.stated
         if fact.text.casefold() == stated.text.casefold():
             return True
@@ -222,7 +224,7 @@ class _AffectedFacts:
             return False
         return float(vector @ said.vector) >= SAME_COSINE
 
-    def _again(self, fact: Fact, stated: ExtractedFact, source: ReadExchange) -> None:
+    def _repeat(self, fact: Fact, stated: ExtractedFact, source: ReadExchange) -> None:
         """Give a fact one more source; the wording that was said last is the one it has."""
         own = source.exchange.id
         known = self._versions.get(fact.id, [])
@@ -266,7 +268,7 @@ class _AffectedFacts:
         if known is not None:
             fact = self._replacing(fact, known, stated)
         elif stated.subject:
-            fact = self._in_line(fact)
+            fact = self._in_sequence(fact)
         self._put(fact)
         if said.vector is not None:
             self._vectors[fact.id] = said.vector
@@ -288,7 +290,7 @@ class _AffectedFacts:
         self._put(replace(known, valid_until=at, superseded_by=fact.id))
         return fact
 
-    def _in_line(self, fact: Fact) -> Fact:
+    def _in_sequence(self, fact: Fact) -> Fact:
         """Place a fact among those of its subject: each ends when the next was said."""
         others = [
             each
@@ -307,7 +309,7 @@ class _AffectedFacts:
         successor = min(later, key=lambda each: (each.said_at, each.id))
         return replace(fact, valid_until=successor.said_at, superseded_by=successor.id)
 
-    def _take_back(self, fact: Fact, sources: Collection[int]) -> None:
+    def _withdraw(self, fact: Fact, sources: Collection[int]) -> None:
         elsewhere = [
             each
             for each in self._versions.get(fact.id, [])

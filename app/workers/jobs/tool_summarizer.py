@@ -55,7 +55,7 @@ _SCHEMA: Schema = {
 def extractive_line(call: WaitingCall) -> str:
     """Return "read_file path=notes.txt -> 120 lines"."""
     asked = one_line(f"{call.call.name} {_arguments(call.call.arguments)}".strip(), 180)
-    return one_line(clean(f"{asked} -> {_came_back(call)}"), LINE_LIMIT_CHARS)
+    return one_line(clean(f"{asked} -> {_result_text(call)}"), LINE_LIMIT_CHARS)
 
 
 def _arguments(text: str) -> str:
@@ -72,7 +72,7 @@ def _arguments(text: str) -> str:
     return ", ".join([*shown, "…"] if len(given) > _MOST_ARGUMENTS else shown)
 
 
-def _came_back(call: WaitingCall) -> str:
+def _result_text(call: WaitingCall) -> str:
     result = call.result
     if result is None:
         return "no answer"
@@ -91,7 +91,7 @@ def _shown(call: WaitingCall) -> str:
     """Return a call as a model reads it."""
     result = call.result
     if result is None or call.call.name in _OF_MEMORY:
-        answer = _came_back(call)
+        answer = _result_text(call)
     else:
         answer = f"{'error: ' if result.is_error else ''}{result.text[:_RESULT_READS_CHARS]}"
     return f"{call.call.name} {call.call.arguments[:_ARGUMENTS_READ_CHARS]}\n-> {answer}"

@@ -78,7 +78,7 @@ class DashboardPresenter(Presenter):
 
     def _on_retry_requested(self, name: WorkerName, item_ids: Sequence[int] | None) -> None:
         self._bridge.save(
-            lambda: self._workers.retry_set_aside(name, item_ids),
+            lambda: self._workers.retry_failed(name, item_ids),
             lambda _: self._show_failures(name),
         )
 

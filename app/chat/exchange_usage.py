@@ -17,7 +17,7 @@ from app.storage.engine.times import now
 PriceOf = Callable[[ModelRef, UsageReported], tuple[float | None, str]]
 
 
-class Bill:
+class ExchangeUsage:
     """Adds up the usage of an exchange's requests.
 
     Attributes:
