@@ -148,7 +148,7 @@ def _preset(plain: dict[str, Any]) -> Preset | None:
 
 
 def _profile_line(plain: dict[str, Any]) -> PortableProfileLine | None:
-    text = one_line(words(plain.get("text")), LINE_LIMIT_CHARS)
+    text = one_line(text_of(plain.get("text")), LINE_LIMIT_CHARS)
     versions = (
         (identity(each.get("uid")), moment(each.get("made_at")))
         for each in objects(plain.get("facts"))
