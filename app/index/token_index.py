@@ -10,6 +10,7 @@ again. One process at a time uses the folder: the holder of the data directory's
 """
 
 import hashlib
+import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ import numpy.typing as npt
 from app.domain.ids import PARTS_PER_PASSAGE, PartId, PassageId, part_id
 from app.index.id_set import Int64
 from app.system.paths import fsync_file, fsync_folder
+
+_log = logging.getLogger(__name__)
 
 Float = npt.NDArray[np.float32]
 Int8 = npt.NDArray[np.int8]
@@ -142,42 +145,43 @@ class TokenIndex:
         """Add passages, replacing what they had; durable on return. Raises OSError."""
         if not passages:
             return
-        rows = np.zeros(0, _ROW)
-        pieces: list[Int8] = []
+        made: list[tuple[int, int, int, int, int]] = []
+        codes: list[Int8] = [_NO_TOKENS]
         for each in passages:
-            parts = {part: own for part, own in each.parts.items() if len(own)}
-            codes = [_codes(own) for own in parts.values()]
-            more = np.zeros(max(1, len(parts)), _ROW)
-            more["part"] = list(parts) or part_id(each.id, 0)
-            more["stamp"] = stamp_of(each.content_hash)
-            more["count"] = [len(code) for code in codes] or 0
-            rows, pieces = np.concatenate([rows, more]), pieces + codes
+            stamp = stamp_of(each.content_hash)
+            for part, vectors in (each.parts or {part_id(each.id, 0): _NO_VECTORS}).items():
+                codes.append(_codes(vectors))
+                made.append((part, stamp, 0, len(codes[-1]), 0))
+        rows = np.array(made, _ROW)
         with self._changing:
             self._remove(np.unique([each.id for each in passages]))
             rows["first"] = self._end + np.cumsum(rows["count"]) - rows["count"]
-            self._write_tokens({self._end: np.concatenate([_NO_TOKENS, *pieces]).tobytes()})
-            self._end += int(rows["count"].sum())
+            self._write_tokens({self._end: np.concatenate(codes).tobytes()})
+            self._end += int(rows["count"].sum(dtype=np.int64))
             self._append(rows)
+            self._compact_if_due()
 
     def remove(self, passages: Sequence[int] | Int64) -> None:
         """Remove passages and overwrite their tokens in the file; durable on return. Raises OSError."""
         with self._changing:
             self._remove(np.unique(np.asarray(passages, np.int64)))
-            if self._dead > max(_LEAST_DEAD_TOKENS, self._end // 2):
-                self._compact()
+            self._compact_if_due()
 
     def mark(self) -> None:
         """Store `position`, for the next start. Raises OSError."""
         with self._changing:
-            self._append(_mark(self.position))
+            self._append(_one_row(_MARK, 0, self.position))
 
     def close(self) -> None:
         """Close the files; searches that run still see them."""
         with self._changing:
-            self._tokens_file.close()
-            self._directory_file.close()
+            self._close_files()
 
     # -- files
+
+    def _close_files(self) -> None:
+        self._tokens_file.close()
+        self._directory_file.close()
 
     def _open(self) -> None:
         rows = self._read_directory()
@@ -236,6 +240,7 @@ class TokenIndex:
         self._directory_file.seek(self._row_count * _ROW.itemsize)  # a failed write may precede
         self._directory_file.write(_checked(rows).tobytes())
         self._directory_file.flush()
+        fsync_file(self._directory_file.fileno())
         self._row_count += len(rows)
         present = rows[rows["part"] >= 0]
         if len(present):
@@ -265,33 +270,41 @@ class TokenIndex:
         rows["count"] = _REMOVED
         self._append(rows)
 
-    def _compact(self) -> None:
-        """Copy what is present into new files, which count once the directory is replaced."""
+    def _compact_if_due(self) -> None:
+        """Copy what is present into new files if more than half is dead."""
+        if self._dead <= max(_LEAST_DEAD_TOKENS, self._end // 2):
+            return
+        new = self._folder / f"{_DIRECTORY}.new"
+        try:
+            self._write_compact(new)
+        except OSError as error:
+            _log.warning("the token index is not compacted: %s", error)
+            return
+        self._close_files()
+        try:
+            new.replace(self._folder / _DIRECTORY)  # from here on the new files count
+            fsync_folder(self._folder)
+        finally:
+            self._open()
+
+    def _write_compact(self, directory: Path) -> None:
         old, serial = self._snapshot, self._serial + 1
         rows = old.rows[np.argsort(old.rows["first"], kind="stable")]
-        numbers, starts = _numbers(rows)
+        numbers, rows["first"] = _numbers(rows)
         with (self._folder / _tokens_name(serial)).open("wb") as file:
             for first in range(0, len(numbers), _COPIED_TOKENS):
                 file.write(old.tokens.take(numbers[first : first + _COPIED_TOKENS], axis=0).data)
             file.flush()
             fsync_file(file.fileno())
-        rows["first"] = starts
-        rows = np.concatenate(
-            [_one_row(_HEADER, self._library, serial), _mark(self.position), rows]
-        )
-        new = self._folder / f"{_DIRECTORY}.new"
-        with new.open("wb") as file:
-            file.write(_checked(rows).tobytes())
+        head = [_one_row(_HEADER, self._library, serial), _one_row(_MARK, 0, self.position)]
+        with directory.open("wb") as file:
+            file.write(_checked(np.concatenate([*head, rows])).tobytes())
             file.flush()
             fsync_file(file.fileno())
-        self._tokens_file.close()
-        self._directory_file.close()
-        new.replace(self._folder / _DIRECTORY)
-        fsync_folder(self._folder)
-        self._open()
 
 
 _NO_TOKENS: Int8 = np.empty((0, TOKEN_DIMENSIONS), np.int8)
+_NO_VECTORS: Float = np.empty((0, TOKEN_DIMENSIONS), np.float32)
 
 
 def stamp_of(text: str) -> int:
@@ -326,10 +339,6 @@ def _rows_of(parts: Int64, passages: Int64) -> Int64:
 
 def _one_row(part: int, stamp: int, first: int) -> Rows:
     return np.array([(part, stamp, first, 0, 0)], _ROW)
-
-
-def _mark(position: int) -> Rows:
-    return _one_row(_MARK, 0, position)
 
 
 def _tokens_name(serial: int) -> str:

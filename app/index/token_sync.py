@@ -162,7 +162,7 @@ class TokenIndexSync(Follower):
         self._is_behind |= self._is_relevant(changed)
 
     def _is_relevant(self, changed: ChangeSet) -> bool:
-        return changed.passages
+        return changed.passages or bool(changed.vectors)  # a space may have been dropped
 
 
 def _name(space: Space, token_model: str) -> str:

@@ -33,6 +33,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read while onnxruntime is imported
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
+import token_projection
 from bert_graph import Array, Shape, build
 from numpy_bert import numpy_bert
 from onnx import ModelProto, TensorProto, helper
@@ -76,6 +77,7 @@ def main() -> None:
     if by_hand < 0.99999 or cosines["mean"] < LEAST_MEAN_COSINE:
         sys.exit("not near enough; nothing written")
     write(quantised, tokenizer, cosines)
+    token_projection.main()
 
 
 def download() -> dict[str, bytes]:

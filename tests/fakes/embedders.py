@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from app.domain.errors import Cancelled
 from app.domain.passages import Space
+from app.domain.ports import TokenVectors
 from app.domain.workers import UsageTotals
 
 _WORD = re.compile(r"\w+")
@@ -77,6 +78,28 @@ class BagOfWords:
             vector += _direction(self.space.name, word, self.space.dimension)
         unit: Vectors = (vector / np.linalg.norm(vector)).astype(np.float32)
         return unit
+
+
+class BagOfTokens(BagOfWords):
+    """A `BagOfWords` that has token vectors: each word is a token with a direction of its own."""
+
+    token_model = "words"
+
+    def embed_with_tokens(
+        self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None
+    ) -> tuple[Vectors, list[TokenVectors]]:
+        """Return the vectors of `embed`, and the words of each text."""
+        vectors = self.embed(texts, cancelled)
+        return vectors, [words_of(text) for text in texts]
+
+
+def words_of(text: str) -> TokenVectors:
+    """Return the words of a text as tokens."""
+    words = list(_WORD.finditer(text.casefold()))
+    rows = [_direction("tokens", word.group(), 32) for word in words]
+    rows = [row / np.linalg.norm(row) for row in rows]
+    spans = np.array([word.span() for word in words], np.int32).reshape(-1, 2)
+    return TokenVectors(spans, np.array(rows, np.float32).reshape(-1, 32))
 
 
 @cache

@@ -6,6 +6,7 @@ import numpy as np
 
 from app.domain.ports import Embedder
 from app.domain.workers import WorkerName, WorkerStatus
+from app.index.token_sync import TokenIndexSync
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.vectors import Vectors
@@ -25,7 +26,7 @@ def long(about: object) -> str:
 class PipelineBench:
     """A board of the pipeline alone, with a fake embedder; `refusal` is raised instead of it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, tokens: TokenIndexSync | None = None) -> None:
         self.store = store
         self.settings = Settings(store)
         self.embedder: Embedder = BagOfWords()
@@ -33,7 +34,7 @@ class PipelineBench:
         self.clock = JumpingClock()
         self.vectors = Vectors(store)
         self.board = WorkerBoard(
-            store, self.settings, (), clock=self.clock, embedder=self._active
+            store, self.settings, (), clock=self.clock, embedder=self._active, tokens=tokens
         )  # fmt: skip
 
     def _active(self) -> Embedder:

@@ -20,6 +20,7 @@ from app.cli.commands import (
     workers,
 )
 from app.cli.terminal import Terminal
+from app.domain.workers import WorkerName
 
 # Returns the exit code.
 Command = Callable[[Services, Namespace, Terminal], int]
@@ -32,6 +33,8 @@ def _change(s: Services, given: Namespace, terminal: Terminal) -> int:
 def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int:
     match given.what:
         case "index":
+            s.token_sync.clear()
+            s.workers.wake([WorkerName.EMBEDDING_PIPELINE])
             return maintenance.rebuild_index(s.index_sync, terminal)
         case "embeddings":
             vectors = s.embedding_regeneration
