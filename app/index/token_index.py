@@ -11,6 +11,7 @@ again. One process at a time uses the folder: the holder of the data directory's
 
 import hashlib
 import logging
+import mmap
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -62,12 +63,14 @@ class TokenizedPassage:
 class _Snapshot:
     """The state that a search sees from start to end.
 
-    `rows` are the present parts in order, `parts` their ids; `tokens` is the file, int8 (n, 32).
+    `rows` are the present parts in order, `parts` their ids; `tokens` is the file, int8 (n, 32), `mapped` its
+    memory.
     """
 
     rows: Rows
     parts: Int64
     tokens: Int8
+    mapped: mmap.mmap | None
 
 
 class TokenIndex:
@@ -114,6 +117,7 @@ class TokenIndex:
         rows = snapshot.rows[at[is_held]]
         if not len(rows) or not len(query_tokens):
             return result
+        _prefetch(snapshot.mapped, rows)
         numbers, starts = _numbers(rows)
         factor = np.ascontiguousarray(query_tokens.T, np.float32) / np.float32(_SCALE)
         products = np.empty((len(numbers), len(query_tokens)), np.float32)
@@ -159,6 +163,9 @@ class TokenIndex:
             self._write_tokens({self._end: np.concatenate(codes).tobytes()})
             self._end += int(rows["count"].sum(dtype=np.int64))
             self._append(rows)
+            rows = np.sort(rows, order="part")
+            at = np.searchsorted(self._snapshot.parts, rows["part"])
+            self._show(np.insert(self._snapshot.rows, at, rows))
             self._compact_if_due()
 
     def remove(self, passages: Sequence[int] | Int64) -> None:
@@ -212,7 +219,10 @@ class TokenIndex:
         placed = rows[(rows["part"] >= 0) & (rows["count"] != _REMOVED)]
         self._end = int((placed["first"] + placed["count"]).max()) if len(placed) else 0
         self._tokens_file.truncate(self._end * TOKEN_DIMENSIONS)  # what no row names
-        self._show(rows[rows["part"] >= 0])
+        rows = rows[rows["part"] >= 0]
+        rows = rows[np.argsort(rows["part"], kind="stable")]
+        is_last = np.append(rows["part"][1:] != rows["part"][:-1], np.ones(min(1, len(rows)), bool))
+        self._show(rows[is_last & (rows["count"] != _REMOVED)])
 
     def _read_directory(self) -> Rows | None:
         """Return the rows up to the first damaged one; None when they are not of this library."""
@@ -242,33 +252,36 @@ class TokenIndex:
         self._directory_file.flush()
         fsync_file(self._directory_file.fileno())
         self._row_count += len(rows)
-        present = rows[rows["part"] >= 0]
-        if len(present):
-            self._show(np.concatenate([self._snapshot.rows, present]))
 
     def _show(self, rows: Rows) -> None:
-        """Let searches see the last row of each part."""
-        rows = rows[np.argsort(rows["part"], kind="stable")]
-        is_last = np.append(rows["part"][1:] != rows["part"][:-1], np.ones(min(1, len(rows)), bool))
-        rows = rows[is_last & (rows["count"] != _REMOVED)]
+        """Let searches see these rows, the present parts in order."""
         self._dead = self._end - int(rows["count"].sum(dtype=np.int64))
-        tokens = _NO_TOKENS
+        tokens, mapped = _NO_TOKENS, None
         if self._end:
-            shape = (self._end, TOKEN_DIMENSIONS)
-            tokens = np.memmap(self._tokens_path, np.int8, "r", shape=shape)
-        self._snapshot = _Snapshot(rows, np.ascontiguousarray(rows["part"]), tokens)
+            size = self._end * TOKEN_DIMENSIONS
+            mapped = mmap.mmap(self._tokens_file.fileno(), size, access=mmap.ACCESS_READ)
+            if hasattr(mmap, "MADV_RANDOM"):
+                mapped.madvise(mmap.MADV_RANDOM)  # otherwise each part reads 128 KB from the disk
+            tokens = np.frombuffer(mapped, np.int8).reshape(-1, TOKEN_DIMENSIONS)
+        self._snapshot = _Snapshot(rows, np.ascontiguousarray(rows["part"]), tokens, mapped)
 
     def _remove(self, passages: Int64) -> None:
         """Overwrite first: after a crash in between, the rows still say what is to be removed."""
-        rows = self._snapshot.rows[_rows_of(self._snapshot.parts, passages)].copy()
+        removed = _rows_of(self._snapshot.parts, passages)
+        rows = self._snapshot.rows[removed].copy()
         if not len(rows):
             return
-        lengths = rows["count"].astype(np.int64) * TOKEN_DIMENSIONS
-        self._write_tokens(
-            {int(row["first"]): bytes(int(n)) for row, n in zip(rows, lengths, strict=True)}
-        )
+        zeros: dict[int, int] = {}  # tokens by the number of the first
+        last = -1
+        for row in np.sort(rows, order="first"):
+            first, count = int(row["first"]), int(row["count"])
+            if last < 0 or last + zeros[last] != first:
+                last, zeros[first] = first, 0
+            zeros[last] += count
+        self._write_tokens({at: bytes(n * TOKEN_DIMENSIONS) for at, n in zeros.items()})
         rows["count"] = _REMOVED
         self._append(rows)
+        self._show(np.delete(self._snapshot.rows, removed))
 
     def _compact_if_due(self) -> None:
         """Copy what is present into new files if more than half is dead."""
@@ -318,6 +331,17 @@ def _codes(vectors: Float) -> Int8:
 
 def _place(row: Any) -> slice:
     return slice(int(row["first"]), int(row["first"]) + int(row["count"]))
+
+
+def _prefetch(mapped: mmap.mmap | None, rows: Rows) -> None:
+    """Let the system read parts from the disk at the same time, not one after the other."""
+    if mapped is None or not hasattr(mmap, "MADV_WILLNEED"):
+        return
+    starts = rows["first"].astype(np.int64) * TOKEN_DIMENSIONS
+    ends = starts + rows["count"].astype(np.int64) * TOKEN_DIMENSIONS
+    starts -= starts % mmap.PAGESIZE
+    for start, length in zip(starts.tolist(), (ends - starts).tolist(), strict=True):
+        mapped.madvise(mmap.MADV_WILLNEED, start, length)
 
 
 def _numbers(rows: Rows) -> tuple[Int64, Int64]:

@@ -30,7 +30,7 @@ from tests.bench.shared.measuring import (
 )
 
 WANTED, QUESTION_TOKENS = 400, 16
-BATCH = 5_000
+BATCH = 20_000
 
 
 def main() -> None:
