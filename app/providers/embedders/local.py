@@ -32,6 +32,7 @@ BATCH_TOKENS = (
 _CHARS_PER_TOKEN = 32  # text beyond max_tokens times this is not tokenized
 _LOG_ERRORS_ONLY = 3
 _TOKENS_OUTPUT = "token_embeddings"
+_PROJECTED_ROWS = 16  # with more, BLAS starts threads, which compete with the other batches
 _LEAST_LENGTH = np.float32(1e-6)
 
 
@@ -230,7 +231,10 @@ def _tokens(
     assert model.token_projection is not None
     for one, rows in zip(encoded, states, strict=True):
         own = np.flatnonzero(np.array(one.special_tokens_mask) == 0)
-        vectors = rows[own] @ model.token_projection
+        wide, vectors = rows[own], np.empty((len(own), model.token_projection.shape[1]), np.float32)
+        for first in range(0, len(own), _PROJECTED_ROWS):
+            some = slice(first, first + _PROJECTED_ROWS)
+            np.dot(wide[some], model.token_projection, out=vectors[some])
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _LEAST_LENGTH)
         yield TokenVectors(np.array(one.offsets, np.int32).reshape(-1, 2)[own], vectors)
 
