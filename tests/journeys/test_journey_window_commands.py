@@ -64,7 +64,7 @@ async def test_results_are_opened_by_number_and_a_clean_slate_survives_a_restart
     assert user.presenters.command_panel.isVisible()  # with what else can be opened
     await run(user, "/new")
     await user.until(lambda: segment_ends(user) == 1)
-    assert not user.presenters.command_panel.isVisible()
+    await user.until(lambda: not user.presenters.command_panel.isVisible())
 
     await user.restart()
     await user.until(lambda: segment_ends(user) == 1)

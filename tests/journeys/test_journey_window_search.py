@@ -189,7 +189,7 @@ STRANGE = {
     "x" * 1_000_000: "characters long.",
     "title:": "'title:' has no value.",
     "is:purple": "is:archived or is:pinned",
-    "xyzzyplugh title:nowhere": "No results.",
+    "xyzzyplugh title:nowhere": "Nothing found.",
     "deposit tag: ": "'tag:' has no value.",
     "is:<b>purple</b>": "Search has no filter 'is:<b>purple</b>'.",
     "the of and": None,

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat.library import ConversationView
 from app.domain.conversations import ExchangeStatus
 from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_script import Stall, error, stall, text, thinking, usage
+from tests.fakes.loopback_script import Pace, Stall, error, stall, text, thinking, usage
 from tests.fakes.user import LOOPBACK_MODEL, User
 from ui.presenters.replies import RunningReplies
 from ui.widgets.transcript.message_frame import UserFrame
@@ -162,6 +162,31 @@ async def test_an_error_appears_in_the_turn_and_earlier_answers_stay_within_reac
     assert "1/2" in user.turn_text(0)
     await user.restart()
     await user.answered(0, "Heads.")
+
+
+async def test_a_message_sent_while_a_reply_runs_waits_and_one_stopped_goes_back(
+    user: User, server: Loopback
+) -> None:
+    server.reply(Pace(300), text("The first goes on and on.", chunks=12))
+    server.reply(text("The second"), Stall())
+    await user.start_with_model(server.v1)
+    composer = user.window.chat.composer
+    await user.say("Tell me one.")
+    await shows(user, "The")
+    user.type("And another?")
+    user.press("Return")
+    await user.sees("Sent when this reply ends", "And another?")
+    assert composer.text == ""
+    await user.until(lambda: user.transcript.turn_count == 2)
+    await user.until(lambda: "The second" in user.turn_text(1))
+    assert sent(server, 1) == ["Tell me one.", "The first goes on and on.", "And another?"]
+
+    user.type("And a third?")
+    user.press("Return")
+    await user.sees("Sent when this reply ends")
+    user.press("Esc")
+    await user.until(lambda: composer.text == "And a third?")
+    assert len(server.posts) == 2
 
 
 async def test_editing_makes_a_branch_that_can_be_left_and_continued(

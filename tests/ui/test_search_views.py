@@ -25,7 +25,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.memory.overview import EmbeddingCoverage
-from ui.models.results import ResultListModel, found_in, origin_text, relevance_text
+from ui.models.results import ResultListModel, origin_text, relevance_text
 from ui.presenters.search import completeness_of
 from ui.theme import Theme
 from ui.views.dialogs.probes_dialog import ProbesDialog, summary
@@ -110,13 +110,11 @@ def test_results_that_only_are_the_nearest_say_that_nothing_was_found(sidebar: S
     "found", [{"marks": ((0, 1),)}, {"is_hint": True}, {"is_weak": False}], ids=str
 )
 def test_a_word_a_hint_or_a_strong_match_is_a_result(found: dict[str, Any]) -> None:
-    near = [
-        replace(result(each, relevance, weak=True), marks=())
-        for each, relevance in ((1, 0.02), (2, 0.001), (3, 0.0))
-    ]
-    assert found_in(near) == []
-    first = replace(near[2], **found)
-    assert found_in([first, *near[:2]]) == [first, near[0]]
+    model = ResultListModel()
+    near = [replace(result(each, 0.001, weak=True), marks=()) for each in (1, 2, 3)]
+    assert not model.show_results(near)
+    assert model.show_results([*near, replace(near[0], passage_id=PassageId(4), **found)])
+    assert model.rowCount() == 5, "the nearest stay, too"
 
 
 def test_a_result_has_room_for_all_that_is_drawn(sidebar: Sidebar) -> None:

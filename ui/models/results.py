@@ -58,17 +58,9 @@ def _spoken(result: SearchResult) -> str:
     )
 
 
-def found_in(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Return the results that a query found, none if they are only the nearest there is.
-
-    Meaning ranks every passage: one that is not even a hint and has none of the words was not found.
-    Below what was found, such results stay unless they show as nothing.
-    """
-    is_found = [not each.is_weak or each.is_hint or bool(each.marks) for each in results]
-    if not any(is_found):
-        return []
-    pairs = zip(results, is_found, strict=True)
-    return [each for each, found in pairs if found or each.relevance >= _MIN_SHOWN]
+def is_found(result: SearchResult) -> bool:
+    """Return whether a result is more than just one of the nearest: meaning ranks every passage."""
+    return not result.is_weak or result.is_hint or bool(result.marks)
 
 
 class ResultListModel(GroupedListModel):
@@ -86,7 +78,7 @@ class ResultListModel(GroupedListModel):
     def show_results(self, results: Sequence[SearchResult]) -> bool:
         """Show results, given best first; return whether any of them is more than just the nearest."""
         rows: list[object] = []
-        found = found_in(results)
+        found = results if any(map(is_found, results)) else ()
         if results and not found:
             rows = [Heading(_NOTHING_FOUND), *results[:_MOST_NEAR]]
         for name, kinds in _GROUPS:
