@@ -38,6 +38,7 @@ from app.index.vector_sync import VectorIndexSync
 from app.memory.answers import AnswerFinder
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.memory.coverage import TurnCoverage
+from app.memory.embedder_suggestion import EmbedderSuggestions
 from app.memory.embedders import EmbedderDirectory
 from app.memory.explain import Explainer
 from app.memory.facts import FactService
@@ -218,6 +219,7 @@ class Services:
         self.spaces = SpaceService(
             settings, self.embedders, self._vectors, self.vector_search, board.statuses
         )
+        self.embedder_suggestions = EmbedderSuggestions(settings, self.embedders, self.passages)
         self.coverage = TurnCoverage(
             store, settings, self._index, lambda: self.vector_search.answering_space, board.statuses
         )

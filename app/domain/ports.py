@@ -35,11 +35,16 @@ class Embedder(Protocol):
         ...
 
     def embed(
-        self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None
+        self,
+        texts: Sequence[str],
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        as_queries: bool = False,
     ) -> "npt.NDArray[np.float32]":
         """Return float32, (n, dim), rows of unit length, in the order of `texts`.
 
-        Blocking. Text beyond `space.max_tokens` is ignored. `cancelled` is called between batches; when
+        `as_queries` tells questions from the texts in which they are searched: some models embed
+        the two differently. Blocking. Text beyond `space.max_tokens` is ignored. `cancelled` is called between batches; when
         it returns True, `Cancelled` is raised. Raises `KnownError` when the model is missing, cannot be
         reached or returns invalid data.
         """
@@ -76,7 +81,11 @@ class TokenEmbedder(Protocol):
         ...
 
     def embed_with_tokens(
-        self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None
+        self,
+        texts: Sequence[str],
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        as_queries: bool = False,
     ) -> "tuple[npt.NDArray[np.float32], Sequence[TokenVectors]]":
         """Return what `Embedder.embed` does, and the tokens of each text. Raises as it does."""
         ...

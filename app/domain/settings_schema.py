@@ -162,9 +162,9 @@ def _share(key: str, default: float, page: SettingPage, label: str, help_text: s
 
 # Whether the embedder exists is checked when it is used.
 _EMBEDDER = (
-    r"builtin"
+    r"builtin(-multilingual)?"
     r"|onnx:[^\x00-\x1f\x7f\ud800-\udfff]+"
-    r"|(?!onnx:|builtin:)[a-z0-9][a-z0-9._-]{0,39}:[^\s\x00-\x1f\x7f\ud800-\udfff]{1,200}"
+    r"|(?!onnx:|builtin(-multilingual)?:)[a-z0-9][a-z0-9._-]{0,39}:[^\s\x00-\x1f\x7f\ud800-\udfff]{1,200}"
 )
 
 _MODEL = r"(?!recall:)[a-z0-9][a-z0-9._-]{0,39}:[^\s\x00-\x1f\x7f\ud800-\udfff]{1,200}"
@@ -177,14 +177,17 @@ _ALL = (
             "The model that summarizes and extracts facts. None uses the built-in methods on this computer.",
             optional=True, pattern=_MODEL, pattern_text="PROVIDER:MODEL of a configured provider"),
     Setting("embedder", str, "builtin", _P.MODELS, "Embedder for search by meaning",
-            "The model that embeds texts. builtin and onnx: run on this computer.",
+            "The model that embeds texts. builtin (English), builtin-multilingual (some 100 languages) and onnx: "
+            "run on this computer.",
             pattern=_EMBEDDER,
-            pattern_text="builtin, onnx:FOLDER, or PROVIDER:MODEL of a configured provider"),
+            pattern_text="builtin, builtin-multilingual, onnx:FOLDER, or PROVIDER:MODEL of a configured provider"),
     Setting("embedder_before", str, "builtin", _P.INTERNAL, "Previous embedder",
             "The embedder that search uses until the new one has embedded as much.",
             pattern=_EMBEDDER, pattern_text="the same values as embedder"),
     Setting("embedder_consent", str, "", _P.INTERNAL, "Embedders with consent",
             "The embedders and servers that history may be sent to."),
+    _flag("suggest_embedder", True, _P.INTERNAL, "Suggest an embedder",
+          "Whether an embedder that suits the languages of the library is suggested."),
     Setting("background_consent", str, "", _P.INTERNAL, "Background models with consent",
             "The models and servers that history may be sent to."),
     Setting("favorite_models", str, "[]", _P.INTERNAL, "Favorite models",

@@ -60,12 +60,12 @@ def measure_background(
 ) -> Background:
     """Return the background of an embedder's space.
 
-    Embeds 180 short texts: 1 s with the built-in model, one or two requests to a server.
+    Embeds 180 short texts: 1 to 2 s with a built-in model, two requests or more to a server.
     Blocking. Raises what `Embedder.embed` raises.
     """
     questions, messages = _read_samples()
-    vectors = embedder.embed([text for _, text in questions + messages], cancelled)
-    cosines = vectors[: len(questions)] @ vectors[len(questions) :].T
+    asked = embedder.embed([text for _, text in questions], cancelled, as_queries=True)
+    cosines = asked @ embedder.embed([text for _, text in messages], cancelled).T
     question_topics = np.array([topic for topic, _ in questions])
     message_topics = np.array([topic for topic, _ in messages])
     unrelated = cosines[question_topics[:, None] != message_topics[None]]

@@ -59,6 +59,19 @@ def language_of(text: str, default: str = DEFAULT_LANGUAGE, likely: tuple[str, .
     return max(votes, key=lambda language: votes[language]) if votes else default
 
 
+def is_english(text: str) -> bool | None:
+    """Return whether a text is English, judged by its beginning; None if that cannot be told.
+
+    That is so for Latin letters without two stop words, as in code, where one may be by chance.
+    """
+    sample = text[:_SAMPLE_CHARS]
+    letters = [each for each in sample if each.isalpha()]
+    if sum(each > _LATIN_END for each in letters) * 2 > len(letters):
+        return False
+    stop_words = sum(word in _ballots() for word in set(sample.casefold().split()))
+    return language_of(text) == DEFAULT_LANGUAGE if stop_words > 1 else None
+
+
 def languages_in(text: str) -> list[str]:
     """Return the languages whose stop words or letters the beginning of `text` has, likeliest first."""
     votes = _votes(text[:_SAMPLE_CHARS])

@@ -1,6 +1,6 @@
 """Embedder selection: the embedders that the settings name, for new vectors and for questions.
 
-A choice is `builtin`, `onnx:FOLDER` or `PROVIDER:MODEL`.
+A choice is `builtin`, `builtin-multilingual`, `onnx:FOLDER` or `PROVIDER:MODEL`.
 """
 
 import math
@@ -29,7 +29,12 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 
 BUILT_IN = "builtin"
-_BUILT_IN_FOLDER = Path(__file__).resolve().parents[2] / "resources/models/all-MiniLM-L6-v2"
+MULTILINGUAL = "builtin-multilingual"
+_MODELS = Path(__file__).resolve().parents[2] / "resources/models"
+_BUILT_IN_FOLDERS = {
+    BUILT_IN: _MODELS / "all-MiniLM-L6-v2",  # English
+    MULTILINGUAL: _MODELS / "multilingual-e5-small",
+}
 ONNX = "onnx:"
 _ENOUGH_SHARE = 0.95  # of the passages, before a newly chosen space answers
 _DECISION_S = 5.0  # counting takes some 30 ms, a hanging server 2 s: not for every key press
@@ -72,7 +77,6 @@ class EmbedderDirectory:
         settings: Settings,
         registry: ProviderRegistry,
         *,
-        built_in: Path = _BUILT_IN_FOLDER,
         batch_limit_s: float = BATCH_LIMIT_S,
         query_limit_s: float = QUERY_LIMIT_S,
         decision_s: float = _DECISION_S,
@@ -80,7 +84,6 @@ class EmbedderDirectory:
         self._settings = settings
         self._registry = registry
         self._prices = PriceList(registry.find_config, OwnPrices(settings).all)
-        self._built_in = built_in
         self._batch_limit_s = batch_limit_s
         self._question_limit_s = query_limit_s
         self._decision_s = decision_s
@@ -123,8 +126,8 @@ class EmbedderDirectory:
     def describe(self, choice: str | None = None) -> str:
         """Return the description of a choice (None: the current one). Never blocks."""
         value = self._settings.text("embedder") if choice is None else choice
-        if value == BUILT_IN:
-            return f"{self._built_in.name}, built in"
+        if (folder := _BUILT_IN_FOLDERS.get(value)) is not None:
+            return f"{folder.name}, built in"
         if value.startswith(ONNX):
             return f"the ONNX model in “{value.removeprefix(ONNX)}”"
         ref = ModelRef.parse(value)
@@ -135,7 +138,10 @@ class EmbedderDirectory:
 
         Servers are queried concurrently for at most 3 s; those that do not answer are omitted.
         """
-        found = [EmbedderChoice(BUILT_IN, self.describe(BUILT_IN), leaves_machine=False)]
+        found = [
+            EmbedderChoice(value, self.describe(value), leaves_machine=False)
+            for value in _BUILT_IN_FOLDERS
+        ]
         usable = [config for config in self._registry.configs() if config.can_embed()]
         listed = self._loop.call(lambda: embedding_models(self._registry, usable))
         for config, models in zip(usable, listed, strict=True):
@@ -238,7 +244,7 @@ class EmbedderDirectory:
     def _local(self, value: str) -> LocalEmbedder:
         with self._lock:
             if (known := self._local_ones.get(value)) is None:
-                folder = self._built_in if value == BUILT_IN else _folder(value)
+                folder = _BUILT_IN_FOLDERS.get(value) or _folder(value)
                 known = self._local_ones[value] = LocalEmbedder(folder)
             return known
 
@@ -267,7 +273,7 @@ class EmbedderDirectory:
         if not config.vendor.has_embeddings:
             raise EmbedderUnavailable(
                 f"The embedder '{value}' cannot be used: {name} has no embedding models",
-                "Choose builtin, or a model of another provider.",
+                "Choose builtin or builtin-multilingual, or a model of another provider.",
             )
         return config
 
@@ -288,7 +294,7 @@ def embedding_workload(store: Store) -> tuple[int, int]:
 
 
 def _is_remote(value: str) -> bool:
-    return value != BUILT_IN and not value.startswith(ONNX)
+    return value not in _BUILT_IN_FOLDERS and not value.startswith(ONNX)
 
 
 def _consent(value: str, base_url: BaseUrl) -> str:

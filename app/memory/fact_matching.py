@@ -10,9 +10,6 @@ from app.language.sentences import content_terms, unspaced_runs
 from app.language.statements.patterns import LANGUAGES, patterns_of
 from app.language.word_lists import FUNCTION_WORDS
 
-# Of 1,576 facts extracted from the LoCoMo chats, the pairs at 0.90 or more that differ in no number,
-# name or negation say the same; below, some differ ("applied to", "is researching").
-SAME_COSINE = 0.90
 LIKE_SHARE = 0.5
 _WORDS = re.compile(r"[^\W_]+")
 _MOST_CANDIDATES = 8

@@ -370,9 +370,9 @@ class VectorSearch:
                 return known
         is_stopped, tokens = self._stopping.is_set, None
         if (embedder := token_embedder(answering.embedder)) is not None:
-            given, (tokens,) = embedder.embed_with_tokens([question], is_stopped)
+            given, (tokens,) = embedder.embed_with_tokens([question], is_stopped, as_queries=True)
         else:
-            given = answering.embedder.embed([question], is_stopped)
+            given = answering.embedder.embed([question], is_stopped, as_queries=True)
         embedded = (validated_vectors(given, 1, answering.space)[0], tokens)
         with self._lock:
             self._questions[key] = embedded

@@ -1,7 +1,7 @@
 """A BERT sentence encoder as an ONNX graph: embeddings, layers, mean pooling, unit length.
 
 What lives here is the graph alone; where weights come from and what is checked about the result
-is `export_minilm.py`. The graph uses onnxruntime's fused operators (domain com.microsoft), so no
+is in the `export_*.py`. The graph uses onnxruntime's fused operators (domain com.microsoft), so no
 optimiser has to recognise them again at every start.
 
 Inputs: `input_ids` and `attention_mask`, int64, (batch, tokens). Outputs: `sentence_embedding`,
@@ -22,6 +22,7 @@ FUSED_OPSET = 1
 # 7 bits, not 8: x86 without VNNI adds pairs of products in 16 bits, which 8 bits overflow
 # (cosine to the original .985 instead of .996 where that happens).
 STEPS = 63
+BLOCK = 32  # weights that share a scale where they are stored in 4 bits
 OUTLIER = 3.0  # times the median peak of a layer's input; 1 gave .9932, 2 .9955, none .9914
 Array = npt.NDArray[Any]
 
@@ -36,6 +37,34 @@ class Shape:
     epsilon: float
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A matrix in 4 bits: codes from -8 to 7, int8, (rows, blocks, BLOCK), and a scale for each block.
+
+    `scales` are float16, (rows, blocks, 1).
+    """
+
+    codes: Array
+    scales: Array
+
+    def rows(self, count: int) -> "Blocks":
+        """The first rows."""
+        return Blocks(self.codes[:count], self.scales[:count])
+
+    @property
+    def matrix(self) -> Array:
+        """The same in float32, (rows, columns)."""
+        scaled: Array = self.codes * self.scales.astype(np.float32)
+        return scaled.reshape(len(scaled), -1)
+
+    @property
+    def packed(self) -> Array:
+        """The codes, two in a byte, the first in its low half; uint8, (rows, columns / 2)."""
+        codes = self.codes.astype(np.uint8).reshape(len(self.codes), -1) & 15
+        pairs: Array = codes[:, ::2] | codes[:, 1::2] << 4
+        return pairs
+
+
 @dataclass(slots=True)
 class _Graph:
     """Nodes and weights in the making."""
@@ -43,6 +72,7 @@ class _Graph:
     weights: Mapping[str, Array]
     shape: Shape
     peaks: Mapping[str, Array] | None
+    blocks: Mapping[str, Blocks]
     nodes: list[NodeProto] = field(default_factory=list)
     initializers: dict[str, TensorProto] = field(default_factory=dict)
 
@@ -65,14 +95,18 @@ class _Graph:
 
 
 def build(
-    weights: Mapping[str, Array], shape: Shape, peaks: Mapping[str, Array] | None = None
+    weights: Mapping[str, Array],
+    shape: Shape,
+    peaks: Mapping[str, Array] | None = None,
+    blocks: Mapping[str, Blocks] | None = None,
 ) -> ModelProto:
     """Return the encoder; in float32, or quantised to int8 when `peaks` is given.
 
     `weights` are named as in the original safetensors file. `peaks` gives, for the input of each
-    linear layer (by the layer's name), the largest magnitude seen in each column.
+    linear layer (by the layer's name), the largest magnitude seen in each column. Those in `blocks`
+    are stored in 4 bits; the matrices of layers become int8 once, when the graph is loaded.
     """
-    graph = _Graph(weights, shape, peaks)
+    graph = _Graph(weights, shape, peaks, blocks or {})
     hidden = _embeddings(graph)
     graph.add("Cast", ["attention_mask"], "mask", to=TensorProto.INT32)
     for layer in range(shape.layers):
@@ -116,8 +150,11 @@ def _embeddings(graph: _Graph) -> str:
 
 
 def _word_rows(graph: _Graph) -> str:
-    """Rows of the word table; when quantised, int8 with a scale for each row."""
-    table = graph.weights["embeddings.word_embeddings.weight"]
+    """Rows of the word table; when quantised, 4-bit blocks, or int8 with a scale for each row."""
+    name = "embeddings.word_embeddings.weight"
+    if name in graph.blocks:
+        return _block_rows(graph, graph.blocks[name])
+    table = graph.weights[name]
     if graph.peaks is None:
         return graph.add(
             "Gather", [graph.constant("words", table), "input_ids"], "words.rows", axis=0
@@ -130,6 +167,23 @@ def _word_rows(graph: _Graph) -> str:
     scales = graph.constant("words.scale", scale.astype(np.float32))
     graph.add("Gather", [scales, "input_ids"], "words.scales", axis=0)
     return graph.add("Mul", ["words.cast", "words.scales"], "words.rows")
+
+
+def _block_rows(graph: _Graph, table: Blocks) -> str:
+    """Rows of a word table of 4-bit blocks."""
+    codes = graph.constant("words", table.packed ^ 0x88)  # from 0 to 15, where 8 means zero
+    scales = graph.constant("words.scale", table.scales[:, :, 0])
+    graph.add(
+        "GatherBlockQuantized",
+        [codes, "input_ids", scales],
+        "words.half",
+        domain=FUSED,
+        bits=4,
+        block_size=BLOCK,
+        gather_axis=0,
+        quantize_axis=1,
+    )
+    return graph.add("Cast", ["words.half"], "words.rows", to=TensorProto.FLOAT)
 
 
 def _position_rows(graph: _Graph) -> str:
@@ -202,7 +256,10 @@ def _quantised(graph: _Graph, source: str, name: str, matrix: Array, bias_name: 
         graph.add("Mul", [source, even], f"{even}.out")
     matrix = matrix * divisor[:, None]
     scale = np.abs(matrix).max(axis=0) / STEPS
-    whole = graph.constant(f"{name}.int8", np.rint(matrix / scale).astype(np.int8))
+    if stored := graph.blocks.get(f"{name}.weight"):
+        whole = _from_blocks(graph, name, stored, divisor, scale)
+    else:
+        whole = graph.constant(f"{name}.int8", np.rint(matrix / scale).astype(np.int8))
     scales = graph.constant(f"{name}.scale", scale.astype(np.float32))
     return graph.add(
         "DynamicQuantizeMatMul",
@@ -210,6 +267,32 @@ def _quantised(graph: _Graph, source: str, name: str, matrix: Array, bias_name: 
         f"{name}.out",
         domain=FUSED,
     )
+
+
+def _from_blocks(graph: _Graph, name: str, stored: Blocks, divisor: Array, scale: Array) -> str:
+    """The int8 matrix, computed from its 4-bit blocks: onnxruntime folds this while it loads."""
+    rows, count, _ = stored.codes.shape
+    codes = helper.make_tensor(
+        f"{name}.int4", TensorProto.INT4, stored.codes.shape, stored.packed.tobytes(), raw=True
+    )
+    graph.initializers[codes.name] = codes
+    scales = graph.constant(f"{name}.blocks", stored.scales)
+    even = graph.constant(f"{name}.even", divisor.reshape(1, count, BLOCK))
+    steps = graph.constant(f"{name}.steps", scale.astype(np.float32))
+    shape = graph.constant(f"{name}.shape", np.array([rows, -1], np.int64))
+    graph.add("Cast", [codes.name], f"{name}.codes", to=TensorProto.FLOAT)
+    graph.add("Cast", [scales], f"{name}.scales", to=TensorProto.FLOAT)
+    graph.add("Mul", [f"{name}.codes", f"{name}.scales"], f"{name}.blocks.out")
+    graph.add("Mul", [f"{name}.blocks.out", even], f"{name}.even.out")
+    graph.add(
+        "QuantizeLinear",
+        [f"{name}.even.out", steps],
+        f"{name}.whole",
+        axis=0,
+        output_dtype=TensorProto.INT8,
+    )
+    graph.add("Reshape", [f"{name}.whole", shape], f"{name}.rows")
+    return graph.add("Transpose", [f"{name}.rows"], f"{name}.int8", perm=[1, 0])
 
 
 def _pool(graph: _Graph, hidden: str) -> str:

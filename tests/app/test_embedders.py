@@ -14,7 +14,7 @@ from app.domain.errors import EmbedderUnavailable, InvalidSetting, KnownError, T
 from app.domain.passages import Space
 from app.domain.ports import Embedder
 from app.domain.settings_schema import setting_for
-from app.memory.embedders import BUILT_IN, EmbedderChoice, EmbedderDirectory
+from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderChoice, EmbedderDirectory
 from app.providers.embedders.local import LocalEmbedder
 from app.providers.embedders.remote import RemoteEmbedder
 from app.providers.registry import provider_registry
@@ -99,7 +99,14 @@ def name_of(embedder: Embedder) -> str:
 
 @pytest.mark.parametrize(
     "value",
-    ["builtin", "onnx:/models/e5", "onnx:C:\\Models\\é 1", OPENAI, "my-server:org/model:latest"],
+    [
+        "builtin",
+        MULTILINGUAL,
+        "onnx:/models/e5",
+        "onnx:C:\\Models\\é 1",
+        OPENAI,
+        "my-server:org/model:latest",
+    ],
 )
 def test_the_setting_takes_embedders(value: str) -> None:
     assert setting_for("embedder").parse(value) == value
@@ -231,11 +238,20 @@ def test_choices_are_built_in_openais_and_those_of_servers(desk: Desk, server: L
     large = "text-embedding-3-large"
     assert desk.embedders.choices() == (
         EmbedderChoice("builtin", "all-MiniLM-L6-v2, built in", leaves_machine=False),
+        EmbedderChoice(MULTILINGUAL, "multilingual-e5-small, built in", leaves_machine=False),
         EmbedderChoice(OPENAI, "text-embedding-3-small at openai", leaves_machine=True),
         EmbedderChoice(f"openai:{large}", f"{large} at openai", leaves_machine=True),
         EmbedderChoice(LOCAL, "nomic-embed-text at local", leaves_machine=False),
     )
     assert [seen.path for seen in server.requests] == ["/v1/models"]
+
+
+def test_the_multilingual_embedder_is_local_and_free(desk: Desk) -> None:
+    desk.choose(MULTILINGUAL)
+    assert name_of(desk.embedders.active()) == "multilingual_e5_small"
+    assert not desk.embedders.is_remote
+    estimate = desk.embedders.estimate(10, 1000)
+    assert (estimate.cost_usd, estimate.sent_to, estimate.is_agreed) == (0.0, "", True)
 
 
 # -- the answering embedder

@@ -3,6 +3,7 @@
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from app.domain.errors import Cancelled, EmbedderUnavailable
 from app.domain.passages import Space
@@ -18,8 +20,14 @@ from app.providers.embedders import local
 from app.providers.embedders.chunks import SLICE_CHARS, chunk_spans, token_spans
 from app.providers.embedders.local import BATCH_TOKENS, LocalEmbedder, in_batches
 from app.providers.embedders.model_folder import EmbedderFolder, read_folder
+from app.providers.embedders.unigram import UnigramTokenizer, load_tokenizer
 
 SHIPPED = Path(__file__).resolve().parents[2] / "resources" / "models" / "all-MiniLM-L6-v2"
+MULTILINGUAL = SHIPPED.parent / "multilingual-e5-small"
+PIECES = (
+    "Die Katze schläft", " ", "  ", "\n", "我昨天去了北京", "。", "café", "cafe\u0301", "ﬁ", "Ⅷ", "😺",
+    "\u200b", "unbelievably", "ΑΒΓ", "привет", "한국어", "123.45", "\u0e01\u0e33", "<s>", "\ue000",
+)  # fmt: skip
 TEXTS = (
     "The cat sleeps on the warm windowsill.",
     "",
@@ -120,6 +128,79 @@ def test_concurrent_callers_load_it_once_and_agree(monkeypatch: pytest.MonkeyPat
     with ThreadPoolExecutor(4) as pool:
         found = {row.tobytes() for row in pool.map(embedder.embed, [["tea"]] * 4)}
     assert (len(found), len(loads)) == (1, 1)
+
+
+# -- the multilingual model
+
+
+@pytest.fixture(scope="module")
+def multilingual() -> LocalEmbedder:
+    return LocalEmbedder(MULTILINGUAL)
+
+
+def test_the_multilingual_model_has_a_card_and_a_license(multilingual: LocalEmbedder) -> None:
+    assert multilingual.space == Space("multilingual_e5_small", 384, 512)
+    card = json.loads((MULTILINGUAL / "embedder.json").read_text())
+    assert card["cosine_to_source"]["mean"] >= 0.99
+    assert card["sha256"].keys() == {"model.onnx", "words.bin", "tokenizer.json"}
+    assert (MULTILINGUAL / "LICENSE").is_file()
+    assert 0.95 < multilingual.same_cosine < 1
+
+
+@pytest.mark.parametrize(
+    "question", ["Where does the cat sleep?", "猫在哪里睡觉？", "Где спит кошка?"]
+)
+def test_a_question_is_nearest_to_its_answer_in_another_language(
+    multilingual: LocalEmbedder, question: str
+) -> None:
+    (asked,) = multilingual.embed([question], as_queries=True)
+    answers = multilingual.embed(["Die Katze schläft auf dem Fensterbrett.", "Die Miete steigt."])
+    assert asked @ answers[0] > asked @ answers[1] + 0.03
+
+
+def test_questions_and_passages_get_their_prefixes(
+    multilingual: LocalEmbedder, embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    encode = LocalEmbedder._encode
+
+    def noted(self: LocalEmbedder, tokenizer: Any, texts: list[str]) -> Any:
+        seen.extend(texts)
+        return encode(self, tokenizer, texts)
+
+    monkeypatch.setattr(LocalEmbedder, "_encode", noted)
+    for each in (multilingual, embedder):
+        each.embed(["tea"])
+        each.embed(["tea"], as_queries=True)
+    assert seen == ["passage: tea", "query: tea", "tea", "tea"]
+
+
+def test_chunks_leave_room_for_the_prefix_and_blank_texts_have_none(
+    multilingual: LocalEmbedder,
+) -> None:
+    text = "Eine Wanderung durch die Berge. 我们去爬山。 " * 100
+    pieces = multilingual.chunks(text, 10_000, 0)
+    tokenizer = multilingual._model().tokenizer
+    lengths = [len(tokenizer.encode(f"passage: {text[start:end]}").ids) for start, end in pieces]
+    assert len(pieces) > 1
+    assert max(lengths) <= 512
+    assert multilingual.chunks(" \n\t ", 100, 10) == []
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_pieces_and_positions_are_those_of_the_library(text: str) -> None:
+    ours, library = multilingual_tokenizers()
+    one, other = ours.encode(text), library.encode(text)
+    assert one.ids == other.ids
+    assert one.offsets == other.offsets
+
+
+@cache
+def multilingual_tokenizers() -> tuple[Any, Tokenizer]:
+    path = MULTILINGUAL / "tokenizer.json"
+    ours = load_tokenizer(path)
+    assert isinstance(ours, UnigramTokenizer)
+    return ours, Tokenizer.from_file(str(path))
 
 
 # -- folders

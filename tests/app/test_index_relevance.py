@@ -138,6 +138,13 @@ def test_a_dense_space_gives_the_same_odds_at_the_same_deviation() -> None:
     assert odds[0] == pytest.approx(odds[1])
 
 
+def test_the_background_is_that_of_questions_and_messages() -> None:
+    embedder = Drawn(0.0)
+    measure_background(embedder)
+    questions, _ = relevance._read_samples()
+    assert embedder.queries == [text for _, text in questions]
+
+
 def test_equal_vectors_give_finite_odds_and_measuring_can_be_cancelled() -> None:
     flat = measure_background(Drawn(1.0))
     assert np.isfinite(answer_log_odds([1.0], typical_word_share(), flat, PASSAGES))

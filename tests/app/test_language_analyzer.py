@@ -21,7 +21,7 @@ from app.language.analyzer import (
     slices,
     surface_words_of,
 )
-from app.language.languages import is_stop_word, language_of
+from app.language.languages import is_english, is_stop_word, language_of
 from app.language.word_forms import MAX_TERM_CHARS
 from tests.fakes.language import CASES
 
@@ -81,6 +81,24 @@ def test_surface_words_are_unstemmed_in_order_and_single_characters_without_spac
 @pytest.mark.parametrize(("text", "language"), CASES["languages"])
 def test_the_language_is_recognized_by_its_stop_words(text: str, language: str) -> None:
     assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("What is the name of the dentist?", True),
+        ("Wie heißt der neue Zahnarzt?", False),
+        ("我昨天去了医院。", False),
+        ("Где мои ключи?", False),
+        ("print(x[0]); y = 3", None),
+        ("ok 👍", None),
+        ("", None),
+    ],
+)
+def test_english_is_told_from_other_languages_and_from_code(
+    text: str, expected: bool | None
+) -> None:
+    assert is_english(text) is expected
 
 
 def test_a_stop_word_belongs_to_its_own_script() -> None:

@@ -294,12 +294,26 @@ def test_stopping_does_not_wait_for_a_hanging_server(desk: Desk, server: Loopbac
     assert time.monotonic() - began < WAIT_S / 2
 
 
+def test_only_questions_are_embedded_as_queries(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = BagOfWords("all_minilm_l6_v2", 384)
+    monkeypatch.setattr(
+        LocalEmbedder, "embed", lambda _, *given, **more: fake.embed(*given, **more)
+    )
+    desk.embed()
+    assert not fake.queries
+    assert desk.vector_search.query_vector("Which plant?") is not None
+    assert "Which plant?" in fake.queries
+    assert not set(TEXTS) & set(fake.queries)
+
+
 def test_stopping_does_not_wait_for_a_model_that_is_being_loaded(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loading, loaded = threading.Event(), threading.Event()
 
-    def embed(_: LocalEmbedder, texts: list[str], cancelled: object = None) -> object:
+    def embed(_: LocalEmbedder, texts: list[str], cancelled: object = None, **__: bool) -> object:
         loading.set()
         loaded.wait(WAIT_S)
         return BagOfWords("all_minilm_l6_v2", 384).embed(texts)

@@ -1,6 +1,8 @@
 """How near the embedder and its worker come to bare onnxruntime on the same texts; prints JSON.
 
-    python -m tests.bench.embedder [--texts N] [--threads N] [--rounds N]
+    python -m tests.bench.embedder [--texts N] [--threads N] [--rounds N] [--models NAME ...]
+
+Each built-in model is measured in a process of its own; `resident_mb` is before and after loading it.
 
 `bare` is a session that gets ready-made arrays in the batches the embedder would make, so the ratio
 of `embedder` to it is what tokenising, sorting, padding and checking cost. `pipeline` embeds turns
@@ -10,6 +12,7 @@ Ratios of processor time are those to compare: other programs on the machine dis
 
 import random
 import tempfile
+from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,15 +26,18 @@ from app.domain.workers import WorkerName
 from app.providers.embedders.chunks import token_spans
 from app.providers.embedders.local import LocalEmbedder, in_batches
 from app.storage.tables.settings import Settings
+from app.system.process import limit_malloc_retention
 from app.workers.board import WorkerBoard
 from tests.bench.shared.measuring import (
     MODEL,
     ROOT,
     Figures,
     Timed,
+    in_process,
     latency,
     options,
     print_json,
+    resident_mb,
     timed,
 )
 from tests.fakes.stored import new_conversation, opened
@@ -40,21 +46,29 @@ _WORDS_OF_TEXTS = (6, 20, 20, 40, 80, 180)  # like turns: many short ones, some 
 
 
 def main() -> None:
-    given = options(__doc__, texts=400, threads=1, rounds=3)
+    names = sorted(each.name for each in MODEL.parent.iterdir())
+    given = options(__doc__, texts=400, threads=1, rounds=3, models=names)
+    print_json({name: in_process(figures_of, MODEL.parent / name, given) for name in given.models})
+
+
+def figures_of(model: Path, given: Namespace) -> Figures:
+    limit_malloc_retention()
     texts = made_up_texts(given.texts)
-    embedder = LocalEmbedder(MODEL, threads=given.threads)
+    embedder = LocalEmbedder(model, threads=given.threads)
+    before_mb = resident_mb()
     load_ms = timed(embedder.load).ms
-    bare = bare_session(texts, given.threads)
-    figures = {
+    memory_mb = {"before": before_mb, "loaded": resident_mb()}
+    bare = bare_session(model, texts, given.threads)
+    return {
         "texts": len(texts),
         "tokens": sum(len(token_spans(embedder._model().tokenizer, text)) for text in texts),
         "threads": given.threads,
         "load_ms": round(load_ms, 1),
+        "resident_mb": memory_mb,
         "query_ms": latency([timed(partial(embedder.embed, [text])).ms for text in texts[:200:2]]),
         "embedder": _beside(bare, lambda: embedder.embed(texts), given.rounds),
-        "pipeline": _pipeline(texts, given.rounds),
+        "pipeline": _pipeline(model, texts, given.rounds),
     }
-    print_json(figures)
 
 
 def _beside(bare: Callable[[], Any], ours: Callable[[], Any], rounds: int) -> Figures:
@@ -68,8 +82,8 @@ def _beside(bare: Callable[[], Any], ours: Callable[[], Any], rounds: int) -> Fi
     return figures
 
 
-def _pipeline(texts: list[str], rounds: int) -> Figures:
-    embedder = LocalEmbedder(MODEL)
+def _pipeline(model: Path, texts: list[str], rounds: int) -> Figures:
+    embedder = LocalEmbedder(model)
     embedder.load()
     with tempfile.TemporaryDirectory() as folder:
         made = (Path(folder, str(number)) for number in range(rounds))
@@ -85,7 +99,7 @@ def _pipeline(texts: list[str], rounds: int) -> Figures:
             if status.done != status.total:
                 raise SystemExit(f"not all was embedded: {status.last_error}")
 
-        return _beside(bare_session(texts, 1), embed_all, rounds)
+        return _beside(bare_session(model, texts, 1), embed_all, rounds)
 
 
 def made_up_texts(count: int) -> list[str]:
@@ -100,14 +114,14 @@ def made_up_texts(count: int) -> list[str]:
     return texts
 
 
-def bare_session(texts: list[str], threads: int) -> Callable[[], object]:
+def bare_session(model: Path, texts: list[str], threads: int) -> Callable[[], object]:
     """Return what embeds ready inputs by onnxruntime alone."""
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(
-        str(MODEL / "model.onnx"), settings, providers=["CPUExecutionProvider"]
+        str(model / "model.onnx"), settings, providers=["CPUExecutionProvider"]
     )
-    tokenizer = Tokenizer.from_file(str(MODEL / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
     tokenizer.enable_truncation(256)
     ids = [one.ids for one in tokenizer.encode_batch(texts)]
     feeds = []

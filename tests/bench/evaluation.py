@@ -5,6 +5,7 @@ the turns that answer them. Each session becomes a conversation of its own, as a
 through the product's own import.
 """
 
+import json
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,9 +106,16 @@ class Evaluation:
         return [(talk, question) for talk in self.talks for question in talk.questions]
 
 
-def read_evaluation(path: Path) -> Evaluation:
-    """Return a file's data set; raise ValueError where it has another form."""
-    return TypeAdapter(Evaluation).validate_json(path.read_bytes())
+def read_evaluation(path: Path, asked: str = "question") -> Evaluation:
+    """Return a file's data set; raise ValueError where it has another form.
+
+    `asked` names the field with a question's wording; raise KeyError where a question lacks it.
+    """
+    content = json.loads(path.read_bytes())
+    for talk in content["conversations"]:
+        for question in talk["questions"]:
+            question["question"] = question[asked]
+    return TypeAdapter(Evaluation).validate_python(content)
 
 
 # -- in a library

@@ -1,9 +1,11 @@
 """How good and how fast recall is on evaluation sets, through the product's own code; prints JSON.
 
     python -m tests.bench.retrieval --data FILE [--data FILE] [--words-only] [--json]
+        [--embedder CHOICE] [--ask FIELD]
 
-Each file is imported, indexed, embedded with the built-in model and asked through the search service
-in a data directory of its own that is thrown away. Every question is asked within its own
+Each file is imported, indexed, embedded with the built-in model (or `--embedder`) and asked through
+the search service in a data directory of its own that is thrown away. `--ask` names the field with
+the question's wording, such as `question_en`. Every question is asked within its own
 conversation and over everything (`pooled`). Figures are by turn (message), by exchange and by session.
 `--json` changes nothing: the output is always JSON.
 """
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.ids import ConversationId, MessageId
+from app.memory.embedders import BUILT_IN
 from app.system.paths import DataPaths
 from tests.bench.evaluation import Asked, fill, read_evaluation, report
 from tests.bench.shared.measuring import options, print_json, timed
@@ -24,12 +27,17 @@ Ask = Callable[[str, frozenset[ConversationId]], list[MessageId]]
 
 
 def main() -> None:
-    given = options(__doc__, required=["data"], data=[Path], words_only=False, json=False)
-    sets = [read_evaluation(file) for file in given.data]
+    given = options(
+        __doc__, required=["data"], data=[Path], words_only=False, json=False,
+        embedder=BUILT_IN, ask="question",
+    )  # fmt: skip
+    sets = [read_evaluation(file, given.ask) for file in given.data]
     with (
         tempfile.TemporaryDirectory() as folder,
         closing(build(DataPaths(Path(folder)), RunMode.COMMAND_LINE)) as services,
     ):
+        if given.embedder != BUILT_IN:
+            services.embedders.choose(given.embedder)
         stored, figures = fill(services, sets, words_only=given.words_only)
         ask = asker(services, words_only=given.words_only)
         figures["sets"] = {}

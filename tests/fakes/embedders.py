@@ -24,6 +24,7 @@ class BagOfWords:
 
     Attributes:
         read: Every text embedded, in order.
+        queries: Those of them that were questions.
         batches: How many texts each call had.
         poison: Called with the texts before they are embedded; may raise.
         spoil: Makes something else of the vectors before they are returned.
@@ -33,18 +34,26 @@ class BagOfWords:
     def __init__(self, name: str = "bag_of_words", dimension: int = 48, max_tokens: int = 64):
         self.space = Space(name, dimension, max_tokens)
         self.read: list[str] = []
+        self.queries: list[str] = []
         self.batches: list[int] = []
         self.poison: Callable[[Sequence[str]], None] = lambda _: None
         self.spoil: Callable[[Vectors, Sequence[str]], object] = lambda vectors, _: vectors
         self.usage: UsageTotals | None = None
 
-    def embed(self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None) -> Vectors:
+    def embed(
+        self,
+        texts: Sequence[str],
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        as_queries: bool = False,
+    ) -> Vectors:
         """Return float32, (n, dim), rows of unit length."""
         if cancelled is not None and cancelled():
             raise Cancelled("Embedding was stopped")
         self.batches.append(len(texts))
         self.poison(texts)
         self.read += texts
+        self.queries += texts if as_queries else ()
         rows = [self._vector(text) for text in texts]
         vectors = np.array(rows, np.float32).reshape(len(texts), self.space.dimension)
         return self.spoil(vectors, texts)  # type: ignore[return-value]

@@ -195,7 +195,13 @@ class FakeBanner(QWidget):
         self.act: Callable[[], None] | None = None
 
     def show_message(
-        self, text: str, _action: str = "", act: Callable[[], None] | None = None, *, brief: bool
+        self,
+        text: str,
+        _action: str = "",
+        act: Callable[[], None] | None = None,
+        *,
+        brief: bool,
+        closed: Callable[[], object] | None = None,
     ) -> None:
         self.messages.append(text)
         self.act = act

@@ -23,6 +23,7 @@ from ui.presenters.compose import ComposePresenter
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.conversation_commands import ConversationCommands, Removal
 from ui.presenters.conversation_list import ConversationListPresenter
+from ui.presenters.embedder_suggestion import EmbedderSuggestionPresenter
 from ui.presenters.explain import ExplainPresenter
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.files import FilesPresenter
@@ -159,6 +160,9 @@ class Presenters(QObject):
         )  # fmt: skip
         self.links = LinkPresenter(
             bridge, services.library, services.man_pages, banner, conversation.open
+        )
+        self.embedder_suggestion = EmbedderSuggestionPresenter(
+            bridge, services.embedder_suggestions, banner
         )
         self.maintenance = MaintenancePresenter(
             bridge, services.back_up, services.check, services.paths.root, banner

@@ -28,11 +28,12 @@ class Banner(QFrame):
         self._text = PlainLabel(self)
         self._text.setWordWrap(True)
         self._action = button(self, "", self._on_action_clicked, kind="quiet")
-        close = tool_button(self, "\N{MULTIPLICATION X}", self.dismiss, name="Dismiss")
+        close = tool_button(self, "\N{MULTIPLICATION X}", self._on_close_clicked, name="Dismiss")
         filled(QHBoxLayout(self), (self._text, 1), self._action, close, margins=(12, 6, 8, 6))
         self._timer = QTimer(self, singleShot=True, interval=_TOAST_MS)
         self._timer.timeout.connect(self.dismiss)
-        self._act: Callable[[], None] | None = None
+        self._act: Callable[[], object] | None = None
+        self._closed: Callable[[], object] | None = None
         self._stays = False
         self.hide()
 
@@ -42,14 +43,23 @@ class Banner(QFrame):
         return self._text.text()
 
     def show_message(
-        self, text: str, action: str = "", act: Callable[[], None] | None = None, *, brief: bool
+        self,
+        text: str,
+        action: str = "",
+        act: Callable[[], object] | None = None,
+        *,
+        brief: bool,
+        closed: Callable[[], object] | None = None,
     ) -> None:
-        """Show a message; a `brief` one closes itself after 8 s, such as the offer to undo."""
+        """Show a message; a `brief` one closes itself after 8 s, such as the offer to undo.
+
+        `closed` is called if the user closes it without the action.
+        """
         self._text.setText(text)
         self._action.setText(action)
         self._action.setVisible(bool(action))
-        self._act = act
-        self._stays = brief and act is not None
+        self._act, self._closed = act, closed
+        self._stays = closed is not None or (brief and act is not None)
         self.show()
         if brief:
             self._timer.start()
@@ -62,7 +72,7 @@ class Banner(QFrame):
         self.show_message(sentences(title, hint), brief=False)
 
     def leave(self) -> None:
-        """Hide a message about what was open, as another conversation opens; an offer to undo stays."""
+        """Hide a message about what was open, as another conversation opens; an offer stays."""
         if not self._stays and not self.isHidden():
             self.dismiss()
 
@@ -71,6 +81,12 @@ class Banner(QFrame):
         self._timer.stop()
         self.hide()
         self.dismissed.emit()
+
+    def _on_close_clicked(self) -> None:
+        closed, self._closed = self._closed, None
+        self.dismiss()
+        if closed is not None:
+            closed()
 
     def _on_action_clicked(self) -> None:
         act, self._act = self._act, None

@@ -75,7 +75,7 @@ COMMANDS: Mapping[str, Command] = {
     "export": lambda s, *rest: transfer.export(s.store, *rest),
     "work": lambda s, *rest: workers.work(s.workers, s.index_sync, *rest),
     "status": lambda s, _, terminal: workers.status(
-        s.workers, s.overview, s.spending, s.index_sync, terminal
+        s.workers, s.overview, s.spending, s.index_sync, s.embedder_suggestions, terminal
     ),
     "check": lambda s, *rest: maintenance.check_(
         lambda repair: s.check(repair=repair), s.index_sync, *rest

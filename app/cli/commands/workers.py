@@ -12,6 +12,7 @@ from app.cli.terminal import Terminal
 from app.domain.formatting import format_at_most, month_start
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.index.text_sync import TextIndexSync
+from app.memory.embedder_suggestion import EmbedderSuggestions
 from app.memory.overview import Overview, OverviewService
 from app.storage.engine.times import now
 from app.storage.tables.spending import Spending, Spent, by_month
@@ -85,9 +86,10 @@ def status(
     overviews: OverviewService,
     spending: Spending,
     sync: TextIndexSync,
+    suggestions: EmbedderSuggestions,
     terminal: Terminal,
 ) -> int:
-    """Print what the dashboard shows."""
+    """Print what the dashboard shows, and which embedder would suit the library better."""
     sync.catch_up_a_little(terminal.cancelled)
     overview = overviews.read()
     embedded = overview.embedded
@@ -109,6 +111,10 @@ def status(
         _print(overview, statuses, terminal)
     for warning in board.warnings():
         terminal.err(warning)
+    if (suggested := suggestions.read()) is not None:
+        terminal.err(
+            f"{suggested.reason} Switch: commonplace config set embedder {suggested.choice}"
+        )
     return 0
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from app.providers.embedders.unigram import UnigramTokenizer
+
 Span = tuple[int, int]
 
 SLICE_CHARS = 64 * 1024  # tokenised at once; a longer slice would hold up other threads
@@ -26,13 +28,16 @@ def encodable(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def token_spans(tokenizer: "Tokenizer", text: str) -> list[Span]:
-    """Return (start, end) of each token of `text`, in order; `tokenizer` must not truncate."""
+def token_spans(tokenizer: "Tokenizer | UnigramTokenizer", text: str) -> list[Span]:
+    """Return (start, end) of each token of `text`, in order; `tokenizer` must not truncate.
+
+    Tokens of white space alone, which some tokenizers have, are left out.
+    """
     spans: list[Span] = []
     for start, end in _slices(text):
         one = tokenizer.encode_batch([encodable(text[start:end])], add_special_tokens=False)[0]
         spans += [(start + first, start + last) for first, last in one.offsets]
-    return spans
+    return [(start, end) for start, end in spans if text[start:end].strip()]
 
 
 def chunk_spans(

@@ -1,4 +1,4 @@
-"""The embedder on this machine: the included all-MiniLM-L6-v2, or an ONNX model in a folder.
+"""The embedder on this machine: one of the included models, or an ONNX model in a folder.
 
 onnxruntime and tokenizers are imported by the first use (0.2 s on a warm disk).
 """
@@ -19,10 +19,13 @@ from app.domain.passages import Space
 from app.domain.ports import TokenVectors
 from app.providers.embedders.chunks import chunk_spans, encodable, token_spans
 from app.providers.embedders.model_folder import EmbedderFolder, Pooling, read_folder
+from app.providers.embedders.unigram import UnigramTokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, RunOptions
     from tokenizers import Encoding, Tokenizer
+
+    AnyTokenizer = Tokenizer | UnigramTokenizer
 
 Vectors = npt.NDArray[np.float32]
 
@@ -38,7 +41,7 @@ _LEAST_LENGTH = np.float32(1e-6)
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    tokenizer: "Tokenizer"
+    tokenizer: "AnyTokenizer"
     session: "InferenceSession"
     input_names: frozenset[str]
     output: str
@@ -67,6 +70,11 @@ class LocalEmbedder:
         """The space of the model: its name, dimension and longest text."""
         return self._folder.space
 
+    @property
+    def same_cosine(self) -> float:
+        """The cosine from which two statements say the same."""
+        return self._folder.same_cosine
+
     def load(self) -> None:
         """Load the model unless it is loaded.
 
@@ -76,13 +84,20 @@ class LocalEmbedder:
         """
         self._model()
 
-    def embed(self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None) -> Vectors:
+    def embed(
+        self,
+        texts: Sequence[str],
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        as_queries: bool = False,
+    ) -> Vectors:
         """Return float32, (n, dim), rows of unit length, in the order of `texts`.
 
-        Text beyond `space.max_tokens` is ignored. Raises `Cancelled` if `cancelled()` is true between
+        Each text gets the model's prefix for queries or for passages. Text beyond
+        `space.max_tokens` is ignored. Raises `Cancelled` if `cancelled()` is true between
         two batches, `EmbedderUnavailable` when the model cannot run or returns invalid vectors.
         """
-        return self._embed(texts, cancelled, None)
+        return self._embed(texts, cancelled, None, as_queries=as_queries)
 
     @property
     def token_model(self) -> str:
@@ -90,14 +105,18 @@ class LocalEmbedder:
         return self._folder.token_model
 
     def embed_with_tokens(
-        self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None
+        self,
+        texts: Sequence[str],
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        as_queries: bool = False,
     ) -> tuple[Vectors, Sequence[TokenVectors]]:
         """Return the vectors of `embed`, and of the same pass the tokens of each text.
 
         Raises as `embed`.
         """
         tokens: dict[int, TokenVectors] = {}
-        vectors = self._embed(texts, cancelled, tokens)
+        vectors = self._embed(texts, cancelled, tokens, as_queries=as_queries)
         return vectors, [tokens[row] for row in range(len(texts))]
 
     def _embed(
@@ -105,13 +124,17 @@ class LocalEmbedder:
         texts: Sequence[str],
         cancelled: Callable[[], bool] | None,
         tokens: dict[int, TokenVectors] | None,
+        *,
+        as_queries: bool,
     ) -> Vectors:
         """Return the vectors of texts; add their tokens to `tokens` by number of the text."""
         model = self._model()
         vectors = np.empty((len(texts), self.space.dimension), np.float32)
         if not texts:
             return vectors
-        encoded = self._encode(model.tokenizer, texts)
+        prefixes = self._folder.prefixes
+        prefix = prefixes.query if as_queries else prefixes.passage
+        encoded = self._encode(model.tokenizer, [prefix + text for text in texts])
         batches = list(in_batches([len(one.ids) for one in encoded]))
 
         def run(rows: list[int]) -> None:
@@ -121,7 +144,7 @@ class LocalEmbedder:
             batch = [encoded[row] for row in rows]
             vectors[rows], states = self._run(model, batch, end, with_tokens=tokens is not None)
             if tokens is not None:
-                tokens.update(zip(rows, _tokens(batch, states, model), strict=True))
+                tokens.update(zip(rows, _tokens(batch, states, model, len(prefix)), strict=True))
 
         if self.threads > 1 and len(batches) > 1:
             with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
@@ -144,7 +167,8 @@ class LocalEmbedder:
         it is lowered to it, and the overlap to at most a tenth.
         """
         tokenizer = self._model().tokenizer
-        limit = self.space.max_tokens - tokenizer.num_special_tokens_to_add(False)
+        prefix = tokenizer.encode(self._folder.prefixes.passage)  # with the model's marks
+        limit = self.space.max_tokens - len(prefix.ids)
         if max_tokens > limit:
             max_tokens, overlap_tokens = limit, min(overlap_tokens, limit // 10)
         stripped = text.strip()
@@ -155,7 +179,7 @@ class LocalEmbedder:
             return [(start, start + len(stripped))]
         return chunk_spans(text, token_spans(tokenizer, text), max_tokens, overlap_tokens)
 
-    def _encode(self, tokenizer: "Tokenizer", texts: Sequence[str]) -> list["Encoding"]:
+    def _encode(self, tokenizer: "AnyTokenizer", texts: Sequence[str]) -> list["Encoding"]:
         """The tokens of the texts with the model's marks, truncated to the limit of the space."""
         longest = self.space.max_tokens
         cut = [encodable(text[: longest * _CHARS_PER_TOKEN]) for text in texts]
@@ -225,18 +249,19 @@ def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _tokens(
-    encoded: Sequence["Encoding"], states: Vectors, model: _Loaded
+    encoded: Sequence["Encoding"], states: Vectors, model: _Loaded, prefix_chars: int
 ) -> Iterator[TokenVectors]:
-    """Yield the tokens of each text of a batch; `states` is (texts, longest, dim)."""
+    """Yield the tokens of each text of a batch, without the prefix; `states` is (texts, longest, dim)."""
     assert model.token_projection is not None
     for one, rows in zip(encoded, states, strict=True):
-        own = np.flatnonzero(np.array(one.special_tokens_mask) == 0)
+        spans = np.array(one.offsets, np.int32).reshape(-1, 2) - prefix_chars
+        own = np.flatnonzero((np.array(one.special_tokens_mask) == 0) & (spans[:, 1] > 0))
         wide, vectors = rows[own], np.empty((len(own), model.token_projection.shape[1]), np.float32)
         for first in range(0, len(own), _PROJECTED_ROWS):
             some = slice(first, first + _PROJECTED_ROWS)
             np.dot(wide[some], model.token_projection, out=vectors[some])
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _LEAST_LENGTH)
-        yield TokenVectors(np.array(one.offsets, np.int32).reshape(-1, 2)[own], vectors)
+        yield TokenVectors(np.maximum(spans[own], 0), vectors)
 
 
 def _pool(out: Vectors, mask: npt.NDArray[np.int64], pooling: Pooling) -> Vectors:
@@ -255,21 +280,18 @@ def _load(folder: EmbedderFolder) -> _Loaded:
     # Parallel tokenization takes every core, and warns at a later fork.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import onnxruntime
-    from tokenizers import Tokenizer
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # batches run concurrently instead: `LocalEmbedder.threads`
     options.inter_op_num_threads = 1
     options.log_severity_level = _LOG_ERRORS_ONLY
     try:
-        tokenizer = Tokenizer.from_file(str(folder.tokenizer))
+        tokenizer = load_tokenizer(folder.tokenizer)
         session = onnxruntime.InferenceSession(
             str(folder.model), options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # both libraries raise bare exceptions for invalid files
         raise _cannot("be loaded", folder, error) from error
-    tokenizer.no_padding()
-    tokenizer.no_truncation()  # `chunks` needs every token
     output, pooling = _choose_output(session.get_outputs(), folder)
     names = frozenset(one.name for one in session.get_inputs())
     freeing_options = onnxruntime.RunOptions()

@@ -113,7 +113,13 @@ class RemoteEmbedder:
         other.limit_s = limit_s
         return other
 
-    def embed(self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None) -> Vectors:
+    def embed(
+        self,
+        texts: Sequence[str],
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        as_queries: bool = False,  # noqa: ARG002 - the protocol of servers does not tell the two apart
+    ) -> Vectors:
         """Return float32, (n, dim), rows of unit length, in the order of `texts`. Blocks.
 
         Text beyond `space.max_tokens` (estimated) is ignored. Raises `Cancelled` within 50 ms of

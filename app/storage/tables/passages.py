@@ -110,6 +110,18 @@ class Passages:
         questions = (" ".join(texts.get(each, "").split()) for (each,) in rows)
         return tuple(dict.fromkeys(filter(None, questions)))[:limit]
 
+    def sample_messages(self, exchanges: int) -> list[str]:
+        """Return the messages of a sample of exchanges, always the same; none of hidden conversations."""
+        rows = self._store.rows(
+            "SELECT m.text FROM (SELECT e.id FROM exchange e "
+            "JOIN conversation c ON c.id = e.conversation_id "
+            "WHERE NOT c.private AND c.deleted_at IS NULL ORDER BY hash(e.id) LIMIT ?) s "
+            "JOIN exchange_message l ON l.exchange_id = s.id JOIN message m ON m.id = l.message_id "
+            "WHERE m.role IN ('user', 'assistant') AND m.text <> ''",
+            [exchanges],
+        )
+        return [text for (text,) in rows]
+
     def hidden(self) -> Ids:
         """Return the passages that search excludes by default: archived, in the trash, private."""
         return self._ids(

@@ -17,7 +17,6 @@ from app.domain.facts import BY_USER, Fact, FactVersion
 from app.domain.ids import MessageId, PassageId, new_uid
 from app.domain.turn_text import content_hash
 from app.memory.fact_matching import (
-    SAME_COSINE,
     blocked_message_hash,
     contains_value,
     may_be_same,
@@ -34,11 +33,15 @@ _TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
-    """A statement, the facts that mean the same, and its vector, where meaning could be compared."""
+    """A statement, the facts that mean the same, and its vector, where meaning could be compared.
+
+    Vectors of the same meaning have a cosine of `same_cosine`.
+    """
 
     stated: ExtractedFact
     same: tuple[PassageId, ...] = ()
     vector: npt.NDArray[np.float32] | None = None
+    same_cosine: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +225,7 @@ class _AffectedFacts:
         vector = self._vectors.get(fact.id)
         if vector is None or said.vector is None or not may_be_same(fact.text, stated.text):
             return False
-        return float(vector @ said.vector) >= SAME_COSINE
+        return float(vector @ said.vector) >= said.same_cosine
 
     def _repeat(self, fact: Fact, stated: ExtractedFact, source: ReadExchange) -> None:
         """Give a fact one more source; the wording that was said last is the one it has."""

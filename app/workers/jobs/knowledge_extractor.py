@@ -13,7 +13,7 @@ from app.domain.ids import PassageId
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
-from app.memory.fact_matching import SAME_COSINE, similar_facts
+from app.memory.fact_matching import similar_facts
 from app.providers.embedders.local import LocalEmbedder
 from app.storage.engine.store import Store
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork
@@ -110,24 +110,19 @@ class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead]):
         likely = [similar_facts(one.text, known) for one in said]
         texts = list(dict.fromkeys(one.text for one in said))
         texts += [fact.text for facts in likely for fact in facts]
-        vectors = self._vectors(texts)
-        if vectors is None:
+        try:
+            embedder = self._embedder() if self._embedder is not None and texts else None
+            # Asking a server costs, and this is not what the user agreed to.
+            if not isinstance(embedder, LocalEmbedder):
+                return [Compared(one) for one in said]
+            vectors = dict(zip(texts, embedder.embed(texts), strict=True))
+        except KnownError:
             return [Compared(one) for one in said]
+        least = embedder.same_cosine
         return [
-            Compared(one, _same(vectors, one, facts), vectors[one.text])
+            Compared(one, _same(vectors, one, facts, least), vectors[one.text], least)
             for one, facts in zip(said, likely, strict=True)
         ]
-
-    def _vectors(self, texts: Sequence[str]) -> dict[str, npt.NDArray[np.float32]] | None:
-        if self._embedder is None or not texts:
-            return None
-        try:
-            embedder = self._embedder()
-            if not isinstance(embedder, LocalEmbedder):
-                return None  # asking a server costs, and this is not what the user agreed to
-            return dict(zip(texts, embedder.embed(texts), strict=True))
-        except KnownError:
-            return None
 
 
 def _first_messages(waiting: Sequence[ExchangeToRead]) -> int:
@@ -141,10 +136,13 @@ def _first_messages(waiting: Sequence[ExchangeToRead]) -> int:
 
 
 def _same(
-    vectors: dict[str, npt.NDArray[np.float32]], said: ExtractedFact, known: Sequence[Fact]
+    vectors: dict[str, npt.NDArray[np.float32]],
+    said: ExtractedFact,
+    known: Sequence[Fact],
+    least: float,
 ) -> tuple[PassageId, ...]:
     own = vectors[said.text]
-    return tuple(fact.id for fact in known if float(vectors[fact.text] @ own) >= SAME_COSINE)
+    return tuple(fact.id for fact in known if float(vectors[fact.text] @ own) >= least)
 
 
 def build(parts: JobParts) -> Job[Any, Any]:

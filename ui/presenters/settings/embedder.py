@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFileDialog
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.passages import EmbedderSwitchPlan
-from app.memory.embedders import EmbedderDirectory
+from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
 from app.memory.spaces import SpaceService
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
@@ -55,7 +55,7 @@ class EmbedderPresenter(Presenter):
         """Show the choices that are known at once, then those that servers list."""
         state = await self._bridge.run(self._spaces.read)
         kept = {row.choice: row.model for row in state.rows} | {state.chosen: state.chosen_title}
-        built_in = {"builtin": self._embedders.describe("builtin")}
+        built_in = {choice: self._embedders.describe(choice) for choice in (BUILT_IN, MULTILINGUAL)}
         self._page.chooser.show_choices(tuple((built_in | kept).items()), state.chosen)
         listed = {
             each.value: _title(each.title, is_remote=each.leaves_machine)
@@ -65,7 +65,7 @@ class EmbedderPresenter(Presenter):
         self._page.chooser.show_choices(tuple((listed | unlisted).items()), state.chosen)
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        if not self._page.isVisible():
+        if not self._page.window().isVisible():  # another page may be open that leads to this one
             return
         if changed.topics & _SHOWN:
             self._refresh.request()

@@ -1,0 +1,62 @@
+"""Embedder suggestion: the multilingual embedder, for a library that the English one cannot read."""
+
+from dataclasses import dataclass
+
+from app.domain.formatting import format_percent
+from app.language.languages import is_english
+from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
+from app.storage.tables.passages import Passages
+from app.storage.tables.settings import Settings
+
+_SAMPLE = 400  # exchanges; the share is then within .05 of the truth
+_FEWEST_MESSAGES = 20  # of known language, before a share says anything
+_FOREIGN_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSuggestion:
+    """An embedder that suits the library better; `foreign_share` (0-1) of it is not in English."""
+
+    choice: str
+    foreign_share: float
+    reason: str
+
+
+class EmbedderSuggestions:
+    """Suggests an embedder until the user has dismissed that. Blocking."""
+
+    def __init__(
+        self, settings: Settings, embedders: EmbedderDirectory, passages: Passages
+    ) -> None:
+        self._settings = settings
+        self._embedders = embedders
+        self._passages = passages
+
+    def read(self) -> EmbedderSuggestion | None:
+        """Return what to suggest now; None if the embedder suits, or the user does not want to hear it.
+
+        Judged by a sample of the messages, in some 30 ms.
+        """
+        if self._settings.text("embedder") != BUILT_IN or not self._settings.flag(
+            "suggest_embedder"
+        ):
+            return None
+        judged = [is_english(text) for text in self._passages.sample_messages(_SAMPLE)]
+        known = [each for each in judged if each is not None]
+        share = known.count(False) / max(1, len(known))
+        if len(known) < _FEWEST_MESSAGES or share < _FOREIGN_SHARE:
+            return None
+        reason = (
+            f"{format_percent(share)} of your messages are not in English, but search by meaning "
+            "uses a model that reads only English. Another one, which reads some 100 languages, is "
+            "built in."
+        )
+        return EmbedderSuggestion(MULTILINGUAL, share, reason)
+
+    def accept(self, suggestion: EmbedderSuggestion) -> None:
+        """Make the suggested embedder the chosen one; raises StorageError."""
+        self._embedders.choose(suggestion.choice)
+
+    def dismiss(self) -> None:
+        """Suggest no embedder any more; raises StorageError."""
+        self._settings.set("suggest_embedder", value=False)
