@@ -301,6 +301,7 @@ def test_only_questions_are_embedded_as_queries(
     monkeypatch.setattr(
         LocalEmbedder, "embed", lambda _, *given, **more: fake.embed(*given, **more)
     )
+    monkeypatch.setattr(LocalEmbedder, "token_model", "")
     desk.embed()
     assert not fake.queries
     assert desk.vector_search.query_vector("Which plant?") is not None
