@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.models import ModelCard, ProviderState
 from app.domain.changes import ChangeSet
-from app.domain.chat import ModelRef
+from app.domain.chat import ListedModel, ModelRef
 from app.domain.errors import InvalidInput, KeyRejected, KnownError, ProviderError, StorageError
 from app.domain.settings_schema import SETTINGS, SettingValue
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
@@ -24,6 +24,7 @@ from app.workers.model_choice import BackgroundPlan
 from app.workers.regeneration import RegenerationPlan
 from app.workers.status_text import ESTIMATED
 from tests.fakes.screens import Parts, Recorder, press
+from ui.presenters.local_servers import LocalServersPresenter
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter
 from ui.presenters.settings.dialog import SettingsPresenter
@@ -35,6 +36,7 @@ from ui.views.settings.dashboard import Dashboard, Totals
 from ui.views.settings.models_page import ModelsPage
 from ui.views.settings.provider_form import ProviderFields
 from ui.views.settings.settings_dialog import SettingsDialog
+from ui.views.welcome import Welcome
 from ui.widgets.plain_label import PlainLabel, breakable
 
 MODEL = "openai:gpt-5.6-luna"
@@ -116,7 +118,7 @@ class FakeModels:
         self.own: dict[str, int] = {}
         found = SimpleNamespace(tokens=4_096, source="assumed")
         self.windows = SimpleNamespace(
-            find=lambda _ref, asks_server: found, own=lambda: self.own, remove=self.own.pop,
+            find=lambda _ref: found, own=lambda: self.own, remove=self.own.pop,
             put=lambda model, tokens: self.own.update({model: tokens}),
         )  # fmt: skip
         self._desk = desk
@@ -370,6 +372,29 @@ def test_the_form_says_what_happens_to_a_key(
     providers.presenter.open("openrouter")
     assert words in providers.form._key_note.text()
     assert ("Saved" in providers.form.key.placeholderText()) is saved
+
+
+def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(
+    qtbot: QtBot, desk: Desk
+) -> None:
+    welcome, models, settings, opened = Welcome(), FakeModels(desk), FakeSettings(desk), list[str]()
+    qtbot.addWidget(welcome)
+    presenter = desk.make(
+        LocalServersPresenter, models=models, network=FakeNetwork(), settings=settings,
+        welcome=welcome, open_provider=opened.append,
+    )  # fmt: skip
+    listed = (ListedModel(ModelRef("ollama", "m"), "m"),)
+    models.running = (LocalServer("ollama", "http://127.0.0.1:11434/v1", listed),)
+    presenter.look()
+    assert welcome.server.isHidden(), "nobody asks while the page is not shown"
+    welcome.show()
+    presenter.look()
+    assert "Ollama is running" in welcome.server.text()
+    welcome.server.click()
+    assert opened == ["ollama"]
+    settings.values["default_model"] = "ollama:m"
+    presenter.look()
+    assert welcome.server.isHidden()
 
 
 # -- the background page

@@ -232,6 +232,26 @@ def test_a_reply_that_did_not_end_shows_why_and_what_to_do(
     assert requested.args == [0]
 
 
+@pytest.mark.parametrize(
+    ("kind", "button"),
+    [
+        ("key_rejected", "Provider settings\u2026"), ("unreachable", "Provider settings\u2026"),
+        ("model_not_found", "Choose another model\u2026"), ("rate_limited", None),
+    ],
+)  # fmt: skip
+def test_a_problem_links_to_what_mends_it(
+    qtbot: QtBot, show: Show, kind: str, button: str | None
+) -> None:
+    problem = Problem(kind, "It failed", "Mend it")
+    shown = show(turn(0, "Go", "", status=ExchangeStatus.FAILED, problem=problem))
+    _retry, *others = shown.turn(0).findChildren(QPushButton)
+    assert [each.text() for each in others] == ([button] if button else [])
+    for each in others:
+        with qtbot.waitSignal(shown.view.events.mend_requested) as requested:
+            each.click()
+        assert requested.args == [kind]
+
+
 @pytest.mark.parametrize("status", [ExchangeStatus.FAILED, ExchangeStatus.INTERRUPTED])
 def test_only_the_last_reply_can_be_continued(show: Show, status: ExchangeStatus) -> None:
     shown = show(turn(0, "Go", "Half", status=status))

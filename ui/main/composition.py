@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject
 from app.bootstrap import Services
 from app.chat.inspector import Source
 from app.commands.table import CommandSession
+from app.domain.chat import ModelRef
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
 from app.domain.recall import RecalledItemDetails
@@ -52,6 +53,7 @@ from ui.views.command_panel import CommandPanel
 from ui.views.dialogs.memories_dialog import MemoriesDialog
 from ui.views.main_window import MainWindow, store_state
 from ui.views.palette import CommandPalette
+from ui.widgets.transcript.panels import MODEL_PROBLEMS
 from ui.widgets.transcript.view import TranscriptView
 
 
@@ -260,8 +262,6 @@ class Presenters(QObject):
         welcome.import_requested.connect(self.imports.choose)
         welcome.sample_requested.connect(lambda: self.imports.start([SAMPLE]))
         self.presets.page_requested.connect(lambda: self.settings.open("Presets"))
-        for requested in (welcome.model_requested, window.chat.model.provider_requested):
-            requested.connect(lambda: self.settings.open(SettingPage.MODELS.value))
 
     def _connect_transcript(self) -> None:
         transcript, compose = self._transcript, self.compose
@@ -280,6 +280,7 @@ class Presenters(QObject):
             (events.coverage_requested, self.explain.show_coverage),
             (transcript.current_turn_changed, self.explain.note_current_turn),
             (transcript.current_turn_changed, self.inspector.select),
+            (events.mend_requested, self._on_mend_requested),
             (events.inspect_requested, self._on_inspect_requested),
             (events.why_requested, self._on_why_requested),
         ):
@@ -395,6 +396,12 @@ class Presenters(QObject):
             has_turns and not is_running and not self.conversation.is_read_only
         )
         actions["copy_link"].setEnabled(has_turns)
+
+    def _on_mend_requested(self, kind: str) -> None:
+        if kind in MODEL_PROBLEMS:
+            self._window.chat.model.open()
+        else:
+            self.settings.open_provider(ModelRef.parse(self.models.chosen).provider)
 
     def _on_inspect_requested(self, turn: int) -> None:
         self._window.actions_by_name["inspector"].setChecked(True)

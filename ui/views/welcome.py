@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QResizeEvent
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from ui.widgets.controls import button, column_in, filled, row_of
@@ -26,12 +26,15 @@ class Welcome(QScrollArea):
         files_dropped: Paths that were dropped (list of `Path`).
         sample_requested: Import the sample archive.
         model_requested: Show the providers page.
+        shown: The page became visible. server_requested: Set up the local server that is offered.
     """
 
     import_requested = Signal()
     files_dropped = Signal(list)
     sample_requested = Signal()
     model_requested = Signal()
+    shown = Signal()
+    server_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,7 +53,13 @@ class Welcome(QScrollArea):
             "Or just type below. Without a model, Recall answers with linked quotes from your own "
             "conversations. Nothing leaves this computer unless you choose a provider."
         )
-        parts = (self._title, self._text, zone, self._others, self._hint)
+        self.server = button(self, "", self.server_requested, kind="quiet")
+        policy = self.server.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # nothing moves when a server is found
+        self.server.setSizePolicy(policy)
+        self.server.hide()
+        offer = row_of(self.server, None)
+        parts = (self._title, self._text, zone, self._others, self._hint, offer)
         self._center(filled(QVBoxLayout(), *parts, spacing=16))
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -65,6 +74,11 @@ class Welcome(QScrollArea):
             part.setVisible(is_newcomer)
         self.more.setVisible(not is_newcomer)
 
+    def offer_server(self, text: str) -> None:
+        """Offer a model server that runs on this computer; "" offers none."""
+        self.server.setText(text)
+        self.server.setVisible(bool(text))
+
     def _center(self, card: QBoxLayout) -> None:
         holder = QWidget(self)
         holder.setLayout(card)
@@ -75,6 +89,11 @@ class Welcome(QScrollArea):
         page.setAutoFillBackground(False)  # it has the window's background
 
     # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Report it."""
+        super().showEvent(event)
+        self.shown.emit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stack the buttons in a narrow window."""

@@ -168,6 +168,9 @@ def _items(group: ModelGroup) -> list[QTreeWidgetItem]:
     if group.note:
         note = QTreeWidgetItem([group.note])
         note.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        font = QFont()
+        font.setItalic(True)
+        note.setData(0, Qt.ItemDataRole.FontRole, font)
         note.setData(0, _SEARCHED, group.note.casefold())
         note.setToolTip(0, group.note)
         items.append(note)

@@ -37,6 +37,7 @@ class ModelPicker(QPushButton):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model, self._name = "", ""
+        self.setAccessibleName("Model")
         self.setProperty("kind", "choice")
         self.setAutoDefault(False)
         self._popup = _Popup(self)
@@ -49,7 +50,7 @@ class ModelPicker(QPushButton):
     def show_model(self, model: str) -> None:
         """Show which model is chosen."""
         self.model, self._name = model, model_name(model)
-        self.setAccessibleName(f"Model: {self._name}")
+        self.setAccessibleDescription(self._name)
         self.setToolTip(f"{model}\nChoose another model (Ctrl+Shift+M)")
         self._fit_text()
         self.updateGeometry()

@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
-from app.domain.settings_schema import SETTINGS, SettingValue
+from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
 from app.storage.tables.settings import Settings
 from ui.presenters.presenter import Presenter
 from ui.theme import Appearance, ThemeChoice
@@ -66,6 +66,10 @@ class SettingsPresenter(Presenter):
             self._dialog.show_page(page)
         self._dialog.open()
         return self._dialog
+
+    def open_provider(self, name: str) -> None:
+        """Show the dialog with the form of a provider."""
+        self.open(SettingPage.MODELS.value).models.opened.emit(name)
 
     def open_spend_limits(self) -> None:
         """Show the dialog with the focus on the daily spend limit."""

@@ -239,7 +239,7 @@ class ProvidersPresenter(Presenter):
 
     def _show_window(self, model: str) -> None:
         def read() -> tuple[str, bool]:
-            found = self._models.windows.find(ModelRef.parse(model), asks_server=False)
+            found = self._models.windows.find(ModelRef.parse(model))
             text = f"{model_name(model)} reads {found.tokens:,} tokens, {found.source}."
             return text, model in self._models.windows.own()
 

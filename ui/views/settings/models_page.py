@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QShowEvent
+from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QGridLayout,
     QPushButton,
@@ -115,6 +115,12 @@ class ModelsPage(QStackedWidget):
         super().showEvent(event)
         if not self.is_form_open:
             self.shown.emit()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Begin with the gallery the next time."""
+        super().hideEvent(event)
+        if not event.spontaneous():
+            self.setCurrentWidget(self._gallery)
 
     def sizeHint(self) -> QSize:
         """Be as high as the part that is shown, not as the higher one."""

@@ -24,6 +24,7 @@ class TurnEvents(QObject):
         regenerate_requested, fork_requested, link_requested: Answer again, fork, copy a link.
         coverage_requested: Show whether search finds the turn.
         retry_requested, continue_requested: After a failed or interrupted reply.
+        mend_requested: Show what mends this kind of problem (its code).
         branch_requested: Show sibling `position` (from 1) at the message with this id.
         why_requested: Explain why it was not recalled. inspect_requested: Show the prompt.
         source_clicked: The number of a source under the answer.
@@ -43,6 +44,7 @@ class TurnEvents(QObject):
     coverage_requested = Signal(int)
     retry_requested = Signal(int)
     continue_requested = Signal(int)
+    mend_requested = Signal(str)
     branch_requested = Signal(int, object, int)
     why_requested = Signal(int)
     inspect_requested = Signal(int)

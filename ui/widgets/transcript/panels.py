@@ -24,11 +24,16 @@ _IMAGE_EM = 16.0
 _LEAST_EM = 2.4  # a target large enough to click
 _UNKNOWN_PX = 1_000
 _SOURCES_SHOWN = 4
+MODEL_PROBLEMS = frozenset(("model_not_found", "not_found"))
+_PROVIDER_PROBLEMS = frozenset((
+    "key_missing", "key_rejected", "permission_refused", "payment_required", "unreachable",
+    "timed_out", "nonsense_reply", "endpoint_missing", "invalid_input",
+))  # fmt: skip
 NEW_SEGMENT_TEXT = "New segment \N{EN DASH} earlier turns are kept and searchable"
 
 
 class ProblemPanel(Panel):
-    """Why a reply failed: cause, next step, and Retry where that is possible."""
+    """Why a reply failed: cause, next step, and where that is possible Retry and what mends it."""
 
     def __init__(
         self, context: RenderContext, problem: Problem, retry: Callable[[], None] | None
@@ -41,6 +46,11 @@ class ProblemPanel(Panel):
         if retry is not None:
             row = FlowRow()
             row.add(_button("Retry", "Send the message again", retry))
+            mend = partial(context.events.mend_requested.emit, problem.kind)
+            if problem.kind in _PROVIDER_PROBLEMS:
+                row.add(_button("Provider settings\u2026", "Its address, key and models", mend))
+            elif problem.kind in MODEL_PROBLEMS:
+                row.add(_button("Choose another model\u2026", "For this conversation", mend))
             self.add(row)
 
 
