@@ -337,3 +337,18 @@ def test_batches_hold_every_row_once_and_few_tokens(lengths: list[int]) -> None:
     assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
     for rows in batches:
         assert max(lengths[row] for row in rows) * len(rows) <= BATCH_TOKENS
+
+
+def test_tokens_come_from_the_same_pass_in_the_order_of_the_texts(embedder: LocalEmbedder) -> None:
+    texts = ["The Wörld is round", "", "rivers " * 400, "A cat"]
+    vectors, tokens = embedder.embed_with_tokens(texts)
+    np.testing.assert_array_equal(vectors, embedder.embed(texts))
+    words = [[text[a:b] for a, b in one.spans] for text, one in zip(texts, tokens, strict=True)]
+    assert words[0] == ["The", "Wörld", "is", "round"]
+    assert (words[1], words[3]) == ([], ["A", "cat"])
+    assert len(words[2]) == embedder.space.max_tokens - 2  # without the special tokens
+    for one in tokens:
+        assert one.vectors.shape == (len(one.spans), 32)
+        np.testing.assert_allclose(np.linalg.norm(one.vectors, axis=1), 1, atol=1e-5)
+    alone = embedder.embed_with_tokens(texts[3:])[1][0]
+    assert (np.sum(alone.vectors * tokens[3].vectors, axis=1) > 0.98).all()
