@@ -283,15 +283,20 @@ def test_a_reply_that_stalls_says_for_how_long(
     now = [100.0]
     monkeypatch.setattr(answer_module, "monotonic", lambda: now[0])
     index = shown.add_reply()
-    answer = shown.turn(index).answer
-    assert answer is not None
+
+    def answer() -> answer_module.AnswerFrame:
+        frame = shown.turn(index).answer
+        assert frame is not None
+        return frame
 
     def seen() -> list[str]:
-        answer._pulse.timeout.emit()
-        labels = answer._end.findChildren(QLabel)
+        answer()._pulse.timeout.emit()
+        labels = answer()._end.findChildren(QLabel)
         return [each.text() for each in labels if not each.isHidden() and each.text()]
 
     assert not any("5 s" in each for each in seen())
+    shown.view.set_theme(Theme())
+    assert any("Reading" in each for each in seen()), "also once it is drawn anew"
     now[0] += 5
     assert any(each.endswith("5 s") for each in seen())
     shown.stream("Some text.")
@@ -301,7 +306,7 @@ def test_a_reply_that_stalls_says_for_how_long(
     shown.view.append(Text(" More."))
     assert seen() == []
     shown.view.finish_reply()
-    assert not answer._pulse.isActive()
+    assert not answer()._pulse.isActive()
 
 
 def footer_label(shown: Shown, index: int) -> str:

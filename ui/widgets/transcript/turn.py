@@ -157,8 +157,8 @@ class TurnWidget(Root):
         ends_segment = is_last and ends_segment
         if is_last != self._is_last:
             self._is_last = is_last
-            if self.content is not None:
-                self._show_end(self.content)
+            if self.content is not None and self.content.status is not ExchangeStatus.RUNNING:
+                self._show_end(self.content)  # whether the reply can be continued has changed
         if ends_segment == self._below.is_empty:
             if ends_segment:
                 self._below.add(Divider(self._context, NEW_SEGMENT_TEXT))
