@@ -1,4 +1,4 @@
-"""Search and memory: search, recall, context plans, facts, summaries, core and archival memory.
+"""Search and memory: search, recall, context plans, facts, summaries, profile, core and archival memory.
 
 search            queries to results; `results` formats, `result_merging` merges kinds, `explain` and
                   `probes` explain rankings
@@ -6,5 +6,7 @@ vector_search     the answering embedder and vectors of questions; `embedders` a
 recall            what answers a question; `recall_search` ranks, `recall_selection` selects for a prompt,
                   `recalled_text` formats it, `context_plan` and `compaction` budget the prompt
 facts             user operations on facts; also `summaries`, `core_memory`; `fact_matching` compares facts
+profile           the lines about the user in every prompt, and decisions about what is proposed for them;
+                  `profile_lines` makes lines from facts
 coverage          whether turns are searchable; totals of memory
 """

@@ -193,7 +193,7 @@ class FactService:
 
 _SOURCE_REMAINS = "Its source conversation still contains it."
 _OTHER_PHRASINGS_REMAIN = (
-    "It was also removed from stored prompts. Core memory, memories and summaries that phrase it "
+    "It was also removed from stored prompts and the profile. Core memory, memories and summaries that phrase it "
     "differently were not changed."
 )
 

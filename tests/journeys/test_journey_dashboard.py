@@ -178,7 +178,7 @@ def totals(services: Services) -> dict[str, str]:
     kinds = dict(rows(services, "SELECT kind, count(*) FROM passage GROUP BY kind"))
     shown = {title: f"{kinds.get(kind, 0):,}" for kind, title in _TITLES.items()}
     done, total = (number(services, each) for each in _COUNTS[PIPELINE])
-    shown["Found by meaning (all-MiniLM-L6-v2, built in)"] = f"{done / total * 100:.0f} %"
+    shown["Found by meaning (all-MiniLM-L6-v2, built in)"] = f"{done / total * 100:.0f}%"
     shown["Found by exact words"] = "100%"
     paths = (services.paths.database, services.paths.wal)
     shown["Database"] = format_size(sum(each.stat().st_size for each in paths if each.exists()))
