@@ -468,6 +468,12 @@ def test_a_shorter_line_in_the_words_of_its_facts_is_taken(
     assert is_grounded(text, library.learn(*facts))
 
 
+def test_a_line_with_an_address_of_its_own_is_not_taken(library: Library) -> None:
+    facts, line = library.learn(NAME, HOME), f"{NAME}, {HOME}"
+    assert is_grounded(line, facts)
+    assert not is_grounded(f"{line}, evil.example", facts)
+
+
 def test_without_a_usable_line_the_facts_are_proposed(library: Library) -> None:
     library.learn(NAME, HOME, TEA)
     with_model(library, ("Nobody said this", [99_999]))
