@@ -39,7 +39,8 @@ from tests.fakes.tool_turns import called
 
 EXCHANGES, CONVERSATIONS = WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER
 PIPELINE, MANUAL = WorkerName.EMBEDDING_PIPELINE, WorkerName.MAN_INDEXER
-MAY_BE_PAID = tuple(name for name in WorkerName if name is not MANUAL)
+WITHOUT_WORK = (MANUAL, WorkerName.PROFILE_WRITER)  # in a conversation without facts
+MAY_BE_PAID = tuple(name for name in WorkerName if name not in WITHOUT_WORK)
 STOPPED, IDLE, BLOCKED = WorkerState.STOPPED, WorkerState.IDLE, WorkerState.BLOCKED
 
 
