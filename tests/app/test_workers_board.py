@@ -228,10 +228,7 @@ def test_the_end_of_a_turn_wakes_all_workers_that_have_work_by_it(store: Store) 
     with hosted(board):
         until(lambda: are_all(board, IDLE, *MAY_BE_PAID))
         called(store, ("read_file", '{"path": "notes.txt"}', "one"))
-        busy = [
-            each for each in MAY_BE_PAID if each is not WorkerName.PROFILE_WRITER
-        ]  # needs facts
-        until(lambda: all(status_of(board, each).completed > 0 for each in busy))
+        until(lambda: all(status_of(board, each).completed > 0 for each in MAY_BE_PAID))
         assert are_all(board, STOPPED, MANUAL)
 
 
