@@ -247,7 +247,7 @@ async def test_dashboard_and_turn_menu_say_what_is_found_by_meaning(user: User) 
     await user.sees("Turns", str(by_kind[PassageKind.TURN]), f"Found by meaning ({BUILT_IN})")
     await user.until(lambda: user.screen().count("100%") == 2, "both shares")
     await ask_in_menu(user)
-    await user.sees("Turn 0: Found by its words and by its meaning.")
+    await user.sees("Turn 1: Found by its words and by its meaning.")
 
     card.switch.setFocus()
     user.press("Space")
