@@ -76,10 +76,6 @@ class ModelPicker(QPushButton):
         self.list.search.setFocus()
         self.list.reveal()
 
-    def close_list(self) -> None:
-        """Hide the list."""
-        self._popup.hide()
-
     def _on_chosen(self, model: str) -> None:
         self._popup.hide()
         self.chosen.emit(model)
