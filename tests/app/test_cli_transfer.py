@@ -209,8 +209,9 @@ def test_an_export_is_imported_without_loss_and_needs_no_new_summaries(
     assert empty.json("status")["passages"] == rich.json("status")["passages"]
     workers = empty.json("work", "--until-idle")["workers"]
     for name, each in workers.items():
-        if name not in {"man_indexer", "tool_summarizer"}:  # off, and no part of an export
-            assert each["done"] == each["total"] > 0
+        # The first two are off and no part of an export; the third has too few facts here.
+        if name not in {"man_indexer", "tool_summarizer", "profile_writer"}:
+            assert each["done"] == each["total"] > 0, name
     assert workers["exchange_summarizer"]["completed"] == 0
     assert workers["conversation_summarizer"]["completed"] == 0
     assert workers["embedding_pipeline"]["completed"] > 0, "vectors are not exported"

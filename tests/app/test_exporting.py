@@ -93,7 +93,7 @@ def test_summaries_are_exported_with_their_source_from_one_state(
 def test_the_file_is_replaced_atomically(store: Store, tmp_path: Path) -> None:
     out = tmp_path / ("x" * 250 + ".json")
     out.write_text("before")
-    assert export(store, out, ExportFormat.JSON).conversations == 0
+    assert export(store, out, ExportFormat.JSON, replaces=True).conversations == 0
     assert out.read_text().startswith('{"format"')
     assert [each.name for each in tmp_path.iterdir() if each.name != "data"] == [out.name]
 
