@@ -21,20 +21,25 @@ _.handle_async_request
 _.normalizeLink
 _.normalizeLinkText
 
-# onnxruntime and Python read what we set.
+# onnxruntime, tokenizers and Python read what we set.
 _.intra_op_num_threads
 _.inter_op_num_threads
 _.log_severity_level
+_.post_processor
 _.__suppress_context__
 
 # hypothesis calls it after every run of a stateful test.
 _.teardown
+
+# The composition keeps a presenter that nothing else refers to.
+_.embedder_suggestion
 
 # Ports that several classes implement; the first who takes any of them names them here no more.
 _.Embedder
 
 # Named in annotations that are strings.
 _.Encoding
+_.AnyTokenizer
 
 # Parameters of a Protocol are named for those who implement it.
 _.is_cancelled

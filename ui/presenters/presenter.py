@@ -7,7 +7,7 @@ from typing import dataclass_transform
 
 from PySide6.QtCore import QObject, QPoint
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QInputDialog, QMenu, QWidget
+from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu, QWidget
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from ui.bridge import Bridge
@@ -73,7 +73,8 @@ def ask_for_text(
     dialog.setWindowTitle(title)
     dialog.setLabelText(label)
     dialog.setTextValue(value)
-    dialog.setMinimumWidth(dialog.fontMetrics().averageCharWidth() * _QUESTION_CHARS)
+    for line in dialog.findChildren(QLineEdit):  # the layout overrides a minimum of the dialog
+        line.setMinimumWidth(line.fontMetrics().averageCharWidth() * _QUESTION_CHARS)
     dialog.textValueSelected.connect(take)
     dialog.finished.connect(dialog.deleteLater)
     dialog.open()

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from PySide6.QtWidgets import QMessageBox
-
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelCard, ModelDirectory, ProviderState
 from app.domain.chat import ModelRef
@@ -18,6 +16,7 @@ from app.providers.vendors import vendors
 from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.settings import Settings
 from ui.presenters.presenter import Presenter
+from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.settings.models_page import ModelsPage, TileContent
 from ui.views.settings.provider_form import FormContent, ProviderFields
 from ui.widgets.model_rows import model_name, model_rows
@@ -200,22 +199,16 @@ class ProvidersPresenter(Presenter):
     # -- removing
 
     def _ask_to_remove(self, name: str) -> None:
-        box = QMessageBox(self._page.window())
-        box.setIcon(QMessageBox.Icon.Question)
-        box.setWindowTitle("Remove a provider")
-        box.setText(f"Remove {title_of(name)}?")
         default = " New conversations will use Recall." if self._uses(name) else ""
-        box.setInformativeText(
+        texts = Confirmation(
+            "Remove a provider",
+            f"Remove {title_of(name)}?",
             "Its settings and its saved key are deleted. Conversations stay; to continue one "
-            f"of its own, choose another model.{default}"
+            f"of its own, choose another model.{default}",
+            "Remove",
+            is_warning=True,
         )
-        remove = box.addButton("Remove", QMessageBox.ButtonRole.DestructiveRole)
-        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-        box.setDefaultButton(cancel)
-        box.setEscapeButton(cancel)
-        remove.clicked.connect(lambda: self._remove(name))
-        box.finished.connect(box.deleteLater)
-        box.open()
+        confirm(self._page.window(), texts, lambda: self._remove(name))
 
     def _uses(self, name: str) -> bool:
         return ModelRef.parse(self._default).provider == name
