@@ -27,7 +27,7 @@ class LocalServersPresenter(Presenter):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._found = ""
-        self._pause = QTimer(self, singleShot=True, interval=_AFTER_MS)
+        self._pause = QTimer(self._welcome, singleShot=True, interval=_AFTER_MS)
         self._pause.timeout.connect(self.look)
         self._welcome.shown.connect(self._pause.start)
         self._welcome.server_requested.connect(lambda: self._open_provider(self._found))
