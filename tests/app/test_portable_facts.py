@@ -36,7 +36,8 @@ def carry(request: pytest.FixtureRequest, tmp_path: Path) -> Carry:
 
     def carried(source: Store, target: Store) -> None:
         out = tmp_path / "book"
-        export(source, out, getattr(request, "param", ExportFormat.JSON))
+        form = getattr(request, "param", ExportFormat.JSON)
+        export(source, out, form, replaces=True)
         import_files(target, [out])
 
     return carried

@@ -31,7 +31,7 @@ class _Items:
 
 _ITEMS: Mapping[ItemKind, _Items] = {
     ItemKind.EXCHANGE: _Items(
-        "SELECT a.*, c.title, 'turn ' || e.turn_number AS detail FROM attempt a "
+        "SELECT a.*, c.title, 'turn ' || (e.turn_number + 1) AS detail FROM attempt a "
         "JOIN exchange e ON e.id = a.item_id "
         f"JOIN conversation c ON c.id = e.conversation_id AND {_VISIBLE}",
         f"item_id IN (SELECT id FROM exchange WHERE {OF_CONVERSATIONS})",
