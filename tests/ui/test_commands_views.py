@@ -101,10 +101,6 @@ def test_a_whole_command_is_sent_also_while_a_reply_runs(composer: Composer, qtb
         press(composer, Qt.Key.Key_Return)
     assert request.args == ["/new"]
     assert not composer.completion.isVisible()
-    composer.clear()
-    typed(composer, "hello")
-    with qtbot.assertNotEmitted(composer.send_requested):
-        press(composer, Qt.Key.Key_Return)
 
 
 def test_esc_closes_the_list_until_another_command_is_begun(
