@@ -18,6 +18,7 @@ from app.domain.conversations import (
 )
 from app.domain.ids import MessageId, PassageId, part_id
 from app.domain.passages import Passage, PassageKind, PassagePart
+from app.domain.wording import count_words, is_question
 
 # Recall answers with quotes of other turns: if they were indexed or summarized, it would find itself.
 RECALL_MODEL = "recall:"
@@ -101,8 +102,8 @@ def turn_passage(
 ) -> Passage | None:
     """Return the passage of an exchange, or None when it has no text.
 
-    `messages` are those of the exchange in path order. A turn that only Recall answered has 0 tokens,
-    like an incomplete one.
+    `messages` are those of the exchange in path order. A turn without a complete reply of a model has 0
+    tokens, unless the user's message is a statement: that can be recalled like any other.
     """
     own = [each for each in messages if not is_recall_reply(each.role, each.model)]
     words = turn_text((message.role, message.blocks) for message in own)
@@ -110,7 +111,8 @@ def turn_passage(
     if not text and not words.results:
         return None
     is_echo = len(own) < len(messages) and not (words.assistant or words.calls)
-    complete = exchange.status is ExchangeStatus.COMPLETED and not is_echo
+    is_answered = exchange.status is ExchangeStatus.COMPLETED and not is_echo
+    counts = is_answered or (exchange.status is not ExchangeStatus.RUNNING and _states(words.user))
     return Passage(
         id=passage_id,
         kind=PassageKind.TURN,
@@ -119,8 +121,13 @@ def turn_passage(
         exchange_id=exchange.id,
         content_hash=content_hash(text),
         created_at=exchange.started_at,
-        tokens=estimate_tokens(text) if complete else 0,
+        tokens=estimate_tokens(text) if counts else 0,
     )
+
+
+def _states(text: str) -> bool:
+    """Return whether a message has words and asks nothing."""
+    return count_words(text) > 0 and not is_question(text)
 
 
 def content_hash(text: str) -> str:

@@ -1,31 +1,24 @@
-"""Parsing of a question: what to search for, and whether it asks for a time, advice or an overview.
+"""Parsing of a question: what to search for, and whether it asks for a time.
 
 Words that only phrase a request are removed: "search" and "tell me" occur in few messages, so they would
 weigh more than the subject of the question. A request is recognized by position and kind of words: courtesies,
 a modal with a pronoun, and a verb of searching or telling before a function word of any language, as "search"
 in "search for the sourdough" but not in "search engines compared". Verbs of saying are removed after a request.
-The patterns for advice and answer format are English; other languages lose request words only.
+The pattern for the answer format is English; other languages lose request words only.
 """
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from app.index.small_talk import COURTESIES
 from app.language.date_phrases import asks_for_time
+from app.language.sentences import unspaced_runs
 from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
 
-_ADVICE = re.compile(
-    r"\b(?:suggest(?:ions?)?|recommend(?:ations?)?|advice|tips|should i|how (?:can|could|do) i"
-    r"|i['’]?m (?:looking|planning|trying|thinking|working|about)|help me|what options)\b",
-    re.IGNORECASE,
-)
-_LOOKING_BACK = re.compile(
-    r"\b(?:summary|summari[sz]e|overview|recap|(?:order|sequence) in which|in (?:what|which) order"
-    r"|in order(?! (?:to|for|that)\b))\b",
-    re.IGNORECASE,
-)
-_NAME = re.compile(r"\b[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?")
+_NAME_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
+_UNSPACED_NAME = range(2, 5)  # characters
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _ANSWER_FORMAT = re.compile(
     r"^\W*(?:please\s+)?(?:answer|respond|reply|keep it|be (?:brief|concise|specific)|list (?:only|just)"
@@ -61,13 +54,12 @@ class ParsedQuestion:
     """A query parsed as a question.
 
     `core` is the text to search for and to embed, without request words, sentences about the format of the
-    answer and words about the conversation itself. `names` are its capitalized words, case folded.
+    answer and words about the conversation itself. `names` are what may be a speaker's name in it: its words
+    and pairs of words, and in scripts without spaces any few characters, case folded.
     """
 
     core: str
     wants_time: bool
-    wants_advice: bool
-    looks_back: bool
     names: frozenset[str]
 
 
@@ -78,18 +70,22 @@ def parse_question(text: str) -> ParsedQuestion:
     whole = strip_request("".join(kept).strip())
     bare = " ".join(_CONVERSATION_WORDS.sub(" ", whole).split())
     core = bare if len(bare.split()) > 1 else whole or text.strip()
-    names = set()
-    for match in _NAME.finditer(text):
-        words = [_POSSESSIVE.sub("", word).casefold() for word in match[0].split()]
-        names.update(words)
-        names.add(" ".join(words))
     return ParsedQuestion(
         core,
         wants_time=asks_for_time(text),
-        wants_advice=_ADVICE.search(text) is not None,
-        looks_back=_LOOKING_BACK.search(text) is not None,
-        names=frozenset(names),
+        names=_possible_names(text),
     )
+
+
+def _possible_names(text: str) -> frozenset[str]:
+    folded = text.casefold()
+    words = [_POSSESSIVE.sub("", match[0]) for match in _NAME_WORD.finditer(folded)]
+    names = {*words, *(f"{one} {other}" for one, other in pairwise(words))}
+    for run in unspaced_runs(folded):
+        names.update(
+            run[at : at + size] for size in _UNSPACED_NAME for at in range(len(run) - size + 1)
+        )
+    return frozenset(names)
 
 
 def strip_request(text: str) -> str:

@@ -1,12 +1,16 @@
 """Ranking: a weighted sum of features over the candidates of one query.
 
 A passage gets the score of its best part. Index scores are standardized over the candidates, so the scale
-of an index or a space does not matter; the other features enter as they are. How features and weights were
-chosen, with figures: `packaging/decisions/0030-ranking.md`.
+of an index or a space does not matter; the other features enter as they are. The weights are fitted by
+`packaging/models/fit_ranking.py` and stored in `resources/ranking.json`; figures and choices:
+`packaging/decisions/0030-ranking.md`.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,29 +18,37 @@ import numpy.typing as npt
 from app.domain.ids import PARTS_PER_PASSAGE, PartId
 from app.index.message_traits import Traits
 from app.index.question import ParsedQuestion
-from app.index.text_schema import speaker_number
+from app.index.text_schema import label_number
 from app.index.text_snapshot import CandidateTable, Ids
 
 FEATURES = (
-    "words", "context_words", "coverage", "cosine", "context_cosine", "answers_words",
-    "answers_cosine", "speaker_named", "time_told", "dated", "asking", "length", "own_side",
-    "instruction", "preference",
+    "words", "context_words", "coverage", "cosine", "context_cosine", "tokens", "answers_words",
+    "answers_cosine", "turn_words", "turn_cosine", "speaker_named", "time_told", "dated", "asking",
+    "own_side",
 )  # fmt: skip
-WEIGHTS = np.array([0.15, 0.7, 0.35, 0.6, 0.15, 0.1, 0.5, 0.9, 2.4, 2.0, -0.5, 0.8, 0.8, 5.0, 0.8])
 
+_WEIGHTS_FILE = Path(__file__).resolve().parents[2] / "resources" / "ranking.json"
 _SHORT_WORDS = 60  # words; a shorter message is "short" in proportion
-_LENGTH_WORDS = 40
 _ANSWERS_SHARE = 0.3  # of the words of the previous message are in questions
-_TURN_BONUS = 0.25  # of the best score of the turn's other messages, above the lowest score
-_LONG_TURN_BONUS = 0.45  # in long turns, additionally, of the same score minus a good one
-_GOOD_QUANTILE = 0.9  # quantile of the scores
-_LONG_TURN = (100, 400)  # words: share 0 at the first, 1 at the second
 _LEAST_SPREAD = 0.14  # of the query's weight: the usual deviation of BM25 scores
+_RECURRING = 3  # candidates with a label, which is a name then
 _ROUNDING = 1e-6  # of the largest score: rounding errors between equal scores
-_INSTRUCTION_NEAR = 1.5  # deviations above the mean cosine at which an instruction counts in full
 
 Numbers = npt.NDArray[np.float64]
 Cosines = Mapping[PartId, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """How near messages are to a question in meaning.
+
+    `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is for each
+    candidate of the table the weighted mean, over the tokens of the question, of the cosine of its nearest
+    token; NaN where that is unknown, None where no embedder gives it.
+    """
+
+    cosines: Cosines
+    tokens: Numbers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,48 +76,61 @@ def context_parts(table: CandidateTable) -> frozenset[PartId]:
 
 
 def rank(
-    question: ParsedQuestion, table: CandidateTable, cosines: Cosines | None = None
+    question: ParsedQuestion, table: CandidateTable, nearness: Nearness | None = None
 ) -> list[Ranked]:
-    """Return the candidates, best first, the newer of equals first.
-
-    Without `cosines` (those of `context_parts`) only words count.
-    """
+    """Return the candidates, best first, the newer of equals first; without `nearness` by words only."""
     if not len(table.parts):
         return []
-    scores = _with_turn_bonus(table, features(question, table, cosines) @ WEIGHTS)
+    scores = features(question, table, nearness) @ weights(table, by_meaning=nearness is not None)
     order = np.lexsort((-table.parts, -scores))
+    cosines = nearness.cosines if nearness is not None else {}
     return [
         Ranked(
             part_id=(part := PartId(int(table.parts[row]))),
             score=float(scores[row]),
             relevance=0.0,
-            cosine=cosines.get(part) if cosines is not None else None,
+            cosine=cosines.get(part),
             coverage=float(table.coverage[row]),
         )
         for row in order
     ]
 
 
-def _with_turn_bonus(table: CandidateTable, scores: Numbers) -> Numbers:
-    """Return the scores plus a share of the best score among the turn's other candidates.
+def weights(table: CandidateTable, *, by_meaning: bool) -> Numbers:
+    """Return the weights of the features for these candidates.
 
-    A turn of which both sides match ranks before one of which one side matches. The share is higher in long
-    turns: much of a long message is unrelated to the query.
+    There are two profiles, for talk between people and for chats with an assistant; the share of candidates
+    with a named speaker mixes them.
     """
-    least, good = scores.min(), np.quantile(scores, _GOOD_QUANTILE)
-    other = _best_others(table.parts // PARTS_PER_PASSAGE, scores, least)
-    bonus: Numbers = _TURN_BONUS * (other - least) + _LONG_TURN_BONUS * _turn_lengths(table) * (
-        other - good
-    )
-    return scores + bonus
+    profiles, kind = _profiles(), "meaning" if by_meaning else "words"
+    share = talk_share(table)
+    mixed: Numbers = share * profiles[f"talk_{kind}"] + (1 - share) * profiles[f"chat_{kind}"]
+    return mixed
 
 
-def _best_others(passages: Ids, scores: Numbers, least: float) -> Numbers:
-    """Return for each candidate the best score of the others in its passage, `least` when there are none."""
+def talk_share(table: CandidateTable) -> float:
+    """Return the share (0-1) of candidates with a speaker."""
+    return float((speakers(table) != 0).mean()) if len(table.parts) else 0.0
+
+
+def speakers(table: CandidateTable) -> Ids:
+    """Return the number of each candidate's speaker, 0 for none: the labels that several candidates have."""
+    _, group, counts = np.unique(table.labels, return_inverse=True, return_counts=True)
+    return np.where(counts[group] >= _RECURRING, table.labels, 0)
+
+
+@cache
+def _profiles() -> Mapping[str, Numbers]:
+    fitted = json.loads(_WEIGHTS_FILE.read_text(encoding="utf-8"))["profiles"]
+    return {name: np.array([own[feature] for feature in FEATURES]) for name, own in fitted.items()}
+
+
+def _best_others(passages: Ids, scores: Numbers, otherwise: float) -> Numbers:
+    """Return for each candidate the best score of the others in its passage, `otherwise` without any."""
     order = np.lexsort((-scores, passages))
     ranked, starts = passages[order], np.flatnonzero(np.diff(passages[order], prepend=-1))
     sizes = np.diff(starts, append=len(order))
-    best, second = scores[order[starts]], np.full(len(starts), least)
+    best, second = scores[order[starts]], np.full(len(starts), otherwise)
     second[sizes > 1] = scores[order[starts[sizes > 1] + 1]]
     group = np.searchsorted(ranked[starts], passages)
     is_best = np.zeros(len(passages), bool)
@@ -114,48 +139,35 @@ def _best_others(passages: Ids, scores: Numbers, least: float) -> Numbers:
     return others
 
 
-def _turn_lengths(table: CandidateTable) -> Numbers:
-    """Return how long (0-1) each candidate's turn is, counting its candidates' words.
-
-    0 for a passage that is not a turn: a single first part that is not the user's.
-    """
-    traits, passages = Traits.table(table.traits), table.parts // PARTS_PER_PASSAGE
-    _, group, sizes = np.unique(passages, return_inverse=True, return_counts=True)
-    words = np.bincount(group, traits.words)[group]
-    from_words, to_words = _LONG_TURN
-    lengths: Numbers = np.clip((words - from_words) / (to_words - from_words), 0, 1)
-    is_first = table.parts == passages * PARTS_PER_PASSAGE
-    lengths[(sizes[group] == 1) & is_first & (traits.own_side == 0)] = 0
-    return lengths
-
-
-def features(question: ParsedQuestion, table: CandidateTable, cosines: Cosines | None) -> Numbers:
+def features(question: ParsedQuestion, table: CandidateTable, nearness: Nearness | None) -> Numbers:
     """Return the features of the candidates, (n, 15), columns as in FEATURES."""
     traits, before = Traits.table(table.traits), Traits.table(table.asked_traits)
     short = np.clip(1 - traits.words / _SHORT_WORDS, 0, 1)
     answers = before.asking > _ANSWERS_SHARE
-    own, around, asked = _cosine_features(table, cosines or {})
+    own, around, asked = _cosine_features(table, nearness.cosines if nearness else {})
+    tokens = nearness.tokens if nearness else None
+    tokens = np.full(len(table.parts), np.nan) if tokens is None else tokens
     # A minimum spread: if few candidates contain any word, their scores would stand out too far.
     spread = _LEAST_SPREAD * table.weight
-    near_in_meaning = _standardized(own)
+    words, cosine = _standardized(table.words, spread), _standardized(own)
+    passages, speaking = table.parts // PARTS_PER_PASSAGE, speakers(table)
+    in_chat = speaking == 0
     columns = [
-        _standardized(table.words, spread),
+        words,
         _standardized(table.context, spread),
         table.coverage,
-        near_in_meaning,
+        cosine,
         _standardized(around),
+        _standardized(tokens),
         answers * _standardized(table.asked_words, spread, like=table.words),
         answers * _standardized(asked, like=own),
-        _speaker_named(question, table),
+        in_chat * _best_others(passages, words, 0.0),
+        in_chat * _best_others(passages, cosine, 0.0),
+        _speaker_named(question, speaking),
         short * question.wants_time * traits.tells_time,
         table.dated,
         short * traits.asking,
-        np.log1p(np.minimum(traits.words, _LENGTH_WORDS)),
-        traits.own_side,
-        traits.instructs
-        * (not question.looks_back)
-        * np.clip(near_in_meaning / _INSTRUCTION_NEAR, 0, 1),
-        traits.prefers * (1 + question.wants_advice),
+        in_chat * traits.own_side,
     ]
     return np.stack(columns, axis=1)
 
@@ -194,10 +206,10 @@ def _standardized(values: Numbers, least: float = 0.0, like: Numbers | None = No
     return standardized
 
 
-def _speaker_named(question: ParsedQuestion, table: CandidateTable) -> Numbers:
+def _speaker_named(question: ParsedQuestion, speaking: Ids) -> Numbers:
     """Return 1 for candidates whose speaker the question names, unless it names all speakers."""
-    speaking = {int(each) for each in table.speakers if each}
-    named = speaking & {speaker_number(name) for name in question.names}
-    if not named or named == speaking:
-        return np.zeros(len(table.parts))
-    return np.isin(table.speakers, list(named)).astype(float)
+    known = {int(each) for each in speaking if each}
+    named = known & {label_number(name) for name in question.names}
+    if not named or named == known:
+        return np.zeros(len(speaking))
+    return np.isin(speaking, list(named)).astype(float)

@@ -1,9 +1,9 @@
 """Relevance: the calibrated likelihood (0-1) that what was found answers the question.
 
 A ranking always has a best hit, so the relevance of the best hit is judged from three signals: how far the
-nearest messages stand out from the background of their space, which share of the question's words their
-contexts contain, and how many passages were searched (in a large library something is always near). Each
-other hit gets less, by the distance of its score from the best.
+nearest messages stand out from the other messages of the library, which share of the question's words their
+contexts contain, and whether people talk there (their messages are short). In a small library less is near by
+chance. Each other hit gets less, by the distance of its score from the best.
 
 A cosine alone says nothing: unrelated texts have .06 in one space and .75 in another. Each space is therefore
 measured once on questions and messages about different topics. Fit and evaluation:
@@ -12,13 +12,14 @@ packaging/decisions/0032-recall-threshold.md.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from app.domain.ports import Embedder
-from app.index.ranking import Cosines, Numbers, Ranked
+from app.index.ranking import Cosines, Numbers, Ranked, talk_share
 from app.index.text_snapshot import CandidateTable
 
 _SAMPLES = Path(__file__).resolve().parents[2] / "resources" / "calibration" / "talk.txt"
@@ -37,12 +38,15 @@ _BEST = 5  # hits whose share of the question's words counts
 _PASSAGES_PER_HIT = 25  # at most 1 in so many passages is used for either: most are off topic
 _MIN_SHARE = 0.05
 _FEW_PASSAGES = 10
-_MANY_PASSAGES = 20_000  # fitted on 5 to 2,900; beyond this the trend is not extrapolated
+_MEASURED_CHUNKS = 50  # that the measured mean counts as, beside those of the library
 
-_BIAS, _NEARNESS, _SHARE, _PASSAGES = -0.42, 1.77, 3.67, -1.0
-_WORDS_BIAS, _WORDS_SHARE, _WORDS_PASSAGES = 5.4, 6.4, -0.5
+_SMALL = 600  # passages; in a smaller library less is near by chance
+_BIAS, _NEARNESS, _SHARE = -8.76, 2.05, 2.01
+_TALK, _SMALLNESS, _SMALL_TALK = 1.74, 1.35, 0.4
+_WORDS_BIAS, _WORDS_SHARE = 0.42, 2.5
+_WORDS_TALK, _WORDS_SMALLNESS, _WORDS_SMALL_TALK = 1.4, 0.8, 0.3
 _MAX_LOG_ODDS = 3.0  # above it every hit near the best would pass
-_FALL = 0.6  # log odds lost per unit of score below the best
+_FALL = 1.0  # log odds lost per unit of score below the best
 
 _TYPICAL_SHARE = 0.3  # share of the words where no text index is available
 
@@ -53,6 +57,14 @@ class Background:
 
     mean: float
     deviation: float
+
+    def of_question(self, cosines: "npt.NDArray[np.floating]") -> "Background":
+        """Return the background of one question; `cosines` are those with a sample of the library's chunks.
+
+        A name that occurs in every message makes all of them near.
+        """
+        total = float(cosines.sum()) + _MEASURED_CHUNKS * self.mean
+        return replace(self, mean=total / (len(cosines) + _MEASURED_CHUNKS))
 
 
 def measure_background(
@@ -107,12 +119,18 @@ def with_relevance(
     """
     if not ranked:
         return []
-    share = _word_share(ranked, table, passages)
+    share, talk, small = (
+        _word_share(ranked, table, passages),
+        talk_share(table),
+        _smallness(passages),
+    )
     if cosines and background is not None:
         own = [cosine for each in ranked if (cosine := cosines.get(each.part_id)) is not None]
         odds = answer_log_odds(own, share, background, passages)
+        odds += talk * (_TALK + (_SMALL_TALK - _SMALLNESS) * small)
     else:
-        odds = _WORDS_BIAS + _WORDS_SHARE * share + _WORDS_PASSAGES * _size(passages)
+        odds = _WORDS_BIAS + _WORDS_SHARE * share + _WORDS_SMALLNESS * small
+        odds += talk * (_WORDS_TALK + (_WORDS_SMALL_TALK - _WORDS_SMALLNESS) * small)
     top, best = min(odds + prior, _MAX_LOG_ODDS), ranked[0].score
     return [each.with_relevance(sigmoid(top - _FALL * (best - each.score))) for each in ranked]
 
@@ -129,7 +147,8 @@ def answer_log_odds(
         nearest = np.sort(np.asarray(cosines))[::-1][: _few(_NEAREST, passages)]
         mixed = _NEAREST_SHARE * nearest.mean() + (1 - _NEAREST_SHARE) * nearest[0]
         nearness = float((mixed - background.mean) / max(background.deviation, MIN_DEVIATION))
-    return _BIAS + _NEARNESS * nearness + _SHARE * share + _PASSAGES * _size(passages)
+    smallness = _SMALLNESS * _smallness(passages)
+    return _BIAS + _NEARNESS * nearness + _SHARE * share + smallness
 
 
 def typical_word_share() -> float:
@@ -163,5 +182,5 @@ def _few(most: int, passages: int) -> int:
     return max(1, min(most, passages // _PASSAGES_PER_HIT))
 
 
-def _size(passages: int) -> float:
-    return math.log(_FEW_PASSAGES + min(passages, _MANY_PASSAGES))
+def _smallness(passages: int) -> float:
+    return math.log(max(1.0, _SMALL / (_FEW_PASSAGES + passages)))

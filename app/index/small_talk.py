@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from app.index.message_traits import question_share
+from app.domain.wording import question_share
 from app.language.analyzer import surface_words_of
 from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
 

@@ -16,6 +16,8 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import Stemmer
 import tantivy
 
@@ -32,6 +34,7 @@ from app.index.index_folder import (
     remove_files,
     write_manifest,
 )
+from app.index.text_query import token_weights
 from app.index.text_schema import FORMAT, PASSAGE, PassageDocuments, index_schema
 from app.index.text_snapshot import CandidateTable, ResolvedQuery, TextSnapshot
 
@@ -233,6 +236,16 @@ class TantivyTextIndex:
         """Return for each word of the query the number of parts that contain it, in the query's order."""
         with self._resolved(query) as (_, resolved):
             return {each.word: each.documents for each in resolved.terms}
+
+    def token_weights(
+        self, query: SearchQuery, spans: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.float64]:
+        """Return the idf of the word that each (start, end) of the query's words lies in, (n,).
+
+        0 for stop words and punctuation; all 1 when nothing else is there. Raises IndexUnavailable.
+        """
+        with self._resolved(query) as (_, resolved):
+            return token_weights(query.words, resolved.terms, spans)
 
     def close(self) -> None:
         """Close the writer, dropping uncommitted changes; searches still work."""

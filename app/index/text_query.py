@@ -7,12 +7,16 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import tantivy
 from tantivy import Occur, Query
 
 from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, KIND, PART, SURFACE, WEIGHTS
-from app.language.analyzer import AnalyzedWord
+from app.language.analyzer import AnalyzedWord, chunk_spans, chunk_terms
 from app.language.date_terms import month_term
+from app.language.languages import DEFAULT_LANGUAGE
+from app.language.word_forms import written_form
 
 _COMPOUND_WEIGHT = 0.5
 _PREFIX_WEIGHT = 0.4
@@ -53,6 +57,19 @@ class QueryTerm:
     def weight(self) -> float:
         """The weight of the word for coverage."""
         return sum(part.weight for part in self.parts) or self.idf
+
+
+def token_weights(
+    text: str, terms: Sequence[QueryTerm], spans: npt.NDArray[np.int32]
+) -> npt.NDArray[np.float64]:
+    """Return the idf of the word that each (start, end) of `text` lies in, as `TantivyTextIndex` does."""
+    idf = {term.word: term.idf for term in terms}
+    of_characters = np.zeros(len(text))
+    for start, end, chunk in chunk_spans(text):
+        forms = {written_form(chunk), *chunk_terms(chunk, DEFAULT_LANGUAGE)}
+        of_characters[start:end] = max((idf.get(each, 0.0) for each in forms), default=0.0)
+    weights = np.array([of_characters[start:end].max(initial=0.0) for start, end in spans])
+    return weights if weights.any() else np.ones(len(weights))
 
 
 class QueryBuilder:

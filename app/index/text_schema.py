@@ -17,7 +17,7 @@ from app.language.analyzer import AnalyzedText, analyze, compounds_in
 from app.language.date_terms import date_terms
 from app.language.languages import language_of
 
-FORMAT = 4  # increase it with every change of fields or analysis: older indexes are rebuilt
+FORMAT = 6  # increase it with every change of fields or analysis: older indexes are rebuilt
 
 BODY = "body"
 CONTEXT = "context"
@@ -29,7 +29,7 @@ PART = "part"
 KIND = "kind"
 LEADS = "leads"  # 1 for the first part of each passage, to count passages
 TRAITS = "traits"
-SPEAKER = "speaker"
+LABEL = "label"
 BEFORE = tuple(f"before_{step}" for step in range(1, NEAR + 1))
 AFTER = tuple(f"after_{step}" for step in range(1, NEAR + 1))
 
@@ -44,7 +44,7 @@ def index_schema() -> tantivy.Schema:
         builder.add_integer_field(field, indexed=True, fast=True)
     builder.add_integer_field(LEADS, indexed=True)
     builder.add_text_field(KIND, tokenizer_name="raw", index_option="basic")
-    for field in (TRAITS, SPEAKER, *BEFORE, *AFTER):
+    for field in (TRAITS, LABEL, *BEFORE, *AFTER):
         builder.add_integer_field(field, fast=True)
     for field in (*WEIGHTS, CONTEXT, COMPOUNDS):
         builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
@@ -52,9 +52,9 @@ def index_schema() -> tantivy.Schema:
     return builder.build()
 
 
-def speaker_number(name: str) -> int:
-    """Return the number of a speaker's name (case folded) in the index; 0 for none."""
-    return crc32(name.encode()) if name else 0
+def label_number(label: str) -> int:
+    """Return the number of a message's label (case folded) in the index; 0 for none."""
+    return crc32(label.encode()) if label else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _document(
     made.add_integer(PASSAGE, passage.id)
     made.add_integer(PART, own.part.id)
     made.add_integer(TRAITS, own.traits.packed())
-    made.add_integer(SPEAKER, speaker_number(own.traits.speaker))
+    made.add_integer(LABEL, label_number(own.traits.label))
     before = [read[each].part.id for each in range(at - 1, context.start - 1, -1)]
     after = [read[each].part.id for each in range(at + 1, context.stop)]
     for fields, ids in ((BEFORE, before), (AFTER, after)):

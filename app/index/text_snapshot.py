@@ -13,7 +13,7 @@ from tantivy import Query
 from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.index.text_query import QueryBuilder, QueryTerm
-from app.index.text_schema import AFTER, BEFORE, KIND, LEADS, PART, PASSAGE, SPEAKER, TRAITS
+from app.index.text_schema import AFTER, BEFORE, KIND, LABEL, LEADS, PART, PASSAGE, TRAITS
 from app.language.analyzer import query_languages, query_words, surface_words_of
 from app.language.date_terms import near_dates
 
@@ -47,7 +47,7 @@ class CandidateTable:
 
     `words` and `context` are the BM25 scores of the message and of its context; `coverage` is the
     idf-weighted share (0-1) of the query's words in the message; `traits` are packed `Traits`;
-    `speakers` are speaker numbers (0 for none). `before` and `after`, (n, NEAR), are the parts of the
+    `labels` are the numbers of their labels (0 for none). `before` and `after`, (n, NEAR), are the parts of the
     context, nearest first, 0 for none. `asked_words` and `asked_traits` belong to the previous message,
     if it is in the context. `dated` is how near (0-1) its date is to one in the query. `weight` is the
     summed idf of the query.
@@ -58,7 +58,7 @@ class CandidateTable:
     context: Numbers
     coverage: Numbers
     traits: Ids
-    speakers: Ids
+    labels: Ids
     before: Ids
     after: Ids
     asked_words: Numbers
@@ -176,7 +176,7 @@ class TextSnapshot:
             must = self._queries.ranking((), resolved.phrases)
             parts = [*self._scores(parts, lambda few: self._queries.among(PART, few, must))]
         by_context = self._queries.ranking(resolved.terms, (), by_context=True)
-        near, fields = self._rows(parts, by_context, (TRAITS, SPEAKER, *BEFORE, *AFTER))
+        near, fields = self._rows(parts, by_context, (TRAITS, LABEL, *BEFORE, *AFTER))
         rows = [each for each in parts if each in near]
         asked = _column(fields[BEFORE[0]], rows)
         both = {*rows, *(each for each in asked.tolist() if each)}
@@ -195,7 +195,7 @@ class TextSnapshot:
             if weight
             else np.ones(len(rows)),
             traits=_column(fields[TRAITS], rows),
-            speakers=_column(fields[SPEAKER], rows),
+            labels=_column(fields[LABEL], rows),
             before=np.stack([_column(fields[name], rows) for name in BEFORE], axis=1),
             after=np.stack([_column(fields[name], rows) for name in AFTER], axis=1),
             asked_words=_numbers(own, asked.tolist()),

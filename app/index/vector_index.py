@@ -23,6 +23,7 @@ _COARSE_FROM = 300_000  # rows; below, selecting by signs would save less than 5
 _SELECTED_SHARE = 0.04  # of the rows; they contain .997 of the nearest thousandth
 _MERGE_AT = 2048
 _SPARE = 8  # rows per part to keep, enough for the nearest parts
+_SAMPLED = 300  # chunks
 _NOTHING = IdSet()
 _SMALLEST, _LARGEST = 1e-12, 1e12  # bounds of the largest component of a unit vector
 
@@ -153,6 +154,16 @@ class ExactVectorIndex:
                 if part in wanted:
                     best[part] = max(cosine, best.get(part, -1.0))
         return best
+
+    def sampled_cosines(self, vector: Float) -> Float:
+        """Return the cosines of some hundred chunks from all over the index, (n,). Raises as `search`."""
+        question, snapshot = self._question(vector), self._snapshot
+        step = max(1, snapshot.row_count // _SAMPLED)
+        found = [np.empty(0, np.float32)]
+        for block in snapshot.blocks:
+            chosen = block.answering(np.arange(0, block.count, step), None)
+            found.append(block.cosines(question, chosen))
+        return np.concatenate(found)
 
     @staticmethod
     def _is_coarse(snapshot: _Snapshot) -> bool:

@@ -11,7 +11,7 @@ from app.domain.diagnostics import Explanation, FeatureScore, Obstacle, Obstacle
 from app.domain.ids import ExchangeId, PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.text import one_line
-from app.index.ranking import FEATURES, WEIGHTS, Ranked, features
+from app.index.ranking import FEATURES, Ranked, features, weights
 from app.index.text_index import TantivyTextIndex
 from app.memory.coverage import why_no_vector
 from app.memory.search import (
@@ -31,24 +31,22 @@ from app.storage.tables.settings import Settings
 LIMIT = 20  # results of the search box
 
 _QUESTION_CHARS = 200
-_TURN_BONUS = "company"
 _FEATURE_LABELS = {
     "words": "Words of the question in the message",
     "context_words": "Words of the question in and around the message",
     "coverage": "Share of the question's words in the message",
     "cosine": "Similarity in meaning",
     "context_cosine": "Similarity in meaning of the messages around it",
+    "tokens": "Similarity in meaning, word by word",
+    "turn_words": "Words of the question in the other message of the turn",
+    "turn_cosine": "Similarity in meaning of the other message of the turn",
     "answers_words": "It replies to a message with these words",
     "answers_cosine": "It replies to a message of similar meaning",
     "speaker_named": "Its speaker is named in the question",
     "time_told": "It mentions a time, and the question asks for one",
     "dated": "Its date is near one in the question",
     "asking": "It asks a question",
-    "length": "Length",
     "own_side": "The user wrote it to an assistant",
-    "instruction": "It is a standing instruction",
-    "preference": "It states a preference",
-    _TURN_BONUS: "Scores of other messages of the turn",
 }
 _LEAST = 0.005  # points that are shown
 
@@ -234,7 +232,7 @@ class _Case:
     @property
     def is_by_meaning(self) -> bool:
         """Whether vectors were used."""
-        return self.seen.ranking_input is not None and self.seen.ranking_input.cosines is not None
+        return self.seen.ranking_input is not None and self.seen.ranking_input.nearness is not None
 
 
 _UNFINISHED = Obstacle(
@@ -328,19 +326,17 @@ def _points(seen: SearchInspection, best: Ranked | None) -> tuple[FeatureScore, 
             own.get(name, 0.0),
             None if first is None else first.get(name, 0.0),
         )
-        for name in (*FEATURES, _TURN_BONUS)
+        for name in FEATURES
     ]
     counting = [each for each in points if abs(each.points) + abs(each.best_points or 0) >= _LEAST]
     return tuple(sorted(counting, key=lambda each: -abs(each.points)))
 
 
 def _points_by_feature(found: RankingInput, part: PartId) -> dict[str, float]:
-    """Return the points of a message by feature, and those from other messages of its turn."""
+    """Return the points of a message by feature."""
     rows = [int(each) for each in found.table.parts]
     if part not in rows:
         return {}
-    row = features(found.question, found.table, found.cosines)[rows.index(part)] * WEIGHTS
-    whole = next(each.score for each in ranked_with_relevance(found) if each.part_id == part)
-    return dict(zip(FEATURES, map(float, row), strict=True)) | {
-        _TURN_BONUS: whole - float(row.sum())
-    }
+    own = weights(found.table, by_meaning=found.nearness is not None)
+    points = features(found.question, found.table, found.nearness)[rows.index(part)] * own
+    return dict(zip(FEATURES, map(float, points), strict=True))

@@ -36,7 +36,7 @@ from app.storage.tables.passages import Passages
 
 _MESSAGES_A_PASSAGE = 2
 _END_CHARS = 200  # of a long message: the question is at its beginning or end
-_VOTES = {Verdict.UP: 1.0, Verdict.DOWN: -1.5}  # log odds
+_VOTES = {Verdict.UP: 1.7, Verdict.DOWN: -2.5}  # log odds
 _LEAST = 1e-6
 _RECENT_CHARS = 200
 _FULL_WORDS = 3.0  # that a question needs to stand alone, rare ones
@@ -188,7 +188,7 @@ def _ranked_alone(
             raise
         return _by_meaning_alone(prepared.vector, scope)
     ranked = ranked_with_relevance(found, prior)
-    return ranked if found.cosines is not None else with_any_word(ranked)
+    return ranked if found.nearness is not None else with_any_word(ranked)
 
 
 def best_by_passage(ranked: Iterable[Ranked], limit: int) -> list[Ranked]:

@@ -13,14 +13,14 @@ from app.domain.results import SearchResponse, SearchResult
 from app.index.id_set import IdSet
 from app.index.query import parse_query, sentence_query
 from app.index.question import ParsedQuestion, parse_question
-from app.index.ranking import Cosines, Ranked, context_parts, rank
+from app.index.ranking import Nearness, Numbers, Ranked, context_parts, rank
 from app.index.relevance import Background, with_relevance
 from app.index.text_index import TantivyTextIndex
 from app.index.text_snapshot import CandidateTable
 from app.index.text_sync import TextIndexSync
 from app.memory.result_merging import SIDE_KINDS, fused_with_cosine, merge_side_results, side_limit
 from app.memory.results import ResultBuilder
-from app.memory.vector_search import QueryVector, VectorSearch
+from app.memory.vector_search import QueryTokens, QueryVector, VectorSearch
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
@@ -63,24 +63,23 @@ class PassagePools:
 
 @dataclass(frozen=True, slots=True)
 class RankingInput:
-    """The input of the ranking; `cosines` and `background` are None when only words rank.
+    """The input of the ranking; `nearness` and `background` are None when only words rank.
 
     `passages` is about the number of passages searched.
     """
 
     question: ParsedQuestion
     table: CandidateTable
-    cosines: Cosines | None
+    nearness: Nearness | None
     background: Background | None
     passages: int
 
 
 def ranked_with_relevance(found: RankingInput, prior: float = 0.0) -> list[Ranked]:
     """Return the parts best first, with relevance; `prior` is added to its log odds."""
-    ranked = rank(found.question, found.table, found.cosines)
-    return with_relevance(
-        ranked, found.table, found.cosines, found.background, found.passages, prior
-    )
+    ranked = rank(found.question, found.table, found.nearness)
+    cosines = found.nearness.cosines if found.nearness else None
+    return with_relevance(ranked, found.table, cosines, found.background, found.passages, prior)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +290,22 @@ class SearchService:
         except IndexUnavailable:
             self.sync.wake()  # it may have to rebuild the index
             raise
-        cosines = vector.index.cosines(vector.vector, context_parts(table))
-        return RankingInput(question, table, cosines, vector.background, self.size(scope))
+        nearness = Nearness(
+            vector.index.cosines(vector.vector, context_parts(table)),
+            self._token_scores(vector.tokens, asked, table),
+        )
+        return RankingInput(question, table, nearness, vector.background, self.size(scope))
+
+    def _token_scores(
+        self, tokens: QueryTokens | None, asked: SearchQuery, table: CandidateTable
+    ) -> Numbers | None:
+        """Return the weighted mean of the nearest tokens' cosines; a token has its word's weight."""
+        if tokens is None or not len(tokens.spans):
+            return None
+        found = tokens.index.max_similarities(tokens.vectors, table.parts)
+        own = self.index.token_weights(asked, tokens.spans)
+        scores: Numbers = found @ (own / own.sum())
+        return scores
 
     def size(self, scope: SearchScope) -> int:
         """Return about how many passages a scope has."""

@@ -23,6 +23,7 @@ from app.index.vector_index import ExactVectorIndex
 from app.index.vector_sync import VectorIndexSync
 from app.memory.embedders import EmbedderDirectory
 from app.memory.overview import EmbeddingCoverage
+from app.providers.embedders.local import LocalEmbedder
 from app.providers.embedders.remote import RemoteEmbedder
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
@@ -61,7 +62,7 @@ class QueryTokens:
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A question's vector in the answering space, with the index to search and the space's background.
+    """A question's vector in the answering space, with the index to search and the question's background.
 
     `tokens` is None for embedders without token vectors and while there is no index of them.
     """
@@ -200,8 +201,8 @@ class VectorSearch:
     def query_vector(self, question: str) -> QueryVector | None:
         """Return the question's vector in the answering space; None if only words can be searched.
 
-        That is so while model and vectors are loaded in the background, and when there are none; without
-        `start` both are loaded now. 5 ms with the built-in model. Never raises.
+        That is so while model and vectors are loaded in the background, when there are none, and for a question
+        in a script that the model does not know; without `start` both are loaded now. 5 ms with the built-in model. Never raises.
         """
         try:
             if self._thread is None and not self._stopping.is_set():
@@ -209,7 +210,12 @@ class VectorSearch:
             if (answering := self._answering) is None:
                 return None
             index = self._index(answering.space)
-            if index is None or not index.passage_count or answering.background is None:
+            if (
+                index is None
+                or not index.passage_count
+                or answering.background is None
+                or not _reads(answering.embedder, question)
+            ):
                 self._problem = ""
                 return None
             vector, tokens = self._embedded(answering, question)
@@ -223,7 +229,8 @@ class VectorSearch:
             return None
         self._problem = ""
         found = self._query_tokens(answering, tokens)
-        return QueryVector(vector, index, answering.background, found)
+        background = answering.background.of_question(index.sampled_cosines(vector))
+        return QueryVector(vector, index, background, found)
 
     def embedded(self) -> EmbeddingCoverage | None:
         """Return what is found by meaning now, None without an embedder. Blocking."""
@@ -417,3 +424,8 @@ class VectorSearch:
     def _on_changed(self, changed: ChangeSet) -> None:
         if changed.settings & _RELEVANT_SETTINGS or changed.providers or changed.vectors:
             self._wake.set()
+
+
+def _reads(embedder: Embedder, question: str) -> bool:
+    """Return whether an embedder knows the script of a question, as far as that is known."""
+    return not isinstance(embedder, LocalEmbedder) or embedder.reads(question)

@@ -54,6 +54,7 @@ def main() -> None:
             shape,
             weights,
             tokenizer,
+            latin_only=True,
         )
     )
     fit_token_projection()

@@ -67,6 +67,7 @@ class Encoder:
     blocks: Mapping[str, Blocks] = field(default_factory=dict)
     prefixes: Mapping[str, str] = field(default_factory=dict)
     same_cosine: float | None = None
+    latin_only: bool = False
 
 
 def download(source: Source, *names: str) -> dict[str, bytes]:
@@ -182,6 +183,7 @@ def write(graph: ModelProto, model: Encoder, cosines: Mapping[str, float]) -> No
         "space": {"name": model.name, "dimension": model.shape.dim, "max_tokens": model.max_tokens},
         **({"prefixes": dict(model.prefixes)} if model.prefixes else {}),
         **({"same_cosine": model.same_cosine} if model.same_cosine is not None else {}),
+        **({"latin_only": True} if model.latin_only else {}),
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
         "source": {"package": model.source.package, model.source.weights: model.source.sha256},
         "cosine_to_source": dict(cosines),

@@ -86,6 +86,7 @@ def test_the_points_add_up_to_the_score_and_words_are_as_typed(library: Explaine
 def test_a_low_relevance_is_an_obstacle_by_the_setting(library: ExplainedLibrary) -> None:
     whole = add_conversation(library.store, BREAD)
     library.settings.set("rag_min_similarity", 1.0)
+    library.settings.set("rag_hint_similarity", 0.0)
     (weak,) = library.explain("sourdough", whole).obstacles
     assert weak.cause is CAUSE.WEAK
     assert "rag_min_similarity" in weak.hint

@@ -24,35 +24,24 @@ def test_words_about_the_conversation_are_removed(text: str, gone: str, kept: st
     assert kept in core
 
 
-WANTS = {
-    "wants_time": (
-        ("When did it rain?", "How long is it", "what year was that", "On which day", "how recently"),
-        ("Where did it rain?", "whenever", "how longing", "somewhat dated"),
-    ),
-    "wants_advice": (
-        ("What would you suggest?", "I'm looking for shoes", "Should I sell", "any recommendations",
-         "How do I sew"),
-        ("What did Ana suggested", "She looks", "How did I sew", "tipsy"),
-    ),
-    "looks_back": (
-        ("Give me a summary of the plans", "In what order did it rain?", "an overview",
-         "List them in order"),
-        ("What is needed in order to sell?", "Which film?", "out of order"),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", WANTS)
-def test_questions_for_a_time_advice_or_an_overview_are_recognized(name: str) -> None:
-    wanting, others = WANTS[name]
-    assert [text for text in wanting if not getattr(parse_question(text), name)] == []
-    assert [text for text in others if getattr(parse_question(text), name)] == []
+def test_questions_for_a_time_are_recognized() -> None:
+    wanting = (
+        "When did it rain?",
+        "How long is it",
+        "what year was that",
+        "On which day",
+        "how recently",
+    )
+    others = ("Where did it rain?", "whenever", "how longing", "somewhat dated")
+    assert [text for text in wanting if not parse_question(text).wants_time] == []
+    assert [text for text in others if parse_question(text).wants_time] == []
 
 
 def test_names_are_known_in_parts_and_whole() -> None:
     names = parse_question("What did Ana Lee give to Maria's cat and O’Brien?").names
     assert {"ana", "lee", "ana lee", "maria", "o’brien"} <= names
-    assert not {"cat", "maria's"} & names
+    assert "maria's" not in names
+    assert {"雷明轩", "轩买"} <= parse_question("雷明轩买了什么？").names
 
 
 @pytest.mark.parametrize(("text", "wanted"), CASES["requests"])

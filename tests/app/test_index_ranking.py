@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 from app.domain.ids import PartId, part_id
 from app.index.message_traits import NEAR, Traits
 from app.index.question import ParsedQuestion, parse_question
-from app.index.ranking import FEATURES, WEIGHTS, Ranked, context_parts, features, rank
-from app.index.text_schema import speaker_number
+from app.index.ranking import (
+    FEATURES,
+    Nearness,
+    Ranked,
+    context_parts,
+    features,
+    rank,
+    weights,
+)
+from app.index.text_schema import label_number
 from app.index.text_snapshot import CandidateTable
 
 PLAIN = Traits(20)
@@ -28,7 +36,7 @@ def made_table(*rows: Mapping[str, Any]) -> CandidateTable:
     def column(name: str, otherwise: Any) -> list[Any]:
         return [row.get(name, otherwise) for row in rows]
 
-    def near(name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def beside(name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
         ids = [list(row.get(name, ())) for row in rows]
         padded = [each + [0] * (NEAR - len(each)) for each in ids]
         return np.array(padded, np.int64).reshape(len(rows), NEAR)
@@ -39,9 +47,9 @@ def made_table(*rows: Mapping[str, Any]) -> CandidateTable:
         context=np.array(column("context", 1.0), float),
         coverage=np.array(column("coverage", 0.5), float),
         traits=np.array([each.packed() for each in column("traits", PLAIN)], np.int64),
-        speakers=np.array([speaker_number(each) for each in column("speaker", "")], np.int64),
-        before=near("before"),
-        after=near("after"),
+        labels=np.array([label_number(each) for each in column("label", "")], np.int64),
+        before=beside("before"),
+        after=beside("after"),
         asked_words=np.array(column("asked_words", 0.0), float),
         asked_traits=np.array([each.packed() for each in column("asked", Traits(0))], np.int64),
         dated=np.array(column("dated", 0.0), float),
@@ -54,47 +62,58 @@ def order(
     question: ParsedQuestion = QUESTION,
     cosines: Mapping[PartId, float] | None = None,
 ) -> list[int]:
-    return [each.part_id for each in rank(question, table, cosines)]
+    return [each.part_id for each in rank(question, table, near(cosines))]
+
+
+def near(cosines: Mapping[PartId, float] | None) -> Nearness | None:
+    return None if cosines is None else Nearness(cosines)
 
 
 FAR = {OLD: 0.2, NEW: 0.2, OTHER: 0.1, part_id(7, 0): 0.9, part_id(8, 0): 0.0}
 BESIDE_NEAR, BESIDE_FAR = {"before": (part_id(7, 0),)}, {"before": (part_id(8, 0),)}
 
 
-@pytest.mark.parametrize(
-    ("better", "worse", "cosines"),
-    [
-        ({"words": 2.0}, {}, None),
-        ({"context": 2.0}, {}, None),
-        ({"coverage": 1.0}, {}, None),
-        ({"asked": ASKS, "asked_words": 3.0}, {"asked_words": 3.0}, None),
-        ({"traits": Traits(20)}, {"traits": Traits(20, asking=1.0)}, None),
-        ({"traits": Traits(39)}, {"traits": Traits(3)}, None),
-        ({"traits": Traits(20, own_side=True)}, {}, None),
-        ({"traits": Traits(20, prefers=True)}, {}, None),
-        ({"dated": 1.0}, {"dated": 0.3}, None),
-        ({}, {}, {OLD: 0.8, NEW: 0.2, OTHER: 0.1}),
-        (BESIDE_NEAR, BESIDE_FAR, FAR),
-        (BESIDE_NEAR | {"asked": ASKS}, BESIDE_FAR | {"asked": ASKS}, FAR),
-    ],
-    ids=["words", "context", "coverage", "answers", "asking", "length", "own side", "preference",
-         "date", "cosine", "context cosine", "answers cosine"],
-)  # fmt: skip
-def test_each_feature_raises_a_message(
-    better: Mapping[str, Any], worse: Mapping[str, Any], cosines: Mapping[PartId, float] | None
-) -> None:
-    """The better one is the older, so that a tie would lose."""
-    rest = {"part": OTHER, "words": 0.5, "context": 0.5, "coverage": 0.0}
-    table = made_table({"part": OLD, **better}, {"part": NEW, **worse}, rest)
-    ranked = order(table, QUESTION, cosines)
-    assert ranked.index(OLD) < ranked.index(NEW)
-
-
 def column(
     name: str, table: CandidateTable, question: ParsedQuestion, cosines: Any = None
 ) -> list[float]:
-    values: list[float] = features(question, table, cosines)[:, FEATURES.index(name)].tolist()
+    values: list[float] = features(question, table, near(cosines))[:, FEATURES.index(name)].tolist()
     return values
+
+
+@pytest.mark.parametrize(
+    ("feature", "better", "worse", "cosines"),
+    [
+        ("words", {"words": 2.0}, {}, None),
+        ("context_words", {"context": 2.0}, {}, None),
+        ("coverage", {"coverage": 1.0}, {}, None),
+        ("answers_words", {"asked": ASKS, "asked_words": 3.0}, {"asked_words": 3.0}, None),
+        ("asking", {"traits": Traits(20, asking=1.0)}, {"traits": Traits(20)}, None),
+        ("own_side", {"traits": Traits(20, own_side=True)}, {}, None),
+        ("dated", {"dated": 1.0}, {"dated": 0.3}, None),
+        ("cosine", {}, {}, {OLD: 0.8, NEW: 0.2, OTHER: 0.1}),
+        ("context_cosine", BESIDE_NEAR, BESIDE_FAR, FAR),
+        ("answers_cosine", BESIDE_NEAR | {"asked": ASKS}, BESIDE_FAR | {"asked": ASKS}, FAR),
+    ],
+)
+def test_each_feature_tells_two_messages_apart(
+    feature: str,
+    better: Mapping[str, Any],
+    worse: Mapping[str, Any],
+    cosines: Mapping[PartId, float] | None,
+) -> None:
+    rest = {"part": OTHER, "words": 0.5, "context": 0.5, "coverage": 0.0}
+    table = made_table({"part": OLD, **better}, {"part": NEW, **worse}, rest)
+    high, low, _ = column(feature, table, QUESTION, cosines)
+    assert high > low
+
+
+@pytest.mark.parametrize("by_meaning", [True, False])
+@pytest.mark.parametrize("label", ["ana", ""], ids=["talk", "chat"])
+def test_no_weight_says_that_a_better_match_is_worse(label: str, by_meaning: bool) -> None:
+    own = dict(zip(FEATURES, weights(said_by(*[label] * 3), by_meaning=by_meaning), strict=True))
+    assert own.pop("asking") <= 0
+    assert min(own.values()) == 0 < own["context_words"]
+    assert own["cosine"] > 0 or not by_meaning
 
 
 def test_a_missing_vector_is_neutral() -> None:
@@ -124,37 +143,50 @@ def test_a_time_counts_only_where_the_question_asks_for_one() -> None:
     assert order(table, does_not).index(NEW) < order(table, does_not).index(OLD)
 
 
-def test_a_named_speaker_counts_unless_all_are_named() -> None:
-    table = made_table({"part": OLD, "speaker": "ana"}, {"part": NEW, "speaker": "ben"}, {})
-    named = parse_question("what did Ana buy")
-    assert column("speaker_named", table, named) == [1.0, 0.0, 0.0]
-    assert order(table, named)[0] == OLD
-    assert column("speaker_named", table, parse_question("did Ana meet Ben")) == [0.0] * 3
-    assert column("speaker_named", table, parse_question("what did Carl buy")) == [0.0] * 3
-    silent = made_table({"part": OLD}, {"part": NEW})
-    assert column("speaker_named", silent, named) == [0.0, 0.0]
-
-
-def test_an_instruction_counts_when_it_is_near_and_not_when_looking_back() -> None:
-    instructs = Traits(20, instructs=True)
-    table = made_table(
-        {"part": OLD, "traits": instructs},
-        {"part": NEW, "traits": instructs},
-        {"part": OTHER},
+def said_by(*labels: str) -> CandidateTable:
+    return made_table(
+        *({"part": part_id(at, 0), "label": each} for at, each in enumerate(labels, 1))
     )
-    near, far, _ = column("instruction", table, QUESTION, {OLD: 0.9, NEW: 0.1, OTHER: 0.1})
-    assert near > 0.9
-    assert far == 0.0
-    assert column("instruction", table, QUESTION) == [0.0] * 3, "unknown without vectors"
-    back = parse_question("a summary of the shed plans")
-    assert column("instruction", table, back, {OLD: 0.9, NEW: 0.1}) == [0.0] * 3
 
 
-def test_a_preference_counts_twice_for_advice() -> None:
-    table = made_table({"part": OLD, "traits": Traits(20, prefers=True)}, {"part": NEW})
-    assert column("preference", table, QUESTION) == [1.0, 0.0]
-    advice = parse_question("which rake would you recommend")
-    assert column("preference", table, advice) == [2.0, 0.0]
+def test_a_named_speaker_counts_unless_all_are_named() -> None:
+    table = said_by("ana", "ben", "ana", "ben", "ana", "ben", "")
+    named = parse_question("what did Ana buy")
+    assert column("speaker_named", table, named) == [1.0, 0.0] * 3 + [0.0]
+    assert order(table, named)[0] == part_id(5, 0), "the newest of Ana's"
+    assert column("speaker_named", table, parse_question("did Ana meet Ben")) == [0.0] * 7
+    assert column("speaker_named", table, parse_question("what did Carl buy")) == [0.0] * 7
+
+
+def test_a_label_is_a_name_only_where_it_recurs() -> None:
+    table = said_by("note", "note", "", "")
+    assert column("speaker_named", table, parse_question("which note was it")) == [0.0] * 4
+
+
+def test_speakers_are_named_in_scripts_without_spaces() -> None:
+    table = said_by("雷明轩", "李娜", "雷明轩", "李娜", "雷明轩", "李娜")
+    assert column("speaker_named", table, parse_question("雷明轩买了什么？")) == [1.0, 0.0] * 3
+
+
+def test_the_users_side_counts_only_in_chats() -> None:
+    own = {"traits": Traits(20, own_side=True)}
+    table = made_table(*({"part": part_id(at, 0), "label": "ana", **own} for at in (1, 2, 3)), own)
+    assert column("own_side", table, QUESTION) == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_the_weights_are_those_of_talk_as_far_as_people_talk() -> None:
+    half = weights(said_by("ana", "ana", "ana", "", "", ""), by_meaning=True)
+    talk, chat = (weights(said_by(*[each] * 6), by_meaning=True) for each in ("ana", ""))
+    assert half == pytest.approx((talk + chat) / 2)
+    assert (talk != chat).any()
+
+
+def test_matching_tokens_count_and_unknown_ones_are_neutral() -> None:
+    table = made_table({"part": OLD}, {"part": NEW}, {"part": OTHER})
+    nearness = Nearness({}, np.array([0.9, 0.1, np.nan]))
+    found = features(QUESTION, table, nearness)[:, FEATURES.index("tokens")].tolist()
+    assert found == pytest.approx([1.0, -1.0, 0.0])
+    assert [each.part_id for each in rank(QUESTION, table, nearness)] == [OLD, OTHER, NEW]
 
 
 def test_a_chance_word_ranks_behind_a_near_message() -> None:
@@ -172,62 +204,36 @@ def test_equal_scores_that_differ_by_rounding_are_equal(score: float) -> None:
     """The mean of equal numbers may differ from them in the last bit."""
     rows = [{"part": at + 1, "words": score, "context": score, "asked": ASKS} for at in range(6)]
     cosines = {PartId(at + 1): score / 20 for at in range(6)}
-    table = features(QUESTION, made_table(*rows), cosines)
+    table = features(QUESTION, made_table(*rows), near(cosines))
     assert np.abs(table).max() < 10
 
 
 def test_a_row_has_its_own_cosine_and_no_relevance_yet() -> None:
     alone = made_table({"part": OLD, "coverage": 1.0})
-    assert features(QUESTION, alone, None).shape == (1, len(FEATURES)) == (1, len(WEIGHTS))
+    assert features(QUESTION, alone, None).shape == (1, len(FEATURES))
     (found,) = rank(QUESTION, alone)
     assert found == Ranked(OLD, found.score, 0.0, None, 1.0)
-    assert found.score == pytest.approx((features(QUESTION, alone, None) @ WEIGHTS).item())
+    assert found.score == pytest.approx(
+        (features(QUESTION, alone, None) @ weights(alone, by_meaning=False)).item()
+    )
     beside = part_id(7, 0)
     table = made_table({"part": OLD, "after": (beside,)}, {"part": NEW})
-    rows = {each.part_id: each.cosine for each in rank(QUESTION, table, {OLD: 0.2, beside: 0.7})}
+    rows = {
+        each.part_id: each.cosine
+        for each in rank(QUESTION, table, Nearness({OLD: 0.2, beside: 0.7}))
+    }
     assert rows == {OLD: 0.2, NEW: None}
 
 
-def test_a_turn_with_two_matching_sides_ranks_before_one_with_one() -> None:
-    question, answer = part_id(1, 0), part_id(1, 1)
-    alone = {"part": part_id(2, 0), "coverage": 1.0}
-    nothing = {"coverage": 0.0, "words": 0.0, "context": 0.0}
-    fits = {"part": question, "coverage": 1.0}
-    both = made_table(fits, {"part": answer, "coverage": 0.9}, alone, {"part": OTHER, **nothing})
-    assert order(both)[0] == question
-    one = made_table(fits, {"part": answer, **nothing}, alone, {"part": OTHER, **nothing})
-    assert order(one)[0] == alone["part"], "the newer of equals"
-
-
-def test_the_other_side_counts_more_in_long_turns() -> None:
-    def lead(words: int) -> float:
-        """By how much a turn of which both sides fit is ahead of one that fits better by one."""
-        side = {"traits": Traits(words, own_side=True), "coverage": 0.8}
-        other = {"traits": Traits(words), "coverage": 0.7}
-        table = made_table(
-            {"part": part_id(1, 0), **side},
-            {"part": part_id(1, 1), **other},
-            {"part": part_id(2, 0), **side, "coverage": 1.0},
-            {"part": part_id(2, 1), **other, "coverage": 0.0},
-        )
-        scores = {each.part_id: each.score for each in rank(QUESTION, table)}
-        return scores[part_id(1, 0)] - scores[part_id(2, 0)]
-
-    assert lead(300) > lead(120) > lead(45) == pytest.approx(lead(41))
-
-
-def test_a_passage_with_one_side_is_not_penalized() -> None:
-    def behind(words: int) -> float:
-        """By how much a summary is behind a short message that fits as well."""
-        table = made_table(
-            {"part": OLD, "traits": Traits(words)},
-            {"part": NEW, "traits": Traits(40)},
-            {"part": OTHER, "coverage": 0.0},
-        )
-        scores = {each.part_id: each.score for each in rank(QUESTION, table)}
-        return scores[NEW] - scores[OLD]
-
-    assert behind(500) == pytest.approx(behind(50)) == pytest.approx(0.0)
+def test_the_other_side_of_a_turn_counts_in_chats() -> None:
+    sides = {"part": part_id(1, 0)}, {"part": part_id(1, 1), "words": 3.0}
+    table = made_table(*sides, {"part": NEW, "words": 0.0})
+    own, other, alone = column("turn_words", table, QUESTION)
+    assert own > 0
+    assert other < own
+    assert alone == 0.0
+    named = made_table(*({"label": "ana", **each} for each in sides), {"label": "ana"})
+    assert column("turn_words", named, QUESTION) == [0.0] * 3
 
 
 def test_context_parts_are_candidates_and_their_neighbors() -> None:
@@ -245,8 +251,8 @@ ROWS = st.fixed_dictionaries(
         "context": SCORES,
         "coverage": st.floats(0, 1),
         "asked_words": SCORES,
-        "speaker": st.sampled_from(["", "ana", "ben"]),
-        "traits": st.builds(Traits, st.integers(0, 4095), st.floats(0, 1), *[st.booleans()] * 4),
+        "label": st.sampled_from(["", "ana", "ben"]),
+        "traits": st.builds(Traits, st.integers(0, 4095), st.floats(0, 1), *[st.booleans()] * 2),
         "asked": st.builds(Traits, st.integers(0, 4095), st.floats(0, 1)),
         "before": st.lists(st.integers(1, 9), max_size=NEAR),
         "after": st.lists(st.integers(1, 9), max_size=NEAR),
@@ -264,7 +270,7 @@ def test_any_candidates_are_ranked_once_with_finite_scores(
 ) -> None:
     numbered = [{**row, "part": at + 1} for at, row in enumerate(rows)]
     table, question = made_table(*numbered), parse_question(text)
-    assert np.isfinite(features(question, table, cosines)).all()
-    ranked = rank(question, table, cosines)
+    assert np.isfinite(features(question, table, near(cosines))).all()
+    ranked = rank(question, table, near(cosines))
     assert sorted(each.part_id for each in ranked) == list(range(1, len(rows) + 1))
     assert [each.score for each in ranked] == sorted((x.score for x in ranked), reverse=True)

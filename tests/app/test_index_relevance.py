@@ -35,7 +35,7 @@ def candidate_table(shares: list[float]) -> CandidateTable:
     nothing, none = np.zeros(count), np.zeros((count, 3), np.int64)
     return CandidateTable(
         parts=np.arange(1, count + 1), words=nothing, context=np.array(shares) * 10, coverage=nothing,
-        traits=np.zeros(count, np.int64), speakers=np.zeros(count, np.int64), before=none, after=none,
+        traits=np.zeros(count, np.int64), labels=np.zeros(count, np.int64), before=none, after=none,
         asked_words=nothing, asked_traits=np.zeros(count, np.int64), dated=nothing, weight=10.0,
     )  # fmt: skip
 
@@ -61,16 +61,18 @@ def relevances(
 def test_a_near_best_hit_is_relevant_and_a_far_one_is_not() -> None:
     assert relevances(0.7, 0.7)[0] > 0.75
     assert relevances(0.25, 0.15)[0] < 0.2
-    assert relevances(0.0, 0.8, by_meaning=False)[0] > 0.7
+    assert relevances(0.0, 0.9, 50, by_meaning=False)[0] > 0.7
     assert relevances(0.0, 0.2, by_meaning=False)[0] < 0.2
     assert with_relevance([], candidate_table([]), {}, BACKGROUND, 100) == []
 
 
-@pytest.mark.parametrize("by_meaning", [True, False])
-def test_relevance_falls_with_the_size_of_the_library(by_meaning: bool) -> None:
-    found = [relevances(0.5, 0.5, size, by_meaning=by_meaning)[0] for size in (50, 500, 5000)]
-    assert found == sorted(found, reverse=True)
-    assert found[0] > found[-1]
+def test_a_question_that_is_near_everything_has_a_higher_background() -> None:
+    common = BACKGROUND.of_question(np.full(500, 0.3))
+    assert 0.25 < common.mean < 0.3
+    assert common.deviation == BACKGROUND.deviation
+    few = BACKGROUND.of_question(np.full(5, 0.3))
+    assert few.mean == pytest.approx(BACKGROUND.mean, abs=0.03), "a few messages tell little"
+    assert BACKGROUND.of_question(np.empty(0)) == BACKGROUND
 
 
 @pytest.mark.parametrize("passages", [10, 30, 75])

@@ -17,7 +17,7 @@ from app.domain.passages import PassageText, SearchQuery
 from app.index.message_traits import message_traits
 from app.index.query import parse_query
 from app.index.text_index import RebuildReason, TantivyTextIndex
-from app.index.text_schema import speaker_number
+from app.index.text_schema import label_number
 from app.index.text_snapshot import CandidateTable
 from tests.app.test_index_traits import unpacked
 from tests.fakes.passages import found_passages, hits, said, talk, turn
@@ -196,7 +196,7 @@ def test_the_table_has_the_features_of_each_part(index: TantivyTextIndex) -> Non
     assert sorted(table.parts.tolist()) == ids, "without parts that are not indexed"
     for part in passage.parts:
         at = row(table, part.id)
-        assert unpacked(int(table.traits[at])) == replace(message_traits(part), speaker="")
+        assert unpacked(int(table.traits[at])) == replace(message_traits(part), label="")
         assert bool(table.words[at]) is ("rake" in part.text)
         assert table.coverage[at] == pytest.approx(float("rake" in part.text))
         assert table.context[at] > 0
@@ -252,8 +252,8 @@ def test_the_table_has_speakers_and_lacks_excluded_words_and_missing_phrases(
     )  # fmt: skip
     ids = [part_id(number, at) for number, count in ((1, 3), (2, 2), (3, 1)) for at in range(count)]
     table = index.candidate_table(parse_query("rake"), ids)
-    speakers = [int(table.speakers[row(table, each)]) for each in ids[:3]]
-    assert speakers == [speaker_number("ana"), speaker_number("ben"), 0]
+    speakers = [int(table.labels[row(table, each)]) for each in ids[:3]]
+    assert speakers == [label_number("ana"), label_number("ben"), 0]
     table = index.candidate_table(parse_query("rake -rusty"), ids)
     assert sorted(table.parts.tolist()) == ids[3:], "the whole turn is left out"
     table = index.candidate_table(parse_query('"red rake" -nobody'), ids)

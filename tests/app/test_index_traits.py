@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from app.domain.conversations import Role
 from app.domain.ids import part_id
 from app.domain.passages import PassagePart
+from app.domain.wording import count_words
 from app.index.message_traits import (
     CONTEXT_WORDS,
     NEAR,
     Traits,
     context_range,
-    count_words,
     message_traits,
 )
 from tests.fakes.language import CASES
@@ -35,32 +35,16 @@ def test_times_are_recognized_from_either_side(texts: tuple[str, ...], tells: bo
 
 
 @pytest.mark.parametrize(
-    ("trait", "texts", "expected"),
-    [
-        ("instructs", CASES["instructions"], True), ("instructs", CASES["no_instructions"], False),
-        ("prefers", CASES["preferences"], True), ("prefers", CASES["no_instructions"], False),
-    ],
-)  # fmt: skip
-def test_instructions_and_preferences_count_only_from_the_user(
-    trait: str, texts: tuple[str, ...], expected: bool
-) -> None:
-    for text in texts:
-        assert getattr(of(text), trait) is expected, text
-        assert not getattr(of(text, Role.ASSISTANT), trait)
-        assert not getattr(of(f"Maria: {text}"), trait), "one of several people"
-
-
-@pytest.mark.parametrize(
-    ("text", "speaker"),
+    ("text", "label"),
     [
         ("Maria: I am here", "maria"), ("Ana Lee: yes", "ana lee"), ("O’Brien: yes", "o’brien"),
-        ("note: this", ""), ("Maria:", ""), ("Maria:x", ""), ("I said: Maria: no", ""), ("", ""),
-        ("The Quick Brown: no", ""),
+        ("note: this", "note"), ("Maria:", ""), ("Maria:x", ""), ("The Quick Brown Fox: no", ""),
+        ("雷明轩：你好", "雷明轩"), ("李娜: 你好", "李娜"), ("12: x", ""), ("https://x.org: y", ""), ("", ""),
     ],
 )  # fmt: skip
-def test_a_name_before_the_text_is_the_speaker(text: str, speaker: str) -> None:
-    assert of(text).speaker == speaker
-    assert of(text).own_side is (not speaker)
+def test_what_a_colon_separates_is_a_label(text: str, label: str) -> None:
+    assert of(text).label == label
+    assert of(text).own_side
     assert not of(text, Role.ASSISTANT).own_side
 
 
@@ -84,8 +68,6 @@ TRAITS = st.builds(
     words=st.integers(0, 4095),
     asking=st.integers(0, 100).map(lambda share: share / 100),
     tells_time=st.booleans(),
-    instructs=st.booleans(),
-    prefers=st.booleans(),
     own_side=st.booleans(),
 )
 
@@ -93,17 +75,16 @@ TRAITS = st.builds(
 @given(st.lists(TRAITS, max_size=8))
 def test_packed_traits_are_the_columns_of_a_table(rows: list[Traits]) -> None:
     table = Traits.table(np.array([each.packed() for each in rows], np.int64))
-    for name in ("words", "asking", "tells_time", "instructs", "prefers", "own_side"):
+    for name in ("words", "asking", "tells_time", "own_side"):
         assert getattr(table, name).tolist() == [float(getattr(each, name)) for each in rows]
 
 
 def unpacked(packed: int) -> Traits:
-    """Return packed traits, without the speaker."""
+    """Return packed traits, without the label."""
     assert 0 <= packed < 2**63
     row = Traits.table(np.array([packed], np.int64))
     return Traits(
-        int(row.words[0]), float(row.asking[0]), bool(row.tells_time[0]), bool(row.instructs[0]),
-        bool(row.prefers[0]), bool(row.own_side[0]),
+        int(row.words[0]), float(row.asking[0]), bool(row.tells_time[0]), bool(row.own_side[0])
     )  # fmt: skip
 
 

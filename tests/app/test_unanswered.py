@@ -97,3 +97,27 @@ def test_neither_it_nor_its_summary_is_recalled(library: RecallLibrary) -> None:
     explainer = Explainer(library.store, library.settings, library.index, library.service)
     obstacles = explainer.explain(QUESTION, first.exchanges[0].id).obstacles
     assert obstacles[0].cause is ObstacleCause.UNFINISHED
+
+
+@pytest.mark.parametrize(
+    ("text", "is_memory"),
+    [
+        ("I moved to Lisbon last week.", True), ("my sister is called Ana", True),
+        ("我对花生过敏。", True), ("Mein Bruder wohnt in Kiel", True),
+        ("Where does Ana live?", False), ("where does ana live", False), ("wie heißt er", False),
+        ("他住在哪里", False), ("Hi! Do you know a good baker in Lisbon?", False), ("?", False),
+    ],
+)  # fmt: skip
+def test_a_statement_without_a_reply_is_memory(data_dir: Path, text: str, is_memory: bool) -> None:
+    with opened(data_dir) as store:
+        whole = new_conversation(store, (text, "x"))
+        exchange = replace(
+            whole.exchanges[0], message_ids=(whole.messages[0].id,), status=ExchangeStatus.INTERRUPTED
+        )  # fmt: skip
+        passage = turn_passage(store.ids.passage(), exchange, whole.messages[:1])
+        assert passage is not None
+        assert (passage.tokens > 0) is is_memory
+        running = replace(exchange, status=ExchangeStatus.RUNNING)
+        later = turn_passage(store.ids.passage(), running, whole.messages[:1])
+        assert later is not None
+        assert later.tokens == 0, "its reply may still come"

@@ -139,6 +139,18 @@ def test_without_the_thread_a_question_loads_what_it_needs(desk: Desk, server: L
     assert len(server.posts) == before, "a question is embedded once"
 
 
+def test_a_question_in_a_script_that_the_model_does_not_know_is_searched_by_words(
+    desk: Desk,
+) -> None:
+    desk.embed()
+    assert desk.vector_search.query_vector("哪一株植物？") is None
+    assert desk.vector_search.problem == "", "that is no failure"
+    assert desk.vector_search.query_vector("das Café und die Pflanze, 植物") is not None
+    choose(desk, LOCAL)
+    desk.embed()
+    assert desk.vector_search.query_vector("哪一株植物？") is not None, "a server may know it"
+
+
 def test_the_thread_answers_once_there_are_vectors(desk: Desk) -> None:
     desk.vector_search.start()
     until(lambda: desk.vector_search.answering_space is not None)

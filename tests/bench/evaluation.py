@@ -7,9 +7,11 @@ through the product's own import.
 
 import json
 import math
+import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -32,6 +34,7 @@ Moment = Annotated[datetime, AfterValidator(lambda at: at.astimezone(UTC))] | No
 _SOURCE = "evaluation"
 _BATCH = 64
 _PLAIN_SPEAKERS = frozenset({"", "user", "assistant", "human", "ai"})
+_NAMES = ("Anna", "Ben")
 DEPTHS = (1, 3, 5, 10, 20)
 GAIN_DEPTH = 10
 
@@ -118,6 +121,41 @@ def read_evaluation(path: Path, asked: str = "question") -> Evaluation:
     return TypeAdapter(Evaluation).validate_python(content)
 
 
+def renamed(evaluation: Evaluation) -> Evaluation:
+    """Return a data set whose speakers all have the same two names, in messages and questions.
+
+    In a real library nearly everything is said by one person, so that a name in a question tells nothing of
+    whether there is an answer.
+    """
+    talks = []
+    for talk in evaluation.talks:
+        speakers = [turn.speaker for session in talk.sessions for turn in session.turns]
+        known = [each for each in dict.fromkeys(speakers) if each.lower() not in _PLAIN_SPEAKERS]
+        names = {each: _NAMES[at % len(_NAMES)] for at, each in enumerate(known)}
+        names |= {each.split()[0]: name for each, name in names.items()}
+        pattern = re.compile("|".join(rf"\b{re.escape(each)}\b" for each in names) or r"(?!)")
+        new = partial(pattern.sub, lambda match, names=names: names[match[0]])
+        sessions = tuple(
+            replace(
+                session,
+                turns=tuple(
+                    replace(
+                        turn, text=new(turn.text), speaker=names.get(turn.speaker, turn.speaker)
+                    )
+                    for turn in session.turns
+                ),
+                summary=new(session.summary),
+                facts=tuple(replace(fact, text=new(fact.text)) for fact in session.facts),
+            )
+            for session in talk.sessions
+        )
+        questions = tuple(
+            replace(each, text=new(each.text), answer=new(each.answer)) for each in talk.questions
+        )
+        talks.append(replace(talk, sessions=sessions, questions=questions))
+    return replace(evaluation, name=f"{evaluation.name}, renamed", talks=tuple(talks))
+
+
 # -- in a library
 
 
@@ -172,17 +210,37 @@ def fill(
 
 def _store(store: Store, evaluation: Evaluation, with_summaries: bool) -> StoredEvaluation:
     importer = ConversationImporter(store)
-    imported = {
-        (talk.id, session.id): _imported(evaluation, talk, session, with_summaries)
-        for talk in evaluation.talks
-        for session in talk.sessions
-        if session.turns
-    }
+    imported = _all_imported(evaluation, with_summaries=with_summaries)
     everything = list(imported.values())
     for at in range(0, len(everything), _BATCH):
         for pending in importer.store(everything[at : at + _BATCH]):
             assert pending.wait().conversations, "a data set is stored once"
     store.checkpoint().result()
+    return _places(store, evaluation, imported)
+
+
+def stored_before(store: Store, evaluation: Evaluation) -> StoredEvaluation | None:
+    """Return where a data set is in a store, None where it is not."""
+    found = _places(store, evaluation, _all_imported(evaluation, with_summaries=False))
+    return found if found.exchange_of else None
+
+
+def _all_imported(
+    evaluation: Evaluation, *, with_summaries: bool
+) -> dict[tuple[str, str], ImportedConversation]:
+    return {
+        (talk.id, session.id): _imported(evaluation, talk, session, with_summaries)
+        for talk in evaluation.talks
+        for session in talk.sessions
+        if session.turns
+    }
+
+
+def _places(
+    store: Store,
+    evaluation: Evaluation,
+    imported: Mapping[tuple[str, str], ImportedConversation],
+) -> StoredEvaluation:
     turns = {
         message_key(found, message.source_id): (talk_id, message.source_id)
         for (talk_id, _), found in imported.items()

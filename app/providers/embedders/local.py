@@ -17,6 +17,7 @@ import numpy.typing as npt
 from app.domain.errors import Cancelled, EmbedderUnavailable
 from app.domain.passages import Space
 from app.domain.ports import TokenVectors
+from app.domain.wording import is_mostly_latin
 from app.providers.embedders.chunks import chunk_spans, encodable, token_spans
 from app.providers.embedders.model_folder import EmbedderFolder, Pooling, read_folder
 from app.providers.embedders.unigram import UnigramTokenizer, load_tokenizer
@@ -74,6 +75,10 @@ class LocalEmbedder:
     def same_cosine(self) -> float:
         """The cosine from which two statements say the same."""
         return self._folder.same_cosine
+
+    def reads(self, text: str) -> bool:
+        """Return whether the model knows the script of most letters of a text."""
+        return not self._folder.latin_only or is_mostly_latin(text)
 
     def load(self) -> None:
         """Load the model unless it is loaded.

@@ -49,6 +49,8 @@ class Prefixes:
 class EmbedderFolder:
     """An embedding model on disk. `sha256` maps file names to their hash in hex.
 
+    A `latin_only` model knows no other script.
+
     Statements whose vectors have a cosine of `same_cosine` say the same, if they differ in no number
     or name.
     """
@@ -61,6 +63,7 @@ class EmbedderFolder:
     sha256: dict[str, str] = field(default_factory=dict)
     prefixes: Prefixes = Prefixes()
     same_cosine: float = _SAME_COSINE
+    latin_only: bool = False
 
     @property
     def token_projection(self) -> Path | None:
@@ -112,7 +115,10 @@ def _read_ours(path: Path) -> EmbedderFolder:
     except (KeyError, TypeError, ValueError) as error:
         raise _unusable(path, f"its {CARD} is damaged") from error
     model, tokenizer = path / "model.onnx", path / "tokenizer.json"
-    return EmbedderFolder(path, model, tokenizer, space, Pooling.IN_GRAPH, files, prefixes, same)
+    latin_only = card.get("latin_only", False) is True
+    return EmbedderFolder(
+        path, model, tokenizer, space, Pooling.IN_GRAPH, files, prefixes, same, latin_only
+    )
 
 
 def _space_name(path: Path, model: Path) -> str:

@@ -1,0 +1,260 @@
+"""Fits the weights of the ranking to evaluation sets and writes resources/ranking.json.
+
+    python packaging/models/fit_ranking.py --data FILE [--data FILE] [--report FILE] [--library FOLDER]
+
+Runs in the project's environment with scipy 1.18 added. Every set becomes a library of its own, through the
+product's own code; `--library` keeps them for the next run. Each question is asked within its conversation,
+and its candidates are one choice of a softmax: the loss is the mean negative log of the share that falls on any
+evidence and of that on each. Sets have equal weight. The sign of each weight is given, so that no set can teach
+that a better match is worse. There are four profiles: talk between people or chats with an assistant (by the
+share of candidates with a speaker's name), with meaning or by words alone. A profile is also fitted, with little
+weight, to the sets of its other kind.
+
+The file contains its cross-validation: conversations left out (in five folds), each whole set left out, and
+sets of `--report`, which no fit has seen.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from app.bootstrap import RunMode, Services, build
+from app.domain.errors import InvalidInput
+from app.index.id_set import IdSet
+from app.index.query import MAX_CHARS, sentence_query
+from app.index.ranking import FEATURES, features, talk_share
+from app.memory.search import SearchScope
+from app.system.paths import DataPaths
+from tests.bench.evaluation import (
+    Evaluation,
+    Question,
+    StoredTalk,
+    Talk,
+    fill,
+    read_evaluation,
+    scores,
+    stored_before,
+)
+from tests.bench.shared.measuring import options
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+TARGET = Path(__file__).resolve().parents[2] / "resources" / "ranking.json"
+VERSION = 1
+FOLDS = 5
+OTHER_KIND = 0.1  # weight of a set of the other kind
+PENALTY = 0.004  # of the sum of the squared weights
+NOT_NEGATIVE, NOT_POSITIVE = (0.0, None), (None, 0.0)
+SIGNS = {feature: NOT_POSITIVE if feature == "asking" else NOT_NEGATIVE for feature in FEATURES}
+OF_CHATS = ("own_side", "turn_words", "turn_cosine")  # only they have two sides
+FIGURES = ("any@1", "any@10", "frac@10")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question with its n candidates, newest first.
+
+    `table` is (n, features); `messages` the candidates' message ids, `evidence` those that answer.
+    """
+
+    of_set: str
+    conversation: str
+    by_meaning: bool
+    is_talk: bool
+    table: Numbers
+    messages: npt.NDArray[np.int64]
+    evidence: frozenset[int]
+
+    @property
+    def wanted(self) -> Mask:
+        """Whether each candidate is evidence."""
+        return np.isin(self.messages, list(self.evidence))
+
+
+def main() -> None:
+    """Read, fit, cross-validate, write."""
+    given = options(__doc__, required=["data"], data=[Path], report=[Path], library=Path)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.library or Path(scratch)
+        tuned = [each for file in given.data for each in examples(folder, read_evaluation(file))]
+        rest = [
+            each for file in given.report or () for each in examples(folder, read_evaluation(file))
+        ]
+    written = {
+        "version": VERSION,
+        "fitted": f"{datetime.now(UTC):%Y-%m-%d}",
+        "sets": sorted({each.of_set for each in tuned}),
+        "profiles": profiles(tuned),
+        "cross_validation": {
+            "conversations left out": left_out(tuned, conversation_folds),
+            "set left out": left_out(tuned, set_folds),
+            "not fitted": figures(rest, profiles(tuned)),
+        },
+    }
+    TARGET.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(written["cross_validation"], indent=1))
+
+
+def examples(folder: Path, evaluation: Evaluation) -> list[Example]:
+    """Return the examples of a set, those by meaning and those by words alone."""
+    paths = DataPaths(folder / evaluation.name)
+    paths.root.mkdir(parents=True, exist_ok=True)
+    with closing(build(paths, RunMode.COMMAND_LINE)) as services:
+        stored = stored_before(services.store, evaluation) or fill(services, [evaluation])[0][0]
+        services.index_sync.catch_up()
+        return [
+            example
+            for talk, question in evaluation.asked
+            for example in _asked(services, evaluation.name, talk, question, stored.talks[talk.id])
+        ]
+
+
+def _asked(
+    services: Services, of_set: str, talk: Talk, question: Question, stored: StoredTalk
+) -> Iterable[Example]:
+    search, evidence = services.search, stored.evidence(question)
+    try:
+        query = sentence_query(question.text[:MAX_CHARS])
+    except InvalidInput:
+        return
+    own = IdSet(services.passages.of_conversations(stored.conversation_ids))
+    scope = SearchScope(own, search.pools().excluded)
+    vector = search.query_vector(query)
+    for each in (vector, None) if vector is not None else (None,):
+        found = search.ranking_input(query, each, scope)
+        order = np.argsort(-found.table.parts)
+        messages = services.passages.messages_of(found.table.parts.tolist())
+        yield Example(
+            of_set,
+            talk.id,
+            by_meaning=each is not None,
+            is_talk=talk_share(found.table) > 0.5,
+            table=features(found.question, found.table, found.nearness)[order],
+            messages=np.array(
+                [messages.get(part, 0) for part in found.table.parts[order].tolist()]
+            ),
+            evidence=frozenset(evidence),
+        )
+
+
+# -- fitting
+
+
+def profiles(given: Sequence[Example]) -> dict[str, dict[str, float]]:
+    """Return the weights of the four profiles."""
+    return {
+        f"{'talk' if is_talk else 'chat'}_{'meaning' if by_meaning else 'words'}": dict(
+            zip(FEATURES, np.round(_fitted(given, is_talk, by_meaning), 4).tolist(), strict=True)
+        )
+        for is_talk in (True, False)
+        for by_meaning in (True, False)
+    }
+
+
+def _fitted(given: Sequence[Example], is_talk: bool, by_meaning: bool) -> Numbers:
+    used = [each for each in given if each.by_meaning is by_meaning and each.wanted.any()]
+    sizes = {name: sum(each.of_set == name for each in used) for name in {x.of_set for x in used}}
+    share = np.array(
+        [(1 if each.is_talk is is_talk else OTHER_KIND) / sizes[each.of_set] for each in used]
+    )
+    if not used:
+        return np.zeros(len(FEATURES))
+    share /= share.sum()
+    table, wanted = (
+        np.concatenate([each.table for each in used]),
+        np.concatenate([each.wanted for each in used]),
+    )
+    counts = np.array([len(each.table) for each in used])
+    starts, row = np.cumsum(counts) - counts, np.repeat(np.arange(len(used)), counts)
+    wanted_count = np.add.reduceat(wanted.astype(float), starts)
+
+    def loss(weights: Numbers) -> tuple[float, Numbers]:
+        score = table @ weights
+        power = np.exp(score - np.maximum.reduceat(score, starts)[row])
+        chance = power / np.add.reduceat(power, starts)[row]
+        any_chance = np.add.reduceat(chance * wanted, starts)
+        each_log = np.add.reduceat(np.log(chance + 1e-12) * wanted, starts) / wanted_count
+        value = -(share * (np.log(any_chance + 1e-12) + each_log)).sum() / 2
+        slope = chance - wanted * (chance / any_chance[row] + 1 / wanted_count[row]) / 2
+        gradient = table.T @ (slope * share[row])
+        return value + PENALTY * weights @ weights, gradient + 2 * PENALTY * weights
+
+    bounds = [(0.0, 0.0) if is_talk and each in OF_CHATS else SIGNS[each] for each in FEATURES]
+    found: Numbers = minimize(
+        loss, np.zeros(len(FEATURES)), jac=True, method="L-BFGS-B", bounds=bounds
+    ).x
+    return found
+
+
+# -- cross-validation
+
+
+def conversation_folds(given: Sequence[Example]) -> list[frozenset[tuple[str, str]]]:
+    """Return groups of conversations: each fold has a part of every set that has several."""
+    folds: list[set[tuple[str, str]]] = [set() for _ in range(FOLDS)]
+    for name in sorted({each.of_set for each in given}):
+        own = sorted({each.conversation for each in given if each.of_set == name})
+        for number, conversation in enumerate(own):
+            folds[number % FOLDS].add((name, conversation))
+    return [frozenset(fold) for fold in folds if fold]
+
+
+def set_folds(given: Sequence[Example]) -> list[frozenset[tuple[str, str]]]:
+    """Return the conversations of each set."""
+    return [
+        frozenset((each.of_set, each.conversation) for each in given if each.of_set == name)
+        for name in sorted({each.of_set for each in given})
+    ]
+
+
+def left_out(
+    given: Sequence[Example],
+    folds: Callable[[Sequence[Example]], Iterable[Collection[tuple[str, str]]]],
+) -> dict[str, dict[str, float]]:
+    """Return the figures of each set, every question by weights that did not see its fold."""
+    ranked: list[tuple[Example, dict[str, float]]] = []
+    for fold in folds(given):
+        own = profiles([each for each in given if (each.of_set, each.conversation) not in fold])
+        tested = [each for each in given if (each.of_set, each.conversation) in fold]
+        ranked += [(each, _scored(each, own)) for each in tested]
+    return _means(ranked)
+
+
+def figures(
+    given: Sequence[Example], own: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """Return the figures of each set under given weights."""
+    return _means([(each, _scored(each, own)) for each in given])
+
+
+def _scored(example: Example, own: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    kind = "talk" if example.is_talk else "chat"
+    weights = own[f"{kind}_{'meaning' if example.by_meaning else 'words'}"]
+    score = example.table @ np.array([weights[feature] for feature in FEATURES])
+    ranking = example.messages[np.argsort(-score, kind="stable")]
+    return scores(list(dict.fromkeys(ranking.tolist())), example.evidence)
+
+
+def _means(ranked: Sequence[tuple[Example, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    groups: dict[str, list[dict[str, float]]] = {}
+    for each, found in ranked:
+        name = f"{each.of_set}, {'meaning' if each.by_meaning else 'words alone'}"
+        groups.setdefault(name, []).append(found)
+    return {
+        name: {key: round(sum(each[key] for each in found) / len(found), 3) for key in FIGURES}
+        | {"questions": len(found)}
+        for name, found in sorted(groups.items())
+    }
+
+
+if __name__ == "__main__":
+    main()
