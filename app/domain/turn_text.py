@@ -112,7 +112,7 @@ def turn_passage(
         return None
     is_echo = len(own) < len(messages) and not (words.assistant or words.calls)
     is_answered = exchange.status is ExchangeStatus.COMPLETED and not is_echo
-    counts = is_answered or (exchange.status is not ExchangeStatus.RUNNING and _states(words.user))
+    counts = is_answered or (exchange.status is not ExchangeStatus.RUNNING and is_statement(words))
     return Passage(
         id=passage_id,
         kind=PassageKind.TURN,
@@ -125,9 +125,9 @@ def turn_passage(
     )
 
 
-def _states(text: str) -> bool:
-    """Return whether a message has words and asks nothing."""
-    return count_words(text) > 0 and not is_question(text)
+def is_statement(words: TurnText) -> bool:
+    """Return whether the user's side of a turn has words and asks nothing."""
+    return count_words(words.user) > 0 and not is_question(words.user)
 
 
 def content_hash(text: str) -> str:

@@ -34,6 +34,7 @@ from tests.fakes.stored import (
     execute,
     journal_reply,
     killed,
+    make_earlier,
     new_conversation,
     opened,
     tables,
@@ -282,3 +283,15 @@ def test_normal_use_and_branches_leave_no_problem(store: Store, tmp_path: Path) 
     assert len(exchanges) == 5
     assert [each for each in check(store).problems if "no passage" not in each] == []
     assert check(store, repair=True).problems == ()
+
+
+def test_an_upgrade_makes_statements_without_a_reply_memory(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        for text in ("Anna moved to the house by the harbor.", "Where does Anna live?"):
+            add_running(store, text)
+    with opened(data_dir) as store:  # ends the replies as interrupted
+        execute(store, "UPDATE passage SET tokens = 0")
+    make_earlier(store.paths.database, 10)
+    with opened(data_dir) as store:
+        assert sorted(store.rows("SELECT tokens FROM passage")) == [(0,), (9,)]
+        assert not check(store).problems

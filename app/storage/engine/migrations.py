@@ -5,8 +5,13 @@ A step is never edited once released. Primary keys only: no foreign keys, no sec
 """
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import duckdb
+
+from app.domain import codec
+from app.domain.conversations import Block, Role, Text
+from app.domain.turn_text import RECALL_MODEL, estimate_tokens, is_statement, turn_text
 
 Step = Callable[[duckdb.DuckDBPyConnection], None]
 
@@ -168,9 +173,34 @@ _PROFILE = _script(
     "CREATE TABLE profile_rejected (text_hash VARCHAR PRIMARY KEY)",
 )
 
+
+def _statements(connection: duckdb.DuckDBPyConnection) -> None:
+    """Count the tokens of statements without a reply: they are memory now. Others keep 0."""
+    rows = connection.execute(
+        "SELECT p.id, m.role, m.text, m.blocks FROM passage p JOIN exchange e ON e.id = p.source_id "
+        "JOIN exchange_message o ON o.exchange_id = e.id JOIN message m ON m.id = o.message_id "
+        "WHERE p.kind = 'turn' AND p.tokens = 0 AND e.status <> 'running' "
+        "AND m.model IS DISTINCT FROM ? ORDER BY p.id, o.place",
+        [RECALL_MODEL],
+    ).fetchall()
+    for passage_id, messages in groupby(rows, lambda row: row[0]):
+        words = turn_text(
+            (
+                Role(role),
+                (Text(text),) if blocks is None else codec.loads(tuple[Block, ...], blocks),
+            )
+            for _, role, text, blocks in messages
+        )
+        if is_statement(words):
+            connection.execute(
+                "UPDATE passage SET tokens = ? WHERE id = ?",
+                [estimate_tokens(words.embedded), passage_id],
+            )
+
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
-    _MEMORY_WRITES, _PROFILE,
+    _MEMORY_WRITES, _PROFILE, _statements,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 
