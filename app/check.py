@@ -161,11 +161,14 @@ def _outdated_turns(store: Store) -> Iterator[_OutdatedTurn]:
     """Yield the turns whose passage is missing or was made from other text.
 
     The text of a passage can also be out of date because an earlier version of the program made it.
-    A copy of a turn, such as a fork's, needs no passage: search finds the original.
+    Earlier versions made none for a copy in a fork, which is needed only once no original is found.
     """
-    rows = store.rows("SELECT source_id, id, content_hash, tokens FROM passage WHERE kind = 'turn'")
-    exchanges, known = Exchanges(store), {row[0]: row[1:] for row in rows}
-    hashes = {content_hash for _, content_hash, _ in known.values()}
+    rows = store.rows(
+        "SELECT p.source_id, p.id, p.content_hash, p.tokens, c.deleted_at IS NULL FROM passage p "
+        "LEFT JOIN conversation c ON c.id = p.conversation_id WHERE p.kind = 'turn'"
+    )
+    exchanges, known = Exchanges(store), {row[0]: row[1:4] for row in rows}
+    hashes = {content_hash for _, _, content_hash, _, is_found in rows if is_found}
     after = 0
     while turns := store.read(exchanges_where, _TURNS, [after, _TURNS_AT_ONCE]):
         after = turns[-1].id

@@ -9,11 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from app.domain.changes import (
+    Change,
     ConversationEdited,
     ConversationPut,
     DraftPut,
     ExchangePut,
     MessagesAdded,
+    PassagesPut,
     TagsChanged,
 )
 from app.domain.conversations import (
@@ -30,6 +32,7 @@ from app.domain.errors import InvalidInput, KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.presets import Preset
 from app.domain.text import clean, one_line
+from app.domain.turn_text import turn_passage
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.safety.attachments import AttachmentFiles
@@ -204,7 +207,7 @@ class Library:
     def fork(self, exchange_id: ExchangeId) -> ConversationId:
         """Copy the path up to and including an exchange into a new conversation.
 
-        The copies are not indexed: search finds the originals.
+        The copies are searched like any turn, so that they are found without the originals.
         """
         last = self._exchanges.get(exchange_id)
         origin = self._conversations.get(last.conversation_id)
@@ -224,9 +227,21 @@ class Library:
         )
         messages, exchanges = self._copies(fork.id, path)
         fork = replace(fork, visible_leaf_id=messages[-1].id if messages else None)
-        self._store.save(
-            ConversationPut(fork), MessagesAdded(tuple(messages)), *map(ExchangePut, exchanges)
-        )
+        changes: list[Change] = [
+            ConversationPut(fork),
+            MessagesAdded(tuple(messages)),
+            *map(ExchangePut, exchanges),
+        ]
+        if not fork.private:
+            by_id = {each.id: each for each in messages}
+            passages = (
+                turn_passage(
+                    self._store.ids.passage(), each, [by_id[one] for one in each.message_ids]
+                )
+                for each in exchanges
+            )
+            changes.append(PassagesPut(tuple(each for each in passages if each is not None)))
+        self._store.save(*changes)
         return fork.id
 
     def _copies(

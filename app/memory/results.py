@@ -93,13 +93,17 @@ class _Found:
 
     @property
     def aliases(self) -> tuple[object, ...]:
-        """Other keys of the same target: a message in several branches, a manual page with several names."""
+        """Other keys of the same target.
+
+        A message in several branches, a turn in a fork or imported twice, a manual page with several names.
+        """
         kind = self.place.kind
         if kind is PassageKind.MAN_PAGE:
             return (*(("page", part.text) for part in self.text.parts[-1:]),)
         if kind not in _ABOUT_EXCHANGES or self.message_id is None or self.part is None:
             return ()
-        return (("message", self.message_id),)
+        said = tuple(each.text for each in self.text.parts)
+        return ("message", self.message_id), ("copy", self.place.created_at, said)
 
     def snippet(self, query: SearchQuery, quotes_answers: bool) -> Snippet:
         """Return the excerpt that shows why it was found.

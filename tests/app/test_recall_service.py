@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat.library import Library as Chats
+from app.check import check
 from app.domain.changes import FactPut
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
 from app.domain.ids import ConversationId, PassageId
@@ -448,6 +449,23 @@ def injected(library: RecallLibrary, service: RecallService | None = None) -> li
             said_in(each, is_user=True) for each in turns if each.match.relevance >= FLOOR
         )
     )
+
+
+def test_a_fork_is_found_without_its_original_and_no_turn_twice(library: RecallLibrary) -> None:
+    chats, original = Chats(library.store), library.about_cat
+    fork = chats.fork(original.exchanges[0].id)
+    library.sync.catch_up()
+    results = library.with_meaning.search(WHO).results
+    assert [each.user_question for each in results].count(CAT) == 1
+    (found,) = [
+        each for each in library.recall(WHO).conversations if each.title.startswith("Minka")
+    ]
+    assert len(found.exchanges) == 1
+    chats.delete(original.conversation.id)
+    assert check(library.store).problems == ()
+    (found,) = [each for each in library.recall(WHO).conversations if each.conversation_id == fork]
+    assert found.exchanges[0].match.relevance >= FLOOR
+    assert fork in [each.conversation_id for each in library.with_meaning.search(WHO).results]
 
 
 def test_turns_that_only_ask_do_not_displace_the_answer(library: RecallLibrary) -> None:

@@ -140,9 +140,9 @@ def test_filters_alone_list_the_newest_first(library: Library) -> None:
 
 
 def test_archived_deleted_and_private_conversations_are_hidden_at_once(library: Library) -> None:
-    archived = add_conversation(library.store, "sourdough", title="Archived")
-    deleted = add_conversation(library.store, "sourdough", title="Deleted")
-    add_conversation(library.store, "sourdough", title="Private", private=True)
+    archived = add_conversation(library.store, "sourdough bread", title="Archived")
+    deleted = add_conversation(library.store, "sourdough rolls", title="Deleted")
+    add_conversation(library.store, "sourdough cake", title="Private", private=True)
     assert sorted(library.titles("sourdough")) == ["Archived", "Deleted"]
     library.edit(archived, archived=True)
     library.edit(deleted, deleted_at=AT)
