@@ -18,7 +18,7 @@ from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.text import clean
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.memory.user_texts import checked_text, version_at
+from app.memory.user_texts import checked_text, later_than, version_at
 from app.storage.deletion.forget import finish_forgetting, remains_of_files
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -102,7 +102,8 @@ class CoreMemoryService:
     def _write(self, text: str, author: str, *more: Change) -> str:
         self.check(text)
         if text != self.text():
-            more = (CoreMemoryPut(text, author, now()), *more)
+            last = self._reads.now().made_at
+            more = (CoreMemoryPut(text, author, now() if last is None else later_than(last)), *more)
         if more:
             self._store.save(*more)
         return self.text()

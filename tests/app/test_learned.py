@@ -287,6 +287,16 @@ def core(store: Store) -> CoreMemoryService:
     return CoreMemoryService(store, Settings(store))
 
 
+def test_core_memory_is_edited_after_a_clock_was_ahead(
+    store: Store, core: CoreMemoryService
+) -> None:
+    ahead = now() + timedelta(days=400)
+    store.save(CoreMemoryPut("Written in the future.", "user", ahead))
+    core.set("Written now.")
+    assert core.text() == "Written now."
+    assert CoreMemory(store).now().text == "Written now."
+
+
 def test_core_memory_keeps_every_version(store: Store, core: CoreMemoryService) -> None:
     assert core.text() == ""
     assert core.versions() == ()

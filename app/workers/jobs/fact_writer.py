@@ -128,7 +128,9 @@ class _AffectedFacts:
         self._vectors: dict[PassageId, npt.NDArray[np.float32]] = {}
         self._changed: dict[PassageId, None] = {}
         self._puts: list[Fact] = []  # every version on the way, the current one last
-        self._moment = now()
+        # Later than every version, also of a time when the clock was ahead.
+        made = (each.made_at for known in versions.values() for each in known)
+        self._moment = max([now(), *made])
 
     def moment(self) -> datetime:
         """Return the time, never the same twice: it names a version."""
