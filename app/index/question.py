@@ -1,4 +1,4 @@
-"""Parsing of a question: what to search for, and whether it asks for a time.
+"""Parsing of a question: what to search for, whether it asks for a time, and whether it asks at all.
 
 Words that only phrase a request are removed: "search" and "tell me" occur in few messages, so they would
 weigh more than the subject of the question. A request is recognized by position and kind of words: courtesies,
@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
+from app.domain.wording import count_words, is_question
 from app.index.small_talk import COURTESIES
 from app.language.date_phrases import asks_for_time
 from app.language.sentences import unspaced_runs
@@ -18,6 +19,7 @@ from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
 
 _NAME_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
+_SENTENCE_WORDS = 6  # fewer are keywords
 _UNSPACED_NAME = range(2, 5)  # characters
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _ANSWER_FORMAT = re.compile(
@@ -54,12 +56,14 @@ class ParsedQuestion:
     """A query parsed as a question.
 
     `core` is the text to search for and to embed, without request words, sentences about the format of the
-    answer and words about the conversation itself. `names` are what may be a speaker's name in it: its words
+    answer and words about the conversation itself. `states` is true for a sentence that neither asks nor
+    requests anything: what it reminds of is wanted. `names` are what may be a speaker's name in it: its words
     and pairs of words, and in scripts without spaces any few characters, case folded.
     """
 
     core: str
     wants_time: bool
+    states: bool
     names: frozenset[str]
 
 
@@ -67,12 +71,14 @@ def parse_question(text: str) -> ParsedQuestion:
     """Parse `text`; `core` is empty only when `text` is blank."""
     sentences = [each[0] for each in _SENTENCE.finditer(text)]
     kept = [each for each in sentences if not _ANSWER_FORMAT.match(each)] or sentences
-    whole = strip_request("".join(kept).strip())
+    said = "".join(kept).strip()
+    whole = strip_request(said)
     bare = " ".join(_CONVERSATION_WORDS.sub(" ", whole).split())
     core = bare if len(bare.split()) > 1 else whole or text.strip()
     return ParsedQuestion(
         core,
         wants_time=asks_for_time(text),
+        states=whole == said and count_words(text) >= _SENTENCE_WORDS and not is_question(text),
         names=_possible_names(text),
     )
 

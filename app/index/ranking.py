@@ -8,7 +8,7 @@ of an index or a space does not matter; the other features enter as they are. Th
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from app.index.text_snapshot import CandidateTable, Ids
 FEATURES = (
     "words", "context_words", "coverage", "cosine", "context_cosine", "tokens", "answers_words",
     "answers_cosine", "turn_words", "turn_cosine", "speaker_named", "time_told", "dated", "asking",
-    "own_side",
+    "own_side", "preference",
 )  # fmt: skip
 
 _WEIGHTS_FILE = Path(__file__).resolve().parents[2] / "resources" / "ranking.json"
@@ -44,11 +44,13 @@ class Nearness:
 
     `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is for each
     candidate of the table the weighted mean, over the tokens of the question, of the cosine of its nearest
-    token; NaN where that is unknown, None where no embedder gives it.
+    token; NaN where that is unknown, None where no embedder gives it. `preferences` are the cosines of parts with
+    the direction of statements of preferences (`app.index.space_traits`).
     """
 
     cosines: Cosines
     tokens: Numbers | None = None
+    preferences: Cosines = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def rank(
     """Return the candidates, best first, the newer of equals first; without `nearness` by words only."""
     if not len(table.parts):
         return []
-    scores = features(question, table, nearness) @ weights(table, by_meaning=nearness is not None)
+    own = weights(question, table, by_meaning=nearness is not None)
+    scores = features(question, table, nearness) @ own
     order = np.lexsort((-table.parts, -scores))
     cosines = nearness.cosines if nearness is not None else {}
     return [
@@ -96,13 +99,15 @@ def rank(
     ]
 
 
-def weights(table: CandidateTable, *, by_meaning: bool) -> Numbers:
-    """Return the weights of the features for these candidates.
+def weights(question: ParsedQuestion, table: CandidateTable, *, by_meaning: bool) -> Numbers:
+    """Return the weights of the features for a question and its candidates.
 
-    There are two profiles, for talk between people and for chats with an assistant; the share of candidates
-    with a named speaker mixes them.
+    There are profiles for questions about talk between people, for those about chats with an assistant, and for
+    statements. The share of candidates with a named speaker mixes the first two.
     """
     profiles, kind = _profiles(), "meaning" if by_meaning else "words"
+    if question.states:
+        return profiles[f"statement_{kind}"]
     share = talk_share(table)
     mixed: Numbers = share * profiles[f"talk_{kind}"] + (1 - share) * profiles[f"chat_{kind}"]
     return mixed
@@ -140,7 +145,7 @@ def _best_others(passages: Ids, scores: Numbers, otherwise: float) -> Numbers:
 
 
 def features(question: ParsedQuestion, table: CandidateTable, nearness: Nearness | None) -> Numbers:
-    """Return the features of the candidates, (n, 15), columns as in FEATURES."""
+    """Return the features of the candidates, (n, 16), columns as in FEATURES."""
     traits, before = Traits.table(table.traits), Traits.table(table.asked_traits)
     short = np.clip(1 - traits.words / _SHORT_WORDS, 0, 1)
     answers = before.asking > _ANSWERS_SHARE
@@ -168,6 +173,7 @@ def features(question: ParsedQuestion, table: CandidateTable, nearness: Nearness
         table.dated,
         short * traits.asking,
         in_chat * traits.own_side,
+        _preference(table, cosine, nearness.preferences if nearness else {}),
     ]
     return np.stack(columns, axis=1)
 
@@ -190,6 +196,16 @@ def _cosine_features(table: CandidateTable, cosines: Cosines) -> tuple[Numbers, 
     is_alone = ~(table.before.any(axis=1) | table.after.any(axis=1))
     around = np.where(is_alone, own, np.where(count > 0, mean, np.nan))
     return own, around, before[:, 0]
+
+
+def _preference(table: CandidateTable, cosine: Numbers, preferences: Cosines) -> Numbers:
+    """Return by how much candidates stand out as statements of preferences, less for those on other topics.
+
+    A preference holds for questions that share no word with it.
+    """
+    stated = np.array([preferences.get(PartId(each), np.nan) for each in table.parts.tolist()])
+    found: Numbers = np.maximum(_standardized(stated), 0) / (1 + np.exp(-cosine))
+    return found
 
 
 def _standardized(values: Numbers, least: float = 0.0, like: Numbers | None = None) -> Numbers:

@@ -47,6 +47,7 @@ _FEATURE_LABELS = {
     "dated": "Its date is near one in the question",
     "asking": "It asks a question",
     "own_side": "The user wrote it to an assistant",
+    "preference": "It states a preference or an instruction",
 }
 _LEAST = 0.005  # points that are shown
 
@@ -337,6 +338,6 @@ def _points_by_feature(found: RankingInput, part: PartId) -> dict[str, float]:
     rows = [int(each) for each in found.table.parts]
     if part not in rows:
         return {}
-    own = weights(found.table, by_meaning=found.nearness is not None)
+    own = weights(found.question, found.table, by_meaning=found.nearness is not None)
     points = features(found.question, found.table, found.nearness)[rows.index(part)] * own
     return dict(zip(FEATURES, map(float, points), strict=True))

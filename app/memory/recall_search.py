@@ -20,7 +20,7 @@ from app.domain.recall import RecentTurn, Verdict
 from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked
-from app.index.relevance import answer_log_odds, sigmoid, typical_word_share
+from app.index.relevance import answer_log_odds, sigmoid
 from app.index.small_talk import is_non_answer, is_small_talk
 from app.language.analyzer import is_one_character_word, surface_words_of
 from app.language.sentences import content_terms, is_question
@@ -244,9 +244,7 @@ def _essence(question: str) -> str:
 def _by_meaning_alone(vector: QueryVector, scope: SearchScope) -> list[Ranked]:
     hits = vector.index.search(vector.vector, CANDIDATES, scope.allowed, scope.left_out)
     cosines = [hit.cosine for hit in hits]
-    odds = answer_log_odds(
-        cosines, typical_word_share(), vector.background, vector.index.passage_count
-    )
+    odds = answer_log_odds(cosines, vector.background, vector.index.passage_count)
     deviation = max(vector.background.deviation, _LEAST)
     return [
         Ranked(

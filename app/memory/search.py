@@ -78,8 +78,9 @@ class RankingInput:
 def ranked_with_relevance(found: RankingInput, prior: float = 0.0) -> list[Ranked]:
     """Return the parts best first, with relevance; `prior` is added to its log odds."""
     ranked = rank(found.question, found.table, found.nearness)
-    cosines = found.nearness.cosines if found.nearness else None
-    return with_relevance(ranked, found.table, cosines, found.background, found.passages, prior)
+    return with_relevance(
+        ranked, found.table, found.nearness, found.background, found.passages, prior
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +294,9 @@ class SearchService:
         nearness = Nearness(
             vector.index.cosines(vector.vector, context_parts(table)),
             self._token_scores(vector.tokens, asked, table),
+            vector.index.cosines(
+                vector.preference, [PartId(each) for each in table.parts.tolist()]
+            ),
         )
         return RankingInput(question, table, nearness, vector.background, self.size(scope))
 

@@ -12,11 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from app.domain import codec
 from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, EmbedderUnavailable, IndexUnavailable, KnownError
 from app.domain.passages import Space
 from app.domain.ports import Embedder, TokenVectors, token_embedder
-from app.index.relevance import Background, measure_background
+from app.index.relevance import Background
+from app.index.space_traits import SpaceTraits, measure_space
 from app.index.token_index import TokenIndex
 from app.index.token_sync import TokenIndexSync
 from app.index.vector_index import ExactVectorIndex
@@ -31,7 +35,6 @@ from app.storage.tables.vector_rows import validated_vectors
 from app.storage.tables.vectors import StoredSpace, Vectors
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     _Question = tuple[npt.NDArray[np.float32], TokenVectors | None]
@@ -64,22 +67,24 @@ class QueryTokens:
 class QueryVector:
     """A question's vector in the answering space, with the index to search and the question's background.
 
-    `tokens` is None for embedders without token vectors and while there is no index of them.
+    `preference` is the space's direction of preferences. `tokens` is None for embedders without token vectors
+    and while there is no index of them.
     """
 
     vector: "npt.NDArray[np.float32]"
     index: ExactVectorIndex
     background: Background
+    preference: "npt.NDArray[np.float32]"
     tokens: QueryTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Answering:
-    """The answering embedder. `background` is None while its space has no vectors."""
+    """The answering embedder. `traits` is None while its space has no vectors."""
 
     embedder: Embedder
     space: Space
-    background: Background | None
+    traits: SpaceTraits | None
 
 
 class VectorSearch:
@@ -106,7 +111,7 @@ class VectorSearch:
         self._tokens = tokens
         self._look_again_s = retry_s
         self._measure_limit_s = measure_limit_s
-        self._backgrounds: dict[tuple[Space, object], Background] = {}
+        self._traits: dict[tuple[Space, object], SpaceTraits] = {}
         self._questions: OrderedDict[tuple[Space, str], _Question] = OrderedDict()
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -213,7 +218,7 @@ class VectorSearch:
             if (
                 index is None
                 or not index.passage_count
-                or answering.background is None
+                or answering.traits is None
                 or not _reads(answering.embedder, question)
             ):
                 self._problem = ""
@@ -229,8 +234,9 @@ class VectorSearch:
             return None
         self._problem = ""
         found = self._query_tokens(answering, tokens)
-        background = answering.background.of_question(index.sampled_cosines(vector))
-        return QueryVector(vector, index, background, found)
+        background = answering.traits.background.of_question(index.sampled_cosines(vector))
+        preference = np.array(answering.traits.preference, np.float32)
+        return QueryVector(vector, index, background, preference, found)
 
     def embedded(self) -> EmbeddingCoverage | None:
         """Return what is found by meaning now, None without an embedder. Blocking."""
@@ -243,7 +249,7 @@ class VectorSearch:
         return tally.done / tally.total if tally.total else 1.0
 
     def _update_answering(self) -> None:
-        """Determine the answering embedder and prepare model, vectors and background.
+        """Determine the answering embedder and prepare model, vectors and traits.
 
         Raises KnownError when none can answer; the previous one stays if it is still chosen.
         """
@@ -258,8 +264,8 @@ class VectorSearch:
         )
         if not is_same:
             embedder.embed([_PROBE], self._is_outdated)
-        background = self._background(embedder, space)
-        self._answering = _Answering(embedder, space, background)
+        traits = self._traits_of(embedder, space)
+        self._answering = _Answering(embedder, space, traits)
         self._use_spaces(space, *self._candidate_spaces())
         self._measure_new_space()
 
@@ -300,7 +306,7 @@ class VectorSearch:
         try:
             embedder = self._with_limit(self._embedders.active())
             if self._kept(embedder.space) is not None:
-                self._background(embedder, embedder.space)
+                self._traits_of(embedder, embedder.space)
         except Cancelled:
             return
         except KnownError as error:
@@ -314,23 +320,23 @@ class VectorSearch:
         else:
             self._new_space_problem, self._measuring_tries = "", 0
 
-    def _background(self, embedder: Embedder, space: Space) -> Background | None:
-        """Return the background of a space, measured if needed; None without vectors."""
+    def _traits_of(self, embedder: Embedder, space: Space) -> SpaceTraits | None:
+        """Return the traits of a space, measured if needed; None without vectors."""
         if (kept := self._kept(space)) is None:
             return None
         key = (space, kept.begun_at)
         with self._lock:
-            known = self._backgrounds.get(key)
+            known = self._traits.get(key)
         if known is not None:
             return known
-        if kept.background_mean is None or kept.background_deviation is None:
-            background = measure_background(self._with_limit(embedder), self._is_outdated)
-            self._vectors.set_background(space, background.mean, background.deviation)
+        if kept.traits is None:
+            traits = measure_space(self._with_limit(embedder), self._is_outdated)
+            self._vectors.set_traits(space, codec.dumps(traits))
         else:
-            background = Background(kept.background_mean, kept.background_deviation)
+            traits = codec.loads(SpaceTraits, kept.traits)
         with self._lock:
-            self._backgrounds[key] = background
-        return background
+            self._traits[key] = traits
+        return traits
 
     def _with_limit(self, embedder: Embedder) -> Embedder:
         """Return the embedder with the time limit of a measurement, if it is a server."""

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from bert_graph import BLOCK, Array, Blocks, Shape
 from exporting import Encoder, Source, download, export
+from token_projection import main as fit_token_projection
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 SOURCE = Source(
@@ -103,6 +104,7 @@ def main() -> None:
             SAME_COSINE,
         )
     )
+    fit_token_projection(["multilingual-e5-small"])
 
 
 def read_tokenizer(file: _File) -> tuple[Tokenizer, int]:

@@ -57,7 +57,7 @@ def main() -> None:
             latin_only=True,
         )
     )
-    fit_token_projection()
+    fit_token_projection(["all-MiniLM-L6-v2"])
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
     python packaging/models/fit_ranking.py --data FILE [--data FILE] [--report FILE] [--library FOLDER]
 
 Runs in the project's environment with scipy 1.18 added. Every set becomes a library of its own, through the
-product's own code; `--library` keeps them for the next run. Each question is asked within its conversation,
+product's own code; `--library` keeps them for the next run. A set in other scripts than the built-in embedder knows
+becomes a second one with the multilingual embedder. Each question is asked within its conversation,
 and its candidates are one choice of a softmax: the loss is the mean negative log of the share that falls on any
 evidence and of that on each. Sets have equal weight. The sign of each weight is given, so that no set can teach
-that a better match is worse. There are four profiles: talk between people or chats with an assistant (by the
-share of candidates with a speaker's name), with meaning or by words alone. A profile is also fitted, with little
-weight, to the sets of its other kind.
+that a better match is worse. There are three profiles, each with meaning and by words alone: questions about talk
+between people, those about chats with an assistant (by the share of candidates with a speaker's name), and
+statements. A profile is also fitted, with little weight, to the questions of the other kinds.
 
 The file contains its cross-validation: conversations left out (in five folds), each whole set left out, and
 sets of `--report`, which no fit has seen.
@@ -31,7 +32,8 @@ from app.domain.errors import InvalidInput
 from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import FEATURES, features, talk_share
-from app.memory.search import SearchScope
+from app.memory.embedders import MULTILINGUAL
+from app.memory.search import RankingInput, SearchScope
 from app.system.paths import DataPaths
 from tests.bench.evaluation import (
     Evaluation,
@@ -51,7 +53,8 @@ Mask = npt.NDArray[np.bool_]
 TARGET = Path(__file__).resolve().parents[2] / "resources" / "ranking.json"
 VERSION = 1
 FOLDS = 5
-OTHER_KIND = 0.1  # weight of a set of the other kind
+KINDS = ("talk", "chat", "statement")
+OTHER_KIND = 0.1  # weight of the questions of other kinds
 PENALTY = 0.004  # of the sum of the squared weights
 NOT_NEGATIVE, NOT_POSITIVE = (0.0, None), (None, 0.0)
 SIGNS = {feature: NOT_POSITIVE if feature == "asking" else NOT_NEGATIVE for feature in FEATURES}
@@ -63,13 +66,14 @@ FIGURES = ("any@1", "any@10", "frac@10")
 class Example:
     """A question with its n candidates, newest first.
 
-    `table` is (n, features); `messages` the candidates' message ids, `evidence` those that answer.
+    `kind` is one of KINDS; `table` is (n, features); `messages` are the candidates' message ids, `evidence`
+    those that answer.
     """
 
     of_set: str
     conversation: str
     by_meaning: bool
-    is_talk: bool
+    kind: str
     table: Numbers
     messages: npt.NDArray[np.int64]
     evidence: frozenset[int]
@@ -106,9 +110,18 @@ def main() -> None:
 
 def examples(folder: Path, evaluation: Evaluation) -> list[Example]:
     """Return the examples of a set, those by meaning and those by words alone."""
-    paths = DataPaths(folder / evaluation.name)
-    paths.root.mkdir(parents=True, exist_ok=True)
-    with closing(build(paths, RunMode.COMMAND_LINE)) as services:
+    found = _examples(folder / evaluation.name, evaluation, None)
+    if any(each.by_meaning for each in found):
+        return found
+    other = _examples(folder / f"{evaluation.name}-{MULTILINGUAL}", evaluation, MULTILINGUAL)
+    return found + [each for each in other if each.by_meaning]
+
+
+def _examples(folder: Path, evaluation: Evaluation, embedder: str | None) -> list[Example]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with closing(build(DataPaths(folder), RunMode.COMMAND_LINE)) as services:
+        for key in ("embedder", "embedder_before") if embedder else ():
+            services.settings.set(key, embedder)
         stored = stored_before(services.store, evaluation) or fill(services, [evaluation])[0][0]
         services.index_sync.catch_up()
         return [
@@ -137,7 +150,7 @@ def _asked(
             of_set,
             talk.id,
             by_meaning=each is not None,
-            is_talk=talk_share(found.table) > 0.5,
+            kind=_kind(found),
             table=features(found.question, found.table, found.nearness)[order],
             messages=np.array(
                 [messages.get(part, 0) for part in found.table.parts[order].tolist()]
@@ -146,25 +159,31 @@ def _asked(
         )
 
 
+def _kind(found: RankingInput) -> str:
+    if found.question.states:
+        return "statement"
+    return "talk" if talk_share(found.table) > 0.5 else "chat"
+
+
 # -- fitting
 
 
 def profiles(given: Sequence[Example]) -> dict[str, dict[str, float]]:
-    """Return the weights of the four profiles."""
+    """Return the weights of each profile."""
     return {
-        f"{'talk' if is_talk else 'chat'}_{'meaning' if by_meaning else 'words'}": dict(
-            zip(FEATURES, np.round(_fitted(given, is_talk, by_meaning), 4).tolist(), strict=True)
+        f"{kind}_{'meaning' if by_meaning else 'words'}": dict(
+            zip(FEATURES, np.round(_fitted(given, kind, by_meaning), 4).tolist(), strict=True)
         )
-        for is_talk in (True, False)
+        for kind in KINDS
         for by_meaning in (True, False)
     }
 
 
-def _fitted(given: Sequence[Example], is_talk: bool, by_meaning: bool) -> Numbers:
+def _fitted(given: Sequence[Example], kind: str, by_meaning: bool) -> Numbers:
     used = [each for each in given if each.by_meaning is by_meaning and each.wanted.any()]
     sizes = {name: sum(each.of_set == name for each in used) for name in {x.of_set for x in used}}
     share = np.array(
-        [(1 if each.is_talk is is_talk else OTHER_KIND) / sizes[each.of_set] for each in used]
+        [(1 if each.kind == kind else OTHER_KIND) / sizes[each.of_set] for each in used]
     )
     if not used:
         return np.zeros(len(FEATURES))
@@ -188,7 +207,9 @@ def _fitted(given: Sequence[Example], is_talk: bool, by_meaning: bool) -> Number
         gradient = table.T @ (slope * share[row])
         return value + PENALTY * weights @ weights, gradient + 2 * PENALTY * weights
 
-    bounds = [(0.0, 0.0) if is_talk and each in OF_CHATS else SIGNS[each] for each in FEATURES]
+    bounds = [
+        (0.0, 0.0) if kind == "talk" and each in OF_CHATS else SIGNS[each] for each in FEATURES
+    ]
     found: Numbers = minimize(
         loss, np.zeros(len(FEATURES)), jac=True, method="L-BFGS-B", bounds=bounds
     ).x
@@ -237,8 +258,7 @@ def figures(
 
 
 def _scored(example: Example, own: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    kind = "talk" if example.is_talk else "chat"
-    weights = own[f"{kind}_{'meaning' if example.by_meaning else 'words'}"]
+    weights = own[f"{example.kind}_{'meaning' if example.by_meaning else 'words'}"]
     score = example.table @ np.array([weights[feature] for feature in FEATURES])
     ranking = example.messages[np.argsort(-score, kind="stable")]
     return scores(list(dict.fromkeys(ranking.tolist())), example.evidence)

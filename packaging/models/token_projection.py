@@ -1,19 +1,22 @@
-"""Fits the projection of the built-in model's token vectors to 32 dimensions, for token matching.
+"""Fits the projections of the built-in models' token vectors to 32 dimensions, for token matching.
 
-    python packaging/models/token_projection.py
+    python packaging/models/token_projection.py [MODEL ...]
 
-in a virtual environment with numpy, onnxruntime and tokenizers, after `export_minilm.py`; writes
-`token_projection.npy` beside the model and its SHA-256 into `embedder.json`.
+in a virtual environment with numpy, onnxruntime and tokenizers, after `export_minilm.py` and `export_e5.py`; writes
+`token_projection.npy` beside each model and its SHA-256 into `embedder.json`.
 
-The projection is the first 32 right singular vectors of the token vectors (PCA without centering),
-without special tokens, of Python's own manual (`pydoc_data.topics`) and of
-`resources/calibration/talk.txt`: both are at hand wherever this runs.
+The projection is the first 32 right singular vectors of the token vectors (PCA without centering), without special
+tokens, of texts that are at hand wherever this runs: Python's own manual (`pydoc_data.topics`),
+`resources/calibration/talk.txt`, and the sentences of many languages in `tests/data/language.toml`.
 """
 
 import hashlib
 import io
 import json
 import pydoc_data.topics
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,26 +25,30 @@ import onnxruntime
 from tokenizers import Tokenizer
 
 DIMENSIONS = 32
-RESOURCES = Path(__file__).resolve().parents[2] / "resources"
-TARGET = RESOURCES / "models" / "all-MiniLM-L6-v2"
-NAME = "token_projection.npy"
+ROOT = Path(__file__).resolve().parents[2]
+RESOURCES, SENTENCES = ROOT / "resources", ROOT / "tests" / "data" / "language.toml"
+MODELS = RESOURCES / "models"
+NAMES = ("all-MiniLM-L6-v2", "multilingual-e5-small")
+FILE = "token_projection.npy"
 MAX_TOKENS = 256
 
 
-def main() -> None:
-    """Fit, and write the projection."""
-    projection, share = fit(texts())
-    print(f"{DIMENSIONS} dimensions keep {share:.3f} of the squared length")
-    with io.BytesIO() as file:
-        np.save(file, projection)
-        content = file.getvalue()
-    (TARGET / NAME).write_bytes(content)
-    card = json.loads((TARGET / "embedder.json").read_text(encoding="utf-8"))
-    card["sha256"][NAME] = hashlib.sha256(content).hexdigest()
-    (TARGET / "embedder.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+def main(names: Sequence[str] = NAMES) -> None:
+    """Fit, and write the projections of models."""
+    for folder in (MODELS / name for name in names):
+        card = json.loads((folder / "embedder.json").read_text(encoding="utf-8"))
+        samples = [english()] if "latin_only" in card else [english(), many_languages()]
+        projection, share = fit(folder, samples)
+        print(f"{folder.name}: {DIMENSIONS} dimensions keep {share:.3f} of the squared length")
+        with io.BytesIO() as file:
+            np.save(file, projection)
+            content = file.getvalue()
+        (folder / FILE).write_bytes(content)
+        card["sha256"][FILE] = hashlib.sha256(content).hexdigest()
+        (folder / "embedder.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
 
 
-def texts() -> list[str]:
+def english() -> list[str]:
     """Return paragraphs of the manual and the lines of the calibration text."""
     topics = "\n\n".join(topic for _, topic in sorted(pydoc_data.topics.topics.items()))
     talk = (RESOURCES / "calibration" / "talk.txt").read_text(encoding="utf-8")
@@ -50,21 +57,41 @@ def texts() -> list[str]:
     return [one for one in dict.fromkeys(found) if len(one) > 20]
 
 
-def fit(sample: list[str]) -> tuple[npt.NDArray[np.float32], float]:
-    """Return the projection, float32 (dimension, 32), and the share of squared length it keeps."""
-    tokenizer = Tokenizer.from_file(str(TARGET / "tokenizer.json"))
+def many_languages() -> list[str]:
+    """Return the texts of the tests of languages."""
+    found = _strings(tomllib.loads(SENTENCES.read_text(encoding="utf-8")))
+    return [one for one in dict.fromkeys(found) if len(one) > 7]
+
+
+def _strings(values: object) -> Iterator[str]:
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, Mapping | list):
+        for each in values.values() if isinstance(values, Mapping) else values:
+            yield from _strings(each)
+
+
+def fit(folder: Path, samples: Sequence[Sequence[str]]) -> tuple[npt.NDArray[np.float32], float]:
+    """Return the projection, float32 (dimension, 32), and the share of squared length it keeps.
+
+    Samples count equally, however many tokens they have.
+    """
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     model = onnxruntime.InferenceSession(
-        str(TARGET / "model.onnx"), providers=["CPUExecutionProvider"]
+        str(folder / "model.onnx"), providers=["CPUExecutionProvider"]
     )
-    products: npt.NDArray[np.float64] | None = None
-    for text in sample:
-        ids = np.array([tokenizer.encode(text).ids[:MAX_TOKENS]], np.int64)
-        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-        vectors = np.asarray(model.run(["token_embeddings"], feed)[0])[0, 1:-1].astype(np.float64)
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        product = vectors.T @ vectors
-        products = product if products is None else products + product
-    assert products is not None
+    products = np.zeros(1)
+    for sample in samples:
+        tokens, product = 0, np.zeros(1)
+        for text in sample:
+            ids = np.array([tokenizer.encode(text).ids[:MAX_TOKENS]], np.int64)
+            feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+            found = np.asarray(model.run(["token_embeddings"], feed)[0])[0, 1:-1]
+            vectors = found.astype(np.float64)
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            product = product + vectors.T @ vectors
+            tokens += len(vectors)
+        products = products + product / tokens
     lengths, directions = np.linalg.eigh(products)
     first = directions[:, : -DIMENSIONS - 1 : -1]
     largest = first[np.abs(first).argmax(axis=0), np.arange(DIMENSIONS)]
@@ -73,4 +100,4 @@ def fit(sample: list[str]) -> tuple[npt.NDArray[np.float32], float]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or NAMES)

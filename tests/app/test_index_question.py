@@ -37,6 +37,21 @@ def test_questions_for_a_time_are_recognized() -> None:
     assert [text for text in others if parse_question(text).wants_time] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        ("My knee hurts again after the long run.", True),
+        ("昨天晚上我又没有睡好觉，今天很累。", True),
+        ("What did the doctor say about my knee", False),
+        ("Tell me what the doctor said about my knee", False),
+        ("我昨天晚上为什么没有睡好觉？", False),
+        ("knee pain long run", False),
+    ],
+)
+def test_a_sentence_that_asks_nothing_states_something(text: str, states: bool) -> None:
+    assert parse_question(text).states is states
+
+
 def test_names_are_known_in_parts_and_whole() -> None:
     names = parse_question("What did Ana Lee give to Maria's cat and O’Brien?").names
     assert {"ana", "lee", "ana lee", "maria", "o’brien"} <= names

@@ -26,6 +26,7 @@ from app.index.text_snapshot import CandidateTable
 PLAIN = Traits(20)
 ASKS = Traits(8, asking=1.0)
 QUESTION = parse_question("where is the rake")
+STATED = "It is too dark in here to read a book."
 
 OLD, NEW, OTHER = (part_id(number, 0) for number in (1, 2, 3))
 
@@ -108,11 +109,18 @@ def test_each_feature_tells_two_messages_apart(
 
 
 @pytest.mark.parametrize("by_meaning", [True, False])
-@pytest.mark.parametrize("label", ["ana", ""], ids=["talk", "chat"])
-def test_no_weight_says_that_a_better_match_is_worse(label: str, by_meaning: bool) -> None:
-    own = dict(zip(FEATURES, weights(said_by(*[label] * 3), by_meaning=by_meaning), strict=True))
+@pytest.mark.parametrize(
+    ("label", "question"),
+    [("ana", QUESTION), ("", QUESTION), ("", parse_question(STATED))],
+    ids=["talk", "chat", "statement"],
+)
+def test_no_weight_says_that_a_better_match_is_worse(
+    label: str, question: ParsedQuestion, by_meaning: bool
+) -> None:
+    found = weights(question, said_by(*[label] * 3), by_meaning=by_meaning)
+    own = dict(zip(FEATURES, found, strict=True))
     assert own.pop("asking") <= 0
-    assert min(own.values()) == 0 < own["context_words"]
+    assert min(own.values()) >= 0 < own["context_words"]
     assert own["cosine"] > 0 or not by_meaning
 
 
@@ -175,10 +183,15 @@ def test_the_users_side_counts_only_in_chats() -> None:
 
 
 def test_the_weights_are_those_of_talk_as_far_as_people_talk() -> None:
-    half = weights(said_by("ana", "ana", "ana", "", "", ""), by_meaning=True)
-    talk, chat = (weights(said_by(*[each] * 6), by_meaning=True) for each in ("ana", ""))
+    half = weights(QUESTION, said_by("ana", "ana", "ana", "", "", ""), by_meaning=True)
+    talk, chat = (weights(QUESTION, said_by(*[each] * 6), by_meaning=True) for each in ("ana", ""))
     assert half == pytest.approx((talk + chat) / 2)
     assert (talk != chat).any()
+    stated, other = (
+        weights(parse_question(STATED), said_by(each), by_meaning=True) for each in "a "
+    )
+    assert (stated == other).all()
+    assert (stated != talk).any()
 
 
 def test_matching_tokens_count_and_unknown_ones_are_neutral() -> None:
@@ -187,6 +200,16 @@ def test_matching_tokens_count_and_unknown_ones_are_neutral() -> None:
     found = features(QUESTION, table, nearness)[:, FEATURES.index("tokens")].tolist()
     assert found == pytest.approx([1.0, -1.0, 0.0])
     assert [each.part_id for each in rank(QUESTION, table, nearness)] == [OLD, OTHER, NEW]
+
+
+def test_a_preference_stands_out_and_more_so_on_the_same_topic() -> None:
+    ids = [part_id(number, 0) for number in range(1, 7)]
+    cosines = {each: 0.5 if each == ids[0] else 0.1 for each in ids}
+    stated = {each: 0.3 if each in ids[:2] else 0.0 for each in ids}
+    table = made_table(*({"part": each} for each in ids))
+    values = features(QUESTION, table, Nearness(cosines, preferences=stated))
+    near_one, other, *rest = values[:, FEATURES.index("preference")].tolist()
+    assert near_one > other > 0 == max(rest)
 
 
 def test_a_chance_word_ranks_behind_a_near_message() -> None:
@@ -214,7 +237,7 @@ def test_a_row_has_its_own_cosine_and_no_relevance_yet() -> None:
     (found,) = rank(QUESTION, alone)
     assert found == Ranked(OLD, found.score, 0.0, None, 1.0)
     assert found.score == pytest.approx(
-        (features(QUESTION, alone, None) @ weights(alone, by_meaning=False)).item()
+        (features(QUESTION, alone, None) @ weights(QUESTION, alone, by_meaning=False)).item()
     )
     beside = part_id(7, 0)
     table = made_table({"part": OLD, "after": (beside,)}, {"part": NEW})

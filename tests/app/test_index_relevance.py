@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from app.domain.errors import Cancelled
 from app.domain.ids import PartId
-from app.index import relevance
-from app.index.ranking import Ranked
+from app.index.message_traits import Traits
+from app.index.ranking import Nearness, Ranked
 from app.index.relevance import (
     Background,
     answer_log_odds,
-    measure_background,
-    typical_word_share,
     with_relevance,
 )
+from app.index.space_traits import measure_space, read_samples
 from app.index.text_snapshot import CandidateTable
 from app.providers.embedders.local import LocalEmbedder
 from tests.fakes.embedders import BagOfWords
 
 BACKGROUND = Background(0.06, 0.08)
 COUNT = 30
+WORDS = 25
 
 
 def candidate_table(shares: list[float]) -> CandidateTable:
@@ -35,7 +35,7 @@ def candidate_table(shares: list[float]) -> CandidateTable:
     nothing, none = np.zeros(count), np.zeros((count, 3), np.int64)
     return CandidateTable(
         parts=np.arange(1, count + 1), words=nothing, context=np.array(shares) * 10, coverage=nothing,
-        traits=np.zeros(count, np.int64), labels=np.zeros(count, np.int64), before=none, after=none,
+        traits=np.full(count, Traits(WORDS).packed()), labels=np.zeros(count, np.int64), before=none, after=none,
         asked_words=nothing, asked_traits=np.zeros(count, np.int64), dated=nothing, weight=10.0,
     )  # fmt: skip
 
@@ -51,8 +51,8 @@ def relevances(
     ]
     background = Background(scale * BACKGROUND.mean, scale * BACKGROUND.deviation)
     found = with_relevance(
-        ranked, candidate_table([share] * 5 + [0.05] * (COUNT - 5)), cosines if by_meaning else None,
-        background if by_meaning else None, passages,
+        ranked, candidate_table([share] * 5 + [0.05] * (COUNT - 5)),
+        Nearness(cosines) if by_meaning else None, background if by_meaning else None, passages,
     )  # fmt: skip
     assert [replace(each, relevance=0.0) for each in found] == ranked
     return [each.relevance for each in found]
@@ -63,7 +63,7 @@ def test_a_near_best_hit_is_relevant_and_a_far_one_is_not() -> None:
     assert relevances(0.25, 0.15)[0] < 0.2
     assert relevances(0.0, 0.9, 50, by_meaning=False)[0] > 0.7
     assert relevances(0.0, 0.2, by_meaning=False)[0] < 0.2
-    assert with_relevance([], candidate_table([]), {}, BACKGROUND, 100) == []
+    assert with_relevance([], candidate_table([]), Nearness({}), BACKGROUND, 100) == []
 
 
 def test_a_question_that_is_near_everything_has_a_higher_background() -> None:
@@ -80,7 +80,7 @@ def test_one_turn_is_enough_in_a_small_library(passages: int) -> None:
     cosines = {PartId(n): 0.55 if n < 3 else 0.05 for n in range(1, 11)}
     ranked = [Ranked(PartId(n), 4.0 - n, 0.0, cosines[PartId(n)], 0.0) for n in range(1, 11)]
     asked = candidate_table([0.6, 0.6] + [0.0] * 8)
-    best, *others = with_relevance(ranked, asked, cosines, BACKGROUND, passages)
+    best, *others = with_relevance(ranked, asked, Nearness(cosines), BACKGROUND, passages)
     assert best.relevance > 0.7
     assert others[-1].relevance < 0.1
 
@@ -102,7 +102,8 @@ def test_relevance_does_not_depend_on_the_scale_of_a_space(scale: float) -> None
     assert relevances(0.4, 0.4, scale=scale) == pytest.approx(relevances(0.4, 0.4))
 
 
-BUILT_IN_FOLDER = Path(__file__).parents[2] / "resources" / "models" / "all-MiniLM-L6-v2"
+MODELS = Path(__file__).parents[2] / "resources" / "models"
+BUILT_IN_FOLDER = MODELS / "all-MiniLM-L6-v2"
 BUILT_IN = Background(0.062, 0.086)
 PASSAGES = 500
 
@@ -124,17 +125,40 @@ def _random_units(count: int, alike: float) -> npt.NDArray[np.float32]:
 
 
 def test_the_built_in_space_has_the_background_of_the_fit() -> None:
-    found = measure_background(LocalEmbedder(BUILT_IN_FOLDER))
+    found = measure_space(LocalEmbedder(BUILT_IN_FOLDER)).background
     assert found.mean == pytest.approx(BUILT_IN.mean, abs=0.004)
     assert found.deviation == pytest.approx(BUILT_IN.deviation, abs=0.004)
 
 
+@pytest.mark.parametrize(
+    ("model", "stated", "others"),
+    [
+        (
+            "all-MiniLM-L6-v2",
+            ["Please answer in French from now on.", "I'd rather sit by the window than outside."],
+            ["The train was late and I missed the ferry.", "What does the third error mean?"],
+        ),
+        (
+            "multilingual-e5-small",
+            ["Bitte antworte ab jetzt immer kurz.", "我更喜欢坐靠窗的位置。"],
+            ["Der Zug kam zu spät.", "昨天我们在公园里看到一只刺猬。"],
+        ),
+    ],
+)
+def test_the_direction_of_preferences_finds_those_of_other_topics_and_languages(
+    model: str, stated: list[str], others: list[str]
+) -> None:
+    embedder = LocalEmbedder(MODELS / model)
+    near = embedder.embed([*stated, *others]) @ np.array(measure_space(embedder).preference)
+    assert near[:2].min() > near[2:].max()
+
+
 def test_a_dense_space_gives_the_same_odds_at_the_same_deviation() -> None:
-    wide, narrow = measure_background(Drawn(0.0)), measure_background(Drawn(0.5))
+    wide, narrow = (measure_space(Drawn(alike)).background for alike in (0.0, 0.5))
     assert narrow.mean > 0.3 > 0.1 > abs(wide.mean)
     far_out = [each.mean + 6 * each.deviation for each in (wide, narrow)]
     odds = [
-        answer_log_odds([cosine], typical_word_share(), background, PASSAGES)
+        answer_log_odds([cosine], background, PASSAGES)
         for cosine, background in zip(far_out, (wide, narrow), strict=True)
     ]
     assert odds[0] == pytest.approx(odds[1])
@@ -142,21 +166,21 @@ def test_a_dense_space_gives_the_same_odds_at_the_same_deviation() -> None:
 
 def test_the_background_is_that_of_questions_and_messages() -> None:
     embedder = Drawn(0.0)
-    measure_background(embedder)
-    questions, _ = relevance._read_samples()
+    measure_space(embedder)
+    questions, _ = read_samples()
     assert embedder.queries == [text for _, text in questions]
 
 
 def test_equal_vectors_give_finite_odds_and_measuring_can_be_cancelled() -> None:
-    flat = measure_background(Drawn(1.0))
-    assert np.isfinite(answer_log_odds([1.0], typical_word_share(), flat, PASSAGES))
-    assert np.isfinite(answer_log_odds([], typical_word_share(), flat, PASSAGES))
+    flat = measure_space(Drawn(1.0)).background
+    assert np.isfinite(answer_log_odds([1.0], flat, PASSAGES))
+    assert np.isfinite(answer_log_odds([], flat, PASSAGES))
     with pytest.raises(Cancelled):
-        measure_background(Drawn(0.0), cancelled=lambda: True)
+        measure_space(Drawn(0.0), cancelled=lambda: True)
 
 
 def test_every_topic_has_questions_and_messages_and_each_text_is_unique() -> None:
-    questions, messages = relevance._read_samples()
+    questions, messages = read_samples()
     assert (len(questions), len(messages)) == (60, 120)
     assert set(Counter(topic for topic, _ in questions).values()) == {2}
     assert set(Counter(topic for topic, _ in messages).values()) == {4}

@@ -177,11 +177,11 @@ def test_spaces_are_independent_of_each_other(store: Store, vectors: Vectors) ->
     assert (vectors.count("small"), vectors.count("other_one")) == ((1, 2), (1, 1))
     vectors.drop("other_one")
     assert (vectors.count("small"), vectors.count("other_one")) == ((1, 2), (0, 0))
-    vectors.set_background(SMALL, 0.03, 0.08)
+    vectors.set_traits(SMALL, "measured")
     vectors.ensure(SMALL, "someone else")
     (small,) = vectors.spaces()
     assert (small.space, small.model) == (SMALL, "a small model")
-    assert (small.background_mean, small.background_deviation) == (0.03, 0.08)
+    assert small.traits == "measured"
     for name, done in (("small", 1), ("other_one", 0), ("never_made", 0), (None, 0)):
         tally = vectors.tally(name, 0)
         assert (tally.done, tally.total) == (done, 1)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
@@ -177,6 +178,19 @@ class StoredEvaluation:
     talks: Mapping[str, StoredTalk]
     exchange_of: Mapping[MessageId, ExchangeId]
     conversation_of: Mapping[MessageId, ConversationId]
+
+
+def few_of(evaluation: Evaluation, count: int, drawing: Random) -> Evaluation:
+    """Return a set of `count` conversations, of as few speakers as there are for so many."""
+    talks: list[Talk] = []
+    for talk in drawing.sample(evaluation.talks, len(evaluation.talks)):
+        if not (left := count - sum(len(each.sessions) for each in talks)):
+            break
+        sessions = tuple(drawing.sample(talk.sessions, min(left, len(talk.sessions))))
+        said = {turn.id for session in sessions for turn in session.turns}
+        asked = (each for each in talk.questions if each.evidence and each.evidence <= said)
+        talks.append(replace(talk, sessions=sessions, questions=tuple(asked)))
+    return replace(evaluation, talks=tuple(talks))
 
 
 def fill(

@@ -1,6 +1,6 @@
 """What recall would put into prompts, by evaluation sets and through the product's own code; prints JSON.
 
-    python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--words-only] [--json]
+    python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--renamed] [--words-only] [--json]
 
 The conversations of the files go into two libraries in turn, with their ready-made summaries and facts.
 Each library is asked all questions, as from a new conversation: those of its own conversations have an
@@ -9,8 +9,8 @@ settings' defaults. Evidence counts when its exchange is quoted, for
 `evidence_or_hint` also when it is hinted at or the source of a fact. `answer_words` is the mean share of the
 gold answer's content words, those of the question left out, that the recalled block contains;
 `answer_all` is the share of questions with all of them (`answerable` have any). With `--conversations` the libraries
-hold so many each, drawn of one set: how recall does in the first days of use. `scale.py` measures how
-long retrieval takes in a large library.
+hold so many each, drawn of one set: how recall does in the first days of use. With `--renamed` all speakers have the
+same two names. `scale.py` measures how long retrieval takes in a large library.
 """
 
 import random
@@ -34,8 +34,10 @@ from tests.bench.evaluation import (
     Question,
     StoredEvaluation,
     Talk,
+    few_of,
     fill,
     read_evaluation,
+    renamed,
 )
 from tests.bench.shared.measuring import (
     Figures,
@@ -78,9 +80,12 @@ class Injected:
 
 def main() -> None:
     given = options(
-        __doc__, required=["data"], data=[Path], conversations=int, words_only=False, json=False
-    )
+        __doc__, required=["data"], data=[Path], conversations=int, renamed=False, words_only=False,
+        json=False,
+    )  # fmt: skip
     sets = [read_evaluation(file) for file in given.data]
+    if given.renamed:
+        sets = [renamed(each) for each in sets]
     if given.conversations:
         print_json(
             {each.name: of_few(each, given.conversations, given.words_only) for each in sets}
@@ -140,7 +145,7 @@ def of_few(evaluation: Evaluation, count: int, words_only: bool) -> Figures:
     foreign: list[Injected] = []
     passages = []
     for _ in range(-(-_DRAWN // count)):
-        few = _few_of(evaluation, count, drawing)
+        few = few_of(evaluation, count, drawing)
         known = {talk.id for talk in few.talks}
         others = [pair for pair in evaluation.asked if pair[0].id not in known]
         with library([few], words_only=words_only) as (services, (places,)):
@@ -149,19 +154,6 @@ def of_few(evaluation: Evaluation, count: int, words_only: bool) -> Figures:
                 drawn = drawing.sample(pairs, min(len(pairs), _ASKED))
                 answers += [_injected(services, places, *pair) for pair in drawn]
     return {"passages": passages} | _figures(own, foreign)
-
-
-def _few_of(evaluation: Evaluation, count: int, drawing: random.Random) -> Evaluation:
-    """Return a set of `count` conversations, of as few speakers as there are for so many."""
-    talks: list[Talk] = []
-    for talk in drawing.sample(evaluation.talks, len(evaluation.talks)):
-        if not (left := count - sum(len(each.sessions) for each in talks)):
-            break
-        sessions = tuple(drawing.sample(talk.sessions, min(left, len(talk.sessions))))
-        said = {turn.id for session in sessions for turn in session.turns}
-        asked = (each for each in talk.questions if each.evidence and each.evidence <= said)
-        talks.append(replace(talk, sessions=sessions, questions=tuple(asked)))
-    return replace(evaluation, talks=tuple(talks))
 
 
 def _store_facts(services: Services, evaluation: Evaluation, places: StoredEvaluation) -> None:

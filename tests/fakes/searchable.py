@@ -75,7 +75,9 @@ class SynonymSearch:
         if not self.is_there:
             return None
         vector = self._embedder.embed([_meaning(question)])[0]
-        return QueryVector(vector, self._index(), Background(0.1, 0.1))
+        return QueryVector(
+            vector, self._index(), Background(0.1, 0.1), np.eye(1, 256, dtype=np.float32)[0]
+        )
 
     def _index(self) -> ExactVectorIndex:
         """Return the vectors of the current passages."""

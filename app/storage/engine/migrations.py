@@ -198,9 +198,16 @@ def _statements(connection: duckdb.DuckDBPyConnection) -> None:
             )
 
 
+# What was measured of a space, as one text; every space is measured again.
+_SPACE_TRAITS = _script(
+    "ALTER TABLE space DROP COLUMN background_mean",
+    "ALTER TABLE space DROP COLUMN background_deviation",
+    "ALTER TABLE space ADD COLUMN traits VARCHAR",
+)
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
-    _MEMORY_WRITES, _PROFILE, _statements,
+    _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

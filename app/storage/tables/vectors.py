@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 T = TypeVar("T")
-_SPACE = "name, dimension, max_tokens, model, begun_at, background_mean, background_deviation"
+_SPACE = "name, dimension, max_tokens, model, begun_at, traits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,13 @@ class StoredSpace:
     """A space of the database.
 
     `model` describes what makes its vectors. `begun_at` (UTC) changes when all vectors are deleted:
-    those loaded before are invalid. `background_mean` and `background_deviation`
-    are those of the cosines of unrelated texts, None until they were measured.
+    those loaded before are invalid. `traits` is what was measured of it, as text, None before that.
     """
 
     space: Space
     model: str
     begun_at: datetime
-    background_mean: float | None = None
-    background_deviation: float | None = None
+    traits: str | None = None
 
 
 # Private conversations have no passages; those in the trash wait.
@@ -154,11 +152,12 @@ class Vectors:
 
         self._write(space_name, empty)
 
-    def set_background(self, space: Space, mean: float, deviation: float) -> None:
-        """Store the mean and deviation of the cosines of unrelated texts."""
-        statement = "UPDATE space SET background_mean = ?, background_deviation = ? WHERE name = ?"
-        values = [mean, deviation, space.name]
-        self._write(space.name, lambda connection: connection.execute(statement, values))
+    def set_traits(self, space: Space, traits: str) -> None:
+        """Store what was measured of a space."""
+        statement = "UPDATE space SET traits = ? WHERE name = ?"
+        self._write(
+            space.name, lambda connection: connection.execute(statement, [traits, space.name])
+        )
 
     def _write(self, space_name: str, work: Callable[[Connection], T]) -> T:
         """Write to a space and tell listeners which one."""
