@@ -1,9 +1,9 @@
 """Relevance: the calibrated likelihood (0-1) that what was found answers the question.
 
 A ranking always has a best hit, so the relevance of the best hit is judged from signals of the whole ranking: how far
-the nearest messages stand out from the other messages of the library, how well their tokens match, which share of the
-question's words their contexts contain, and how long the messages are: long ones contain many words by chance. In a
-small library less is near by chance. Each other hit gets less, by the distance of its score from the best.
+the nearest messages stand out from the other messages of the library, which share of the question's words their contexts
+contain, and how long the messages are: long ones contain many words by chance. In a small library less is near by
+chance. Each other hit gets less, by the distance of its score from the best.
 
 A cosine alone says nothing: unrelated texts have .06 in one space and .75 in another. It is therefore compared
 with the background of its space (`app.index.space_traits`). The weights of the signals are fitted by
@@ -23,13 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from app.index.message_traits import Traits
-from app.index.ranking import Nearness, Numbers, Ranked
+from app.index.ranking import Numbers, Ranked
 from app.index.text_snapshot import CandidateTable
 
-# A profile for each kind of what is known; its signals, in the order of the fit.
+# The signals by meaning and by words alone, in the order of the fit.
 PROFILES: Mapping[str, tuple[str, ...]] = {
-    "tokens": ("always", "share", "length", "small", "best", "nearest", "tokens"),
-    "vectors": ("always", "share", "length", "small", "best", "nearest"),
+    "meaning": ("always", "share", "length", "small", "best", "nearest"),
     "words": ("always", "share", "length", "small"),
 }
 
@@ -41,6 +40,7 @@ _PASSAGES_PER_HIT = 25  # at most 1 in so many passages is used for either: most
 _MIN_SHARE = 0.05
 _FEW_PASSAGES = 10
 _SMALL = 600  # passages; in a smaller library less is near by chance
+_LEAST_LENGTH = math.log(21)
 _MEASURED_CHUNKS = 50  # that the measured mean counts as, beside those of the library
 _MAX_LOG_ODDS = 2.5  # above it every hit near the best would pass
 # Where no text index is available: the share of the question's words, and the length of messages.
@@ -66,19 +66,18 @@ class Background:
 def with_relevance(
     ranked: Sequence[Ranked],
     table: CandidateTable,
-    nearness: Nearness | None,
     background: Background | None,
     passages: int,
     prior: float = 0.0,
 ) -> list[Ranked]:
     """Return a ranking (best first) with relevances, in the same order.
 
-    `passages` is the number of passages searched; `prior` is added to the log odds. Without `nearness`
+    `passages` is the number of passages searched; `prior` is added to the log odds. Without `background`
     only words count.
     """
     if not ranked:
         return []
-    found = signals(ranked, table, nearness, background, passages)
+    found = signals(ranked, table, background, passages)
     top, best, fall = (
         min(_log_odds(found) + prior, _MAX_LOG_ODDS),
         ranked[0].score,
@@ -90,21 +89,17 @@ def with_relevance(
 def signals(
     ranked: Sequence[Ranked],
     table: CandidateTable,
-    nearness: Nearness | None,
     background: Background | None,
     passages: int,
 ) -> dict[str, float]:
     """Return the known signals of a ranking that is not empty: those of one of PROFILES."""
     best = _best_rows(ranked, table, passages)
     words = Traits.table(table.traits).words[best]
-    found = _signals(_word_share(table, best), float(np.log1p(words).mean()), passages)
+    found = _signals(_word_share(table, best), _length(words), passages)
     own = [each.cosine for each in ranked if each.cosine is not None]
-    if nearness is None or background is None or not own:
+    if background is None or not own:
         return found
-    found |= _cosine_signals(own, background, passages)
-    if nearness.tokens is not None and not np.isnan(nearness.tokens).all():
-        found["tokens"] = float(np.nanmax(nearness.tokens))
-    return found
+    return found | _cosine_signals(own, background, passages)
 
 
 def answer_log_odds(cosines: Sequence[float], background: Background, passages: int) -> float:
@@ -140,6 +135,11 @@ def _cosine_signals(
     nearest = np.sort(np.asarray(cosines))[::-1][: _few(_NEAREST, passages)]
     out: Numbers = (nearest - background.mean) / max(background.deviation, MIN_DEVIATION)
     return {"best": float(out[0]), "nearest": float(out.mean())}
+
+
+def _length(words: Numbers) -> float:
+    """Return the mean log of the numbers of words of messages; shorter ones than the fit has seen count as those."""
+    return max(_LEAST_LENGTH, float(np.log1p(words).mean()))
 
 
 def _best_rows(ranked: Sequence[Ranked], table: CandidateTable, passages: int) -> list[int]:

@@ -78,9 +78,7 @@ class RankingInput:
 def ranked_with_relevance(found: RankingInput, prior: float = 0.0) -> list[Ranked]:
     """Return the parts best first, with relevance; `prior` is added to its log odds."""
     ranked = rank(found.question, found.table, found.nearness)
-    return with_relevance(
-        ranked, found.table, found.nearness, found.background, found.passages, prior
-    )
+    return with_relevance(ranked, found.table, found.background, found.passages, prior)
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ def _asked_in(
                 ]
                 yield Asked(
                     of_set, kind=f"{of_set}, {kind}", has_answer=bool(evidence),
-                    signals=signals(ranked, found.table, found.nearness, found.background, found.passages),
+                    signals=signals(ranked, found.table, found.background, found.passages),
                     gaps=np.array([hits[0].score - each.score for each in hits]),
                     right=np.array([float(each in right) for each in exchanges]),
                 )  # fmt: skip

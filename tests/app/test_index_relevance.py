@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.domain.errors import Cancelled
 from app.domain.ids import PartId
 from app.index.message_traits import Traits
-from app.index.ranking import Nearness, Ranked
+from app.index.ranking import Ranked
 from app.index.relevance import (
     Background,
     answer_log_odds,
@@ -52,7 +52,7 @@ def relevances(
     background = Background(scale * BACKGROUND.mean, scale * BACKGROUND.deviation)
     found = with_relevance(
         ranked, candidate_table([share] * 5 + [0.05] * (COUNT - 5)),
-        Nearness(cosines) if by_meaning else None, background if by_meaning else None, passages,
+        background if by_meaning else None, passages,
     )  # fmt: skip
     assert [replace(each, relevance=0.0) for each in found] == ranked
     return [each.relevance for each in found]
@@ -63,7 +63,7 @@ def test_a_near_best_hit_is_relevant_and_a_far_one_is_not() -> None:
     assert relevances(0.25, 0.15)[0] < 0.2
     assert relevances(0.0, 0.9, 50, by_meaning=False)[0] > 0.7
     assert relevances(0.0, 0.2, by_meaning=False)[0] < 0.2
-    assert with_relevance([], candidate_table([]), Nearness({}), BACKGROUND, 100) == []
+    assert with_relevance([], candidate_table([]), BACKGROUND, 100) == []
 
 
 def test_a_question_that_is_near_everything_has_a_higher_background() -> None:
@@ -80,7 +80,7 @@ def test_one_turn_is_enough_in_a_small_library(passages: int) -> None:
     cosines = {PartId(n): 0.55 if n < 3 else 0.05 for n in range(1, 11)}
     ranked = [Ranked(PartId(n), 4.0 - n, 0.0, cosines[PartId(n)], 0.0) for n in range(1, 11)]
     asked = candidate_table([0.6, 0.6] + [0.0] * 8)
-    best, *others = with_relevance(ranked, asked, Nearness(cosines), BACKGROUND, passages)
+    best, *others = with_relevance(ranked, asked, BACKGROUND, passages)
     assert best.relevance > 0.7
     assert others[-1].relevance < 0.1
 
