@@ -79,7 +79,7 @@ VIOLATIONS = [
     ("UPDATE spend SET exchange_id = 99", "spend.exchange_id", True),
     ("UPDATE spend SET cost_usd = -0.1", "spend.negative", False),
     ("INSERT INTO spend_held VALUES ('x', 1, '2026-01-01', 'w', 'm', 1, 1, NULL)", "spend_held.held_at", False),
-    ("INSERT INTO space VALUES ('lost', 3, 8, 'm', '2026-01-01', NULL, NULL)", "space.table", True),
+    ("INSERT INTO space VALUES ('lost', 3, 8, 'm', '2026-01-01', NULL)", "space.table", True),
     ("INSERT INTO preset SELECT uid, 'x', '', NULL, NULL, NULL, NULL, NULL FROM fact", "preset.name", True),
     ("UPDATE fact SET uid = 'same'", "fact.uid", False),
     ("UPDATE fact SET conversation_id = 99 WHERE id = 4", "fact.conversation_id", True),

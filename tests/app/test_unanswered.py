@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,11 @@ ANSWER = ("Our database takes nine seconds", "It is slow because its index canno
 
 
 def only_asked(
-    store: Store, text: str, model: str = "recall:", *, failed: bool = False, answer: str = QUOTES
-) -> ConversationRecord:
+    store: Store, text: str, model: str = "recall:", *, failed: bool = False, answer: str = QUOTES,
+    at: datetime = AT,
+) -> ConversationRecord:  # fmt: skip
     """Store a conversation of one question that the Recall model answered, or whose reply failed."""
-    whole = new_conversation(store, (text, answer), title="Asked")
+    whole = new_conversation(store, (text, answer), title="Asked", at=at)
     asked, answered = whole.messages
     messages = (asked,) if failed and not answer else (asked, replace(answered, model=model))
     exchange = replace(
@@ -61,8 +63,8 @@ def test_a_repeated_question_ranks_behind_the_answer(
     library: RecallLibrary, more: dict[str, object]
 ) -> None:
     relevance = library.by_meaning(QUESTION).results[0].relevance
-    for _ in range(4):
-        only_asked(library.store, QUESTION, **more)  # type: ignore[arg-type]
+    for days in range(4):
+        only_asked(library.store, QUESTION, at=AT + timedelta(days), **more)  # type: ignore[arg-type]
     for results in (library.search(QUESTION), library.by_meaning(QUESTION).results):
         titles = [each.conversation_title for each in results]
         assert titles[0] == "Tuning"

@@ -205,18 +205,21 @@ def execute(store: Store, *statements: str) -> None:
 
 def make_earlier(path: Path, version: int) -> set[str]:
     """Take a closed database back to an earlier schema; return the tables that are dropped."""
-    columns = "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal"
+    columns = "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal"
     with duckdb.connect() as fresh:
         for step in migrations.STEPS[:version]:
             step(fresh)
         known = set(fresh.execute(columns).fetchall())
-    kept = {table for table, _ in known}
+    kept = {table for table, *_ in known}
     with duckdb.connect(str(path)) as file:
-        later = set(file.execute(columns).fetchall()) - known
-        dropped = {table for table, _ in later if table not in kept}
+        present = set(file.execute(columns).fetchall())
+        later = present - known
+        dropped = {table for table, *_ in later if table not in kept}
         for table in dropped:
             file.execute(f"DROP TABLE {table}")
-        for table, column in later:
+        for table, column, type_name in known - present:
+            file.execute(f"ALTER TABLE {table} ADD COLUMN {column} {type_name}")
+        for table, column, _ in later:
             if table in kept:
                 file.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         file.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", [str(version)])
