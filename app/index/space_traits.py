@@ -1,7 +1,7 @@
 """What is measured once of an embedder's space, by embedding the sample texts of resources/calibration.
 
-The background: mean and deviation of the cosines of questions and messages about different topics. And the
-direction in which messages that state a preference or an instruction differ from other messages: it finds them in any
+The background: the mean cosine of questions and messages about different topics, and how far the nearest message
+stands out from it. And the direction in which messages that state a preference or an instruction differ from other messages: it finds them in any
 language that the embedder knows, without a list of words.
 """
 
@@ -18,11 +18,11 @@ from app.index.relevance import MIN_DEVIATION, Background
 _FOLDER = Path(__file__).resolve().parents[2] / "resources" / "calibration"
 _TOPIC, _QUESTION = "# ", "? "
 
-# Messages of one person's chats are nearer to each other than the topics of the sample: with the
-# built-in model mean .062 and deviation .086 between real chats, .044 and .077 in the sample. The
-# relevance was fitted to real chats, so each measured background is shifted accordingly.
-_MEAN_SHIFT_DEVIATIONS = 0.23
-_DEVIATION_FACTOR = 1.12
+# The relevance was fitted to real chats in the built-in space. There the nearest message of the sample is 3.89
+# deviations of real chats above the mean, and their mean is .205 deviations above that of the sample: messages
+# of one person's chats are nearer to each other than the topics of the sample.
+_NEAREST_DEVIATIONS = 3.89
+_MEAN_SHIFT_DEVIATIONS = 0.205
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,14 @@ def measure_space(embedder: Embedder, cancelled: Callable[[], bool] | None = Non
     asked = embedder.embed([text for _, text in questions], cancelled, as_queries=True)
     said = embedder.embed([text for _, text in messages], cancelled)
     stated = embedder.embed(read_preferences(), cancelled)
+    cosines = asked @ said.T
     question_topics = np.array([topic for topic, _ in questions])
     message_topics = np.array([topic for topic, _ in messages])
-    unrelated = (asked @ said.T)[question_topics[:, None] != message_topics[None]]
-    mean, deviation = float(unrelated.mean()), float(unrelated.std())
-    background = Background(
-        mean + _MEAN_SHIFT_DEVIATIONS * deviation, _DEVIATION_FACTOR * deviation
-    )
+    mean = float(cosines[question_topics[:, None] != message_topics[None]].mean())
+    # The standard deviation of unrelated cosines is no measure: in some spaces it is mostly the distance that a
+    # message has from every question.
+    deviation = (float(cosines.max(axis=1).mean()) - mean) / _NEAREST_DEVIATIONS
+    background = Background(mean + _MEAN_SHIFT_DEVIATIONS * deviation, deviation)
     return SpaceTraits(background, _direction(said, stated))
 
 

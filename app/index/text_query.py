@@ -5,7 +5,7 @@ A builder uses one searcher for term counts and search, so that both are of the 
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,10 @@ import tantivy
 from tantivy import Occur, Query
 
 from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, KIND, PART, SURFACE, WEIGHTS
-from app.language.analyzer import AnalyzedWord, chunk_spans, chunk_terms
+from app.language.analyzer import AnalyzedWord, chunk_spans, chunk_terms, is_unspaced
 from app.language.date_terms import month_term
 from app.language.languages import DEFAULT_LANGUAGE
-from app.language.word_forms import written_form
+from app.language.word_forms import normalize, written_form
 
 _COMPOUND_WEIGHT = 0.5
 _PREFIX_WEIGHT = 0.4
@@ -126,8 +126,45 @@ class QueryBuilder:
         nearest = Query.disjunction_max_query(ways) if ways else Query.empty_query()
         return self.among(PART, part_ids, nearest, must=False)
 
-    def resolved(self, word: AnalyzedWord) -> QueryTerm:
-        """Return a word of a query, resolved."""
+    def terms_of(self, text: str, words: Iterable[AnalyzedWord]) -> tuple[QueryTerm, ...]:
+        """Return the words of the query `text`, resolved; pairs of characters across two words weigh nothing.
+
+        They are matched all the same, which favors the phrase as it was asked. Where only they are left they
+        keep their weight.
+        """
+        terms = tuple(map(self._resolved, words))
+        if all(len(each.word) != 2 or not is_unspaced(each.word) for each in terms):
+            return terms
+        runs = [chunk for _, _, chunk in chunk_spans(text) if is_unspaced(chunk)]
+        own = {word for run in runs for word in self._words_of(normalize(run))}
+        weighed = tuple(
+            replace(each, idf=0.0)
+            if len(each.word) == 2 and is_unspaced(each.word) and each.word not in own
+            else each
+            for each in terms
+        )
+        return weighed if any(each.weight for each in weighed) else terms
+
+    def _words_of(self, run: str) -> list[str]:
+        """Return a run of an unspaced script as words of one or two characters: those with the least summed idf.
+
+        Two characters that are a word occur together more often than the ends of two neighbors do.
+        """
+        best: list[tuple[float, list[str]]] = [(0.0, [])]
+        for end in range(1, len(run) + 1):
+            ways = [(end - length, run[end - length : end]) for length in (1, 2) if length <= end]
+            best.append(
+                min(
+                    (best[start][0] + self._idf_of(word), [*best[start][1], word])
+                    for start, word in ways
+                )
+            )
+        return best[-1][1]
+
+    def _idf_of(self, word: str) -> float:
+        return self._counted(word, [(SURFACE if len(word) == 1 else BODY, word, 1.0)]).idf
+
+    def _resolved(self, word: AnalyzedWord) -> QueryTerm:
         if word.is_character:
             return self._counted(word.terms[0], [(SURFACE, word.terms[0], 1.0)])
         terms = [(field, term, WEIGHTS[field]) for field in WEIGHTS for term in word.terms]
@@ -135,7 +172,7 @@ class QueryBuilder:
         if month := month_term(word.terms[0]):
             terms += [(field, month, 1.0) for field in (BODY, CONTEXT)]
         term = self._counted(word.terms[0], terms + self._compounds_with(word))
-        parts = tuple(self.resolved(part) for part in word.parts)
+        parts = tuple(self._resolved(part) for part in word.parts)
         if term.alternatives or any(part.alternatives for part in parts):
             return QueryTerm(term.word, term.alternatives, term.documents, term.idf, parts)
         return self._prefix_matches(term, word)

@@ -104,7 +104,7 @@ class TextSnapshot:
         if (last := self._last) is not None and last[:2] == (asked, today):
             return last[2]
         words = query_words(asked.words, query_languages(asked.words, self._likely))
-        terms = tuple(map(self._queries.resolved, words))
+        terms = self._queries.terms_of(asked.words, words)
         weight = sum(each.weight for each in terms)
         phrases, excluded = _surfaces(asked.phrases), _surfaces(asked.excluded)
         resolved = ResolvedQuery(terms, phrases, excluded, weight, near_dates(asked.words, today))

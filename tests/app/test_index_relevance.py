@@ -130,6 +130,22 @@ def test_the_built_in_space_has_the_background_of_the_fit() -> None:
     assert found.deviation == pytest.approx(BUILT_IN.deviation, abs=0.004)
 
 
+@pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", "multilingual-e5-small"])
+def test_an_answer_stands_out_as_far_in_each_built_in_space(model: str) -> None:
+    embedder = LocalEmbedder(MODELS / model)
+    background = measure_space(embedder).background
+    questions, messages = read_samples()
+    cosines = embedder.embed([text for _, text in questions], as_queries=True) @ (
+        embedder.embed([text for _, text in messages]).T
+    )
+    nearest = [
+        max(row[at] for at, (topic, _) in enumerate(messages) if topic == asked)
+        for row, (asked, _) in zip(cosines, questions, strict=True)
+    ]
+    out = (np.mean(nearest) - background.mean) / background.deviation
+    assert out == pytest.approx(3.3, abs=0.3)
+
+
 @pytest.mark.parametrize(
     ("model", "stated", "others"),
     [

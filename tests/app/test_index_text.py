@@ -122,6 +122,20 @@ def test_coverage_is_the_weighted_share_of_the_words(index: TantivyTextIndex) ->
     assert shares("getUserName") == {52: pytest.approx(1.0), 53: pytest.approx(1.0)}
 
 
+def test_pairs_of_characters_across_two_words_weigh_nothing(index: TantivyTextIndex) -> None:
+    said_so = [turn(each, f"{a}。{b}", "好") for each, (a, b) in enumerate(
+        [("周末", "天气"), ("天气", "变化"), ("计划", "周末"), ("变化", "计划")] * 3, 1)]  # fmt: skip
+    fill(index, *said_so, turn(13, "周末。变化。天气"), turn(14, "末天。周"))
+
+    def shares(query: str) -> dict[int, float]:
+        return {passage_id_of(hit.part_id): hit.coverage for hit in hits(index, query, 60)}
+
+    found = shares("周末天气变化")
+    assert found[13] == pytest.approx(1.0)
+    assert found[14] == pytest.approx(0.0, abs=1e-6)
+    assert shares("末天") == {14: pytest.approx(1.0)}
+
+
 def test_a_relative_date_in_a_query_is_near_the_messages_of_its_days(tmp_path: Path) -> None:
     wednesday = datetime(2024, 5, 15, 12, tzinfo=UTC)
     index = TantivyTextIndex(tmp_path / "text", "one", lambda: wednesday)

@@ -205,9 +205,11 @@ _SPACE_TRAITS = _script(
     "ALTER TABLE space ADD COLUMN traits VARCHAR",
 )
 
+_SPACE_SCALE = _script("UPDATE space SET traits = NULL")  # measured in another unit before
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
-    _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS,
+    _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 
