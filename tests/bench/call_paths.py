@@ -135,11 +135,11 @@ async def _measured(user: User, server: Loopback, recorder: Recorder) -> Figures
         user, lambda: user.ask(_set_threshold), lambda: True
     )
     name = WorkerName.EMBEDDING_PIPELINE
-    user.action("dashboard").trigger()
-    await user.until(user.window.dashboard.isVisible)
+    user.action("activity").trigger()
+    await user.until(user.window.memory.dashboard.isVisible)
     figures["switch a worker on"] = await recorder.record(
         user,
-        lambda: user.window.dashboard.switched.emit(name, True),
+        lambda: user.window.memory.dashboard.switched.emit(name, True),
         lambda: bool(status_of(user, name).completed),
     )
     await user.leave()

@@ -53,7 +53,7 @@ async def _measured(user: User, folder: Path, rounds: int) -> Figures:
             await all_are_asking()
             for name in _ASKING:
                 off[name].append(await _switched_off(user, name))
-                user.window.dashboard.switched.emit(name, True)
+                user.window.memory.dashboard.switched.emit(name, True)
             await all_are_asking()
             began = time.perf_counter()
             await user.leave()
@@ -65,7 +65,7 @@ async def _measured(user: User, folder: Path, rounds: int) -> Figures:
 
 async def _switched_off(user: User, name: WorkerName) -> float:
     began = time.perf_counter()
-    user.window.dashboard.switched.emit(name, False)
+    user.window.memory.dashboard.switched.emit(name, False)
     await until(lambda: status_of(user, name).state is WorkerState.STOPPED)
     return round(time.perf_counter() - began, 2)
 

@@ -133,8 +133,8 @@ async def test_a_remote_model_waits_for_one_question(user: User) -> None:
     user.drop(user.window, [SAMPLE])
     await answer(user, "Not now", "read 56 turns")
     await user.dismiss()
-    user.window.dock.show()
-    dashboard = user.window.dashboard
+    user.window.memory.open_page("activity")
+    dashboard = user.window.memory.dashboard
     await user.until(dashboard.allow.isVisible, "the button on the dashboard")
     await user.until_so(waits_for_consent)
     dashboard.allow.click()
@@ -151,10 +151,12 @@ async def test_facts_are_extracted_again_after_a_question(user: User, server: Lo
     await user.until_so(lambda services: count_rows(services.store, "extraction") == 2)
     server.always(text(REPLY), usage(200, 30))
     await user.ask(lambda services: services.background.choose(LOCAL))
-    user.window.dock.show()
-    card = user.window.dashboard.card(WorkerName.KNOWLEDGE_EXTRACTOR)
+    user.window.memory.open_page("activity")
+    card = user.window.memory.dashboard.card(WorkerName.KNOWLEDGE_EXTRACTOR)
     await user.until(card.regenerate.isVisible, "the button on the card of facts")
-    assert not user.window.dashboard.card(WorkerName.EMBEDDING_PIPELINE).regenerate.isVisible()
+    assert not user.window.memory.dashboard.card(
+        WorkerName.EMBEDDING_PIPELINE
+    ).regenerate.isVisible()
     card.regenerate.click()
     await answer(user, "Extract again", f"{LOCAL} would read 2 exchanges again")
     await user.until_so(lambda services: services.facts.count(FactFilter()) == 0)

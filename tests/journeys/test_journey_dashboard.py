@@ -199,14 +199,14 @@ def _money(costs: list[float | None]) -> str:
 
 
 def shown_totals(user: User) -> dict[str, str]:
-    said = (each.accessibleName() for each in user.window.dashboard.findChildren(QLabel))
+    said = (each.accessibleName() for each in user.window.memory.dashboard.findChildren(QLabel))
     return dict(each.rsplit(": ", 1) for each in said if ": " in each)
 
 
 async def shows_what_is_stored(user: User) -> None:
     """Wait until every number on the dashboard is the database's."""
     for name in WorkerName:
-        card = user.window.dashboard.card(name)
+        card = user.window.memory.dashboard.card(name)
         want = await user.ask(lambda services, name=name: card_texts(services, name))  # type: ignore[misc]
 
         def shown(card: Any = card) -> tuple[str, str, str]:
@@ -239,7 +239,7 @@ async def test_every_number_on_the_dashboard_is_the_database_s(
     await shows_what_is_stored(user)
     kinds = await user.ask(lambda services: set(services.overview.read().passages))
     assert kinds == set(_TITLES) - {"document"}, "there is something of every kind"
-    dashboard = user.window.dashboard
+    dashboard = user.window.memory.dashboard
     for name in WorkerName:
         card = dashboard.card(name)
         assert (card.state.text(), card.switch.isChecked()) == ("off", False)

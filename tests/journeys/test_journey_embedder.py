@@ -242,7 +242,7 @@ async def test_dashboard_and_turn_menu_say_what_is_found_by_meaning(user: User) 
         PassageKind.FACT,
     }  # fmt: skip
     total = sum(by_kind.values())
-    card = user.window.dashboard.card(PIPELINE)
+    card = user.window.memory.dashboard.card(PIPELINE)
     await user.until(lambda: card.counts.text().startswith(f"{total} of {total}"), "all embedded")
     await user.sees("Turns", str(by_kind[PassageKind.TURN]), f"Found by meaning ({BUILT_IN})")
     await user.until(lambda: user.screen().count("100%") == 2, "both shares")

@@ -132,9 +132,9 @@ async def test_the_manual_is_switched_on_searched_and_read(user: User, manual: F
     await user.start()
     assert manual.calls() == []
     user.press("Ctrl+Shift+W")
-    running = user.window.dashboard.card(WorkerName.EMBEDDING_PIPELINE)
+    running = user.window.memory.dashboard.card(WorkerName.EMBEDDING_PIPELINE)
     await user.until(lambda: running.state.text() == "idle", "workers that have started")
-    card = user.window.dashboard.card(WorkerName.MAN_INDEXER)
+    card = user.window.memory.dashboard.card(WorkerName.MAN_INDEXER)
     assert not card.switch.isChecked()
     card.switch.click()
     await user.until(lambda: card.counts.text().startswith("2 of 2"), "both pages")
@@ -152,6 +152,6 @@ async def test_the_manual_is_switched_on_searched_and_read(user: User, manual: F
     await user.dismiss()
 
     await user.restart()
-    card = user.window.dashboard.card(WorkerName.MAN_INDEXER)
+    card = user.window.memory.dashboard.card(WorkerName.MAN_INDEXER)
     await user.until(lambda: card.state.text() == "off")
     await user.until(lambda: card.counts.text().startswith("2 of 2"), "they stay")

@@ -12,8 +12,6 @@ from PySide6.QtWidgets import (
 )
 
 from tests.fakes.user import User
-from ui.views.dialogs.facts_dialog import FactsDialog
-from ui.views.dialogs.memories_dialog import MemoriesDialog
 from ui.views.dialogs.probes_dialog import ProbesDialog
 from ui.views.dialogs.summaries_dialog import SummariesDialog
 from ui.views.dialogs.why_dialog import WhyDialog
@@ -24,8 +22,6 @@ NEW = "Bees behind the barn"
 OPENED: dict[str, type[QDialog]] = {
     "why": WhyDialog,
     "probes": ProbesDialog,
-    "facts": FactsDialog,
-    "memories": MemoriesDialog,
     "summaries": SummariesDialog,
     "settings": SettingsDialog,
     "palette": CommandPalette,

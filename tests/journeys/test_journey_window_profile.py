@@ -29,21 +29,20 @@ async def test_a_profile_is_learned_proposed_accepted_sent_and_forgotten(
     await user.ask(lambda services: services.workers.run_now(WorkerName.KNOWLEDGE_EXTRACTOR))
     await user.until_so(lambda services: services.profile.state().proposal)
 
-    user.action("dashboard").trigger()
+    user.action("activity").trigger()
     await user.sees("Review 1 proposal for memory…")
     user.click("Review 1 proposal for memory…")
     await user.sees("3 proposed changes", WALNUTS)
     user.click("Accept")
     await user.until_so(lambda services: len(services.profile.lines()) == 3)
     await user.sees_no_more("3 proposed changes")
-    await user.dismiss()
 
     user.action("new").trigger()
     server.reply(text("Hello again."))
     await user.say("Good morning")
     await user.answered(0, "Hello again.")
     assert WALNUTS in system_of(server)
-    user.action("dashboard").trigger()
+    user.action("activity").trigger()
     before = system_of(server)
     server.reply(text("Still here."))
     await user.say("And now?")
@@ -55,13 +54,12 @@ async def test_a_profile_is_learned_proposed_accepted_sent_and_forgotten(
     await user.say("Who am I?")
     await user.answered(2, "Gone.")
     assert "Ada" not in system_of(server)
-    user.action("memories").trigger()
+    user.action("profile").trigger()
     await user.sees("Use the profile in conversations")
     await user.until(lambda: WALNUTS not in user.screen())
-    await user.dismiss()
 
 
-async def test_a_proposal_of_a_model_is_kept_in_the_memory_dialog(
+async def test_a_proposal_of_a_model_is_kept_in_the_memory_pane(
     user: User, server: Loopback
 ) -> None:
     await user.start_with_model(server.v1)
@@ -83,16 +81,12 @@ async def test_a_proposal_of_a_model_is_kept_in_the_memory_dialog(
     await user.ask(
         lambda services: services.store.save(propose("Lives by the sea"), propose("Owns a boat"))
     )
-    user.action("memories").trigger()
-    await user.sees("Use the profile in conversations")
-    dialog = user.presenters.memories.open()
-    await user.until(lambda: len(dialog.proposals._rows) == 2)
-    dialog.show_core()
+    user.action("core").trigger()
+    view = user.window.memory.knowledge
     await user.sees("Lives by the sea", "Owns a boat")
-    boat = next(row for row in dialog.proposals._rows if "boat" in row.accessibleName())
+    boat = next(row for row in view.proposals._rows if "boat" in row.accessibleName())
     user.click("Remove", boat)
-    await user.until(lambda: len(dialog.proposals._rows) == 1)
+    await user.until(lambda: len(view.proposals._rows) == 1)
     user.click("Keep")
     await user.until_so(lambda services: services.core_memory.text() == "Lives by the sea")
-    await user.until(lambda: not dialog.proposals.isVisible())
-    await user.dismiss()
+    await user.until(lambda: not view.proposals.isVisible())

@@ -86,7 +86,7 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     # The inspector shows what the server received.
     await user.sees("Answer of turn 1")
     await user.until(lambda: used(user)[:2] == ["sent", "cited"])
-    user.window.inspector.tabs.setCurrentIndex(1)
+    user.window.memory.open_page("sent")
     await user.sees("The provider counted 900 in, 600 of them from its cache (67%), 12 out")
     got = json.dumps(server.posts[-1].body, ensure_ascii=False)
     if "▸  Related past" in user.screen():  # a long part comes folded
@@ -94,7 +94,7 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     for name in ("Related past", "Your message"):
         part = user.find(QPlainTextEdit, name).toPlainText().removeprefix("user: ")
         assert json.dumps(part.strip(), ensure_ascii=False)[1:-1] in got
-    user.click("Copy", user.window.inspector)
+    user.click("Copy", user.window.memory.inspector)
     assert SADDLE in QGuiApplication.clipboard().text()
 
     # The chip leads to the very turn.
@@ -114,10 +114,10 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     assert asking is not None
     user.presenters.conversation.open(asking)
     await user.until(lambda: chips(user, 0))
-    user.window.inspector.tabs.setCurrentIndex(0)
+    user.window.memory.open_page("sources")
     await user.until(lambda: used(user)[:2] == ["sent", "cited"])
     table = user.find(QTreeView, "What was recalled")
-    for row in user.window.inspector.recalled.model.rows(Source):
+    for row in user.window.memory.inspector.recalled.model.rows(Source):
         table.setCurrentIndex(row)
         if not user.button(
             "Don't use this again"
@@ -151,7 +151,7 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
 
 def used(user: User) -> list[str]:
     """Return the last column of the inspector's table."""
-    model = user.window.inspector.recalled.model
+    model = user.window.memory.inspector.recalled.model
     last = model.columnCount() - 1
     return [str(row.siblingAtColumn(last).data()) for row in model.rows(Source)]
 

@@ -17,7 +17,7 @@ async def test_a_worker_is_switched_on_watched_and_off_again(user: User) -> None
     user.press("Ctrl+Shift+W")
     await user.sees("Exchange summaries", "Conversation summaries")
     user.click("Exchange summaries")
-    card = user.window.dashboard.card(EXCHANGES)
+    card = user.window.memory.dashboard.card(EXCHANGES)
     await user.until(lambda: card.state.text() == "off")
     await user.ask(lambda services: add_conversation(services.store, *map(str, range(5))))
     await user.sees("5 exchanges without a summary: the exchange summarizer is off.")
@@ -33,9 +33,9 @@ async def test_a_worker_is_switched_on_watched_and_off_again(user: User) -> None
     user.click("Exchange summaries")
     await user.until(lambda: card.state.text() == "off")
     await user.restart()
-    assert user.window.dock.isVisible()
-    assert user.window.dock.width() >= 300  # also the first time
-    card = user.window.dashboard.card(EXCHANGES)
+    assert user.window.memory_dock.isVisible()
+    assert user.window.memory_dock.width() >= 300  # also the first time
+    card = user.window.memory.dashboard.card(EXCHANGES)
     await user.until(lambda: card.state.text() == "off")
     assert not card.switch.isChecked()
     await user.until(lambda: card.counts.text().startswith("5 of 5"))

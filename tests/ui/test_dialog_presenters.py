@@ -21,9 +21,9 @@ from tests.fakes.screens import Parts, Recorder, fixture_of, press
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.imports import ImportPresenter
 from ui.presenters.summaries import SummariesPresenter
-from ui.theme import Appearance
-from ui.views.dialogs.facts_dialog import FactsDialog
+from ui.theme import Appearance, Theme
 from ui.views.dialogs.summaries_dialog import SummariesDialog
+from ui.views.memory.facts_view import FactsView
 
 AT = datetime(2026, 3, 18, tzinfo=UTC)
 
@@ -56,41 +56,47 @@ class FactStore(Recorder):
 
 
 class Facts:
-    """The presenter with its dialog open at the first fact, whose text is edited."""
+    """The presenter with its page open at the first fact, whose text is edited."""
 
-    def __init__(self, parts: Parts, appearance: Appearance) -> None:
-        self.store = FactStore()
+    def __init__(self, parts: Parts) -> None:
+        self.store, self.pages = FactStore(), list[str]()
+        self.view = FactsView(Theme())
+        parts.qtbot.addWidget(self.view)
         self.presenter = parts.make(
-            FactsPresenter, facts=self.store, service=self.store, appearance=appearance
-        )
-        self.dialog: FactsDialog = self.presenter.open(1)
-        assert self.pane.fact_id == 1
+            FactsPresenter, facts=self.store, service=self.store, view=self.view,
+            open_page=self.open_page,
+        )  # fmt: skip
+        self.presenter.open(1)
+        assert (self.pane.fact_id, self.pages) == (1, ["facts"])
         self.pane.text.setPlainText("edited")
 
     @property
     def pane(self) -> Any:
-        return self.dialog.pane
+        return self.view.pane
+
+    def open_page(self, page: str) -> None:
+        self.pages.append(page)
+        self.view.show()
 
     def leave_by(self, way: str) -> Callable[[], bool]:
         """Leave the edited fact; return what says whether that has happened."""
         left: list[int] = []
         if way == "select":
-            self.dialog.list.setCurrentIndex(self.dialog.facts.row_of(2))
+            self.view.list.setCurrentIndex(self.view.facts.row_of(2))
             QApplication.processEvents()
             return lambda: self.pane.fact_id == 2
-        if way == "close":
-            self.dialog.reject()
-            return lambda: not self.dialog.isVisible()
+        self.view.hide()
         self.presenter.ask_before_leaving(lambda: left.append(1))
+        assert self.pages[-1] == "facts"
         return lambda: bool(left)
 
 
 @pytest.fixture
-def facts(parts: Parts, appearance: Appearance) -> Facts:
-    return Facts(parts, appearance)
+def facts(parts: Parts) -> Facts:
+    return Facts(parts)
 
 
-@pytest.mark.parametrize("way", ["select", "close", "quit"])
+@pytest.mark.parametrize("way", ["select", "quit"])
 @pytest.mark.parametrize(
     ("answer", "edits", "leaves"),
     [("Save", [(1, "edited")], True), ("Discard", [], True), ("Cancel", [], False)],
@@ -101,7 +107,7 @@ def test_an_edited_fact_is_left_only_after_a_question(
     has_left = facts.leave_by(way)
     assert not has_left()
     assert facts.pane.text.toPlainText() == "edited"
-    press(answer, facts.dialog)
+    press(answer, facts.view)
     assert facts.store.edits == edits
     assert has_left() is leaves
     assert facts.pane.is_edited is not leaves
@@ -109,15 +115,15 @@ def test_an_edited_fact_is_left_only_after_a_question(
 
 def test_an_edit_that_is_refused_stays_and_is_reported(facts: Facts) -> None:
     facts.store.error = InvalidInput("A fact cannot be that long")
-    has_left = facts.leave_by("close")
-    press("Save", facts.dialog)
+    has_left = facts.leave_by("quit")
+    press("Save", facts.view)
     assert not has_left()
     assert facts.pane.text.toPlainText() == "edited"
-    assert "cannot be that long" in facts.dialog._status.text()
+    assert "cannot be that long" in facts.view._status.text()
 
 
 def test_an_edit_survives_a_filter_that_hides_its_fact(facts: Facts) -> None:
-    facts.dialog.show_facts([known(2, "second")], 1)
+    facts.view.show_facts([known(2, "second")], 1)
     assert facts.pane.fact_id == 1
     assert facts.pane.text.toPlainText() == "edited"
 

@@ -18,8 +18,8 @@ from app.storage.tables.facts import KnownFact
 from app.storage.tables.summaries import Summary
 from ui.models.facts import FactListModel, maker_text, source_text, subtitle_text, validity_text
 from ui.theme import DARK, Theme
-from ui.views.dialogs.facts_dialog import FactQuery, FactsDialog
 from ui.views.dialogs.summaries_dialog import SummariesDialog, SummarySource
+from ui.views.memory.facts_view import FactQuery, FactsView
 from ui.views.rows import first_lines
 from ui.widgets.versions import ShownVersion, VersionsView, diff_html
 
@@ -47,18 +47,18 @@ def versions(*texts: str) -> list[FactVersion]:
 
 
 @pytest.fixture
-def dialog(qtbot: QtBot) -> FactsDialog:
-    made = FactsDialog(Theme())
+def dialog(qtbot: QtBot) -> FactsView:
+    made = FactsView(Theme())
     qtbot.addWidget(made)
     made.show()
     return made
 
 
-def words(dialog: FactsDialog | SummariesDialog) -> str:
+def words(dialog: FactsView | SummariesDialog) -> str:
     return "\n".join(each.text() for each in dialog.findChildren(QLabel) if each.isVisible())
 
 
-def button(dialog: FactsDialog | SummariesDialog, text: str) -> QPushButton:
+def button(dialog: FactsView | SummariesDialog, text: str) -> QPushButton:
     return next(each for each in dialog.findChildren(QPushButton) if each.text() == text)
 
 
@@ -102,7 +102,7 @@ def test_texts_about_a_fact() -> None:
 
 
 def test_filters_are_requested_together_and_a_fact_is_added(
-    dialog: FactsDialog, qtbot: QtBot
+    dialog: FactsView, qtbot: QtBot
 ) -> None:
     queries: list[FactQuery] = []
     dialog.list_requested.connect(queries.append)
@@ -111,7 +111,8 @@ def test_filters_are_requested_together_and_a_fact_is_added(
     dialog.category.setCurrentIndex(dialog.category.findText("Plan"))
     dialog.category.activated.emit(dialog.category.currentIndex())
     dialog.ended.click()
-    assert queries[-1] == FactQuery("tea", FactCategory.PLAN, ended=True)
+    dialog.here.click()
+    assert queries[-1] == FactQuery("tea", FactCategory.PLAN, ended=True, here=True)
     assert not button(dialog, "Add").isEnabled()
     dialog.new.returnPressed.emit()  # an empty text is not added
     dialog.new.setText(" I live in Graz. ")
@@ -120,7 +121,7 @@ def test_filters_are_requested_together_and_a_fact_is_added(
     assert added.args == ["I live in Graz."]
 
 
-def test_the_list_shows_its_size_and_keeps_the_selection(dialog: FactsDialog) -> None:
+def test_the_list_shows_its_size_and_keeps_the_selection(dialog: FactsView) -> None:
     selected: list[int] = []
     dialog.selected.connect(selected.append)
     dialog.show_facts((), 0)
@@ -142,7 +143,7 @@ def test_the_list_shows_its_size_and_keeps_the_selection(dialog: FactsDialog) ->
     assert "It failed. Try again." in words(dialog)
 
 
-def test_a_fact_is_edited_and_its_buttons_name_it(dialog: FactsDialog, qtbot: QtBot) -> None:
+def test_a_fact_is_edited_and_its_buttons_name_it(dialog: FactsView, qtbot: QtBot) -> None:
     pane, save = dialog.pane, button(dialog, "Save")
     pane.show_fact(known(1, "Old."), versions("Old."))
     assert (pane.fact_id, save.isEnabled()) == (1, False)

@@ -14,7 +14,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QApplication,
-    QDockWidget,
     QLabel,
     QListView,
     QPushButton,
@@ -69,36 +68,47 @@ def test_the_sidebar_is_disabled_until_the_window_is_usable(window: MainWindow) 
     assert window.focusWidget() is window.chat.composer.box, "not the title beside it"
 
 
-@pytest.fixture
-def docks(window: MainWindow) -> dict[str, QDockWidget]:
-    """Both docks, open, by the name of their action."""
+def checked(window: MainWindow) -> list[str]:
+    """The actions of memory pages that are checked."""
+    pages = ("sources", "sent", "facts", "profile", "core", "saved", "activity")
+    return [each for each in pages if window.actions_by_name[each].isChecked()]
+
+
+def test_the_memory_pane_opens_at_a_page_and_closes_by_the_same_action(window: MainWindow) -> None:
     window.set_usable(True)
-    found = {"dashboard": window.dock, "inspector": window.inspector_dock}
-    for name, dock in found.items():
-        window.actions_by_name[name].trigger()
-        assert dock.isVisible()
-    return found
+    actions, dock = window.actions_by_name, window.memory_dock
+    for page in ("sources", "sent", "facts", "profile", "core", "saved", "activity"):
+        actions[page].trigger()
+        assert (dock.isVisible(), window.memory.page, checked(window)) == (True, page, [page])
+    window.memory.tabs.setCurrentIndex(2)
+    assert checked(window) == ["saved"], "the page of that tab shown last"
+    window.memory.knowledge.setCurrentIndex(0)
+    assert checked(window) == ["facts"]
+    actions["facts"].trigger()
+    assert (dock.isVisible(), checked(window)) == (False, [])
+    actions["facts"].trigger()
+    assert window.focusWidget() is window.memory.knowledge.facts.box
+    actions["facts"].trigger()
+    assert window.focusWidget() is window.chat.composer.box
 
 
-def test_docks_stay_open_when_minimized_or_tabbed_and_share_the_height(
-    window: MainWindow, docks: dict[str, QDockWidget], qtbot: QtBot
-) -> None:
-    actions = window.actions_by_name
-    qtbot.waitUntil(lambda: min(each.height() for each in docks.values()) > window.height() / 3)
+def test_the_memory_pane_stays_open_when_minimized(window: MainWindow, qtbot: QtBot) -> None:
+    window.set_usable(True)
+    window.actions_by_name["sent"].trigger()
     window.showMinimized()
-    qtbot.waitUntil(lambda: not window.dock.isVisible() or window.isMinimized())
+    qtbot.waitUntil(lambda: not window.memory_dock.isVisible() or window.isMinimized())
     window.showNormal()
     QApplication.processEvents()
-    assert all(dock.isVisible() and actions[name].isChecked() for name, dock in docks.items())
-    window.tabifyDockWidget(window.dock, window.inspector_dock)
-    for front in docks.values():
-        front.raise_()
-        QApplication.processEvents()
-        for name, dock in docks.items():
-            assert (dock.isHidden(), actions[name].isChecked()) == (False, True), name
-    for name, dock in docks.items():
-        dock.close()
-        assert not actions[name].isChecked()
+    assert (window.memory_dock.isVisible(), checked(window)) == (True, ["sent"])
+    window.memory_dock.close()
+    assert checked(window) == []
+
+
+def test_the_sources_tab_counts_what_was_sent(window: MainWindow) -> None:
+    assert window.memory_dock.windowTitle() == window.memory.accessibleName() == "Memory"
+    for sent, text in ((1_200, "Sources (1,200)"), (0, "Sources")):
+        window.memory.inspector.counted.emit(sent)
+        assert window.memory.tabs.tabText(0) == text
 
 
 def test_typing_and_scrolling_make_workers_yield(window: MainWindow, qtbot: QtBot) -> None:
@@ -114,11 +124,6 @@ def test_typing_and_scrolling_make_workers_yield(window: MainWindow, qtbot: QtBo
     assert priority.calls[1:] == [("user_active",)] * 3
     priority.ping_gui()
     qtbot.waitUntil(lambda: priority.calls[-1] == ("gui_ready",))
-
-
-def test_the_inspector_is_named_for_the_user(window: MainWindow) -> None:
-    names = window.inspector_dock.windowTitle(), window.inspector.accessibleName()
-    assert names == ("Inspector", "Inspector")
 
 
 def test_no_shortcut_is_used_twice(window: MainWindow) -> None:

@@ -22,7 +22,7 @@ from ui.models.conversations import ListRole
 from ui.models.memories import MemoryListModel, source_text
 from ui.models.preview import PreviewListModel
 from ui.theme import Theme
-from ui.views.dialogs.standing_text_pane import StandingTextPane
+from ui.views.memory.standing_text_pane import StandingTextPane
 from ui.views.settings.memory_page import MemoryPage
 from ui.widgets.setting_editor import SettingEditor
 

@@ -44,10 +44,10 @@ from ui.presenters.inspector import InspectorPresenter
 from ui.presenters.memories import MemoriesPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.search import SearchPresenter
-from ui.theme import Appearance, Theme
+from ui.theme import Theme
 from ui.views.command_panel import CommandPanel
-from ui.views.dialogs.memories_dialog import MemoriesDialog
-from ui.views.inspector import InspectorView
+from ui.views.memory.inspector import InspectorView
+from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.sidebar import Sidebar
 from ui.widgets.composer import Composer
 from ui.widgets.transcript.heights import AtEnd, Centered
@@ -208,14 +208,16 @@ def test_the_inspector_follows_the_selected_answer(inspecting: Inspecting) -> No
         assert inspecting.take() == expected, changed
     inspecting.parts.open.open_path(view_of(1))
     assert inspecting.take() == [(1, 0)]
-    assert not inspecting.view.tabs.isHidden()
+    assert not inspecting.view.parts.isHidden()
     inspecting.service.error = NotFound("It was deleted")
     inspecting.presenter.refresh()
-    assert inspecting.view.tabs.isHidden()
+    assert inspecting.view.parts.isHidden()
     inspecting.service.error = None
     inspecting.view.hide()
     inspecting.presenter.refresh()
+    assert inspecting.take() == []
     inspecting.view.show()
+    assert inspecting.take() == [(1, 0)]
     inspecting.parts.open.open_path(None)
     inspecting.parts.bridge.changed.emit(HERE)
     assert inspecting.take() == []
@@ -644,8 +646,10 @@ def test_the_menu_of_a_result_opens_copies_and_explains(search: Search) -> None:
 
 
 class Memories:
-    def __init__(self, parts: Parts, appearance: Appearance) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.parts, self.turns, self.deleted = parts, list[tuple[Any, ...]](), list[int]()
+        self.view, self.pages = KnowledgeView(Theme()), list[str]()
+        parts.qtbot.addWidget(self.view)
         self.versions = [CoreMemoryText("Graz", "user", AT)]
         self.core = Recorder(versions=lambda: self.versions, set=self.set_core)
         self.core.max_tokens = 500  # type: ignore[attr-defined]
@@ -659,60 +663,57 @@ class Memories:
         self.search = Recorder(search=SearchResponse("", (replace(result(2), is_weak=False),), 1.0))
         self.presenter = parts.make(
             MemoriesPresenter, core=self.core, memories=self.memories, search=self.search,
-            appearance=appearance, open_turn=lambda *given: self.turns.append(given),
-            on_deleted=lambda: self.deleted.append(1),
+            view=self.view, open_turn=lambda *given: self.turns.append(given),
+            open_page=self.pages.append, on_deleted=lambda: self.deleted.append(1),
         )  # fmt: skip
-        self.dialog: MemoriesDialog = self.presenter.open()
+        self.view.show()
+        self.presenter.refresh()
 
     def set_core(self, text: str) -> None:
         self.versions.insert(0, CoreMemoryText(text, "user", AT))
 
     def listed(self) -> list[int]:
-        model = self.dialog.saved.model
+        model = self.view.saved.model
         rows = (model.value_at(model.index(at, 0)) for at in range(model.rowCount()))
         return [int(each.memory.id) for each in rows if isinstance(each, KnownMemory)]
 
 
 @pytest.fixture
-def memories(parts: Parts, appearance: Appearance) -> Any:
-    made = Memories(parts, appearance)
+def memories(parts: Parts) -> Any:
+    made = Memories(parts)
     yield made
-    made.dialog.hide()
+    made.view.hide()
 
 
-@pytest.mark.parametrize("way", ["close", "quit"])
 @pytest.mark.parametrize(
     ("reply", "text", "leaves"),
     [("Save", "Wien", True), ("Discard", "Graz", True), ("Cancel", "Graz", False)],
 )
 def test_edited_core_memory_is_left_only_after_a_question(
-    memories: Memories, way: str, reply: str, text: str, leaves: bool
+    memories: Memories, reply: str, text: str, leaves: bool
 ) -> None:
     left: list[int] = []
-    memories.dialog.core.text.setPlainText("Wien")
+    memories.view.core.text.setPlainText("Wien")
     memories.parts.bridge.changed.emit(ChangeSet(memory=True))  # keeps the edit
-    if way == "close":
-        memories.dialog.reject()
-    else:
-        memories.presenter.ask_before_leaving(lambda: left.append(1))
-    assert memories.dialog.isVisible()
-    press(reply, memories.dialog)
+    memories.presenter.ask_before_leaving(lambda: left.append(1))
+    assert memories.pages == ["core"]
+    press(reply, memories.view)
     assert memories.versions[0].text == text
-    assert (not memories.dialog.isVisible() if way == "close" else bool(left)) is leaves
-    assert memories.dialog.core.is_edited is not leaves
+    assert bool(left) is leaves
+    assert memories.view.core.is_edited is not leaves
 
 
 def test_an_error_of_core_memory_is_shown_beside_the_edit(memories: Memories) -> None:
     memories.presenter.ask_before_leaving(lambda: memories.deleted.append(9))
     assert memories.deleted == [9]  # nothing is edited
     memories.core.results["set"] = lambda _text: (_ for _ in ()).throw(InvalidInput("Too long"))
-    memories.dialog.core.text.setPlainText("Wien")
-    memories.dialog.core.save_requested.emit("Wien")
-    assert "Too long" in memories.dialog.core._problem.text()
-    assert memories.dialog.core.text.toPlainText() == "Wien"
-    memories.dialog.core.restore_requested.emit(AT)
+    memories.view.core.text.setPlainText("Wien")
+    memories.view.core.save_requested.emit("Wien")
+    assert "Too long" in memories.view.core._problem.text()
+    assert memories.view.core.text.toPlainText() == "Wien"
+    memories.view.core.restore_requested.emit(AT)
     assert memories.core.calls[-2:] == [("restore", AT), ("versions",)]
-    assert memories.dialog.core.text.toPlainText() == "Graz"
+    assert memories.view.core.text.toPlainText() == "Graz"
 
 
 @pytest.mark.parametrize(
@@ -728,13 +729,14 @@ def test_saved_texts_are_found_by_relevance_then_by_words(
     memories: Memories, text: str, error: Exception | None, ids: list[int]
 ) -> None:
     memories.search.error = error
-    memories.dialog.saved.list_requested.emit(text)
+    memories.view.saved.list_requested.emit(text)
     assert memories.listed() == ids
 
 
 def test_a_text_is_saved_opened_and_forgotten(memories: Memories) -> None:
-    saved = memories.dialog.saved
+    saved = memories.view.saved
     memories.presenter.open(2)
+    assert memories.pages == ["saved"]
     assert saved._selected() == memories.saved[1]
     saved.box.setText("tea")
     saved.new.setText("Black coffee")
@@ -742,7 +744,7 @@ def test_a_text_is_saved_opened_and_forgotten(memories: Memories) -> None:
     assert memories.memories.calls[-2:] == [("save", "Black coffee"), ("known",)]
     assert (saved.new.text(), saved.box.text(), saved._selected()) == ("", "", memories.saved[1])
     saved.forget_requested.emit(memories.saved[0])
-    press("Forget", memories.dialog)
+    press("Forget", memories.view)
     assert ("forget", 1) in memories.memories.calls
     assert memories.deleted == [1]
     assert "A backup remains." in memories.parts.banner.messages[0]
@@ -752,11 +754,10 @@ def test_a_text_is_saved_opened_and_forgotten(memories: Memories) -> None:
     assert "disk is full" in saved._status.text()
     for known in reversed(memories.saved):
         saved.source_requested.emit(known)
-        assert memories.dialog.isVisible() is (known.memory.conversation_id is None)
     assert memories.turns == [(TALK, 5, None)]
 
 
-def test_changes_elsewhere_refresh_a_visible_dialog(memories: Memories) -> None:
+def test_changes_elsewhere_refresh_what_is_visible(memories: Memories) -> None:
     for changed, calls in (
         (HERE, [("known",)]),
         (ChangeSet(memory=True), [("known",), ("versions",)]),
@@ -767,6 +768,6 @@ def test_changes_elsewhere_refresh_a_visible_dialog(memories: Memories) -> None:
         memories.core.calls.clear()
         memories.parts.bridge.changed.emit(changed)
         assert memories.memories.calls + memories.core.calls == calls
-    memories.dialog.hide()
+    memories.view.hide()
     memories.parts.bridge.changed.emit(ChangeSet(memory=True))
     assert memories.memories.calls == []

@@ -16,8 +16,8 @@ from app.memory.profile import ProfileState
 from tests.fakes.screens import AT, Parts, Recorder, press
 from ui.presenters.profile import ProfilePresenter
 from ui.theme import Theme
-from ui.views.dialogs.memories_dialog import MemoriesDialog
-from ui.views.dialogs.profile_pane import diff_html
+from ui.views.memory.knowledge_view import KnowledgeView
+from ui.views.memory.profile_pane import diff_html
 from ui.widgets.transcript.values import WrittenLine
 
 HOME = ProfileLine("I live in Rome", (FactSource(PassageId(7), AT),))
@@ -41,28 +41,29 @@ class Page:
             state=lambda: self.state,
             versions=lambda: (Profile(self.state.lines, "user", AT),),
         )
-        self.dialog = MemoriesDialog(Theme(), parts.banner)
+        self.view = KnowledgeView(Theme(), parts.banner)
         self.presenter = parts.make(
-            ProfilePresenter, profile=self.profile, dialog=self.dialog, open_fact=self.facts.append
-        )
-        self.pane = self.dialog.profile
-        self.dialog.show()
-        self.presenter.show()
+            ProfilePresenter, profile=self.profile, view=self.view,
+            open_page=self.view.show_page, open_fact=self.facts.append,
+        )  # fmt: skip
+        self.pane = self.view.profile
+        self.view.show()
+        self.presenter.refresh()
 
     def asked(self) -> list[tuple[object, ...]]:
         calls = [each for each in self.profile.calls if each[0] not in ("state", "versions")]
         self.profile.calls.clear()
         return calls
 
-    def tab(self, number: int) -> str:
-        return self.dialog._pages.tabText(number)
+    def tab(self) -> str:
+        return self.view.tabText(1)
 
 
 @pytest.fixture
 def page(parts: Parts) -> Iterator[Page]:
     made = Page(parts)
     yield made
-    made.dialog.hide()
+    made.view.hide()
 
 
 def test_a_proposal_is_shown_as_added_and_removed_lines_with_their_facts(page: Page) -> None:
@@ -71,7 +72,7 @@ def test_a_proposal_is_shown_as_added_and_removed_lines_with_their_facts(page: P
         "\N{MINUS SIGN} I live in Rome", "+ I prefer <b>tea</b>"
     ]  # fmt: skip
     assert "<b>tea" not in diff_html(page.state.diff, Theme())
-    assert page.tab(0) != "Profile"
+    assert page.tab() == "Profile (1)"
     for number in (8, 9):
         page.pane.diff.anchorClicked.emit(QUrl(f"fact:{number}"))
     page.pane.diff.anchorClicked.emit(QUrl("https://evil.example"))
@@ -84,7 +85,7 @@ def test_a_proposal_is_decided_by_its_time(page: Page, button: str, call: str) -
     getattr(page.pane, button).click()
     assert page.asked() == [(call, PROPOSED)]
     assert not page.pane._proposal.isVisibleTo(page.pane)
-    assert page.tab(0) == "Profile"
+    assert page.tab() == "Profile"
     getattr(page.pane, button).click()
     assert page.asked() == [], "nothing waits any more"
 
@@ -113,7 +114,7 @@ def test_a_change_elsewhere_keeps_the_edit_and_an_error_is_shown_beside_it(page:
     page.pane.editor.save_requested.emit("I am small")
     assert "It is gone" in page.pane.editor._problem.text()
     page.asked()
-    page.dialog.hide()
+    page.view.hide()
     page.parts.bridge.changed.emit(ChangeSet(memory=True))
     assert page.profile.calls == [], "a hidden dialog reads nothing"
 
@@ -123,7 +124,7 @@ def test_it_is_switched_and_earlier_versions_are_restored(page: Page) -> None:
     page.pane.restore_requested.emit(AT)
     assert page.asked() == [("turn", False), ("restore", AT)]
     page.state = replace(page.state, is_on=False)
-    page.presenter.show()
+    page.presenter.refresh()
     assert not page.pane.switch.isChecked()
 
 
@@ -140,22 +141,22 @@ def test_an_edited_profile_is_left_only_after_a_question(
     page.pane.editor.text.setPlainText("I am small")
     page.presenter.ask_before_leaving(lambda: left.append(2))
     page.state = state_of(ProfileLine("I am small"))
-    press(reply, page.dialog)
+    press(reply, page.view)
     assert page.asked() == calls
     assert (2 in left) is leaves
 
 
 def test_proposals_of_models_are_rows_with_buttons(qtbot: QtBot) -> None:
-    dialog = MemoriesDialog(Theme())
-    qtbot.addWidget(dialog)
+    view = KnowledgeView(Theme())
+    qtbot.addWidget(view)
     actions = (("keep", "Keep"), ("undo", "Remove"))
-    dialog.show_proposals([WrittenLine(each, f"Save {each}?", actions, True) for each in "ab"])
-    shown = dialog.proposals
+    view.show_proposals([WrittenLine(each, f"Save {each}?", actions, True) for each in "ab"])
+    shown = view.proposals
     assert not shown.isHidden()
-    assert "2" in dialog._pages.tabText(1)
+    assert "2" in view.tabText(2)
     buttons = {
         each.accessibleName() or each.text(): each
-        for each in shown._rows[1].findChildren(type(dialog.profile.accept))
+        for each in shown._rows[1].findChildren(type(view.profile.accept))
     }
     for name, args in (("Keep: Save b?", ["b", "keep"]), ("Remove: Save b?", ["b", "undo"])):
         with qtbot.waitSignal(shown.action_requested) as asked:
@@ -164,6 +165,6 @@ def test_proposals_of_models_are_rows_with_buttons(qtbot: QtBot) -> None:
     with qtbot.waitSignal(shown.source_requested) as source:
         buttons["Open the turn"].click()
     assert source.args == ["b"]
-    dialog.show_proposals([])
+    view.show_proposals([])
     assert shown.isHidden()
-    assert dialog._pages.tabText(1) == "Core memory"
+    assert view.tabText(2) == "Core memory"

@@ -31,8 +31,8 @@ from ui.presenters.settings.dialog import SettingsPresenter
 from ui.presenters.settings.providers import ProvidersPresenter
 from ui.presenters.settings.recall_settings import RecallSettingsPresenter
 from ui.views.actions import add_actions
+from ui.views.memory.dashboard import Dashboard, Totals
 from ui.views.settings.background_page import BackgroundPage
-from ui.views.settings.dashboard import Dashboard, Totals
 from ui.views.settings.models_page import ModelsPage
 from ui.views.settings.provider_form import ProviderFields
 from ui.views.settings.settings_dialog import SettingsDialog
@@ -607,7 +607,7 @@ def test_cards_with_failures_fit_the_narrowest_dashboard(qtbot: QtBot) -> None:
             )
         )  # fmt: skip
     view.show_warnings([LONG_WORD * 3])
-    view.resize(view.minimumWidth(), 900)
+    view.resize(320, 900)
     view.show()
     qtbot.waitUntil(lambda: view.viewport().width() > 0)
     for name in WorkerName:

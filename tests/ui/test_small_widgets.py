@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
+from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from ui.theme import Theme
 from ui.views.dialogs.confirm import confirm_deletion
-from ui.views.dialogs.facts_dialog import FactsDialog
-from ui.views.dialogs.memories_dialog import MemoriesDialog
 from ui.views.dialogs.summaries_dialog import SummariesDialog
+from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.banner import Banner
 from ui.widgets.elided_edit import ElidedEdit
@@ -24,10 +23,9 @@ from ui.widgets.plain_label import PlainLabel
 UI = Path(__file__).parents[2] / "ui"
 MADE_BY_QT = re.compile(r"(?<![\w.])(?:QLabel|QMessageBox)\((?!\):)")
 CONSTANT_TEXT = {"errors.py": 1, "composition.py": 2}
-DIALOGS: dict[str, Callable[[], QDialog]] = {
+FORMS: dict[str, Callable[[], QWidget]] = {
     "settings": SettingsDialog,
-    "facts": lambda: FactsDialog(Theme()),
-    "memories": lambda: MemoriesDialog(Theme()),
+    "knowledge": lambda: KnowledgeView(Theme()),
     "summaries": lambda: SummariesDialog("A title", Theme()),
 }
 
@@ -40,8 +38,8 @@ def test_every_label_and_message_box_is_plain_text() -> None:
         assert made - plain <= CONSTANT_TEXT.get(path.name, 0), path
 
 
-@pytest.mark.parametrize("make", DIALOGS.values(), ids=DIALOGS)
-def test_enter_in_a_field_presses_no_button(make: Callable[[], QDialog], qtbot: QtBot) -> None:
+@pytest.mark.parametrize("make", FORMS.values(), ids=FORMS)
+def test_enter_in_a_field_presses_no_button(make: Callable[[], QWidget], qtbot: QtBot) -> None:
     dialog = make()
     qtbot.addWidget(dialog)
     buttons = dialog.findChildren(QPushButton)
@@ -121,9 +119,9 @@ def test_a_window_has_its_size_where_there_is_room(qtbot: QtBot) -> None:
     assert window.height() == 200
 
 
-@pytest.mark.parametrize("name", DIALOGS)
+@pytest.mark.parametrize("name", FORMS)
 def test_a_dialog_fits_a_small_screen(qtbot: QtBot, name: str) -> None:
-    dialog = DIALOGS[name]()
+    dialog = FORMS[name]()
     qtbot.addWidget(dialog)
     least = dialog.minimumSizeHint()
     assert least.width() <= 640

@@ -50,7 +50,6 @@ from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
-from ui.views.dialogs.memories_dialog import MemoriesDialog
 from ui.views.main_window import MainWindow, store_state
 from ui.views.palette import CommandPalette
 from ui.widgets.transcript.panels import MODEL_PROBLEMS
@@ -78,7 +77,7 @@ class Presenters(QObject):
         assert isinstance(transcript, TranscriptView)
         self._transcript = transcript
         # Before the settings are read, which may choose another theme than the system's.
-        for view in (window.sidebar, window.inspector, transcript):
+        for view in (window.sidebar, window.memory, transcript):
             appearance.theme_changed.connect(view.set_theme)
         self._removal = Removal(services.chat, services.library, services.forget)
         self._create_conversation()
@@ -148,14 +147,25 @@ class Presenters(QObject):
             bridge, services.explainer, services.probes, services.coverage, banner, conversation,
             self._transcript,
         )  # fmt: skip
+        memory = self._window.memory
+        knowledge = memory.knowledge
         self.facts = FactsPresenter(
-            bridge, services.facts, services.fact_service, banner, appearance, conversation.open,
-            update_index,
+            bridge, services.facts, services.fact_service, knowledge.facts, banner, conversation,
+            memory.open_page, update_index,
         )  # fmt: skip
         self.memories = MemoriesPresenter(
-            bridge, services.core_memory, services.memories, services.search, banner, appearance,
-            conversation.open, update_index, self._present_profile,
+            bridge, services.core_memory, services.memories, services.search, knowledge, banner,
+            conversation.open, memory.open_page, update_index,
         )  # fmt: skip
+        self.profile = ProfilePresenter(
+            bridge, services.profile, knowledge, memory.open_page, self.facts.open
+        )
+        self.memory_writes = MemoryWritePresenter(
+            bridge, services.memory_writes, banner, knowledge, self._transcript, conversation,
+            update_index,
+        )  # fmt: skip
+        for presenter in (self.facts, self.memories, self.profile, self.memory_writes):
+            knowledge.shown.connect(presenter.refresh)
         self.summaries = SummariesPresenter(
             bridge, services.library, services.passages, services.summaries,
             services.summary_service, banner, appearance, conversation,
@@ -173,10 +183,6 @@ class Presenters(QObject):
             bridge, services.library, services.conversations, self._removal,
             partial(export, services.store, replaces=True), banner, conversation, self._window.actions_by_name,
         )  # fmt: skip
-
-    def _present_profile(self, dialog: MemoriesDialog) -> ProfilePresenter:
-        self.memory_writes.present_proposals(dialog)
-        return ProfilePresenter(self._bridge, self._services.profile, dialog, self.facts.open)
 
     def _create_settings(self) -> None:
         services, bridge = self._services, self._bridge
@@ -200,12 +206,8 @@ class Presenters(QObject):
             bridge, services.inspector, services.library, is_on, banner, self._transcript,
             self.conversation, navigation,
         )  # fmt: skip
-        self.memory_writes = MemoryWritePresenter(
-            bridge, services.memory_writes, banner, self._transcript, self.conversation,
-            services.index_sync.catch_up_soon,
-        )  # fmt: skip
         self.inspector = InspectorPresenter(
-            bridge, services.inspector, is_on, self._window.inspector, banner, self.conversation,
+            bridge, services.inspector, is_on, self._window.memory.inspector, banner, self.conversation,
             self._transcript, self.recall.open,
         )  # fmt: skip
 
@@ -249,9 +251,8 @@ class Presenters(QObject):
         self.recall.status_changed.connect(window.show_recall)
         self.recall.show_status()
         recall_page = SettingPage.RECALL.value
-        window.dashboard.review_requested.connect(self.memories.open)
+        window.memory.dashboard.review_requested.connect(self._on_review_requested)
         window.recall_status.clicked.connect(lambda: self.settings.open(recall_page))
-        window.inspector_dock.visibilityChanged.connect(lambda _: self.inspector.refresh())
         window.files_dropped.connect(self.attach.take_dropped)
         window.chat.restore_requested.connect(window.actions_by_name["restore"].trigger)
         window.chat.renamed.connect(self.conversation_commands.rename)
@@ -309,8 +310,6 @@ class Presenters(QObject):
             "open_link": self.links.ask_for_link,
             "why": lambda: self.explain.explain_current(sidebar.query),
             "probes": lambda: self.explain.show_probes(self.conversation.open),
-            "facts": self.facts.open,
-            "memories": self.memories.open,
             "palette": self._show_palette,
             "clean_slate": lambda: self.commands.run("/new"),
             "slash_commands": lambda: self.commands.run("/help"),
@@ -361,9 +360,9 @@ class Presenters(QObject):
 
     def ask_to_leave(self, leave: Callable[[], None]) -> None:
         """Call `leave` once the user has decided about unsaved edits and private conversations."""
-        self.facts.ask_before_leaving(
-            lambda: self.memories.ask_before_leaving(lambda: self.privacy.ask_before_leaving(leave))
-        )
+        for presenter in (self.privacy, self.profile, self.memories, self.facts):
+            leave = partial(presenter.ask_before_leaving, leave)
+        leave()
 
     def flush(self) -> None:
         """Stop an import and store what was typed, before the shutdown."""
@@ -404,9 +403,15 @@ class Presenters(QObject):
             self.settings.open_provider(ModelRef.parse(self.models.chosen).provider)
 
     def _on_inspect_requested(self, turn: int) -> None:
-        self._window.actions_by_name["inspector"].setChecked(True)
-        self._window.inspector_dock.raise_()
+        self._window.memory.open_page("sources")
         self.inspector.select(turn)
+
+    def _on_review_requested(self) -> None:
+        self._bridge.load(
+            "review",
+            self._services.profile.waiting,
+            lambda count: self._window.memory.open_page("profile" if count else "core"),
+        )
 
     def _on_why_requested(self, turn: int) -> None:
         self.explain.explain_turn(turn, self._window.sidebar.query)

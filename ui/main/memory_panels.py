@@ -73,7 +73,7 @@ def build_memory_panels(
     )  # fmt: skip
     for requested in (window.chat.welcome.model_requested, window.chat.model.provider_requested):
         requested.connect(partial(settings.open, SettingPage.MODELS.value))
-    window.dashboard.allow_requested.connect(consent.ask_to_allow)
+    window.memory.dashboard.allow_requested.connect(consent.ask_to_allow)
     totals = partial(
         read_totals,
         services.overview,
@@ -82,7 +82,7 @@ def build_memory_panels(
         lambda: services.memory_writes.waiting() + services.profile.waiting(),
     )
     dashboard = DashboardPresenter(
-        bridge, services.workers, totals, services.fact_regeneration, window.dashboard, window,
+        bridge, services.workers, totals, services.fact_regeneration, window.memory.dashboard, window,
         banner,
     )  # fmt: skip
     _yield_to_user(services, bridge, window)

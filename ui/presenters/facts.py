@@ -1,4 +1,4 @@
-"""The facts dialog: search, add, edit, pin, restore and delete facts."""
+"""The page of facts: search, add, edit, pin, restore and delete them."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -6,12 +6,13 @@ from functools import partial
 from app.domain.changes import ChangeSet
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.facts import Fact, FactCategory
+from app.domain.ids import ConversationId
 from app.memory.facts import FactService
 from app.storage.tables.facts import FactFilter, Facts, KnownFact
-from ui.presenters.presenter import OpenTurn, Presenter
-from ui.theme import Appearance
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import OpenPage, Presenter
 from ui.views.dialogs.confirm import confirm_deletion, confirm_unsaved
-from ui.views.dialogs.facts_dialog import FactQuery, FactsDialog
+from ui.views.memory.facts_view import FactQuery, FactsView
 from ui.widgets.banner import Banner
 
 _LISTED_MAX = 5_000
@@ -19,59 +20,28 @@ _RANKED_MAX = 50
 
 
 class FactsPresenter(Presenter):
-    """Opens the dialog, which keeps its state while it is closed.
+    """Shows facts while they are visible.
 
-    `open_turn` shows the turn of a fact; `on_deleted` is called after a fact was deleted.
+    `open_page` shows a page of the memory pane; `on_deleted` is called after a fact was deleted.
     """
 
     _facts: Facts
     _service: FactService
+    _view: FactsView
     _messages: Banner
-    _appearance: Appearance
-    _open_turn: OpenTurn
+    _conversation: ConversationPresenter
+    _open_page: OpenPage
     _on_deleted: Callable[[], object]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.dialog: FactsDialog | None = None
         self._bridge.subscribe(self._on_changed, "memory", "conversations")
-
-    def open(self, fact_id: int | None = None) -> FactsDialog:
-        """Show the dialog, at a fact if one is given; return it."""
-        dialog = self.dialog or self._make_dialog()
-        if fact_id is not None:
-            dialog.select_when_listed(fact_id)
-        dialog.request_list()
-        dialog.show()
-        dialog.raise_()
-        dialog.activateWindow()
-        dialog.box.setFocus()
-        return dialog
-
-    def ask_before_leaving(self, leave: Callable[[], object]) -> None:
-        """Call `leave`, after asking about a fact that is edited and not saved."""
-        dialog = self.dialog
-        if dialog is None or not dialog.pane.is_edited:
-            leave()
-            return
-        dialog.show()
-        pane = dialog.pane
-
-        def save() -> None:
-            assert pane.fact_id is not None
-            edit = (pane.fact_id, pane.text.toPlainText(), pane.chosen_category)
-            self._change(self._service.edit, *edit, then=leave)
-
-        confirm_unsaved(dialog, "this fact", save, pane.undo, leave)
-
-    def _make_dialog(self) -> FactsDialog:
-        self.dialog = dialog = FactsDialog(self._appearance.theme, self._messages.window())
-        self._appearance.theme_changed.connect(dialog.set_theme)
-        service, pane = self._service, dialog.pane
-        dialog.list_requested.connect(self._list)
-        dialog.selected.connect(self._show)
-        dialog.add_requested.connect(self._add)
-        dialog.leave_requested.connect(self.ask_before_leaving)
+        self._conversation.opened.connect(self.refresh)
+        service, view, pane = self._service, self._view, self._view.pane
+        view.list_requested.connect(self._list)
+        view.selected.connect(self._show)
+        view.add_requested.connect(self._add)
+        view.leave_requested.connect(self.ask_before_leaving)
         for requested, change in (
             (pane.save_requested, service.edit),
             (pane.pin_requested, service.pin),
@@ -81,21 +51,56 @@ class FactsPresenter(Presenter):
             requested.connect(partial(self._change, change))
         pane.source_requested.connect(self._on_source_requested)
         pane.forget_requested.connect(self._on_forget_requested)
-        return dialog
+
+    def open(self, fact_id: int | None = None) -> None:
+        """Show the page, at a fact if one is given."""
+        if fact_id is not None:
+            self._view.select_when_listed(fact_id)
+        self._open_page("facts")
+        self._view.request_list()
+        self._view.setFocus()
+
+    def refresh(self, *_: object) -> None:
+        """Read what is shown again, if it is visible."""
+        if self._view.isVisible():
+            self._view.request_list()
+            if (fact_id := self._view.pane.fact_id) is not None:
+                self._show(fact_id)
+
+    def ask_before_leaving(self, leave: Callable[[], object]) -> None:
+        """Call `leave`, after asking about a fact that is edited and not saved."""
+        pane = self._view.pane
+        if not pane.is_edited:
+            leave()
+            return
+        self._open_page("facts")
+
+        def save() -> None:
+            assert pane.fact_id is not None
+            edit = (pane.fact_id, pane.text.toPlainText(), pane.chosen_category)
+            self._change(self._service.edit, *edit, then=leave)
+
+        confirm_unsaved(self._view, "this fact", save, pane.undo, leave)
 
     # -- reading
 
     def _list(self, query: FactQuery) -> None:
-        def show(found: tuple[Sequence[KnownFact], int]) -> None:
-            if self.dialog is not None:
-                self.dialog.show_facts(*found)
+        self._bridge.load(
+            "facts",
+            partial(self._find, query, self._conversation.conversation_id),
+            lambda found: self._view.show_facts(*found),
+            self._show_error,
+        )
 
-        self._bridge.load("facts", lambda: self._find(query), show, self._show_error)
-
-    def _find(self, query: FactQuery) -> tuple[Sequence[KnownFact], int]:
+    def _find(
+        self, query: FactQuery, opened: ConversationId | None
+    ) -> tuple[Sequence[KnownFact], int]:
         """Return the facts that match, and how many there are in all; blocking."""
-        which = FactFilter(query.text, query.category, ended=query.ended, limit=_LISTED_MAX)
-        if query.text and not query.ended:
+        if query.here and opened is None:
+            return (), 0
+        only = opened if query.here else None
+        which = FactFilter(query.text, query.category, only, ended=query.ended, limit=_LISTED_MAX)
+        if query.text and not query.ended and not query.here:
             try:
                 found = self._service.found(query.text, query.category, _RANKED_MAX)
                 if found.facts:
@@ -111,28 +116,22 @@ class FactsPresenter(Presenter):
         known, versions = await self._bridge.run(
             lambda: (self._facts.by_ids([fact_id]), self._facts.versions(fact_id))
         )
-        if self.dialog is not None:
-            for each in known.values():
-                self.dialog.pane.show_fact(each, versions, replaces_edit=replaces_edit)
+        for each in known.values():
+            self._view.pane.show_fact(each, versions, replaces_edit=replaces_edit)
 
     def _on_changed(self, _changed: ChangeSet) -> None:
-        dialog = self.dialog
-        if dialog is None or not dialog.isVisible():
-            return
-        dialog.request_list()
-        if (fact_id := dialog.pane.fact_id) is not None:
-            self._show(fact_id)
+        self.refresh()
 
     # -- changing
 
     def _add(self, text: str) -> None:
-        assert self.dialog is not None
-        dialog, category = self.dialog, self.dialog.query.category or FactCategory.OTHER
+        view, category = self._view, self._view.query.category or FactCategory.OTHER
 
         def show(fact: Fact) -> None:
-            dialog.new.clear()
-            dialog.select_when_listed(fact.id)
-            dialog.request_list()
+            view.new.clear()
+            view.here.setChecked(False)  # it is from no conversation
+            view.select_when_listed(fact.id)
+            view.request_list()
 
         self._bridge.save(lambda: self._service.add(text, category), show, self._show_error)
 
@@ -159,7 +158,7 @@ class FactsPresenter(Presenter):
             self._messages.show_message(text, brief=False)
 
         confirm_deletion(
-            self.dialog or self._messages.window(),
+            self._view,
             f"\u201c{known.fact.text}\u201d",
             "All versions of the fact are deleted from the database, the journal and every "
             "backup, and it will not be extracted again. The conversation it comes from stays. "
@@ -171,12 +170,11 @@ class FactsPresenter(Presenter):
 
     def _on_source_requested(self, known: KnownFact) -> None:
         fact = known.fact
-        if fact.conversation_id is not None and self.dialog is not None:
-            self.dialog.hide()
-            self._open_turn(fact.conversation_id, fact.exchange_id, fact.message_id)
+        if fact.conversation_id is not None:
+            self._conversation.open(fact.conversation_id, fact.exchange_id, fact.message_id)
 
     def _show_error(self, error: KnownError) -> None:
-        if self.dialog is not None and self.dialog.isVisible():
-            self.dialog.show_error(error)
+        if self._view.isVisible():
+            self._view.show_error(error)
         else:
             self._messages.show_error(error)

@@ -8,7 +8,7 @@ from app.domain.ids import ExchangeId
 from app.domain.recall import Verdict
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
-from ui.views.inspector import InspectorView
+from ui.views.memory.inspector import InspectorView
 from ui.widgets.banner import Banner
 from ui.widgets.transcript.view import TranscriptView
 
@@ -42,6 +42,7 @@ class InspectorPresenter(Presenter):
         self._run = 0
         self._conversation.opened.connect(self._on_conversation_opened)
         self._bridge.subscribe(self._on_changed, "exchanges", "conversations", *_ALWAYS)
+        self._view.shown.connect(self.refresh)
         self._view.stepped.connect(self._on_stepped)
         self._view.run_chosen.connect(self._on_run_chosen)
         self._view.recalled.open_requested.connect(self._open_source)

@@ -1,4 +1,4 @@
-"""The memory dialog: core memory, and the texts that were saved on purpose."""
+"""The pages of core memory and of the texts that were saved on purpose."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,11 +13,9 @@ from app.domain.text import one_line
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.memory.search import SearchService
 from app.storage.tables.memories import KnownMemory
-from ui.presenters.presenter import OpenTurn, Presenter
-from ui.presenters.profile import ProfilePresenter
-from ui.theme import Appearance
+from ui.presenters.presenter import OpenPage, OpenTurn, Presenter
 from ui.views.dialogs.confirm import confirm_deletion, confirm_unsaved
-from ui.views.dialogs.memories_dialog import MemoriesDialog
+from ui.views.memory.knowledge_view import KnowledgeView
 from ui.widgets.banner import Banner
 
 _RANKED_MAX = 50
@@ -27,103 +25,86 @@ _LIMIT = "core_memory_max_tokens"
 
 
 class MemoriesPresenter(Presenter):
-    """Opens the dialog, which keeps its state while it is closed.
+    """Shows both pages while they are visible.
 
-    `open_turn` shows where a text was saved; `on_deleted` is called after a text was deleted.
+    `open_turn` shows where a text was saved, `open_page` a page of the memory pane; `on_deleted` is called
+    after a text was deleted.
     """
 
     _core: CoreMemoryService
     _memories: ArchivalMemoryService
     _search: SearchService
+    _view: KnowledgeView
     _messages: Banner
-    _appearance: Appearance
     _open_turn: OpenTurn
+    _open_page: OpenPage
     _on_deleted: Callable[[], object]
-    _present_profile: Callable[[MemoriesDialog], ProfilePresenter]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._dialog: MemoriesDialog | None = None
-        self._profile: ProfilePresenter | None = None
         self._bridge.subscribe(self._on_changed, "memory", "conversations", _LIMIT)
-
-    def open(self, memory_id: int | None = None) -> MemoriesDialog:
-        """Show the dialog, at a saved text if one is given; return it."""
-        dialog = self._dialog or self._make_dialog()
-        if memory_id is not None:
-            dialog.saved.select_when_listed(memory_id)
-            dialog.show_saved()
-        self._bridge.start(_CORE, self._show_core(dialog))
-        dialog.saved.request_list()
-        if self._profile is not None:
-            self._profile.show()
-        dialog.show()
-        dialog.raise_()
-        dialog.activateWindow()
-        return dialog
-
-    def ask_before_leaving(self, leave: Callable[[], object]) -> None:
-        """Call `leave`, after asking about what is edited and not saved."""
-        dialog, profile = self._dialog, self._profile
-        if profile is not None:
-            leave = partial(profile.ask_before_leaving, leave)
-        if dialog is None or not dialog.core.is_edited:
-            leave()
-            return
-        dialog.show()
-        dialog.show_core()
-
-        def save() -> None:
-            self._change_core(dialog, self._core.set, dialog.core.text.toPlainText(), leave)
-
-        confirm_unsaved(dialog, "core memory", save, dialog.core.undo, leave)
-
-    def _make_dialog(self) -> MemoriesDialog:
-        self._dialog = dialog = MemoriesDialog(self._appearance.theme, self._messages.window())
-        self._appearance.theme_changed.connect(dialog.set_theme)
-        core, saved = dialog.core, dialog.saved
-        self._profile = self._present_profile(dialog)
-        dialog.leave_requested.connect(self.ask_before_leaving)
-        core.save_requested.connect(partial(self._change_core, dialog, self._core.set))
-        core.restore_requested.connect(partial(self._change_core, dialog, self._core.restore))
+        core, saved = self._view.core, self._view.saved
+        core.save_requested.connect(partial(self._change_core, self._core.set))
+        core.restore_requested.connect(partial(self._change_core, self._core.restore))
         saved.list_requested.connect(
             lambda text: self._bridge.load(
                 "memories", lambda: self._find(text), saved.show_memories
             )
         )
-        saved.add_requested.connect(partial(self._save, dialog))
+        saved.add_requested.connect(self._save)
         saved.source_requested.connect(self._on_source_requested)
-        saved.forget_requested.connect(lambda known: self._ask_to_forget(dialog, known))
-        return dialog
+        saved.forget_requested.connect(self._ask_to_forget)
+
+    def open(self, memory_id: int) -> None:
+        """Show a saved text."""
+        self._view.saved.select_when_listed(memory_id)
+        self._open_page("saved")
+        self._view.saved.request_list()
+
+    def refresh(self) -> None:
+        """Read what is shown again."""
+        self._bridge.start(_CORE, self._show_core())
+        self._view.saved.request_list()
+
+    def ask_before_leaving(self, leave: Callable[[], object]) -> None:
+        """Call `leave`, after asking about core memory if it is edited and not saved."""
+        core = self._view.core
+        if not core.is_edited:
+            leave()
+            return
+        self._open_page("core")
+
+        def save() -> None:
+            self._change_core(self._core.set, core.text.toPlainText(), leave)
+
+        confirm_unsaved(self._view, "core memory", save, core.undo, leave)
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        dialog = self._dialog
-        if dialog is None or not dialog.isVisible():
+        if not self._view.isVisible():
             return
         if changed.memory or changed.conversations:
-            dialog.saved.request_list()
+            self._view.saved.request_list()
         if changed.memory or _LIMIT in changed.settings:
-            self._bridge.start(_CORE, self._show_core(dialog))
+            self._bridge.start(_CORE, self._show_core())
 
     # -- core memory
 
-    async def _show_core(self, dialog: MemoriesDialog, *, replaces_edit: bool = False) -> None:
+    async def _show_core(self, *, replaces_edit: bool = False) -> None:
         versions = await self._bridge.run(self._core.versions)
-        dialog.core.show_versions(versions, self._core.max_tokens, replaces_edit=replaces_edit)
+        self._view.core.show_versions(versions, self._core.max_tokens, replaces_edit=replaces_edit)
 
     def _change_core(
         self,
-        dialog: MemoriesDialog,
         change: Callable[[Any], object],
         value: object,
         then: Callable[[], object] = lambda: None,
     ) -> None:
         async def run() -> None:
             await self._bridge.write(lambda: change(value))
-            await self._show_core(dialog, replaces_edit=True)
+            await self._show_core(replaces_edit=True)
             then()
 
-        self._bridge.submit(run(), dialog.core.show_error)
+        self._bridge.submit(run(), self._view.core.show_error)
 
     # -- saved texts
 
@@ -145,8 +126,8 @@ class MemoriesPresenter(Presenter):
         ]  # fmt: skip
         return [known[each] for each in dict.fromkeys([*ranked, *matching]) if each in known]
 
-    def _save(self, dialog: MemoriesDialog, text: str) -> None:
-        pane = dialog.saved
+    def _save(self, text: str) -> None:
+        pane = self._view.saved
 
         def show(saved: Memory) -> None:
             pane.new.clear()
@@ -158,22 +139,21 @@ class MemoriesPresenter(Presenter):
 
     def _on_source_requested(self, known: KnownMemory) -> None:
         memory = known.memory
-        if memory.conversation_id is not None and self._dialog is not None:
-            self._dialog.hide()
+        if memory.conversation_id is not None:
             self._open_turn(memory.conversation_id, memory.exchange_id, None)
 
-    def _ask_to_forget(self, dialog: MemoriesDialog, known: KnownMemory) -> None:
+    def _ask_to_forget(self, known: KnownMemory) -> None:
         def report(remains: Sequence[str]) -> None:
             self._on_deleted()
             text = " ".join(("The text was forgotten.", *remains))
             self._messages.show_message(text, brief=False)
 
         confirm_deletion(
-            dialog,
+            self._view,
             f"\u201c{one_line(known.memory.text, _QUOTED_CHARS)}\u201d",
             "The text is deleted from the database, the journal and every backup. The "
             "conversation it was saved in stays. This cannot be undone.",
             lambda: self._bridge.save(
-                lambda: self._memories.forget(known.memory.id), report, dialog.saved.show_error
+                lambda: self._memories.forget(known.memory.id), report, self._view.saved.show_error
             ),
         )

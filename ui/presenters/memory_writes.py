@@ -9,7 +9,7 @@ from app.domain.text import one_line
 from app.memory.memory_writes import MemoryWriteService
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
-from ui.views.dialogs.memories_dialog import MemoriesDialog
+from ui.views.memory.knowledge_view import KnowledgeView
 from ui.widgets.banner import Banner
 from ui.widgets.transcript.values import WrittenLine
 from ui.widgets.transcript.view import TranscriptView
@@ -18,28 +18,30 @@ _SHOWN_CHARS = 1_000
 
 
 class MemoryWritePresenter(Presenter):
-    """Shows writes to memory in their turns. `on_deleted` is called after a text was deleted."""
+    """Shows writes to memory in their turns, and the proposals that wait on the page of core memory.
+
+    `on_deleted` is called after a text was deleted.
+    """
 
     _writes: MemoryWriteService
     _messages: Banner
+    _view: KnowledgeView
     _transcript: TranscriptView
     _conversation: ConversationPresenter
     _on_deleted: Callable[[], object]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._dialog: MemoriesDialog | None = None
         self._proposals: dict[str, MemoryWrite] = {}
         self._transcript.content_requested.connect(self._on_content_requested)
         self._transcript.events.write_action_requested.connect(self._on_action_requested)
+        self._view.proposals.action_requested.connect(self._on_action_requested)
+        self._view.proposals.source_requested.connect(self._on_source_requested)
         self._bridge.subscribe(self._on_changed, "memory")
 
-    def present_proposals(self, dialog: MemoriesDialog) -> None:
-        """Show the proposals that wait in the memory dialog too."""
-        self._dialog = dialog
-        dialog.proposals.action_requested.connect(self._on_action_requested)
-        dialog.proposals.source_requested.connect(self._on_source_requested)
-        self._bridge.start("proposals", self._show_proposals(dialog))
+    def refresh(self) -> None:
+        """Read again which proposals wait."""
+        self._bridge.start("proposals", self._show_proposals())
 
     def _on_content_requested(self, first: int, last: int) -> None:
         if (view := self._conversation.view) is not None:
@@ -50,18 +52,17 @@ class MemoryWritePresenter(Presenter):
         view = self._conversation.view
         if changed.memory and view is not None and view.path:
             self._bridge.start("written", self._show([each.id for each in view.path]))
-        if self._dialog is not None:
-            self._bridge.start("proposals", self._show_proposals(self._dialog))
+        if self._view.isVisible():
+            self.refresh()
 
-    async def _show_proposals(self, dialog: MemoriesDialog) -> None:
+    async def _show_proposals(self) -> None:
         listed = await self._bridge.run(self._writes.listed)
         waiting = [each for each in listed if each.state is WriteState.PROPOSED]
         self._proposals = {each.uid: each for each in waiting}
-        dialog.show_proposals([written_line(each) for each in waiting])
+        self._view.show_proposals([written_line(each) for each in waiting])
 
     def _on_source_requested(self, uid: str) -> None:
-        if self._dialog is not None and (write := self._proposals.get(uid)) is not None:
-            self._dialog.hide()
+        if (write := self._proposals.get(uid)) is not None:
             self._conversation.open(write.conversation_id, write.exchange_id, None)
 
     async def _show(self, wanted: Sequence[ExchangeId]) -> None:

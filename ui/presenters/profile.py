@@ -1,28 +1,29 @@
-"""The page of the profile in the memory dialog: proposals decided, the text edited, use switched."""
+"""The page of the profile: proposals decided, the text edited, use switched."""
 
 from collections.abc import Callable
 from functools import partial
 
 from app.domain.changes import ChangeSet
 from app.memory.profile import ENABLED, ProfileService
-from ui.presenters.presenter import Presenter
+from ui.presenters.presenter import OpenPage, Presenter
 from ui.views.dialogs.confirm import confirm_unsaved
-from ui.views.dialogs.memories_dialog import MemoriesDialog
+from ui.views.memory.knowledge_view import KnowledgeView
 
 _PROFILE = "profile"
 _LIMIT = "profile_max_tokens"
 
 
 class ProfilePresenter(Presenter):
-    """Shows the profile in a dialog, while that is visible."""
+    """Shows the profile while it is visible. `open_page` shows a page of the memory pane."""
 
     _profile: ProfileService
-    _dialog: MemoriesDialog
+    _view: KnowledgeView
+    _open_page: OpenPage
     _open_fact: Callable[[int], object]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        pane, profile = self._dialog.profile, self._profile
+        pane, profile = self._view.profile, self._profile
         for requested, change in (
             (pane.switched, profile.turn),
             (pane.accept_requested, profile.accept),
@@ -37,35 +38,34 @@ class ProfilePresenter(Presenter):
         pane.fact_requested.connect(self._open_fact)
         self._bridge.subscribe(self._on_changed, "memory", "conversations", ENABLED, _LIMIT)
 
-    def show(self) -> None:
+    def refresh(self) -> None:
         """Show the present state."""
         self._bridge.start(_PROFILE, self._show())
 
     def ask_before_leaving(self, leave: Callable[[], object]) -> None:
         """Call `leave`, after asking about the profile if it is edited and not saved."""
-        pane = self._dialog.profile
+        pane = self._view.profile
         if not pane.is_edited:
             leave()
             return
-        self._dialog.show()
-        self._dialog.show_profile()
+        self._open_page("profile")
 
         def save() -> None:
             text = pane.editor.text.toPlainText()
             self._change(self._profile.set, text, pane.decides, replaces_edit=True, then=leave)
 
-        confirm_unsaved(self._dialog, "the profile", save, pane.editor.undo, leave)
+        confirm_unsaved(self._view, "the profile", save, pane.editor.undo, leave)
 
     def _on_changed(self, _changed: ChangeSet) -> None:
-        if self._dialog.isVisible():
-            self.show()
+        if self._view.isVisible():
+            self.refresh()
 
     async def _show(self, *, replaces_edit: bool = False) -> None:
         state, versions = await self._bridge.run(
             lambda: (self._profile.state(), self._profile.versions())
         )
-        self._dialog.profile.show_profile(state, versions, replaces_edit=replaces_edit)
-        self._dialog.mark_profile(waits=state.proposal is not None)
+        self._view.profile.show_profile(state, versions, replaces_edit=replaces_edit)
+        self._view.mark_profile(waits=state.proposal is not None)
 
     def _change(
         self,
@@ -79,4 +79,4 @@ class ProfilePresenter(Presenter):
             await self._show(replaces_edit=replaces_edit)
             then()
 
-        self._bridge.submit(run(), self._dialog.profile.show_error)
+        self._bridge.submit(run(), self._view.profile.show_error)

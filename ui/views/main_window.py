@@ -1,4 +1,4 @@
-"""The main window: sidebar, conversation, docks, menus, status bar, and its stored state."""
+"""The main window: sidebar, conversation, memory pane, menus, status bar, and its stored state."""
 
 import json
 import logging
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QAction,
     QCloseEvent,
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -25,14 +24,14 @@ from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
 
 if TYPE_CHECKING:
-    from ui.views.inspector import InspectorView
-    from ui.views.settings.dashboard import Dashboard
+    from ui.views.memory.pane import MemoryPane
     from ui.views.sidebar import Sidebar
 
 _log = logging.getLogger(__name__)
 _SIDEBAR_PX = 320
 _LEAST_CHAT_PX = 320
 _STATUS_GAP_PX = 6
+_PAGES = ("sources", "sent", "facts", "profile", "core", "saved", "activity")  # of the memory pane
 
 
 class MainWindow(QMainWindow):
@@ -46,7 +45,7 @@ class MainWindow(QMainWindow):
         painted: Once, right after the first frame.
 
     Attributes:
-        sidebar, dashboard, inspector: Once built.
+        sidebar, memory: Once built.
         recall_status: The status of recall, as a button.
         conversation_id: The open conversation, stored with the geometry.
         scroll_position: Where it is scrolled to; None is its end.
@@ -56,8 +55,7 @@ class MainWindow(QMainWindow):
     files_dropped = Signal(list)
     painted = Signal()
 
-    dashboard: "Dashboard"
-    inspector: "InspectorView"
+    memory: "MemoryPane"
     sidebar: "Sidebar"
 
     def __init__(self) -> None:
@@ -78,14 +76,10 @@ class MainWindow(QMainWindow):
         self.split.setSizes([_SIDEBAR_PX, 860])
         self.split.setChildrenCollapsible(False)
         self.setCentralWidget(self.split)
-        self.dock = QDockWidget("Workers", self)
-        self.dock.setObjectName("workers")
-        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.dock)
-        self.dock.hide()
-        self.inspector_dock = QDockWidget("Inspector", self)
-        self.inspector_dock.setObjectName("inspector")
-        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.inspector_dock)
-        self.inspector_dock.hide()
+        self.memory_dock = QDockWidget("Memory", self)
+        self.memory_dock.setObjectName("memory")
+        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.memory_dock)
+        self.memory_dock.hide()
         self.drop_hint = DropHint(self.chat)
         self.recall_status = QToolButton(self)
         self.statusBar().addPermanentWidget(self.recall_status)
@@ -98,6 +92,7 @@ class MainWindow(QMainWindow):
         self._connect_actions()
         self._fold = SidebarFold(self.split, self.actions_by_name["sidebar"], _LEAST_CHAT_PX)
         self.chat.composer.box.setFocus()
+        self._page = ""  # of the memory pane, last time
         self._may_close = False
         self._is_painted = False
         self.conversation_id: int | None = None
@@ -105,8 +100,7 @@ class MainWindow(QMainWindow):
 
     def build_panels(self, theme: Theme, transcript: QWidget) -> None:
         """Add everything that the first frame does not show."""
-        from ui.views.inspector import InspectorView
-        from ui.views.settings.dashboard import Dashboard
+        from ui.views.memory.pane import MemoryPane
         from ui.views.sidebar import Sidebar
         from ui.widgets.shortcut_guard import ShortcutGuard
         from ui.widgets.tab_order import tab_through
@@ -121,10 +115,14 @@ class MainWindow(QMainWindow):
         self._left = self.sidebar
         self._fold.fit()
         self.chat.build_panels(transcript)
-        self.dashboard = Dashboard(self)
-        self.dock.setWidget(self.dashboard)
-        self.inspector = InspectorView(theme, self)
-        self.inspector_dock.setWidget(self.inspector)
+        self.memory = MemoryPane(theme, self)
+        self.memory_dock.setWidget(self.memory)
+        self.memory.open_requested.connect(self._on_memory_requested)
+        self.memory.page_changed.connect(self._check_page)
+        self.memory_dock.visibilityChanged.connect(self._check_page)
+        if self._page in _PAGES:
+            self.memory.show_page(self._page)
+        self._check_page()
         tab_through((*self.sidebar.stops, *self.chat.stops, self.recall_status))
         guard = ShortcutGuard(self.actions_by_name.values(), self)
         for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
@@ -138,6 +136,7 @@ class MainWindow(QMainWindow):
             geometry, layout = (QByteArray.fromBase64(stored[key].encode()) for key in _ENCODED)
             sizes = [int(size) for size in stored["split"]]
             opened, place = stored.get("conversation"), stored.get("place")
+            self._page = str(stored.get("page", ""))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return
         self.restoreGeometry(geometry)
@@ -158,6 +157,7 @@ class MainWindow(QMainWindow):
         stored["split"] = self.split.sizes()
         stored["conversation"] = self.conversation_id
         stored["place"] = self.scroll_position
+        stored["page"] = self._page
         return json.dumps(stored)
 
     def set_usable(self, usable: bool) -> None:
@@ -193,8 +193,10 @@ class MainWindow(QMainWindow):
         actions = self.actions_by_name
         actions["sidebar"].setChecked(True)
         actions["sidebar"].toggled.connect(self._on_sidebar_toggled)
-        for name, dock in (("dashboard", self.dock), ("inspector", self.inspector_dock)):
-            self._connect_dock(dock, actions[name])
+        for page in _PAGES:
+            actions[page].triggered.connect(
+                lambda wanted, page=page: self._on_page_triggered(page, wanted=wanted)
+            )
         actions["focus_composer"].triggered.connect(self._on_focus_composer_triggered)
         actions["quit"].triggered.connect(self.close)
 
@@ -206,25 +208,29 @@ class MainWindow(QMainWindow):
     def _on_focus_composer_triggered(self) -> None:
         self.chat.composer.box.setFocus()
 
-    def _connect_dock(self, dock: QDockWidget, action: QAction) -> None:
-        """Keep a dock and its action in step.
+    def _on_page_triggered(self, page: str, *, wanted: bool) -> None:
+        """Open a page of the memory pane, or close the pane if the page is open."""
+        if wanted:
+            self.memory.open_page(page)
+            self.memory.focus_page()
+            return
+        if self.memory.isAncestorOf(self.focusWidget()):
+            self.chat.composer.box.setFocus()
+        self.memory_dock.hide()
 
-        `isHidden` is about the dock alone: a dock of a minimized window, or behind another in a
-        tab, is invisible too, but stays open.
+    def _on_memory_requested(self) -> None:
+        self.memory_dock.show()
+        self.memory_dock.raise_()
+
+    def _check_page(self, *_: object) -> None:
+        """Check the action of the page that is open.
+
+        `isHidden` is about the dock alone: that of a minimized window is invisible too, but stays open.
         """
-
-        def show(on: bool) -> None:
-            dock.setVisible(on)
-            self._share_height()
-
-        action.toggled.connect(show)
-        dock.visibilityChanged.connect(lambda _visible: action.setChecked(not dock.isHidden()))
-
-    def _share_height(self) -> None:
-        """Give both docks the same height: Qt leaves a strip for the one added later."""
-        docks = [self.dock, self.inspector_dock]
-        if not any(each.isHidden() or each.isFloating() for each in docks):
-            self.resizeDocks(docks, [1, 1], Qt.Orientation.Vertical)
+        self._page = self.memory.page
+        for page in _PAGES:
+            is_open = not self.memory_dock.isHidden() and self.memory.page == page
+            self.actions_by_name[page].setChecked(is_open)
 
     # Qt overrides
 

@@ -1,1 +1,1 @@
-"""The settings dialog, its pages, and the worker dashboard."""
+"""The settings dialog and its pages."""

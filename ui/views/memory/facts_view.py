@@ -1,37 +1,38 @@
-"""The facts dialog: a filtered list of facts on the left, the selected fact on the right."""
+"""Facts: a filtered list, and the selected fact below it, or beside it where there is room."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QDialog, QSplitter, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QCheckBox, QSplitter, QWidget
 
 from app.domain.errors import KnownError
 from app.domain.facts import FactCategory
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, FactListModel
 from ui.theme import Theme
-from ui.views.dialogs.fact_pane import FactPane
+from ui.views.memory.fact_pane import FactPane
 from ui.views.rows import FactDelegate
 from ui.widgets.choice_box import SelectBox
 from ui.widgets.controls import button, column_in, line_edit, list_view, row_of
-from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 120
-_LIST_PX, _PANE_PX = 400, 440
+_BESIDE_PX = 760  # from this width on, the selected fact is beside the list
 
 
 @dataclass(frozen=True, slots=True)
 class FactQuery:
-    """Which facts are listed; `ended` includes past facts."""
+    """Which facts are listed; `ended` includes past facts, `here` leaves only those of the open conversation."""
 
     text: str = ""
     category: FactCategory | None = None
     ended: bool = False
+    here: bool = False
 
 
-class FactsDialog(QDialog):
+class FactsView(QWidget):
     """Lists facts and shows the selected one.
 
     Signals:
@@ -50,15 +51,14 @@ class FactsDialog(QDialog):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Facts")
-        resize_on_screen(self, 900, 600)
         self.box = line_edit(self, "Search facts", clearable=True)
         self.category = SelectBox(self)
         self.category.setAccessibleName("Category")
         self.category.addItem("All categories")
         for each, name in CATEGORY_NAMES.items():
             self.category.addItem(name, each.value)
-        self.ended = QCheckBox("Include past facts", self)
+        self.ended = QCheckBox("Past facts too", self)
+        self.here = QCheckBox("Only from this conversation", self)
         self.facts = FactListModel(self)
         self._delegate = FactDelegate(theme, self)
         self.list = list_view(self, self.facts, self._delegate, "Facts")
@@ -74,7 +74,8 @@ class FactsDialog(QDialog):
         self._debounce.timeout.connect(self.request_list)
         self.box.textChanged.connect(self._debounce.start)
         self.category.activated.connect(self.request_list)
-        self.ended.toggled.connect(self.request_list)
+        for switch in (self.ended, self.here):
+            switch.toggled.connect(self.request_list)
         self.list.selectionModel().currentChanged.connect(self._on_current_changed)
         self.new.textChanged.connect(lambda text: self._add.setEnabled(bool(text.strip())))
         self.new.returnPressed.connect(self._on_add_requested)
@@ -88,6 +89,7 @@ class FactsDialog(QDialog):
             self.box.text().strip(),
             FactCategory(category) if category else None,
             self.ended.isChecked(),
+            self.here.isChecked(),
         )
 
     def request_list(self, *_: object) -> None:
@@ -133,6 +135,8 @@ class FactsDialog(QDialog):
                 "There are no facts yet. They are extracted from what you say in conversations, "
                 "such as preferences, decisions and dates. You can also add your own below."
             )
+        if not shown and self.query == FactQuery(ended=self.ended.isChecked(), here=True):
+            return "There are no facts from this conversation."
         if not shown:
             return "No facts found. Try other or fewer words."
         if shown < total:
@@ -145,15 +149,15 @@ class FactsDialog(QDialog):
 
     def _lay_out(self) -> None:
         left = QWidget(self)
-        filters, adding = row_of((self.category, 1), self.ended), row_of((self.new, 1), self._add)
-        parts = (self.box, filters, self._status, (self.list, 1), adding)
-        column_in(left, *parts, margins=(16, 16, 12, 16), spacing=8)
-        split = QSplitter(Qt.Orientation.Horizontal, self)
-        split.addWidget(left)
-        split.addWidget(self.pane)
-        split.setChildrenCollapsible(False)
-        split.setSizes([_LIST_PX, _PANE_PX])
-        column_in(self, split, margins=(0, 0, 0, 0))
+        switches, adding = row_of(self.ended, self.here, None), row_of((self.new, 1), self._add)
+        parts = (self.box, self.category, switches, self._status, (self.list, 1), adding)
+        column_in(left, *parts, margins=(12, 12, 12, 12), spacing=8)
+        self._split = QSplitter(Qt.Orientation.Vertical, self)
+        self._split.addWidget(left)
+        self._split.addWidget(self.pane)
+        self._split.setChildrenCollapsible(False)
+        column_in(self, self._split, margins=(0, 0, 0, 0))
+        self.setFocusProxy(self.box)
 
     def _on_current_changed(self, index: QModelIndex) -> None:
         known = self.facts.value_at(index)
@@ -181,9 +185,8 @@ class FactsDialog(QDialog):
 
     # Qt overrides
 
-    def reject(self) -> None:
-        """Close, also on Escape, once an edit is saved or discarded."""
-        if self.pane.is_edited:
-            self.leave_requested.emit(super().reject)
-        else:
-            super().reject()
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the selected fact where there is room."""
+        super().resizeEvent(event)
+        wide = event.size().width() >= _BESIDE_PX
+        self._split.setOrientation(Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical)

@@ -14,7 +14,7 @@ from app.domain.profile import Profile, ProfileDiff, ProfileLine
 from app.language.extractive.summaries import MODEL
 from app.memory.profile import ProfileState
 from ui.theme import Theme
-from ui.views.dialogs.standing_text_pane import StandingTextPane
+from ui.views.memory.standing_text_pane import StandingTextPane
 from ui.widgets.controls import button, column_in, row_of
 from ui.widgets.plain_label import plain_label
 
@@ -51,6 +51,7 @@ class ProfilePane(QWidget):
         self._decides: datetime | None = None
         self.switch = QCheckBox("Use the profile in conversations", self)
         self.switch.clicked.connect(self.switched)
+        self.setFocusProxy(self.switch)
         self._proposal = QFrame(self)
         self._proposal.setProperty("panel", "card")
         self._proposal.setAccessibleName("Proposed changes")
@@ -130,7 +131,7 @@ class ProfilePane(QWidget):
         help_text = plain_label(self, "muted", _HELP, selectable=False)
         column_in(
             self, self.switch, help_text, (self._proposal, 3), (self.editor, 2),
-            margins=(16, 12, 16, 16), spacing=8,
+            margins=(12, 12, 12, 12), spacing=8,
         )  # fmt: skip
 
     def _on_anchor_clicked(self, url: QUrl) -> None:

@@ -43,7 +43,8 @@ class FactPane(QWidget):
             self, "Category of the fact", categories, on_activated=self._on_edited
         )
         self._save = button(self, "Save", kind="primary")
-        self.pinned = QCheckBox("Pinned: preferred, and never superseded automatically", self)
+        self.pinned = QCheckBox("Pinned", self)
+        self.pinned.setToolTip("A pinned fact is preferred, and never superseded automatically.")
         self._validity, self._source = plain_label(self), plain_label(self)
         self._open = button(self, "Open the turn")
         self._reinstate = button(self, "Mark as current")
@@ -126,7 +127,7 @@ class FactPane(QWidget):
         column = column_in(
             self._inside, self.text, row_of((self.category, 1), self._save), self.pinned,
             self._validity, self._source, row_of(self._open, self._reinstate, None, self._forget), 6,
-            (self.versions, 1), margins=(12, 16, 16, 16),
+            (self.versions, 1), margins=(12, 8, 12, 12),
         )  # fmt: skip
         column.addStretch(0)
 

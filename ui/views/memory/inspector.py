@@ -1,20 +1,19 @@
 """The inspector: what was recalled for an answer, and exactly what was sent."""
 
-from PySide6.QtCore import QSize, Signal
-from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.inspector import Inspection
 from app.domain.conversations import ExchangeStatus
 from app.domain.formatting import format_day, format_turn
 from app.domain.text import one_line
 from ui.theme import Theme
-from ui.views.recalled_pane import RecalledPane
-from ui.views.sent_pane import SentPane
+from ui.views.memory.recalled_pane import RecalledPane
+from ui.views.memory.sent_pane import SentPane
 from ui.widgets.controls import combo_box, filled, row_of, tool_button
 from ui.widgets.plain_label import plain_label
 
-_LEAST_PX = 300
-_USUAL_PX = 420
 _QUESTION_CHARS = 160
 _EMPTY = "There are no answers here yet."
 _OFF_HERE = "Memory is off for this conversation."
@@ -23,20 +22,23 @@ _NONE_SENT = "No source was sent. Each source says why."
 
 
 class InspectorView(QWidget):
-    """Shows one answer.
+    """Shows one answer: its sources, or what was sent for it.
 
     Signals:
+        shown: It became visible.
+        counted: How many sources were sent.
         stepped: -1 for the answer before, 1 for the one after.
         run_chosen: Which run of the same exchange, 0 the newest.
     """
 
+    shown = Signal()
+    counted = Signal(int)
     stepped = Signal(int)
     run_chosen = Signal(int)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setMinimumWidth(_LEAST_PX)
-        self.setAccessibleName("Inspector")
+        self.setAccessibleName("Answer")
         self._turn = plain_label(self, "heading", selectable=False)
         self._question = plain_label(self, "muted", selectable=False)
         left, right = (
@@ -49,22 +51,26 @@ class InspectorView(QWidget):
         self.runs = combo_box(self, "Run", on_activated=self.run_chosen)
         self.recalled = RecalledPane(self)
         self.sent = SentPane(theme, self)
-        self.tabs = QTabWidget(self)
-        self.tabs.setAccessibleName("Recalled or sent")
-        self.tabs.addTab(self.recalled, "Recalled")
-        self.tabs.addTab(self.sent, "Sent")
+        self.parts = QStackedWidget(self)
+        self.parts.addWidget(self.recalled)
+        self.parts.addWidget(self.sent)
         self._lay_out()
         self.show_nothing()
 
     def show_nothing(self) -> None:
         """Show that there is no answer."""
-        self._turn.setText("Inspector")
+        self._turn.setText("No answer")
         self._question.setText(_EMPTY)
         self._question.show()
-        self.tabs.hide()
+        self.parts.hide()
         self.runs.hide()
+        self.counted.emit(0)
         self._before.setEnabled(False)
         self._after.setEnabled(False)
+
+    def show_sent(self, wanted: bool) -> None:
+        """Show what was sent, else the sources."""
+        self.parts.setCurrentWidget(self.sent if wanted else self.recalled)
 
     def show_inspection(self, inspection: Inspection, at: int, count: int, *, is_on: bool) -> None:
         """Show the answer `at` of `count` on its path; `is_on` when recall is on at all."""
@@ -79,9 +85,8 @@ class InspectorView(QWidget):
         note = absence or nothing_text(inspection, is_on=is_on)
         self.recalled.show_sources(inspection.sources, note)
         self.sent.show_inspection(inspection, absence)
-        sent = sum(each.place.item.injected for each in inspection.sources)
-        self.tabs.setTabText(0, f"Recalled ({sent})" if sent else "Recalled")
-        self.tabs.show()
+        self.counted.emit(sum(each.place.item.injected for each in inspection.sources))
+        self.parts.show()
 
     def set_theme(self, theme: Theme) -> None:
         """Draw in another theme."""
@@ -98,14 +103,15 @@ class InspectorView(QWidget):
 
     def _lay_out(self) -> None:
         head = row_of((self._turn, 1), self._before, self._after)
-        parts = (head, self._question, self.runs, (self.tabs, 1))
+        parts = (head, self._question, self.runs, (self.parts, 1))
         filled(QVBoxLayout(self), *parts, margins=(12, 10, 12, 10)).addStretch(0)
 
     # Qt overrides
 
-    def sizeHint(self) -> QSize:
-        """Return a width that fits the names; the details show what the tree leaves out."""
-        return QSize(_USUAL_PX, super().sizeHint().height())
+    def showEvent(self, event: QShowEvent) -> None:
+        """Report it, so that what is shown is refreshed."""
+        super().showEvent(event)
+        self.shown.emit()
 
 
 def absence_text(inspection: Inspection) -> str:

@@ -1,35 +1,29 @@
-"""The memory dialog: pages for the profile, core memory and the saved texts."""
+"""What is known: pages for facts, the profile, core memory and the saved texts."""
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import (
-    QDialog,
-    QHBoxLayout,
-    QTabWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QTabWidget, QWidget
 
 from app.domain.errors import KnownError
+from app.domain.formatting import format_count
 from app.storage.tables.memories import KnownMemory
 from ui.models.memories import MemoryListModel, source_text
 from ui.theme import Theme
-from ui.views.dialogs.profile_pane import ProfilePane
-from ui.views.dialogs.proposed_writes import ProposedWrites
-from ui.views.dialogs.standing_text_pane import StandingTextPane
+from ui.views.memory.facts_view import FactsView
+from ui.views.memory.profile_pane import ProfilePane
+from ui.views.memory.proposed_writes import ProposedWrites
+from ui.views.memory.standing_text_pane import StandingTextPane
 from ui.views.rows import FactDelegate
 from ui.widgets.controls import (
     button,
-    closing_buttons,
     column_in,
-    filled,
     line_edit,
     list_view,
     row_of,
     text_edit,
 )
-from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 from ui.widgets.transcript.values import WrittenLine
 
@@ -42,76 +36,77 @@ _DEBOUNCE_MS = 120
 _TEXT_PX = 84
 
 
-class MemoriesDialog(QDialog):
-    """Three pages, `profile`, `core` and `saved`, with signals of their own.
+class KnowledgeView(QTabWidget):
+    """Four pages, `facts`, `profile`, `core` and `saved`, with signals of their own.
 
     Attributes:
+        page: The name of the page that is shown, as these attributes are called.
         proposals: What models propose for core memory, above its text.
 
     Signals:
-        leave_requested: What to call once the edits of profile and core memory are saved or discarded.
+        shown: It became visible.
     """
 
-    leave_requested = Signal(object)
+    shown = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Memory")
-        resize_on_screen(self, 720, 660)
+        self.setDocumentMode(True)
+        self.facts = FactsView(theme, self)
         self.profile = ProfilePane(theme, self)
         self.core = StandingTextPane(theme, "Core memory", _CORE_HELP, self)
         self.proposals = ProposedWrites(self)
         self.saved = SavedPane(theme, self)
-        self._pages = QTabWidget(self)
-        self._pages.setDocumentMode(True)
-        self._pages.addTab(self.profile, _PROFILE)
         core = QWidget(self)
-        column_in(core, self.proposals, (self.core, 1), margins=(16, 12, 16, 16), spacing=8)
-        self._core_page = core
-        self._pages.addTab(core, _CORE)
-        self._pages.addTab(self.saved, "Saved memories")
-        buttons, _ = closing_buttons(self)
-        foot = filled(QHBoxLayout(), buttons, margins=(16, 0, 16, 12))
-        filled(QVBoxLayout(self), self._pages, foot, margins=(0, 8, 0, 0))
+        core.setFocusProxy(self.core.text)
+        column_in(core, self.proposals, (self.core, 1), margins=(12, 12, 12, 12), spacing=8)
+        self._pages = {
+            "facts": (self.facts, "Facts"),
+            "profile": (self.profile, _PROFILE),
+            "core": (core, _CORE),
+            "saved": (self.saved, "Saved"),
+        }
+        for view, text in self._pages.values():
+            self.addTab(view, text)
 
-    def show_core(self) -> None:
-        """Show the page of core memory."""
-        self._pages.setCurrentWidget(self._core_page)
+    @property
+    def page(self) -> str:
+        """The name of the page that is shown."""
+        return list(self._pages)[self.currentIndex()]
 
-    def show_profile(self) -> None:
-        """Show the page of the profile."""
-        self._pages.setCurrentWidget(self.profile)
+    def show_page(self, page: str) -> None:
+        """Show a page."""
+        self.setCurrentWidget(self._pages[page][0])
 
     def mark_profile(self, *, waits: bool) -> None:
         """Show on its tab whether a proposal for the profile waits."""
-        text = f"{_PROFILE} (1 proposal)" if waits else _PROFILE
-        self._pages.setTabText(self._pages.indexOf(self.profile), text)
+        self._mark("profile", int(waits))
 
     def show_proposals(self, lines: Sequence[WrittenLine]) -> None:
         """Show what models propose for core memory, and how many on its tab."""
         self.proposals.show_lines(lines)
-        count = f"{len(lines):,} {'proposal' if len(lines) == 1 else 'proposals'}"
-        text = f"{_CORE} ({count})" if lines else _CORE
-        self._pages.setTabText(self._pages.indexOf(self._core_page), text)
-
-    def show_saved(self) -> None:
-        """Show the page of saved texts."""
-        self._pages.setCurrentWidget(self.saved)
+        self._mark("core", len(lines))
 
     def set_theme(self, theme: Theme) -> None:
         """Use another theme."""
-        self.profile.set_theme(theme)
-        self.core.set_theme(theme)
-        self.saved.set_theme(theme)
+        for view in (self.facts, self.profile, self.core, self.saved):
+            view.set_theme(theme)
+
+    def _mark(self, page: str, proposals: int) -> None:
+        """Show on a tab how many proposals wait there."""
+        view, text = self._pages[page]
+        at = self.indexOf(view)
+        self.setTabText(at, f"{text} ({proposals:,})" if proposals else text)
+        self.setTabToolTip(
+            at, f"{format_count(proposals, 'proposal')} to decide" if proposals else ""
+        )
 
     # Qt overrides
 
-    def reject(self) -> None:
-        """Close, also on Escape, once an edit is saved or discarded."""
-        if self.core.is_edited or self.profile.is_edited:
-            self.leave_requested.emit(super().reject)
-        else:
-            super().reject()
+    def showEvent(self, event: QShowEvent) -> None:
+        """Report it, so that what is shown is refreshed."""
+        super().showEvent(event)
+        self.shown.emit()
 
 
 class SavedPane(QWidget):
@@ -146,6 +141,7 @@ class SavedPane(QWidget):
         self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
         self._debounce.timeout.connect(self.request_list)
         self._lay_out()
+        self.setFocusProxy(self.box)
         self.box.textChanged.connect(self._debounce.start)
         self.list.selectionModel().currentChanged.connect(self._show_selected)
         self.new.textChanged.connect(lambda text: self._add.setEnabled(bool(text.strip())))
@@ -212,7 +208,7 @@ class SavedPane(QWidget):
         column_in(
             self, self.box, self._status, (self.list, 1), self._text, self._source,
             row_of(self._open, None, self._forget), 4, row_of((self.new, 1), self._add),
-            margins=(16, 12, 16, 16), spacing=8,
+            margins=(12, 12, 12, 12), spacing=8,
         )  # fmt: skip
 
     def _on_add_requested(self) -> None:

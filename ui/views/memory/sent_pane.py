@@ -56,7 +56,7 @@ class SentPane(QWidget):
         row = QHBoxLayout(self._buttons)
         filled(row, self.compare, self.copy, None, margins=(0, 0, 0, 0))
         parts = (self._summary, self._buttons, (self._scroll, 1))
-        filled(QVBoxLayout(self), *parts, margins=(0, 8, 0, 0))
+        filled(QVBoxLayout(self), *parts, margins=(0, 8, 0, 0)).addStretch(0)
 
     def show_inspection(self, inspection: Inspection, absence: str) -> None:
         """Show what was sent, or `absence`, the reason why no prompt is stored."""

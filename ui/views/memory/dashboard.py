@@ -18,11 +18,10 @@ from app.domain.passages import KIND_TITLES
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.workers.status_text import ESTIMATED, format_spent
-from ui.views.settings.worker_card import WorkerCard
+from ui.views.memory.worker_card import WorkerCard
 from ui.widgets.controls import button, column_in
 from ui.widgets.plain_label import PlainLabel, breakable, plain_label
 
-_LEAST_PX = 300
 _ABOVE_CARDS = 3  # warnings and two buttons
 _ORDER = (WorkerState.RUNNING, WorkerState.BLOCKED)
 
@@ -65,7 +64,6 @@ class Dashboard(QScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWidgetResizable(True)
-        self.setMinimumWidth(_LEAST_PX)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Workers")
         body = QWidget(self)

@@ -1,0 +1,101 @@
+"""The memory pane: tabs for the sources of an answer, what was sent for it, what is known, and the workers."""
+
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+from ui.theme import Theme
+from ui.views.memory.dashboard import Dashboard
+from ui.views.memory.inspector import InspectorView
+from ui.views.memory.knowledge_view import KnowledgeView
+from ui.widgets.controls import filled
+
+_KNOWLEDGE = "knowledge"
+_TABS = {
+    "sources": "Sources",
+    "sent": "Sent",
+    _KNOWLEDGE: "Facts and profile",
+    "activity": "Activity",
+}
+_NAMES = tuple(_TABS)
+_LEAST_PX, _USUAL_PX = 320, 440
+
+
+class MemoryPane(QWidget):
+    """Four tabs; the pages are "sources", "sent", "activity" and those of `KnowledgeView`.
+
+    Attributes:
+        inspector: One answer, its sources or what was sent. knowledge: Facts, profile, core memory and saved texts.
+        dashboard: The workers.
+
+    Signals:
+        open_requested: A page is to be seen.
+        page_changed: Another page is shown.
+    """
+
+    open_requested = Signal()
+    page_changed = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setMinimumWidth(_LEAST_PX)
+        self.setAccessibleName("Memory")
+        self.inspector = InspectorView(theme, self)
+        self.knowledge = KnowledgeView(theme, self)
+        self.dashboard = Dashboard(self)
+        self.tabs = QTabBar(self)
+        self.tabs.setAccessibleName("Memory")
+        self.tabs.setDocumentMode(True)
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
+        self._stack = QStackedWidget(self)
+        for each in (self.inspector, self.knowledge, self.dashboard):
+            self._stack.addWidget(each)
+        for text in _TABS.values():
+            self.tabs.addTab(text)
+        self.tabs.currentChanged.connect(self._on_tab_changed)
+        self.inspector.counted.connect(self._on_counted)
+        self.knowledge.currentChanged.connect(lambda _: self.page_changed.emit())
+        filled(QVBoxLayout(self), self.tabs, (self._stack, 1), margins=(0, 4, 0, 0), spacing=0)
+
+    @property
+    def page(self) -> str:
+        """The name of the page that is shown."""
+        name = _NAMES[self.tabs.currentIndex()]
+        return self.knowledge.page if name == _KNOWLEDGE else name
+
+    def open_page(self, page: str) -> None:
+        """Show a page, and request that the pane is visible."""
+        self.show_page(page)
+        self.open_requested.emit()
+
+    def show_page(self, page: str) -> None:
+        """Show a page."""
+        if page not in _NAMES:
+            self.knowledge.show_page(page)
+            page = _KNOWLEDGE
+        self.tabs.setCurrentIndex(_NAMES.index(page))
+
+    def focus_page(self) -> None:
+        """Move the focus to what one types into first, if the page has that."""
+        self.knowledge.currentWidget().setFocus()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw in another theme."""
+        self.inspector.set_theme(theme)
+        self.knowledge.set_theme(theme)
+
+    def _on_tab_changed(self, tab: int) -> None:
+        views = {_KNOWLEDGE: self.knowledge, "activity": self.dashboard}
+        self.inspector.show_sent(_NAMES[tab] == "sent")
+        self._stack.setCurrentWidget(views.get(_NAMES[tab], self.inspector))
+        self.page_changed.emit()
+
+    def _on_counted(self, sent: int) -> None:
+        text = f"{_TABS['sources']} ({sent:,})" if sent else _TABS["sources"]
+        self.tabs.setTabText(_NAMES.index("sources"), text)
+
+    # Qt overrides
+
+    def sizeHint(self) -> QSize:
+        """Return a width that fits the names; the details show what lists leave out."""
+        return QSize(_USUAL_PX, super().sizeHint().height())
