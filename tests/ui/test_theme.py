@@ -9,10 +9,21 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPlainTextEdit, QWidget
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QColor, QIcon, QPalette
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QPlainTextEdit,
+    QToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
+import icons
+from ui.icons import RESOURCES, set_icon
+from ui.main import first_appearance
 from ui.theme import (
     DARK,
     LIGHT,
@@ -23,6 +34,7 @@ from ui.theme import (
     style_sheet,
     theme_for,
 )
+from ui.views.main_window import MainWindow, store_state, stored_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GROUNDS = ("window", "surface", "raised")
@@ -100,6 +112,64 @@ def test_the_style_sheet_is_filled_in_and_its_images_exist(
     for part in sheet.split('url("theme:')[1:]:
         assert (THEMES_DIR / part.split('"')[0]).is_file()
     assert sheet.count("url(") == sheet.count('url("theme:') > 3
+
+
+def test_the_icons_of_style_sheets_have_the_palettes_colors() -> None:
+    drawn = icons.colored()
+    assert {name: (THEMES_DIR / name).read_text("utf-8") for name in drawn} == drawn
+
+
+def test_an_icon_follows_the_palette_and_is_drawn_for_the_screens_resolution(
+    appearance: Appearance, qtbot: QtBot
+) -> None:
+    button = QToolButton()
+    qtbot.addWidget(button)
+    set_icon(button, "star", filled=True)
+    for choice, colors in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
+        appearance.choose(choice, 100)
+        for ratio in (1.0, 2.0):
+            drawn = button.icon().pixmap(QSize(20, 20), ratio).toImage()
+            assert drawn.width() == 20 * ratio
+            middle = drawn.width() // 2
+            assert drawn.pixelColor(middle, middle).name() == colors.text
+    disabled = button.icon().pixmap(QSize(20, 20), 1.0, QIcon.Mode.Disabled).toImage()
+    assert disabled.pixelColor(10, 10).name() == DARK.control_border
+
+
+def test_only_icons_in_use_are_shipped_with_their_license() -> None:
+    folder = RESOURCES / "lucide"
+    assert "ISC License" in (folder / "LICENSE").read_text("utf-8")
+    code = "".join(path.read_text("utf-8") for path in (REPOSITORY / "ui").rglob("*.py"))
+    of_sheets = {name for name, _ in icons.OF_STYLE_SHEETS.values()}
+    shipped = {path.stem for path in folder.glob("*.svg")}
+    assert {name for name in shipped - of_sheets if f'"{name}"' not in code} == set()
+
+
+def test_the_first_frame_has_the_theme_and_text_size_of_last_time(
+    appearance: Appearance, qapp: QApplication, tmp_path: Path
+) -> None:
+    file, usual_px = tmp_path / "window.json", appearance.theme.ui_px
+    window = MainWindow()
+    window.settings = {"theme": "dark", "text_size": 150}
+    store_state(file, window.state_to_store())
+    window.close_now()
+    window.deleteLater()
+    made = first_appearance(qapp, stored_settings(file))
+    assert made.theme.dark
+    assert made.theme.ui_px > usual_px
+    made.choose(ThemeChoice.SYSTEM, 100)
+    made.deleteLater()
+
+
+@pytest.mark.parametrize("stored", ["", "[]", '{"settings": 3}', '{"settings": {"theme": 7}}'])
+def test_a_damaged_state_gives_the_systems_theme(
+    appearance: Appearance, qapp: QApplication, tmp_path: Path, stored: str
+) -> None:
+    file = tmp_path / "window.json"
+    file.write_text(stored)
+    made = first_appearance(qapp, stored_settings(file))
+    assert made.theme.dark is False
+    made.deleteLater()
 
 
 WINDOW_IN_THIS_FOLDER = """

@@ -201,7 +201,7 @@ def test_no_text_is_rich_text(show: Show) -> None:
             problem=Problem("x", evil, evil),
         )
     )
-    shown.view.show_sources(0, Sources((SourceChip(0, "*", evil, evil, evil),), evil))
+    shown.view.show_sources(0, Sources((SourceChip(0, "quote", evil, evil, evil),), evil))
     for label in shown.turn(0).findChildren(QLabel):
         assert label.textFormat() is Qt.TextFormat.PlainText
     for each in shown.turn(0).findChildren(QWidget):
@@ -300,7 +300,7 @@ def test_what_is_written_to_memory_can_be_undone_without_moving_focus_or_view(
 def chips(count: int, *cited: int) -> Sources:
     return Sources(
         tuple(
-            SourceChip(at, "*", "Turn", f"Talk {at}", f"{at} % relevant", at in cited)
+            SourceChip(at, "quote", "Turn", f"Talk {at}", f"{at} % relevant", at in cited)
             for at in range(count)
         )
     )
@@ -339,7 +339,7 @@ def test_many_sources_fold_and_cited_ones_stay_visible(show: Show) -> None:
     widget = shown.turn(0)
     shown.view.show_sources(0, chips(7, 6))
     shown.view.update_layout()
-    assert [each.text().split()[2] for each in tools(widget, "Talk")] == ["6", "0", "1", "2"]
+    assert [each.text().split()[1] for each in tools(widget, "Talk")] == ["6", "0", "1", "2"]
     assert tool(widget, "Talk 6").accessibleName().endswith("cited in the answer")
     more = tool(widget, "+3")
     more.click()

@@ -39,7 +39,9 @@ from ui.widgets.transcript.values import (
 )
 
 LONG = (WORDS * 3 + "\n\n") * 14
-CHIPS = Sources(tuple(SourceChip(at, "*", "Turn", f"Talk {at}") for at in range(4)), "It was slow.")
+CHIPS = Sources(
+    tuple(SourceChip(at, "quote", "Turn", f"Talk {at}") for at in range(4)), "It was slow."
+)
 
 
 def uneven(count: int, seed: int = 7) -> list[TurnContent]:

@@ -9,15 +9,19 @@ import argparse
 import gc
 import locale
 import sys
+from collections.abc import Mapping
 
 from PySide6.QtCore import QEventLoop, QLocale, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.system.paths import DataPaths
 from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
-from ui.theme import STYLE, Appearance
-from ui.views.main_window import MainWindow
+from ui.icons import app_icon
+from ui.theme import STYLE, Appearance, ThemeChoice
+from ui.views.main_window import MainWindow, stored_settings
 
+_NAME = "commonplace"
+_MAX_PERCENT = 1_000
 _SWITCH_INTERVAL_S = 0.0005
 _PAINT_TIMEOUT_MS = 1_000
 
@@ -30,16 +34,18 @@ def main() -> int:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.disable()  # the cyclic collector may destroy QObjects in a worker's thread: a timer collects
     # By argument: setStyle() returns a QStyle, whose many enums take Python 15 ms to create.
-    application = QApplication([sys.argv[0], "-style", STYLE])
+    # The first argument names the window's class, by which desktops find its icon.
+    application = QApplication([_NAME, "-style", STYLE])
     use_english()
-    application.setApplicationName("commonplace")
+    application.setApplicationName(_NAME)
     application.setApplicationDisplayName("Commonplace")
-    application.setDesktopFileName("commonplace")
+    application.setDesktopFileName(_NAME)
     application.setQuitOnLastWindowClosed(False)
     paths = DataPaths.choose(given.data_dir)
-    appearance = Appearance(application)
+    appearance = first_appearance(application, stored_settings(paths.window))
     window = first_window(paths)
     _wait_for_the_first_frame(window)
+    application.setWindowIcon(app_icon())
     from ui.main.application import run
 
     return run(application, paths, appearance, window, smoke=given.smoke)
@@ -52,6 +58,14 @@ def use_english() -> None:
     """
     QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
     locale.setlocale(locale.LC_TIME, "C")
+
+
+def first_appearance(application: QApplication, stored: Mapping[str, object]) -> Appearance:
+    """Return the appearance of last time, before the settings can be read."""
+    theme, text_size = stored.get("theme"), stored.get("text_size")
+    known = theme if theme in list(ThemeChoice) else ThemeChoice.SYSTEM
+    size = text_size if isinstance(text_size, int) and 0 < text_size < _MAX_PERCENT else 100
+    return Appearance(application, ThemeChoice(str(known)), size)
 
 
 def first_window(paths: DataPaths) -> MainWindow:

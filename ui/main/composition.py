@@ -55,6 +55,8 @@ from ui.views.palette import CommandPalette
 from ui.widgets.transcript.panels import MODEL_PROBLEMS
 from ui.widgets.transcript.view import TranscriptView
 
+_FIRST_SETTINGS = ("theme", "text_size")
+
 
 class Presenters(QObject):
     """All presenters of an open library, as attributes.
@@ -245,6 +247,7 @@ class Presenters(QObject):
         conversation = self.conversation
         conversation.opened.connect(self.conversations.show_opened)
         conversation.opened.connect(self._on_opened)
+        self._bridge.subscribe(self._store_window, *_FIRST_SETTINGS)
         conversation.updated.connect(self.conversation_commands.show_opened)
         conversation.running_changed.connect(self._on_running_changed)
         conversation.scrolled_to.connect(self.inspector.select)
@@ -374,7 +377,7 @@ class Presenters(QObject):
 
     def _on_opened(self, conversation: Conversation | None) -> None:
         """Store what is open, so that a killed program opens it again."""
-        window, file = self._window, self._services.paths.window
+        window = self._window
         conversation_id = conversation.id if conversation else None
         self._services.workers.set_open_conversation(conversation_id)
         window.conversation_id, window.scroll_position = conversation_id, None
@@ -385,8 +388,14 @@ class Presenters(QObject):
         actions["summaries"].setEnabled(has_summaries and writable)
         for name in ("attach", "clean_slate", "preset"):
             actions[name].setEnabled(writable)
-        state = window.state_to_store()
-        self._bridge.start("window state", self._bridge.run(partial(store_state, file, state)))
+        self._store_window()
+
+    def _store_window(self, _changed: object = None) -> None:
+        """Store the window's state with the settings that its next first frame needs."""
+        window, settings = self._window, self._services.settings
+        window.settings = {key: settings.get(key) for key in _FIRST_SETTINGS}
+        store = partial(store_state, self._services.paths.window, window.state_to_store())
+        self._bridge.start("window state", self._bridge.run(store))
 
     def _on_running_changed(self, has_turns: bool, is_running: bool) -> None:
         actions = self._window.actions_by_name

@@ -8,13 +8,14 @@ from PySide6.QtGui import QFont, QStandardItem, QStandardItemModel
 
 from app.chat.inspector import Source
 from app.domain.recall import RecallLayer
+from ui.icons import Ink, icon
 from ui.models.preview import GROUPS
 from ui.models.source_labels import (
     VERDICT_TEXTS,
     figures,
+    icon_of,
     inner_text,
     kind_text,
-    sign_of,
     source_text,
     used_text,
 )
@@ -150,6 +151,10 @@ def _fill(items: Sequence[QStandardItem], row: _Row) -> None:
         is_last = column == len(COLUMNS) - 1
         tip = used_text(row) if is_last else source_text(row.place, _TIP_CHARS)
         item.setText(text)
+        if is_last and row.verdict is not None:
+            item.setIcon(icon(VERDICT_TEXTS[row.verdict][0], Ink.PlaceholderText))
+        if column == 0:
+            item.setIcon(icon(icon_of(row.place), Ink.PlaceholderText))
         item.setAccessibleText(spoken)
         item.setToolTip(tooltip_html(tip))
         item.setTextAlignment(_alignment(column))
@@ -166,15 +171,13 @@ def _line(value: Group | Rest) -> str:
 def _cells(source: Source) -> tuple[str, ...]:
     item = source.place.item
     used = "cited" if source.cited else "sent" if item.injected else _DASH
-    if source.verdict is not None:
-        used = f"{used} {VERDICT_TEXTS[source.verdict][0]}"
     # The rank of a turn within its conversation says nothing.
     is_inner = item.layer is RecallLayer.EXCHANGE
-    name = f"{sign_of(source.place)} {source_text(source.place)}"
+    name = source_text(source.place)
     if item.layer is RecallLayer.EARLIER:  # its title is that of the open conversation
-        name = f"{sign_of(source.place)} {inner_text(source.place)}"
+        name = inner_text(source.place)
     if is_inner and item.injected:
-        name = f"\N{EM SPACE}{sign_of(source.place)} {inner_text(source.place)}"
+        name = f"\N{EM SPACE}{inner_text(source.place)}"
     return (
         name,
         "" if is_inner else str(source.rank),

@@ -12,23 +12,23 @@ _TITLE_CHARS = 36
 _TEXT_CHARS = 44
 _SOURCE_CHARS = 90
 _LAYERS = {
-    RecallLayer.FACT: ("\N{BLACK FOUR POINTED STAR}", "Fact"),
-    RecallLayer.CONVERSATION: ("\N{IDENTICAL TO}", "Conversation"),
-    RecallLayer.EXCHANGE: ("\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT}", "Turn of it"),
-    RecallLayer.HISTORY: ("\N{HEAVY DOUBLE TURNED COMMA QUOTATION MARK ORNAMENT}", "Turn"),
-    RecallLayer.HINT: ("\N{ALMOST EQUAL TO}", "Possibly related"),
-    RecallLayer.EARLIER: ("\N{UPWARDS ARROW}", "Earlier in this conversation"),
+    RecallLayer.FACT: ("lightbulb", "Fact"),
+    RecallLayer.CONVERSATION: ("message-square", "Conversation"),
+    RecallLayer.EXCHANGE: ("quote", "Turn of it"),
+    RecallLayer.HISTORY: ("quote", "Turn"),
+    RecallLayer.HINT: ("waypoints", "Possibly related"),
+    RecallLayer.EARLIER: ("history", "Earlier in this conversation"),
 }
-_MEMORY = ("\N{LOWER RIGHT PENCIL}", "Memory")
+_MEMORY = ("pencil", "Memory")
 VERDICT_TEXTS = {
-    Verdict.UP: ("\N{BLACK UP-POINTING TRIANGLE}", "you rated it useful"),
-    Verdict.DOWN: ("\N{BLACK DOWN-POINTING TRIANGLE}", "you rated it not useful"),
-    Verdict.NEVER: ("\N{MULTIPLICATION SIGN}", "you asked not to use it again"),
+    Verdict.UP: ("thumbs-up", "you rated it useful"),
+    Verdict.DOWN: ("thumbs-down", "you rated it not useful"),
+    Verdict.NEVER: ("x", "you asked not to use it again"),
 }
 
 
-def sign_of(place: RecalledItemDetails) -> str:
-    """Return the kind of a source in one character."""
+def icon_of(place: RecalledItemDetails) -> str:
+    """Return the icon of the kind of a source."""
     return _kind(place)[0]
 
 

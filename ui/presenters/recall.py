@@ -12,7 +12,7 @@ from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecallLayer
-from ui.models.source_labels import chip_text, kind_text, sign_of, tip_text
+from ui.models.source_labels import chip_text, icon_of, kind_text, tip_text
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Navigation, Presenter
 from ui.widgets.banner import Banner
@@ -208,5 +208,5 @@ def _chip(number: int, source: Source, *, with_turn: bool) -> SourceChip:
     place = source.place
     text = chip_text(place, with_turn=with_turn)
     return SourceChip(
-        number, sign_of(place), kind_text(place), text, tip_text(source), source.cited
+        number, icon_of(place), kind_text(place), text, tip_text(source), source.cited
     )

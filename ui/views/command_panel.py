@@ -44,9 +44,7 @@ class CommandPanel(QFrame):
         self._markdown = ""
         self.title = PlainLabel(self, tone="small")
         note = PlainLabel("not stored, not sent", self, tone="small")
-        close = tool_button(
-            self, "\N{MULTIPLICATION X}", self.dismiss, tip="Close (Esc)", name="Close"
-        )
+        close = tool_button(self, "", self.dismiss, icon="x", tip="Close (Esc)", name="Close")
         self.problem = plain_label(self, "error")
         self._body = _Body()
         self._body.changed.connect(self._lay_out)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ class MainWindow(QMainWindow):
         recall_status: The status of recall, as a button.
         conversation_id: The open conversation, stored with the geometry.
         scroll_position: Where it is scrolled to; None is its end.
+        settings: Those that the first frame needs, by key, stored with the geometry.
     """
 
     close_requested = Signal()
@@ -97,6 +99,7 @@ class MainWindow(QMainWindow):
         self._is_painted = False
         self.conversation_id: int | None = None
         self.scroll_position: tuple[int, int] | None = None
+        self.settings: Mapping[str, object] = {}
 
     def build_panels(self, theme: Theme, transcript: QWidget) -> None:
         """Add everything that the first frame does not show."""
@@ -137,6 +140,7 @@ class MainWindow(QMainWindow):
             sizes = [int(size) for size in stored["split"]]
             opened, place = stored.get("conversation"), stored.get("place")
             self._page = str(stored.get("page", ""))
+            self.settings = dict(stored.get("settings", {}))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return
         self.restoreGeometry(geometry)
@@ -158,6 +162,7 @@ class MainWindow(QMainWindow):
         stored["conversation"] = self.conversation_id
         stored["place"] = self.scroll_position
         stored["page"] = self._page
+        stored["settings"] = dict(self.settings)
         return json.dumps(stored)
 
     def set_usable(self, usable: bool) -> None:
@@ -274,6 +279,14 @@ class MainWindow(QMainWindow):
 
 _ENCODED = ("geometry", "layout")
 _ALWAYS_USABLE = ("quit", "about", "focus_composer", "sidebar")
+
+
+def stored_settings(file: Path) -> dict[str, object]:
+    """Return the settings that the first frame needs, as they were last time; blocking."""
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8"))["settings"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def store_state(file: Path, state: str) -> None:

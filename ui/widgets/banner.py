@@ -28,7 +28,7 @@ class Banner(QFrame):
         self._text = PlainLabel(self)
         self._text.setWordWrap(True)
         self._action = button(self, "", self._on_action_clicked, kind="quiet")
-        close = tool_button(self, "\N{MULTIPLICATION X}", self._on_close_clicked, name="Dismiss")
+        close = tool_button(self, "", self._on_close_clicked, icon="x", name="Dismiss")
         filled(QHBoxLayout(self), (self._text, 1), self._action, close, margins=(12, 6, 8, 6))
         self._timer = QTimer(self, singleShot=True, interval=_TOAST_MS)
         self._timer.timeout.connect(self.dismiss)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtWidgets import QComboBox, QFrame, QWidget
 
 _MAX_HEIGHT_PX = 400
 _MAX_CHARS = 28
@@ -26,6 +26,7 @@ class SelectBox(QComboBox):
         Qt's own height leaves out what the style sheet adds to rows.
         """
         view = self.view()
+        view.setFrameShape(QFrame.Shape.StyledPanel)  # QComboBox takes it away, and the border too
         heights = sum(max(0, view.sizeHintForRow(number)) for number in range(self.count()))
         view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * _ROOM_PX)
         view.setMinimumHeight(min(heights + _ROOM_PX, _MAX_HEIGHT_PX))

@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
+from ui.icons import set_icon
 from ui.widgets.choice_box import SelectBox
 
 Part = QWidget | QLayout | tuple[QWidget, int] | int | None
@@ -52,11 +53,22 @@ def button(
 
 
 def tool_button(
-    parent: QWidget, text: str, on_click: Slot | None = None, *, tip: str = "", name: str = ""
+    parent: QWidget,
+    text: str,
+    on_click: Slot | None = None,
+    *,
+    icon: str = "",
+    tip: str = "",
+    name: str = "",
 ) -> QToolButton:
-    """Return a small button; `name`, the tip unless one is given, is for screen readers."""
+    """Return a small button; `name`, the tip unless one is given, is for screen readers.
+
+    `icon` is one of `resources/icons/lucide`.
+    """
     made = QToolButton(parent)
     made.setText(text)
+    if icon:
+        set_icon(made, icon)
     return _set_up(made, on_click, "", tip or name, name)
 
 

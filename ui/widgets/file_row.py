@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from app.domain.attachments import TEXT_MAX_CHARS, hashes_of
 from app.domain.conversations import File, Image
 from app.domain.formatting import format_size
+from ui.icons import set_icon
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.thumbnails import Thumbnails
 
@@ -44,7 +45,7 @@ class FileChip(QFrame):
         self._name.setText(shown)
         self._detail = PlainLabel("Reading\u2026", self, tone="small")
         self.button = QToolButton(self)
-        self.button.setText("\N{MULTIPLICATION SIGN}")
+        set_icon(self.button, "x")
         self.button.setAutoRaise(True)
         self.button.setToolTip("Remove this file from the message")
         self.button.setAccessibleName(f"Remove {name}")

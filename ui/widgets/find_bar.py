@@ -30,9 +30,13 @@ class FindBar(QFrame):
         self.box.installEventFilter(self)
         self.count = PlainLabel(self, tone="muted")
         buttons = (
-            tool_button(self, "\N{UPWARDS ARROW}", lambda: self.stepped.emit(-1), name="Previous"),
-            tool_button(self, "\N{DOWNWARDS ARROW}", lambda: self.stepped.emit(1), name="Next"),
-            tool_button(self, "\N{MULTIPLICATION X}", self.dismiss, name="Close"),
+            tool_button(
+                self, "", lambda: self.stepped.emit(-1), icon="chevron-up", name="Previous match"
+            ),
+            tool_button(
+                self, "", lambda: self.stepped.emit(1), icon="chevron-down", name="Next match"
+            ),
+            tool_button(self, "", self.dismiss, icon="x", name="Close the search"),
         )
         filled(QHBoxLayout(self), (self.box, 1), self.count, *buttons, margins=(16, 6, 16, 6))
         self._pause = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)

@@ -6,11 +6,12 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
+from ui.icons import Ink, icon
 from ui.widgets.controls import filled, line_edit, table_view
 from ui.widgets.model_rows import ModelGroup, ModelRow
 
 _COLUMNS = ("Model", "Context", "Price per million tokens, in / out")
-_PICKER_COLUMNS = ("Model", "Context", "$/M in / out", "\u2605")
+_PICKER_COLUMNS = ("Model", "Context", "$/M in / out", "")
 _MARK = 3
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -178,8 +179,8 @@ def _items(group: ModelGroup) -> list[QTreeWidgetItem]:
 
 
 def _item(row: ModelRow, heading: str) -> QTreeWidgetItem:
-    mark = "\u2605" if row.is_favorite else "\u2606"
-    item = QTreeWidgetItem([row.name, row.window, row.price, mark])
+    item = QTreeWidgetItem([row.name, row.window, row.price])
+    item.setIcon(_MARK, icon("star", Ink.Accent, filled=row.is_favorite))
     item.setData(0, _MODEL, row.model)
     item.setData(0, _SEARCHED, f"{row.model} {row.tip} {heading}".casefold())
     right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

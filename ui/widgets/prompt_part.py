@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QTextBlock
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.sent_prompt import LineMark
+from ui.icons import Ink, set_icon
 from ui.theme import Theme
 from ui.widgets.plain_label import PlainLabel
 
@@ -35,6 +36,7 @@ class PromptPartPanel(QFrame):
         self._is_filled = False
         self.head = QToolButton(self)
         self.head.setProperty("kind", "head")
+        self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.head.setCheckable(True)
         self.head.toggled.connect(self._on_head_toggled)
         self.text = _FittedText(self)
@@ -75,10 +77,9 @@ class PromptPartPanel(QFrame):
 
     def _label(self) -> None:
         is_open = self.head.isChecked()
-        sign = "" if not self._words else "\N{BLACK DOWN-POINTING SMALL TRIANGLE}  "
-        if self._words and not is_open:
-            sign = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}  "
-        self.head.setText(f"{sign}{self._name}")
+        self.head.setText(self._name)
+        if self._words:
+            set_icon(self.head, "chevron-down" if is_open else "chevron-right", Ink.PlaceholderText)
         state = "open" if is_open else "folded"
         self.head.setAccessibleName(f"{self._name}, {self._figures.text()}, {state}")
 

@@ -41,13 +41,13 @@ class InspectorView(QWidget):
         self.setAccessibleName("Answer")
         self._turn = plain_label(self, "heading", selectable=False)
         self._question = plain_label(self, "muted", selectable=False)
-        left, right = (
-            "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}",
-            "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}",
-        )
         step = self.stepped.emit
-        self._before = tool_button(self, left, lambda: step(-1), name="The answer before")
-        self._after = tool_button(self, right, lambda: step(1), name="The answer after")
+        self._before = tool_button(
+            self, "", lambda: step(-1), icon="chevron-left", name="The answer before"
+        )
+        self._after = tool_button(
+            self, "", lambda: step(1), icon="chevron-right", name="The answer after"
+        )
         self.runs = combo_box(self, "Run", on_activated=self.run_chosen)
         self.recalled = RecalledPane(self)
         self.sent = SentPane(theme, self)

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.chat.inspector import Source
 from app.domain.recall import Verdict
 from app.domain.text import one_line
+from ui.icons import icon
 from ui.models.recalled import COLUMNS, Group, RecalledModel, Rest
 from ui.models.source_labels import VERDICT_TEXTS, figures, kind_text, opens_text, source_text
 from ui.widgets.controls import filled, row_of
@@ -71,17 +72,18 @@ class RecalledPane(QWidget):
         return self.model.source_at(self.table.currentIndex())
 
     def _make_actions(self) -> dict[str, QAction]:
-        up, down = "\N{BLACK UP-POINTING TRIANGLE}", "\N{BLACK DOWN-POINTING TRIANGLE}"
         rows = (
             ("open", "Open", "Show the turn it comes from", self._on_open_triggered),
-            ("up", f"{up} Useful", "Rank it higher", Verdict.UP),
-            ("down", f"{down} Not useful", "Rank it lower", Verdict.DOWN),
+            ("up", "Useful", "Rank it higher", Verdict.UP),
+            ("down", "Not useful", "Rank it lower", Verdict.DOWN),
             ("never", "Don't use this again", "Do not recall this again", Verdict.NEVER),
             ("back", "Remove rating", "Remove your rating of it", partial(self._judge, None)),
         )
         actions = {}
         for name, words, tip, act in rows:
             action = QAction(words, self)
+            if isinstance(act, Verdict):
+                action.setIcon(icon(VERDICT_TEXTS[act][0]))
             action.setToolTip(tip)
             if isinstance(act, Verdict):
                 action.setCheckable(True)
@@ -110,6 +112,7 @@ class RecalledPane(QWidget):
     def _button(self, name: str, parent: QWidget) -> QToolButton:
         button = QToolButton(parent)
         button.setDefaultAction(self._actions[name])
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.setAccessibleDescription(self._actions[name].toolTip())
         return button
 
@@ -142,8 +145,8 @@ class RecalledPane(QWidget):
         self._back.setVisible(verdict is not None)
         self._verdict.setVisible(verdict is not None)
         if verdict is not None:
-            sign, words = VERDICT_TEXTS[verdict]
-            self._verdict.setText(f"{sign} {words[0].upper()}{words[1:]}.")
+            words = VERDICT_TEXTS[verdict][1]
+            self._verdict.setText(f"{words[0].upper()}{words[1:]}.")
 
     def _on_model_reset(self) -> None:
         self.table.unfold_groups()

@@ -3,9 +3,10 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from ui.icons import Ink, set_icon
+
 _FAR_SHARE = 0.5  # of the visible height: nearer, the wheel is quicker
-_NEW_TEXT = "New text below  \N{DOWNWARDS ARROW}"
-_ARROW = "\N{DOWNWARDS ARROW}"
+_NEW_TEXT = "New text below"
 
 
 class EndButton(QPushButton):
@@ -24,10 +25,11 @@ class EndButton(QPushButton):
         self.setVisible(shown)
         if not shown:
             return
-        text = _NEW_TEXT if grows else _ARROW
-        if text != self.text():
+        text = _NEW_TEXT if grows else ""
+        if text != self.text() or self.icon().isNull():
             self.setText(text)
-            self.setAccessibleName("Go to the end" if text == _ARROW else "New text below")
+            self.setAccessibleName(text or "Go to the end")
+            set_icon(self, "arrow-down", Ink.HighlightedText if grows else Ink.ButtonText)
             self.setProperty("kind", "primary" if grows else "")
             self.style().polish(self)
         hint = self.sizeHint()

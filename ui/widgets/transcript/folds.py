@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 from app.domain.conversations import ToolCall, ToolResult
 from app.domain.formatting import format_milliseconds, format_size
 from app.domain.text import one_line
+from ui.icons import Ink, set_icon
 from ui.rendering.parser import MARKDOWN, PLAIN, Dialect
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.layout import Column, Label, remeasure
@@ -29,6 +30,7 @@ class Fold(QWidget):
         self.body: Column | None = None
         self._button = QToolButton(self)
         self._button.setProperty("kind", "action")
+        self._button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._button.setCheckable(True)
         self._button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self._button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
@@ -39,7 +41,8 @@ class Fold(QWidget):
     def show_title(self, title: str) -> None:
         """Replace the title."""
         self.title, is_open = title, self._button.isChecked()
-        self._button.setText(f"{'▾' if is_open else '▸'}  {title.replace('&', '&&')}")
+        self._button.setText(title.replace("&", "&&"))
+        set_icon(self._button, "chevron-down" if is_open else "chevron-right", Ink.PlaceholderText)
         self._button.setAccessibleName(f"{title}, {'open' if is_open else 'folded'}")
         remeasure(self)
 

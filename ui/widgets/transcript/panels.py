@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 from app.domain.conversations import File, Image, Problem
 from app.domain.formatting import format_size
 from app.domain.text import one_line, sentences
+from ui.icons import Ink, set_icon
 from ui.rendering.inline import tooltip_html
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.thumbnails import Thumbnails
@@ -250,8 +251,10 @@ class SourceRow(FlowRow):
             self.add(more)
 
     def _chip(self, source: SourceChip) -> QToolButton:
-        mark = " \N{CHECK MARK}" if source.cited else ""
-        button = chip(f"{source.symbol} {source.text}{mark}")
+        button = chip(source.text)
+        ink = Ink.Accent if source.cited else Ink.PlaceholderText
+        set_icon(button, "check" if source.cited else source.icon, ink)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         cited = ", cited in the answer" if source.cited else ""
         button.setAccessibleName(f"{source.kind}: {source.text}{cited}")
         button.setAccessibleDescription(source.tip)

@@ -51,7 +51,7 @@ class SourceChip:
     """
 
     number: int
-    symbol: str
+    icon: str
     kind: str
     text: str
     tip: str = ""
