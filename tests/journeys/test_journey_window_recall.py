@@ -89,9 +89,9 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     user.window.memory.open_page("sent")
     await user.sees("The provider counted 900 in, 600 of them from its cache (67%), 12 out")
     got = json.dumps(server.posts[-1].body, ensure_ascii=False)
-    part = user.button("Related past", user.window.memory.inspector)
-    if not part.isChecked():  # a long part comes folded
-        part.click()
+    related = user.button("Related past", user.window.memory.inspector)
+    if not related.isChecked():  # a long part comes folded
+        related.click()
     for name in ("Related past", "Your message"):
         part = user.find(QPlainTextEdit, name).toPlainText().removeprefix("user: ")
         assert json.dumps(part.strip(), ensure_ascii=False)[1:-1] in got

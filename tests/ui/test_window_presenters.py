@@ -40,6 +40,7 @@ from ui.presenters.model_choice import ModelPickerPresenter
 from ui.presenters.privacy import PrivacyPresenter
 from ui.theme import Theme
 from ui.views.actions import add_actions
+from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.page_dialog import PageDialog
 from ui.views.sidebar import FOLDERS, Sidebar
 from ui.widgets.model_rows import ModelGroup
@@ -407,7 +408,14 @@ def test_backup_check_and_repair_report_what_they_did(
     presenter.open_folder()
     assert opened == [str(tmp_path)]
     presenter.show_about()
-    parts.dialog(QMessageBox).reject()
+    about = parts.dialog(AboutDialog)
+    names = [about.table.topLevelItem(row) for row in range(about.table.topLevelItemCount())]
+    by_name = {item.text(0): item for item in names if item is not None}
+    assert {"PySide6_Essentials", "duckdb", "lucide", "all-MiniLM-L6-v2"} <= set(by_name)
+    assert [name for name, item in by_name.items() if not item.text(2)] == []
+    about.table.setCurrentItem(by_name["lucide"])
+    assert "ISC License" in about.license.toPlainText()
+    about.reject()
 
 
 # -- the model picker

@@ -3,15 +3,16 @@
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QTemporaryDir, QUrl
+from PySide6.QtCore import QTemporaryDir, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.domain.conversations import File, Image
 from app.domain.errors import StorageError
 from app.storage.safety.attachments import AttachmentFiles
 from ui.presenters.presenter import Presenter
 from ui.rendering.images import load_image
+from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.dialogs.image_viewer import ImageViewer
 from ui.widgets.banner import Banner
 
@@ -21,7 +22,6 @@ class FilesPresenter(Presenter):
 
     Attributes:
         viewer: That of the image shown last.
-        question: That about the file clicked last.
     """
 
     _files: AttachmentFiles
@@ -30,7 +30,6 @@ class FilesPresenter(Presenter):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.viewer: ImageViewer | None = None
-        self.question: QMessageBox | None = None
         self._opened: QTemporaryDir | None = None
 
     def open(self, file: File) -> None:
@@ -56,21 +55,15 @@ class FilesPresenter(Presenter):
         )
 
     def _ask(self, file: File) -> None:
-        question = self.question = QMessageBox(self._banner.window())
-        question.setTextFormat(Qt.TextFormat.PlainText)
-        question.setWindowTitle("Attached file")
-        question.setText(f"Open '{file.name}'?")
-        question.setInformativeText(
-            "It opens in another program. Files from others can contain harmful content."
+        texts = Confirmation(
+            "Attached file",
+            f"Open \u201c{file.name}\u201d?",
+            "It opens in another program. Files from others can contain harmful content.",
+            "Open",
+            other="Save as\u2026",
         )
-        opening = question.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
-        saving = question.addButton("Save as\u2026", QMessageBox.ButtonRole.ActionRole)
-        question.setDefaultButton(saving)
-        question.addButton(QMessageBox.StandardButton.Cancel)
-        opening.clicked.connect(lambda: self._open(file))
-        saving.clicked.connect(lambda: self._save(file, self._banner.window()))
-        question.finished.connect(question.deleteLater)
-        question.open()
+        window = self._banner.window()
+        confirm(window, texts, lambda: self._open(file), on_other=lambda: self._save(file, window))
 
     def _open(self, file: File) -> None:
         """Open a copy that has the file's name, read-only, deleted with the program's end."""

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QMessageBox
 
 from app.check import CheckReport
 from app.storage.safety.backup import Backup
+from app.system.licenses import program_version, third_party_parts
 from ui.presenters.presenter import Presenter
+from ui.views.dialogs.about_dialog import AboutDialog
+from ui.views.dialogs.confirm import inform
 from ui.widgets.banner import Banner
 
 
@@ -45,32 +47,23 @@ class MaintenancePresenter(Presenter):
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folder)))
 
     def show_about(self) -> None:
-        """Show what the program is."""
-        box = QMessageBox(self._messages.window())
-        box.setWindowTitle("About Commonplace")
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setIconPixmap(self._messages.window().windowIcon().pixmap(64))
-        box.setText("Commonplace")
-        box.setInformativeText(
-            "A chat program that remembers. Everything is stored on this computer. MIT license."
-        )
-        box.finished.connect(box.deleteLater)
-        box.open()
+        """Show what the program is, and the licenses of what it is made of."""
+        dialog = AboutDialog(program_version(), self._messages.window())
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+        self._bridge.load("licenses", third_party_parts, dialog.show_parts)
 
     def _show_report(self, report: CheckReport, *, offers_repair: bool) -> None:
         found, repaired = len(report.problems), len(report.repaired)
         rows = sum(report.counts.values())
-        box = QMessageBox(self._messages.window())
-        box.setWindowTitle("Check")
-        box.setTextFormat(Qt.TextFormat.PlainText)
         noun = "problem" if found == 1 else "problems"
-        box.setText(f"{found:,} {noun} found." if found else "No problems found.")
         repairs = f"{repaired:,} repaired. " if repaired else ""
-        box.setInformativeText(f"{repairs}{rows:,} records were checked.")
-        box.setDetailedText("\n".join((*report.problems, *report.repaired)))
-        if offers_repair:
-            button = box.addButton("Repair", QMessageBox.ButtonRole.ActionRole)
-            button.clicked.connect(lambda: self.check(repair=True))
-        box.addButton(QMessageBox.StandardButton.Close)
-        box.finished.connect(box.deleteLater)
-        box.open()
+        inform(
+            self._messages.window(),
+            "Check",
+            f"{found:,} {noun} found." if found else "No problems found.",
+            f"{repairs}{rows:,} records were checked.",
+            more="\n".join((*report.problems, *report.repaired)),
+            action="Repair" if offers_repair else "",
+            act=lambda: self.check(repair=True),
+        )

@@ -121,6 +121,7 @@ class EmbedderPresenter(Presenter):
             "No messages are lost. If you use this embedder again, everything has to be embedded "
             "again.",
             "Delete",
+            is_warning=True,
         )
         self._ask(question, lambda: self._delete(name))
 

@@ -3,8 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
+
+from ui.icons import Ink, icon
+
+_ICON_LINES = 1.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +16,7 @@ class Confirmation:
     """The texts of a question: the window's title, the question, what it means, and the buttons.
 
     `yes` agrees, `no` cancels. `other` is a third button, "" for none. The default button is `no`,
-    or `yes` where that loses nothing. All texts are plain.
+    or `yes` where that loses nothing; never that of a warning. All texts are plain.
     """
 
     title: str
@@ -24,6 +28,10 @@ class Confirmation:
     yes_is_default: bool = False
     is_warning: bool = False
 
+    def __post_init__(self) -> None:
+        if self.is_warning and self.yes_is_default:
+            raise ValueError("Enter must not confirm what cannot be undone")
+
 
 def confirm(
     parent: QWidget,
@@ -33,16 +41,17 @@ def confirm(
     on_other: Callable[[], object] = lambda: None,
 ) -> None:
     """Ask, and call what belongs to the button; closing the box means `no`. Returns at once."""
-    box = QMessageBox(parent)
-    box.setIcon(QMessageBox.Icon.Warning if texts.is_warning else QMessageBox.Icon.Question)
-    box.setWindowTitle(texts.title)
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(texts.question)
-    box.setInformativeText(texts.details)
+    box = _box(parent, texts.title, texts.question, texts.details)
+    if texts.is_warning:
+        _show_icon(box, "triangle-alert", Ink.BrightText)
+    else:
+        _show_icon(box, "circle-question-mark", Ink.Accent)
     role = QMessageBox.ButtonRole
     yes = box.addButton(texts.yes, role.DestructiveRole if texts.is_warning else role.AcceptRole)
     other = box.addButton(texts.other, role.ActionRole) if texts.other else None
     no = box.addButton(texts.no, role.RejectRole)
+    if texts.is_warning:
+        yes.setProperty("kind", "danger")
     box.setDefaultButton(yes if texts.yes_is_default else no)
 
     def on_finished() -> None:
@@ -55,8 +64,43 @@ def confirm(
             on_no()
 
     box.finished.connect(on_finished)
-    box.finished.connect(box.deleteLater)
     box.open()
+
+
+def inform(
+    parent: QWidget,
+    title: str,
+    text: str,
+    details: str,
+    *,
+    more: str = "",
+    action: str = "",
+    act: Callable[[], object] = lambda: None,
+) -> None:
+    """Show a result, `more` of it on request, and an optional action beside Close, the default."""
+    box = _box(parent, title, text, details)
+    _show_icon(box, "info", Ink.Accent)
+    box.setDetailedText(more)
+    if action:
+        box.addButton(action, QMessageBox.ButtonRole.ActionRole).clicked.connect(act)
+    box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Close))
+    box.open()
+
+
+def _box(parent: QWidget, title: str, text: str, details: str) -> QMessageBox:
+    """Return a message box of plain texts that deletes itself."""
+    box = QMessageBox(parent)
+    box.setWindowTitle(title)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(text)
+    box.setInformativeText(details)
+    box.finished.connect(box.deleteLater)
+    return box
+
+
+def _show_icon(box: QMessageBox, name: str, ink: Ink) -> None:
+    side = round(box.fontMetrics().height() * _ICON_LINES)
+    box.setIconPixmap(icon(name, ink).pixmap(QSize(side, side), box.devicePixelRatio()))
 
 
 def confirm_deletion(

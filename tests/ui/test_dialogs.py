@@ -1,0 +1,81 @@
+"""Questions: one kind of message box, whose default never loses anything."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from ui.views.dialogs.confirm import Confirmation, confirm, confirm_unsaved
+
+UI = Path(__file__).parents[2] / "ui"
+LOSES = {"Forget", "Delete", "Remove", "Restore", "Discard", "Empty", "Replace"}
+
+
+def calls(name: str) -> list[tuple[Path, ast.Call]]:
+    found = []
+    for path in UI.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                found += [(path, node)] if node.func.id == name else []
+    return found
+
+
+def words(node: ast.expr) -> set[str]:
+    """The words of all texts below a node."""
+    texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+    return {word for text in texts if isinstance(text, str) for word in text.split()}
+
+
+def test_message_boxes_are_made_in_one_place() -> None:
+    assert {path.name for path, _ in calls("QMessageBox")} == {"confirm.py"}
+
+
+def test_questions_that_lose_something_are_warnings() -> None:
+    weak = []
+    for path, call in calls("Confirmation"):
+        named = {each.arg: each.value for each in call.keywords}
+        yes = named.get("yes") or (call.args[3] if len(call.args) > 3 else None)
+        if yes is not None and words(yes) & LOSES and "is_warning" not in named:
+            weak.append(f"{path.name}:{call.lineno}")
+    assert weak == []
+
+
+def test_a_warning_cannot_have_its_consent_as_the_default() -> None:
+    with pytest.raises(ValueError, match="Enter"):
+        Confirmation("A", "B?", "C", "Forget", is_warning=True, yes_is_default=True)
+
+
+@pytest.mark.parametrize("is_warning", [True, False])
+@pytest.mark.parametrize("other", ["", "Another"])
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape])
+def test_enter_and_escape_mean_no(qtbot: QtBot, key: Qt.Key, other: str, is_warning: bool) -> None:
+    parent, answers = QWidget(), list[str]()
+    qtbot.addWidget(parent)
+    parent.show()
+    texts = Confirmation("A", "B?", "C", "Do it", other=other, is_warning=is_warning)
+    confirm(
+        parent, texts,
+        lambda: answers.append("yes"), lambda: answers.append("no"), lambda: answers.append("other"),
+    )  # fmt: skip
+    (box,) = parent.findChildren(QMessageBox)
+    QTest.keyClick(box.focusWidget() or box, key)
+    qtbot.waitUntil(lambda: bool(answers))
+    assert answers == ["no"]
+
+
+def test_enter_saves_unsaved_changes(qtbot: QtBot) -> None:
+    parent, answers = QWidget(), list[str]()
+    qtbot.addWidget(parent)
+    parent.show()
+    confirm_unsaved(
+        parent, "the profile",
+        lambda: answers.append("save"), lambda: answers.append("undo"), lambda: None,
+    )  # fmt: skip
+    (box,) = parent.findChildren(QMessageBox)
+    QTest.keyClick(box.focusWidget() or box, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: bool(answers))
+    assert answers == ["save"]
