@@ -15,6 +15,7 @@ _ = _Used()
 # argparse, httpx2, io, logging and markdown-it call what we override.
 _.formatException
 _.readinto
+_.row_factory
 _.readable
 _.print_help
 _.handle_async_request

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from zipfile import ZipFile, ZipInfo
+
+from backports.zstd import ZstdError, ZstdFile
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
 from app.domain.text import clean, one_line
@@ -39,10 +41,11 @@ PEEK_BYTES = 1 << 20
 
 _PIECE_BYTES = 64 << 10
 _LISTED_REFUSALS_MAX = 50
+_ZSTD_MARK = b"\x28\xb5\x2f\xfd"
 _ZIP_MARKS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 _NO_CONVERSATIONS = re.compile(
     r"\.(aac|avif|bmp|css|csv|dat|docx|epub|flac|gif|heic|html?|ico|jpe?g|js|m4a|md|mov|mp3|mp4|odt"
-    r"|ogg|opus|pdf|png|pptx|svg|tiff?|txt|wav|webm|webp|xlsx)$",
+    r"|ogg|opus|pdf|png|pptx|svg|tiff?|wav|webm|webp|xlsx)$",
     re.IGNORECASE,
 )
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -50,10 +53,14 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 @dataclass(frozen=True, slots=True)
 class NamedStream:
-    """A file to read once, before the next one is requested; `peek` returns up to `PEEK_BYTES`."""
+    """A file to read once, before the next one is requested; `peek` returns up to `PEEK_BYTES`.
+
+    `path` is None for a file in an archive.
+    """
 
     name: str
-    stream: io.BufferedReader[_Counted]
+    stream: io.BufferedReader[Any]
+    path: Path | None = None
 
 
 class Meter:
@@ -133,6 +140,28 @@ class _Counted(io.RawIOBase):
         return filled
 
 
+class _Unpacked(io.RawIOBase):
+    """A file that Zstandard packed, within the limit of all unpacked bytes."""
+
+    def __init__(self, packed: ZstdFile, meter: Meter) -> None:
+        self._packed = packed
+        self._meter = meter
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        filled = 0
+        try:
+            while filled < len(view) and (count := self._packed.readinto(view[filled:])):
+                filled += count
+                self._meter.unpacked(count)
+        except (ZstdError, EOFError):
+            pass  # another program may still be writing it; the lines so far are valid
+        return filled
+
+
 def open_export(path: Path, meter: Meter) -> Iterator[NamedStream | Skipped]:
     """Yield the files in `path`, sorted by name; each stream is valid until the next is requested.
 
@@ -167,7 +196,15 @@ def _file(path: Path, shown: str, meter: Meter) -> Iterator[NamedStream | Skippe
             size_bytes = os.fstat(file.fileno()).st_size
             yield from _zip(PackedFile(file), size_bytes, shown, meter, is_nested=False)
         else:
-            yield NamedStream(shown, io.BufferedReader(_Counted(file, meter), PEEK_BYTES))
+            stream = io.BufferedReader(_Counted(file, meter), PEEK_BYTES)
+            yield NamedStream(shown, _unpacked(stream, meter), path)
+
+
+def _unpacked(stream: io.BufferedReader[Any], meter: Meter) -> io.BufferedReader[Any]:
+    """Return a stream as it is, or that of the file which it packs by Zstandard."""
+    if stream.peek(4)[:4] != _ZSTD_MARK:
+        return stream
+    return io.BufferedReader(_Unpacked(ZstdFile(stream), meter), PEEK_BYTES)
 
 
 def _folder(path: Path, meter: Meter) -> Iterator[NamedStream | Skipped]:
@@ -255,7 +292,7 @@ def _member(
     member = _Counted(open_entry(archive, entry), meter, entry.file_size)
     stream = io.BufferedReader(member, PEEK_BYTES)
     if stream.peek(4)[:4] not in _ZIP_MARKS:
-        yield NamedStream(shown, stream)
+        yield NamedStream(shown, _unpacked(stream, meter))
     elif is_nested:
         yield Skipped(shown, "it is an archive in an archive in an archive")
     else:

@@ -1,5 +1,6 @@
 """Reading of exports: detection by content, reports of other files, long and truncated files."""
 
+import io
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from app.domain.conversations import Text
 from app.domain.errors import ImportRefused
 from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.archive import NamedStream
 from app.transfer.importers import read_export
 from app.transfer.importers.reading import KNOWN_FORMATS, detect
 from tests.fakes.exports import (
@@ -157,7 +159,8 @@ def test_a_generated_export_keeps_every_message_and_branch(tmp_path: Path) -> No
     ],
 )
 def test_detection_needs_no_more_than_the_first_bytes(start: str) -> None:
-    assert detect(start.encode(), "x").read is not None
+    stream = io.BufferedReader(io.BytesIO(start.encode()))
+    assert detect(NamedStream("x", stream)).read is not None
 
 
 def test_the_sample_archive_is_read_without_anything_skipped() -> None:

@@ -53,36 +53,21 @@ class MessageTree:
         return self.visible_ids.get(named) or newest_leaf(self.messages)
 
 
-class Builder(ABC):
-    """A conversation that is read message by message.
+class ConversationTree:
+    """A conversation while it is read.
 
-    `MEMBER` is the member with the messages; `ID_KEY` and `PARENT_KEY` are members of a message;
     `DEFAULT_TITLES`, in lower case, are what the exporter calls a conversation that has no title.
 
     Attributes:
         nodes: The tree so far, including hidden nodes.
         left_out: Ids of messages that could not be read, with the reasons.
-        read_chars: The number of characters of JSON so far.
     """
 
-    MEMBER: ClassVar[str]
-    ID_KEY: ClassVar[str] = ""
-    PARENT_KEY: ClassVar[str] = ""
     DEFAULT_TITLES: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.left_out: list[tuple[str, str]] = []
-        self.read_chars = 0
-
-    def take(self, entry: MessageEntry) -> None:
-        """Add a message; of one that cannot be parsed, the node is kept if its id is known."""
-        if entry.flaw:
-            self.add_damaged(entry)
-            return
-        name = self.add(entry.key, entry.value)
-        if entry.replaced:
-            self.left_out.append((name, "invalid UTF-8 in it was replaced by \ufffd"))
 
     def add_node(self, name: str, parent: str | None, message: ImportedMessage | None) -> None:
         """Add a node to the tree; a second one with the same id is left out."""
@@ -90,18 +75,6 @@ class Builder(ABC):
             self.left_out.append((name, "there is another message with the same id"))
         else:
             self.nodes[name] = Node(parent, message)
-
-    def add_damaged(self, entry: MessageEntry) -> None:
-        """Record a message whose JSON cannot be parsed."""
-        name = self.first_value(self.ID_KEY, entry.text) or self.generated_id()
-        self.left_out.append((name, entry.flaw))
-        self.add_node(name, self.first_value(self.PARENT_KEY, entry.text) or None, None)
-
-    @staticmethod
-    def first_value(key: str, text: str) -> str:
-        """Return the first text under `key` in damaged JSON, as an id; "" for none."""
-        found = re.search(rf'"{key}"\s*:\s*"([^"\\]{{1,200}})"', text)
-        return identity(found[1]) if found else ""
 
     def generated_id(self) -> str:
         """Return an id for a message without one, from its position: the same on every import."""
@@ -142,6 +115,45 @@ class Builder(ABC):
             skipped=tuple(Skipped(f"{where}, message {name}", why) for name, why in self.left_out),
             **more,
         )
+
+
+class Builder(ConversationTree, ABC):
+    """A conversation that is read message by message.
+
+    `MEMBER` is the member with the messages; `ID_KEY` and `PARENT_KEY` are members of a message.
+
+    Attributes:
+        read_chars: The number of characters of JSON so far.
+    """
+
+    MEMBER: ClassVar[str]
+    ID_KEY: ClassVar[str] = ""
+    PARENT_KEY: ClassVar[str] = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_chars = 0
+
+    def take(self, entry: MessageEntry) -> None:
+        """Add a message; of one that cannot be parsed, the node is kept if its id is known."""
+        if entry.flaw:
+            self.add_damaged(entry)
+            return
+        name = self.add(entry.key, entry.value)
+        if entry.replaced:
+            self.left_out.append((name, "invalid UTF-8 in it was replaced by \ufffd"))
+
+    def add_damaged(self, entry: MessageEntry) -> None:
+        """Record a message whose JSON cannot be parsed."""
+        name = self.first_value(self.ID_KEY, entry.text) or self.generated_id()
+        self.left_out.append((name, entry.flaw))
+        self.add_node(name, self.first_value(self.PARENT_KEY, entry.text) or None, None)
+
+    @staticmethod
+    def first_value(key: str, text: str) -> str:
+        """Return the first text under `key` in damaged JSON, as an id; "" for none."""
+        found = re.search(rf'"{key}"\s*:\s*"([^"\\]{{1,200}})"', text)
+        return identity(found[1]) if found else ""
 
     @abstractmethod
     def add(self, key: str, value: Any) -> str:

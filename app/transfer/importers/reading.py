@@ -9,18 +9,58 @@ from pathlib import Path
 
 from app.domain.errors import ImportRefused, KnownError
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.archive import PEEK_BYTES, Meter, open_export
+from app.transfer.archive import PEEK_BYTES, Meter, NamedStream, open_export
+from app.transfer.importers import (
+    agent_databases,
+    chatbox,
+    cherry_studio,
+    claude_code,
+    codex,
+    gemini_app,
+    gemini_cli,
+    jan,
+    librechat,
+    llm_logs,
+    lm_studio,
+    open_webui,
+)
 from app.transfer.importers.building import Imported
 from app.transfer.importers.chatgpt import read_chatgpt
 from app.transfer.importers.claude import read_claude
 from app.transfer.importers.commonplace import read_commonplace
+from app.transfer.importers.formats import Format, is_database, members_of, tables_of
 from app.transfer.importers.pieces import ConversationStart, iter_events
 from app.transfer.importers.scanner import Readable
 from app.transfer.zip_reader import DamagedArchive
 
+FORMATS: tuple[Format, ...] = (
+    claude_code.FORMAT,
+    codex.FORMAT,
+    codex.APP_FORMAT,
+    gemini_cli.FORMAT,
+    agent_databases.OPENCODE_FORMAT,
+    agent_databases.GOOSE_FORMAT,
+    agent_databases.CURSOR_FORMAT,
+    open_webui.FORMAT,
+    open_webui.DATABASE_FORMAT,
+    librechat.FORMAT,
+    chatbox.FORMAT,
+    jan.FORMAT,
+    jan.THREAD_FORMAT,
+    cherry_studio.FORMAT,
+    cherry_studio.DATABASE_FORMAT,
+    lm_studio.FORMAT,
+    llm_logs.NEW_FORMAT,
+    llm_logs.FORMAT,
+    gemini_app.TAKEOUT_FORMAT,
+    gemini_app.WORKSPACE_FORMAT,
+    gemini_app.STUDIO_FORMAT,
+)
+"""The formats besides ChatGPT's, Claude's and our own; the first that fits a file reads it."""
+
 KNOWN_FORMATS = (
-    "Commonplace imports exports of ChatGPT and Claude (zip, folder or conversations.json) and its "
-    "own JSON and JSONL exports."
+    "Commonplace imports ChatGPT, Claude and its own exports, and "
+    f"{', '.join(sorted({each.title for each in FORMATS}, key=str.casefold))}."
 )
 
 _BY_MEMBER: dict[str, Callable[[Readable, str], Imported]] = {
@@ -74,7 +114,7 @@ class Detected:
     belongs to an export but contains no conversations: the reason to report, "" to report nothing.
     """
 
-    read: Callable[[Readable, str], Imported] | None = None
+    read: Callable[[NamedStream], Imported] | None = None
     instead: str = ""
     is_json: bool = False
     ignored: str | None = None
@@ -101,12 +141,12 @@ def read_export(
             report.add(found)
             continue
         try:
-            detected = detect(found.stream.peek(PEEK_BYTES), found.name)
+            detected = detect(found)
             if detected.read is None:
                 report.add_unread(found.name, detected)
             else:
                 report.has_export = True
-                yield from detected.read(found.stream, found.name)
+                yield from detected.read(found)
         except DamagedArchive as error:
             report.add(Skipped(found.name, f"{error.title}; only what precedes it was imported"))
         except OSError as error:
@@ -123,7 +163,7 @@ def is_export(path: Path) -> bool:
         for each in islice(found, _FILES_LOOKED_AT):
             if isinstance(each, Skipped):
                 continue
-            detected = detect(each.stream.peek(PEEK_BYTES), each.name)
+            detected = detect(each)
             if detected.read is not None or detected.ignored:
                 return True
     except (KnownError, OSError):
@@ -184,20 +224,29 @@ class _Report:
         )
 
 
-def detect(head: bytes, name: str) -> Detected:
-    """Return what a file with these first bytes is; `name` only distinguishes other files of exports."""
+def detect(file: NamedStream) -> Detected:
+    """Return what a file is, by its first bytes; its name only distinguishes other files of exports."""
+    head = file.stream.peek(PEEK_BYTES)
     body = head.lstrip(_BLANK_BYTES)
     if not body:
         return Detected(instead="an empty file")
+    if is_database(head):
+        known = tables_of(file)
+        found = next((each for each in FORMATS if each.tables and each.tables <= known), None)
+        return Detected(found.read) if found else Detected(instead=_file_type(head))
     if body[:1] not in (b"[", b"{"):
         return Detected(instead=_file_type(head))
     starts = (each for each in iter_events(io.BytesIO(body)) if isinstance(each, ConversationStart))
     member = next((each.member for each in starts), "")
-    if member in _BY_MEMBER:
-        return Detected(read=_BY_MEMBER[member])
+    if read := _BY_MEMBER.get(member):
+        return Detected(lambda file: read(file.stream, file.name))
     if _OWN_FORMAT.search(body):
-        return Detected(read=read_commonplace)
-    return _other_json(body, name)
+        return Detected(lambda file: read_commonplace(file.stream, file.name))
+    members = members_of(body)
+    for each in FORMATS:
+        if any(alternative <= members for alternative in each.members):
+            return Detected(each.read)
+    return _other_json(body, file.name)
 
 
 def _other_json(body: bytes, name: str) -> Detected:

@@ -1,0 +1,203 @@
+"""Importers of coding agents that keep their sessions in SQLite: Cursor, Goose and OpenCode."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from app.domain.conversations import Block, Role, ToolResult
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers.agent_logs import (
+    blocks_of,
+    call_block,
+    project_tag,
+    result_block,
+    text_block,
+    thinking_block,
+)
+from app.transfer.importers.formats import Format, Thread, databases, json_of
+from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
+
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
+_CURSOR_USER = 1
+
+
+def _named(row: sqlite3.Row) -> dict[str, Any]:
+    return dict(zip(row.keys(), row, strict=True))
+
+
+def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConversation | Skipped]:
+    """Yield Goose's sessions."""
+    for row in connection.execute("SELECT * FROM sessions"):
+        session = _named(row)
+        thread, last = Thread(), None
+        rows = connection.execute(
+            "SELECT rowid AS row_number, * FROM messages WHERE session_id = ? ORDER BY rowid",
+            (session["id"],),
+        )
+        for each in rows:
+            message = _named(each)
+            name = identity(message.get("message_id")) or identity(message["row_number"])
+            blocks = [
+                made
+                for part in objects(json_of(message.get("content_json")))
+                for made in _goose_part(part)
+            ]
+            role = _ROLES.get(text_of(message.get("role")), Role.USER)
+            if blocks and all(isinstance(block, ToolResult) for block in blocks):
+                role = Role.TOOL
+            if name not in thread.nodes:
+                last = thread.add(
+                    name, last, role, blocks, moment(message.get("created_timestamp"))
+                )
+        yield thread.finished(
+            f"{where}, session {session['id']}",
+            "goose",
+            identity(session["id"]),
+            title(session.get("name") or session.get("description")),
+            last,
+            moment(session.get("created_at")),
+            moment(session.get("updated_at")),
+            tags=project_tag(session.get("working_dir")),
+        )
+
+
+def _goose_part(part: dict[str, Any]) -> Iterator[Block]:
+    kind = text_of(part.get("type"))
+    if kind == "toolRequest":
+        call = an_object(an_object(part.get("toolCall")).get("value"))
+        yield call_block(part.get("id"), call.get("name"), call.get("arguments", ""))
+    elif kind == "toolResponse":
+        outcome = an_object(part.get("toolResult"))
+        failed = text_of(outcome.get("status")) == "error"
+        result = outcome.get("error") if failed else outcome.get("value")
+        yield result_block(part.get("id"), "", result, is_error=failed)
+    else:
+        yield from blocks_of([part])
+
+
+def _opencode(
+    connection: sqlite3.Connection, where: str
+) -> Iterable[ImportedConversation | Skipped]:
+    """Yield OpenCode's sessions."""
+    for row in connection.execute("SELECT * FROM session"):
+        session = _named(row)
+        parts: dict[str, list[dict[str, Any]]] = {}
+        for each in connection.execute(
+            "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id", (session["id"],)
+        ):
+            parts.setdefault(each["message_id"], []).append(an_object(json_of(each["data"])))
+        thread, last = Thread(), None
+        rows = connection.execute(
+            "SELECT * FROM message WHERE session_id = ? ORDER BY id", (session["id"],)
+        )
+        for each in rows:
+            message = _named(each)
+            content = an_object(json_of(message.get("data")))
+            name = identity(message["id"])
+            role = _ROLES.get(text_of(content.get("role")), Role.USER)
+            at = moment(
+                message.get("time_created") or an_object(content.get("time")).get("created")
+            )
+            model = text_of(content.get("modelID")) or None
+            calls = [made for part in parts.get(message["id"], ()) for made in _opencode_part(part)]
+            by = model if role is Role.ASSISTANT else None
+            last = thread.add(name, last, role, calls, at, by)
+        yield thread.finished(
+            f"{where}, session {session['id']}",
+            "opencode",
+            identity(session["id"]),
+            title(session.get("title")),
+            last,
+            moment(session.get("time_created")),
+            moment(session.get("time_updated")),
+            tags=project_tag(session.get("directory")),
+        )
+
+
+def _opencode_part(part: dict[str, Any]) -> Iterator[Block]:
+    kind = text_of(part.get("type"))
+    if kind == "text" and part.get("synthetic") is not True:
+        yield from text_block(part.get("text"))
+    elif kind == "reasoning":
+        yield from thinking_block(part.get("text"))
+    elif kind == "tool":
+        state = an_object(part.get("state"))
+        yield call_block(part.get("callID"), part.get("tool"), state.get("input", ""))
+        failed = text_of(state.get("status")) == "error"
+        result = state.get("error") if failed else state.get("output")
+        if result is not None:
+            yield result_block(part.get("callID"), part.get("tool"), result, is_error=failed)
+
+
+def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConversation | Skipped]:
+    """Yield Cursor's conversations; keys are read by range, since these databases reach gigabytes."""
+    rows = connection.execute(
+        "SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;'"
+    )
+    for row in rows:
+        record = an_object(json_of(row["value"]))
+        name = identity(record.get("composerId")) or text_of(row["key"]).partition(":")[2]
+        headers = [
+            identity(each.get("bubbleId"))
+            for each in objects(record.get("fullConversationHeadersOnly"))
+        ]
+        bubbles = _bubbles(connection, name) if headers else {}
+        listed = [bubbles[each] for each in headers if each in bubbles] or objects(
+            record.get("conversation")
+        )
+        if not listed:
+            continue  # a draft
+        thread, last = Thread(), None
+        folder: object = None
+        for bubble in listed:
+            own = identity(bubble.get("bubbleId")) or thread.generated_id()
+            role = Role.USER if bubble.get("type") == _CURSOR_USER else Role.ASSISTANT
+            model = text_of(an_object(bubble.get("modelInfo")).get("modelName")) or None
+            at = moment(bubble.get("createdAt") or bubble.get("timestamp"))
+            folder = bubble.get("workspaceProjectDir") or folder
+            by = model if role is Role.ASSISTANT else None
+            if own not in thread.nodes:
+                last = thread.add(own, last, role, list(_cursor_blocks(bubble)), at, by)
+        yield thread.finished(
+            f"{where}, session {name}",
+            "cursor",
+            name,
+            title(record.get("name")),
+            last,
+            moment(record.get("createdAt")),
+            moment(record.get("lastUpdatedAt")),
+            tags=project_tag(folder),
+        )
+
+
+def _bubbles(connection: sqlite3.Connection, name: str) -> dict[str, dict[str, Any]]:
+    prefix = f"bubbleId:{name}"
+    rows = connection.execute(
+        "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ?",
+        (f"{prefix}:", f"{prefix};"),
+    )
+    return {
+        text_of(row["key"]).rpartition(":")[2]: an_object(json_of(row["value"])) for row in rows
+    }
+
+
+def _cursor_blocks(bubble: dict[str, Any]) -> Iterator[Block]:
+    yield from thinking_block(an_object(bubble.get("thinking")).get("text"))
+    yield from text_block(bubble.get("text") or bubble.get("rawText"))
+    if call := an_object(bubble.get("toolFormerData")):
+        name = call.get("name")
+        yield call_block(
+            call.get("toolCallId"), name, call.get("rawArgs") or call.get("params") or ""
+        )
+        if call.get("result") is not None:
+            result = call["result"]
+            yield result_block(call.get("toolCallId"), name, json_of(result) or result)
+
+
+CURSOR_FORMAT = Format("cursor", "Cursor", databases(_cursor), tables=frozenset(("cursorDiskKV",)))
+GOOSE_FORMAT = Format(
+    "goose", "Goose", databases(_goose), tables=frozenset(("sessions", "messages"))
+)
+OPENCODE_FORMAT = Format(
+    "opencode", "OpenCode", databases(_opencode), tables=frozenset(("session", "message", "part"))
+)

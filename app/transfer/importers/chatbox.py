@@ -1,0 +1,136 @@
+"""The Chatbox importer: its exported data, a table of keys and values."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from app.domain.conversations import Attachment, Block, Image, Role
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers.agent_logs import call_block, result_block, text_block, thinking_block
+from app.transfer.importers.formats import Format, Thread, documents, json_of
+from app.transfer.importers.values import (
+    an_object,
+    identity,
+    media_type,
+    moment,
+    objects,
+    text_of,
+    title,
+)
+
+SOURCE = "chatbox"
+_PREFIX = "session:"
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
+
+
+def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
+    data = an_object(value)
+    listed = objects(json_of(data.get("chat-sessions-list")))
+    starred = {identity(each.get("id")) for each in listed if each.get("starred") is True}
+    for key, stored in data.items():
+        if not key.startswith(_PREFIX):
+            continue
+        session = an_object(json_of(stored))
+        name = identity(session.get("id")) or identity(key.removeprefix(_PREFIX))
+        yield from _threads(session, name, f"{where}, {key}", is_starred=name in starred)
+
+
+def _threads(
+    session: dict[str, Any], name: str, where: str, *, is_starred: bool
+) -> Iterator[ImportedConversation | Skipped]:
+    """Yield the newest thread of a session and the older ones, each as a conversation."""
+    forks = an_object(session.get("messageForksHash"))
+    heading = title(session.get("name"))
+    shown = title(session.get("threadName")) or heading
+    pinned = is_starred or session.get("starred") is True
+    yield _thread(objects(session.get("messages")), forks, where, name, shown, pinned=pinned)
+    for older in objects(session.get("threads")):
+        messages = objects(older.get("messages"))
+        if messages:
+            own = identity(older.get("id"))
+            yield _thread(
+                messages, forks, where, own, title(older.get("name")) or heading, pinned=False
+            )
+
+
+def _thread(
+    messages: list[dict[str, Any]],
+    forks: dict[str, Any],
+    where: str,
+    name: str,
+    shown: str,
+    *,
+    pinned: bool,
+) -> ImportedConversation | Skipped:
+    thread = Thread()
+    last = _add(thread, messages, None, forks)
+    created_at = moment(messages[0].get("timestamp")) if messages else None
+    return thread.finished(where, SOURCE, name, shown, last, created_at, pinned=pinned)
+
+
+def _add(
+    thread: Thread, messages: list[dict[str, Any]], last: str | None, forks: dict[str, Any]
+) -> str | None:
+    """Add messages below `last`, and the lists that were replaced below each; return the last one."""
+    waiting: list[tuple[list[dict[str, Any]], str | None]] = [(messages, last)]
+    end = last
+    while waiting:
+        branch, parent = waiting.pop(0)
+        for message in branch:
+            name = identity(message.get("id")) or thread.generated_id()
+            if name in thread.nodes:
+                parent = name
+                continue
+            role = _ROLES.get(text_of(message.get("role")))
+            blocks = [] if role is None else _blocks(message)
+            if role is None:
+                thread.left_out.append((name, "it has no known role"))
+            at, model = moment(message.get("timestamp")), text_of(message.get("model")) or None
+            thread.add(
+                name,
+                parent,
+                role or Role.USER,
+                blocks,
+                at,
+                model if role is Role.ASSISTANT else None,
+            )
+            parent = name
+            others = objects(an_object(forks.get(name)).get("lists"))
+            waiting += ((objects(other.get("messages")), name) for other in others)
+        if branch is messages:
+            end = parent
+    return end
+
+
+def _blocks(message: dict[str, Any]) -> list[Block]:
+    found: list[Block] = []
+    found += thinking_block(message.get("reasoningContent"))
+    for part in objects(message.get("contentParts")):
+        kind = text_of(part.get("type"))
+        if kind == "text":
+            found += text_block(part.get("text"))
+        elif kind == "reasoning":
+            found += thinking_block(part.get("text"))
+        elif kind == "image":
+            found.append(Image(text_of(part.get("storageKey")) or "image", "image/*"))
+        elif kind == "tool-call":
+            call, tool = part.get("toolCallId"), part.get("toolName")
+            found.append(call_block(call, tool, part.get("args", "")))
+            if part.get("result") is not None:
+                found.append(result_block(call, tool, part["result"]))
+    if not found:
+        found += text_block(message.get("content"))
+    for file in objects(message.get("files")):
+        name = text_of(file.get("name")) or "file"
+        found.append(Attachment(name, media_type(name) or "text/plain"))
+    return found
+
+
+FORMAT = Format(
+    SOURCE,
+    "Chatbox",
+    documents(_read),
+    members=(
+        frozenset(("chat-sessions-list",)),
+        frozenset(("__exported_items",)),
+    ),
+)

@@ -1,0 +1,197 @@
+"""The Cherry Studio importer: backups of version 1 (`data.json`) and the database of version 2."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from app.domain.conversations import Attachment, Block, Image, Role
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers.agent_logs import (
+    blocks_of,
+    call_block,
+    result_block,
+    text_block,
+    thinking_block,
+)
+from app.transfer.importers.formats import Format, Thread, columns, databases, documents, json_of
+from app.transfer.importers.values import (
+    an_object,
+    identity,
+    media_type,
+    moment,
+    objects,
+    text_of,
+    title,
+)
+
+SOURCE = "cherry_studio"
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
+
+
+def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
+    data = an_object(value)
+    stored = an_object(data.get("indexedDB"))
+    named = _topics(an_object(data.get("localStorage")))
+    blocks: dict[str, list[dict[str, Any]]] = {}
+    for block in objects(stored.get("message_blocks")):
+        blocks.setdefault(identity(block.get("messageId")), []).append(block)
+    for topic in objects(stored.get("topics")):
+        name = identity(topic.get("id"))
+        about = named.get(name, {})
+        if not objects(topic.get("messages")) and not about.get("pinned"):
+            continue
+        yield _conversation(topic, about, blocks, f"{where}, topic {name}")
+
+
+def _topics(storage: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what the program's settings say of each topic: its name, times and whether it is pinned."""
+    state = an_object(json_of(storage.get("persist:cherry-studio")))
+    assistants = an_object(json_of(state.get("assistants")))
+    listed = [*objects(assistants.get("assistants")), an_object(assistants.get("defaultAssistant"))]
+    return {
+        identity(topic.get("id")): topic
+        for assistant in listed
+        for topic in objects(assistant.get("topics"))
+    }
+
+
+def _conversation(
+    topic: dict[str, Any],
+    about: Mapping[str, Any],
+    blocks: Mapping[str, list[dict[str, Any]]],
+    where: str,
+) -> ImportedConversation | Skipped:
+    """Return a topic; replies of several models to one question are branches of it."""
+    thread = Thread()
+    last: str | None = None
+    for message in objects(topic.get("messages")):
+        name = identity(message.get("id")) or thread.generated_id()
+        role = _ROLES.get(text_of(message.get("role")))
+        if role is None:
+            thread.left_out.append((name, "it has no known role"))
+            continue
+        asked = identity(message.get("askId"))
+        parent = asked if role is Role.ASSISTANT and asked in thread.nodes else last
+        model = an_object(message.get("model"))
+        by = text_of(model.get("id")) or text_of(message.get("modelId")) or None
+        order = [identity(each) for each in message.get("blocks") or () if isinstance(each, str)]
+        own = {identity(block.get("id")): block for block in blocks.get(name, ())}
+        kept = [own[each] for each in order if each in own] or list(own.values())
+        made = [each for block in kept for each in _block(block)]
+        at = moment(message.get("createdAt"))
+        thread.add(
+            name,
+            parent,
+            role,
+            made or text_block(message.get("content")),
+            at,
+            by if role is Role.ASSISTANT else None,
+        )
+        is_sibling = parent == asked and last != asked and role is Role.ASSISTANT
+        if not is_sibling or message.get("foldSelected") is True:
+            last = name
+    return thread.finished(
+        where,
+        SOURCE,
+        identity(topic.get("id")),
+        title(about.get("name")),
+        last,
+        moment(about.get("createdAt")),
+        moment(about.get("updatedAt")),
+        pinned=about.get("pinned") is True,
+    )
+
+
+def _block(block: dict[str, Any]) -> Iterator[Block]:
+    kind, content = text_of(block.get("type")), block.get("content")
+    if kind in ("main_text", "translation", "compact"):
+        yield from text_block(content)
+    elif kind == "thinking":
+        yield from thinking_block(content)
+    elif kind == "code":
+        yield from text_block(f"```{text_of(block.get('language'))}\n{text_of(content)}\n```")
+    elif kind == "tool":
+        call, name = block.get("toolId"), block.get("toolName")
+        yield call_block(call, name, block.get("arguments", ""))
+        yield result_block(call, name, content)
+    elif kind in ("image", "file"):
+        file = an_object(block.get("file"))
+        name = text_of(file.get("origin_name")) or text_of(file.get("name")) or kind
+        media = media_type(name)
+        if kind == "image":
+            yield Image(name, media or "image/*")
+        else:
+            yield Attachment(name, media or "text/plain")
+
+
+def _database(
+    connection: sqlite3.Connection, where: str
+) -> Iterable[ImportedConversation | Skipped]:
+    """Yield the topics of version 2."""
+    known = columns(connection, "message")
+    query = "SELECT * FROM message WHERE topicId = ? ORDER BY rowid"
+    if "topic_id" in known:
+        query = "SELECT * FROM message WHERE topic_id = ? ORDER BY rowid"
+    for row in connection.execute("SELECT * FROM topic"):
+        topic = _camel(row)
+        if topic.get("deletedAt"):
+            continue
+        thread = Thread()
+        rows = connection.execute(query, (topic["id"],))
+        for each in rows:
+            message = _camel(each)
+            name, parent = identity(message.get("id")), identity(message.get("parentId")) or None
+            role = _ROLES.get(text_of(message.get("role")))
+            content = an_object(json_of(message.get("data")))
+            blocks = [made for part in objects(content.get("parts")) for made in _part(part)]
+            blocks += [made for old in objects(content.get("blocks")) for made in _block(old)]
+            at = moment(message.get("createdAt"))
+            model = text_of(message.get("modelId")).rpartition("::")[2] or None
+            by = model if role is Role.ASSISTANT else None
+            thread.add(name, parent, role or Role.USER, blocks if role else [], at, by)
+        yield thread.finished(
+            f"{where}, topic {topic.get('id')}",
+            SOURCE,
+            identity(topic.get("id")),
+            title(topic.get("name")),
+            topic.get("activeNodeId"),
+            moment(topic.get("createdAt")),
+            moment(topic.get("updatedAt")),
+            pinned=bool(topic.get("isPinned")),
+        )
+
+
+def _camel(row: sqlite3.Row) -> dict[str, Any]:
+    """Return a row by column names in the form `parentId`."""
+    named = {}
+    for key in row.keys():  # noqa: SIM118 - iterating over a row yields its values
+        first, *more = key.split("_")
+        named[first + "".join(each.capitalize() for each in more)] = row[key]
+    return named
+
+
+def _part(part: dict[str, Any]) -> Iterator[Block]:
+    kind = text_of(part.get("type"))
+    if kind in ("dynamic-tool", "tool-invocation") or kind.startswith("tool-"):
+        call = part.get("toolCallId")
+        name = part.get("toolName") or kind.removeprefix("tool-")
+        yield call_block(call, name, part.get("input", ""))
+        if part.get("output") is not None:
+            yield result_block(call, name, part["output"])
+    elif kind == "file":
+        name = text_of(part.get("filename")) or "file"
+        media = text_of(part.get("mediaType"))[:100] or media_type(name) or "text/plain"
+        yield Image(name, media) if media.startswith("image/") else Attachment(name, media)
+    else:
+        yield from blocks_of([part])
+
+
+FORMAT = Format(
+    SOURCE,
+    "Cherry Studio",
+    documents(_read),
+    members=(frozenset(("localStorage", "indexedDB")),),
+)
+DATABASE_FORMAT = Format(
+    SOURCE, "Cherry Studio", databases(_database), tables=frozenset(("topic", "message"))
+)

@@ -1,0 +1,216 @@
+"""Import formats: what tells one from another, and how its files are read as lines, JSON or a database."""
+
+import io
+import json
+import re
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from app.domain.conversations import Block, Role
+from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
+from app.transfer.archive import NamedStream
+from app.transfer.importers.building import ConversationTree, Imported
+from app.transfer.importers.values import MESSAGE_MAX_CHARS, Unreadable, an_object, parsed
+
+DOCUMENT_MAX_BYTES = 256 << 20
+"""The limit of a JSON file that is read as a whole; its values take up to ten times as much memory."""
+
+DATABASE_MAX_BYTES = 8 << 30
+"""The limit of a database inside an archive, which is copied to a temporary file."""
+
+_HEAD_BYTES = 256 << 10
+_MEMBER = re.compile(rb'(?<!\\)"([\w$@./:-]{1,80})"\s*:')
+_BUSY_TIMEOUT_S = 5.0
+_COPIED_BYTES = 1 << 20
+_SQLITE = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file with conversations.
+
+    `source` is what conversations of it have as their source, `title` the program's name. A JSON file has
+    this format when its head contains all `members` of one alternative, a database when it has all
+    `tables`.
+    """
+
+    source: str
+    title: str
+    read: Callable[[NamedStream], Imported]
+    members: tuple[frozenset[str], ...] = ()
+    tables: frozenset[str] = frozenset()
+
+
+class Thread(ConversationTree):
+    """A conversation that is read from a file of which everything is known at once."""
+
+    def add(
+        self,
+        name: str,
+        parent: str | None,
+        role: Role,
+        blocks: Iterable[Block],
+        at: datetime | None = None,
+        model: str | None = None,
+    ) -> str:
+        """Add a message and return its id; without blocks it is a hidden node. `at` is UTC."""
+        kept = tuple(blocks)
+        shown = ImportedMessage(name, parent, role, kept, at, model) if kept else None
+        self.add_node(name, parent, shown)
+        return name
+
+    def finished(
+        self,
+        where: str,
+        source: str,
+        source_id: str,
+        title: str,
+        leaf: object,
+        created_at: datetime | None = None,
+        updated_at: datetime | None = None,
+        **more: Any,
+    ) -> ImportedConversation | Skipped:
+        """Return the conversation, or the report that it has no messages; like `conversation`."""
+        made = self.conversation(source, source_id, title, leaf, created_at, updated_at, **more)
+        return Skipped(where, made.why) if isinstance(made, Skipped) and not made.where else made
+
+
+def members_of(head: bytes) -> frozenset[str]:
+    """Return the names of members, of any object, in the first 256 KB of a JSON file."""
+    return frozenset(name.decode() for name in _MEMBER.findall(head[:_HEAD_BYTES]))
+
+
+def is_database(head: bytes) -> bool:
+    """Return whether a file with these first bytes is an SQLite database."""
+    return head.startswith(_SQLITE)
+
+
+def document(file: NamedStream) -> Any:
+    """Return the value of a JSON file. Raises Unreadable when it is too large or invalid."""
+    data = file.stream.read(DOCUMENT_MAX_BYTES + 1)
+    if len(data) > DOCUMENT_MAX_BYTES:
+        raise Unreadable(f"it is larger than {DOCUMENT_MAX_BYTES >> 20} MB")
+    return parsed(data.decode("utf-8-sig", "replace"))
+
+
+def documents(
+    read: Callable[[Any, str], Iterable[ImportedConversation | Skipped]],
+) -> Callable[[NamedStream], Imported]:
+    """Return a reader of files that are one JSON value; `read` gets the value and the file's name."""
+
+    def read_file(file: NamedStream) -> Imported:
+        try:
+            yield from read(document(file), file.name)
+        except Unreadable as error:
+            yield Skipped(file.name, str(error))
+
+    return read_file
+
+
+def lines(stream: io.BufferedIOBase) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """Yield the number, counted from 1, of each line, its JSON object and why it is none.
+
+    An invalid last line is left out: another program may be writing it.
+    """
+    flaw: tuple[int, dict[str, Any], str] | None = None
+    for number, line in enumerate(iter(partial(stream.readline, MESSAGE_MAX_CHARS + 1), b""), 1):
+        if flaw is not None:
+            yield flaw
+            flaw = None
+        if not line.strip():
+            continue
+        try:
+            value = parsed(line.decode("utf-8", "replace"))
+        except Unreadable as error:
+            flaw = number, {}, str(error)
+            continue
+        yield number, an_object(value), "" if isinstance(value, dict) else "it is no object"
+
+
+@contextmanager
+def database(file: NamedStream) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading only; its rows have names. Raises sqlite3.Error and OSError.
+
+    One that another program has open is read as it is now. One in an archive is copied first.
+    """
+    if file.path is not None:
+        with closing(_connect(file.path)) as connection:
+            yield connection
+        return
+    with tempfile.TemporaryDirectory(prefix="commonplace-") as folder:
+        copy = Path(folder, "database")
+        with copy.open("wb") as out:
+            while piece := file.stream.read(_COPIED_BYTES):
+                out.write(piece)
+                if out.tell() > DATABASE_MAX_BYTES:
+                    raise Unreadable(f"it is larger than {DATABASE_MAX_BYTES >> 30} GB")
+        with closing(_connect(copy)) as connection:
+            yield connection
+
+
+def databases(
+    read: Callable[[sqlite3.Connection, str], Iterable[ImportedConversation | Skipped]],
+) -> Callable[[NamedStream], Imported]:
+    """Return a reader of SQLite files; `read` gets the open database and the file's name."""
+
+    def read_file(file: NamedStream) -> Imported:
+        try:
+            with database(file) as connection:
+                yield from read(connection, file.name)
+        except (sqlite3.Error, Unreadable) as error:
+            yield Skipped(file.name, f"the database cannot be read: {error}")
+
+    return read_file
+
+
+def tables(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the names of the tables of a database. Raises sqlite3.Error."""
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    return frozenset(str(row["name"]) for row in rows)
+
+
+def tables_of(file: NamedStream) -> frozenset[str]:
+    """Return the names of the tables of a database file, none when they cannot be read.
+
+    Of a file in an archive only the names that stand in its first pages are known.
+    """
+    if file.path is None:
+        found = re.findall(rb"CREATE TABLE [\"'`\[]?(\w+)", file.stream.peek(_HEAD_BYTES))
+        return frozenset(name.decode() for name in found)
+    try:
+        with closing(_connect(file.path)) as connection:
+            return tables(connection)
+    except sqlite3.Error:
+        return frozenset()
+
+
+def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
+    """Return the names of the columns of a table. Raises sqlite3.Error."""
+    rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return frozenset(str(row["name"]) for row in rows)
+
+
+def json_of(value: object) -> Any:
+    """Return the value of JSON text in a column or a member; anything else as it is, None if invalid."""
+    if not isinstance(value, str | bytes):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection

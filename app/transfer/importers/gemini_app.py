@@ -1,0 +1,170 @@
+"""The importer of Gemini's app: Google Takeout's activity, Workspace's conversations and AI Studio's prompts."""
+
+import hashlib
+import html
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from pathlib import PurePath
+from typing import Any
+
+from app.domain.conversations import Attachment, Block, Image, Role
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers.agent_logs import blocks_of, text_block, thinking_block
+from app.transfer.importers.formats import Format, Thread, documents
+from app.transfer.importers.values import an_object, moment, objects, text_of, title
+
+SOURCE = "gemini"
+SILENCE = timedelta(minutes=30)
+"""Takeout has no conversations: after so long a pause a new one begins."""
+
+_PROMPT = re.compile(
+    r"\A(?:Prompted with:|Asked Gemini:|Asked Bard:|Prompted|Asked|Said|Branched|Answered)\s+(?P<text>.+)\Z",
+    re.DOTALL,
+)
+_PRODUCT = re.compile("Gemini|Bard")
+_FILES = re.compile(r"\s*Attached \d+ files?\.?\s*\Z")
+_TAGS = re.compile(r"<(?P<tag>/?\w+)[^>]*>")
+_BREAKS = frozenset(
+    ("br", "/p", "/div", "/li", "/tr", "/h1", "/h2", "/h3", "/h4", "/pre", "/ul", "/ol")
+)
+
+
+def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
+    """Yield the conversations of `MyActivity.json`, which lists single prompts, newest first."""
+    ours = [each for each in objects(value) if _PRODUCT.search(text_of(each.get("header")))]
+    entries = [each for each in ours if _prompt(each)]
+    dated = [(at, each) for each in entries if (at := moment(each.get("time"))) is not None]
+    dated.sort(key=lambda pair: pair[0])
+    thread, last, began, before = Thread(), None, None, None
+    skipped = len(ours) - len(dated)
+    for at, entry in dated:
+        if before is not None and at - before > SILENCE:
+            yield _group(thread, last, began, before, where)
+            thread, last, began = Thread(), None, None
+        began, before = began or at, at
+        prompt = _prompt(entry)
+        name = hashlib.sha256(f"{at.isoformat()}\0{prompt}".encode()).hexdigest()[:32]
+        if name in thread.nodes:
+            continue
+        blocks: list[Block] = text_block(prompt)
+        if isinstance(entry.get("imageFile"), str):
+            blocks.append(Image(text_of(entry["imageFile"]), "image/*"))
+        files = entry.get("attachedFiles")
+        for file in files if isinstance(files, list) else ():
+            blocks += [Attachment(text_of(file) or "file", "text/plain")]
+        thread.add(name, last, Role.USER, blocks, at)
+        answer = "\n\n".join(_text(each.get("html")) for each in objects(entry.get("safeHtmlItem")))
+        last = thread.add(f"{name}/answer", name, Role.ASSISTANT, text_block(answer), at)
+    if thread.nodes:
+        yield _group(thread, last, began, before, where)
+    if skipped:
+        yield Skipped(where, f"{skipped:,} entries are no prompts (settings, feedback, deletions)")
+
+
+def _prompt(entry: dict[str, Any]) -> str:
+    shown = text_of(entry.get("title"))
+    found = _PROMPT.match(shown)
+    if found is None:  # a verb in another language, kept when there is an answer
+        return _FILES.sub("", shown) if entry.get("safeHtmlItem") else ""
+    return _FILES.sub("", found["text"]).strip()
+
+
+def _group(
+    thread: Thread, last: str | None, began: datetime | None, ended: datetime | None, where: str
+) -> ImportedConversation | Skipped:
+    return thread.finished(where, SOURCE, f"of-{next(iter(thread.nodes))}", "", last, began, ended)
+
+
+def _text(value: object) -> str:
+    """Return the text of HTML, with line breaks for elements that begin a line."""
+    marked = _TAGS.sub(lambda tag: "\n" if tag["tag"].lower() in _BREAKS else "", text_of(value))
+    return re.sub(r"\n{3,}", "\n\n", html.unescape(marked)).strip()
+
+
+def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
+    """Yield the conversation of a `conversation_N.txt`."""
+    record = an_object(value)
+    thread, last = Thread(), None
+    for number, turn in enumerate(objects(record.get("conversation_turns"))):
+        asked, answered = an_object(turn.get("user_turn")), an_object(turn.get("system_turn"))
+        if asked and not asked.get("turn_deleted_time"):
+            at = moment(asked.get("turn_last_modified"))
+            last = thread.add(f"{number}", last, Role.USER, text_block(asked.get("prompt")), at)
+        if answered:
+            blocks: list[Block] = []
+            for thought in objects(answered.get("model_thoughts")):
+                blocks += thinking_block(thought.get("description"))
+            for part in objects(answered.get("text")):
+                blocks += text_block(part.get("data"))
+                for card in objects(part.get("cards")):
+                    blocks += text_block(card.get("content"))
+            last = thread.add(f"{number}/answer", last, Role.ASSISTANT, blocks)
+    created = text_of(record.get("creation_time"))
+    heading = text_of(record.get("title"))
+    name = hashlib.sha256(f"{created}\0{heading}".encode()).hexdigest()[:32]
+    ended = moment(record.get("last_modification_time"))
+    yield thread.finished(where, SOURCE, name, title(heading), last, moment(created), ended)
+
+
+def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
+    """Yield the conversation of a prompt of AI Studio, which has no times."""
+    record = an_object(value)
+    model = text_of(an_object(record.get("runSettings")).get("model")).removeprefix("models/")
+    thread = Thread()
+    instruction = an_object(record.get("systemInstruction"))
+    last: str | None = thread.add("system", None, Role.SYSTEM, list(_chunk(instruction)))
+    thinking: list[Block] = []
+    for number, chunk in enumerate(objects(an_object(record.get("chunkedPrompt")).get("chunks"))):
+        is_user = text_of(chunk.get("role")) == "user"
+        blocks = list(_chunk(chunk))
+        if chunk.get("isThought") is True:
+            thinking += [
+                each for block in blocks for each in thinking_block(getattr(block, "text", ""))
+            ]
+            continue
+        if is_user:
+            last = thread.add(str(number), last, Role.USER, blocks)
+        else:
+            by = model or None
+            last = thread.add(str(number), last, Role.ASSISTANT, thinking + blocks, None, by)
+            thinking = []
+    name = PurePath(where).stem
+    asked = next(
+        (n.message for n in thread.nodes.values() if n.message and n.message.role is Role.USER),
+        None,
+    )
+    identity = hashlib.sha256(f"{name}\0{asked.blocks if asked else ''}".encode()).hexdigest()[:32]
+    yield thread.finished(where, SOURCE, identity, title(name), last, None, None)
+
+
+def _chunk(chunk: dict[str, Any]) -> Iterator[Block]:
+    parts = objects(chunk.get("parts"))
+    if parts:
+        yield from blocks_of([{"text": each.get("text")} for each in parts])
+    else:
+        yield from text_block(chunk.get("text"))
+    for kind in ("driveImage", "driveDocument"):
+        if file := an_object(chunk.get(kind)):
+            name = text_of(file.get("id")) or "file"
+            yield Image(name, "image/*") if kind == "driveImage" else Attachment(name, "text/plain")
+
+
+TAKEOUT_FORMAT = Format(
+    SOURCE,
+    "Gemini (Google Takeout)",
+    documents(_activity),
+    members=(frozenset(("header", "title", "time", "products")),),
+)
+WORKSPACE_FORMAT = Format(
+    SOURCE,
+    "Gemini (Google Workspace)",
+    documents(_workspace),
+    members=(frozenset(("conversation_turns", "user_turn")),),
+)
+STUDIO_FORMAT = Format(
+    SOURCE,
+    "Google AI Studio",
+    documents(_studio),
+    members=(frozenset(("runSettings", "chunkedPrompt")),),
+)

@@ -1,0 +1,129 @@
+"""The Gemini CLI importer: chat logs, in which a later record replaces one with the same id."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from app.domain.conversations import Block, Role
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.archive import NamedStream
+from app.transfer.importers.agent_logs import (
+    SUBAGENT_TAG,
+    blocks_of,
+    call_block,
+    project_tag,
+    result_block,
+    thinking_block,
+)
+from app.transfer.importers.building import Imported
+from app.transfer.importers.formats import Format, Thread, document, lines
+from app.transfer.importers.values import (
+    Unreadable,
+    an_object,
+    identity,
+    moment,
+    objects,
+    text_of,
+    title,
+)
+
+SOURCE = "gemini_cli"
+
+
+def read_gemini_cli(file: NamedStream) -> Imported:
+    """Yield the conversation of a chat log, one record a line, or of an older one, one JSON object."""
+    header: dict[str, Any] = {}
+    messages: dict[str, dict[str, Any]] = {}
+    if b'"messages"' in file.stream.peek(4096) and not file.name.endswith(".jsonl"):
+        try:
+            header = an_object(document(file))
+        except Unreadable as error:
+            yield Skipped(file.name, str(error))
+            return
+        _replace_all(messages, header.get("messages"))
+    else:
+        for number, record, flaw in lines(file.stream):
+            if flaw:
+                yield Skipped(f"{file.name}, line {number}", flaw)
+            else:
+                _apply(record, header, messages)
+    yield _conversation(header, messages, file.name)
+
+
+def _apply(
+    record: dict[str, Any], header: dict[str, Any], messages: dict[str, dict[str, Any]]
+) -> None:
+    if "$rewindTo" in record:
+        names = list(messages)
+        target = identity(record["$rewindTo"])
+        for name in names[names.index(target) :] if target in messages else ():
+            del messages[name]
+    elif "$set" in record:
+        changed = an_object(record["$set"])
+        header.update({key: value for key, value in changed.items() if key != "messages"})
+        if "messages" in changed:
+            messages.clear()
+            _replace_all(messages, changed["messages"])
+    elif "sessionId" in record:
+        header.update(record)
+        _replace_all(messages, record.get("messages"))
+    else:
+        _replace_all(messages, [record])
+
+
+def _replace_all(messages: dict[str, dict[str, Any]], records: object) -> None:
+    for record in objects(records):
+        messages[identity(record.get("id")) or f"at-{len(messages)}"] = record
+
+
+def _conversation(
+    header: dict[str, Any], messages: dict[str, dict[str, Any]], where: str
+) -> ImportedConversation | Skipped:
+    thread = Thread()
+    last: str | None = None
+    for name, record in messages.items():
+        at, model = moment(record.get("timestamp")), text_of(record.get("model")) or None
+        kind = text_of(record.get("type"))
+        if kind == "user":
+            shown = record.get("displayContent") or record.get("content")
+            last = thread.add(name, last, Role.USER, blocks_of(shown), at)
+        elif kind == "gemini":
+            calls = objects(record.get("toolCalls"))
+            blocks, answer = [*_thoughts(record)], blocks_of(record.get("content"))
+            if calls:
+                blocks += map(_call, calls)
+                last = thread.add(f"{name}/calls", last, Role.ASSISTANT, blocks, at, model)
+                results = [result_block(e.get("id"), e.get("name"), e.get("result")) for e in calls]
+                last = thread.add(f"{name}/results", last, Role.TOOL, results, at)
+                blocks = []
+            last = thread.add(name, last, Role.ASSISTANT, [*blocks, *answer], at, model)
+    folders = header.get("directories")
+    tags = project_tag(folders[0] if isinstance(folders, list) and folders else "")
+    tags += (SUBAGENT_TAG,) if text_of(header.get("kind")) == "subagent" else ()
+    return thread.finished(
+        where,
+        SOURCE,
+        identity(header.get("sessionId")),
+        title(header.get("summary")),
+        last,
+        moment(header.get("startTime")),
+        moment(header.get("lastUpdated")),
+        tags=tags,
+    )
+
+
+def _thoughts(record: dict[str, Any]) -> Iterable[Block]:
+    for each in objects(record.get("thoughts")):
+        parts = filter(None, (text_of(each.get("subject")), text_of(each.get("description"))))
+        yield from thinking_block(": ".join(parts))
+
+
+def _call(call: dict[str, Any]) -> Block:
+    return call_block(call.get("id"), call.get("name"), call.get("args"))
+
+
+FORMAT = Format(
+    SOURCE,
+    "Gemini CLI",
+    read_gemini_cli,
+    members=(frozenset(("sessionId", "projectHash")),),
+)

@@ -1,0 +1,79 @@
+"""The Jan importer: `threads/ID/messages.jsonl`, with the title in `thread.json` beside it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from app.domain.conversations import Block, Image, Role
+from app.domain.transfer import Skipped
+from app.transfer.archive import NamedStream
+from app.transfer.importers.agent_logs import blocks_of, text_block
+from app.transfer.importers.building import Imported
+from app.transfer.importers.formats import Format, Thread, lines
+from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
+
+SOURCE = "jan"
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
+
+
+def read_jan(file: NamedStream) -> Imported:
+    """Yield the conversation of a `messages.jsonl`."""
+    header = _header(file.path)
+    model = text_of(an_object(header.get("model")).get("id")) or None
+    thread, last, name = Thread(), None, identity(header.get("id"))
+    for number, message, flaw in lines(file.stream):
+        if flaw:
+            yield Skipped(f"{file.name}, line {number}", flaw)
+            continue
+        name = name or identity(message.get("thread_id"))
+        own = identity(message.get("id")) or thread.generated_id()
+        role = _ROLES.get(text_of(message.get("role")))
+        if role is None or own in thread.nodes:
+            thread.left_out.append(
+                (own, "it has no known role" if role is None else "it is there twice")
+            )
+            continue
+        at = moment(message.get("created_at") or message.get("created"))
+        answered_by = model if role is Role.ASSISTANT else None
+        last = thread.add(own, last, role, list(_blocks(message)), at, answered_by)
+    yield thread.finished(
+        file.name,
+        SOURCE,
+        name,
+        title(header.get("title")),
+        last,
+        moment(header.get("created")),
+        moment(header.get("updated")),
+    )
+
+
+def _header(path: Path | None) -> dict[str, Any]:
+    if path is not None:
+        with suppress(OSError, ValueError, RecursionError):
+            return an_object(json.loads(path.with_name("thread.json").read_bytes()))
+    return {}
+
+
+def _blocks(message: dict[str, Any]) -> Iterator[Block]:
+    for part in objects(message.get("content")):
+        value = part.get("text")
+        if isinstance(value, dict):
+            yield from text_block(value.get("value"))
+        elif text_of(part.get("type")) == "image_url":
+            yield Image("image", "image/*")
+        else:
+            yield from blocks_of([part])
+
+
+def _nothing(_file: NamedStream) -> Imported:
+    return iter(())
+
+
+FORMAT = Format(
+    SOURCE, "Jan", read_jan, members=(frozenset(("thread_id", "role", "content", "created_at")),)
+)
+THREAD_FORMAT = Format(
+    SOURCE, "Jan", _nothing, members=(frozenset(("assistants", "title", "created", "updated")),)
+)

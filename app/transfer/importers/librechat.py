@@ -1,0 +1,116 @@
+"""The LibreChat importer: exported conversations, flat or as trees, and dumps of its two collections."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from app.domain.conversations import Block, Role
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers.agent_logs import blocks_of, call_block, result_block, text_block
+from app.transfer.importers.formats import Format, Thread, documents
+from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
+
+SOURCE = "librechat"
+_ROOT = "00000000-0000-0000-0000-000000000000"
+
+
+def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
+    records = value if isinstance(value, list) else [value]
+    if records and all("messageId" in an_object(each) for each in records):
+        records = list(_grouped(objects(records)))
+    for number, record in enumerate(objects(records), 1):
+        yield _conversation(record, f"{where}, conversation {number}")
+
+
+def _grouped(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a conversation for each id in a dump of the collection of messages."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for message in messages:
+        groups.setdefault(identity(message.get("conversationId")), []).append(message)
+    for name, group in groups.items():
+        yield {"conversationId": name, "messages": group}
+
+
+def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | Skipped:
+    thread = Thread()
+    if "messagesTree" in record:
+        pairs = list(_flat(objects(record.get("messagesTree")), None))
+    else:
+        pairs = [(each, None) for each in objects(record.get("messages"))]
+    last = None
+    for message, above in pairs:
+        name = identity(message.get("messageId")) or thread.generated_id()
+        parent = identity(message.get("parentMessageId")) or above
+        role = Role.USER if message.get("isCreatedByUser") is True else Role.ASSISTANT
+        model = text_of(message.get("model")) or None
+        at = moment(_plain(message.get("createdAt")))
+        if message.get("error") is True:
+            thread.left_out.append((name, "it is an error message"))
+            thread.add_node(name, None if parent == _ROOT else parent, None)
+            continue
+        thread.add(
+            name,
+            None if parent == _ROOT else parent,
+            role,
+            _blocks(message),
+            at,
+            model if role is Role.ASSISTANT else None,
+        )
+        last = name
+    return thread.finished(
+        where,
+        SOURCE,
+        identity(record.get("conversationId")),
+        title(record.get("title")),
+        last,
+        moment(_plain(record.get("createdAt"))),
+        moment(_plain(record.get("updatedAt"))),
+        archived=record.get("isArchived") is True,
+    )
+
+
+def _flat(
+    messages: list[dict[str, Any]], parent: str | None
+) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Yield the messages of a tree with the ids of their parents, parents first."""
+    waiting = [(message, parent) for message in reversed(messages)]
+    while waiting:
+        message, above = waiting.pop()
+        yield message, above
+        name = identity(message.get("messageId"))
+        waiting += [(each, name) for each in reversed(objects(message.get("children")))]
+
+
+def _blocks(message: dict[str, Any]) -> list[Block]:
+    found: list[Block] = []
+    for part in objects(message.get("content")):
+        kind = text_of(part.get("type"))
+        value = part.get(kind)
+        if kind == "tool_call":
+            call = an_object(value)
+            found.append(call_block(call.get("id"), call.get("name"), call.get("args", "")))
+            if call.get("output"):
+                found.append(result_block(call.get("id"), call.get("name"), call["output"]))
+        else:
+            text = value.get("value") if isinstance(value, dict) else value
+            found += blocks_of([{"type": _KINDS.get(kind, kind), "text": text}])
+    return found or text_block(message.get("text"))
+
+
+_KINDS = {"think": "reasoning"}
+
+
+def _plain(value: object) -> object:
+    """Return a time as LibreChat or a dump of its database writes it."""
+    inner = an_object(value).get("$date", value)
+    return an_object(inner).get("$numberLong", inner)
+
+
+FORMAT = Format(
+    SOURCE,
+    "LibreChat",
+    documents(_read),
+    members=(
+        frozenset(("conversationId", "messagesTree")),
+        frozenset(("conversationId", "messageId", "isCreatedByUser")),
+    ),
+)

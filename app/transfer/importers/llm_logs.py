@@ -1,0 +1,106 @@
+"""The importer of the logs of the command `llm`: its database of both generations."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+
+from app.domain.conversations import Block, Role
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers.agent_logs import call_block, result_block, text_block, thinking_block
+from app.transfer.importers.formats import Format, Thread, databases, tables
+from app.transfer.importers.values import identity, moment, text_of, title
+
+SOURCE = "llm"
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
+
+
+def _read(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConversation | Skipped]:
+    known = tables(connection)
+    if "responses" in known:
+        yield from _responses(connection, where)
+    if {"threads", "turns", "messages", "parts"} <= known:
+        yield from _threads(connection, where)
+
+
+def _responses(
+    connection: sqlite3.Connection, where: str
+) -> Iterator[ImportedConversation | Skipped]:
+    """Yield the conversations of the older tables."""
+    names = {
+        row["id"]: title(row["name"]) for row in connection.execute("SELECT * FROM conversations")
+    }
+    rows = connection.execute("SELECT * FROM responses ORDER BY conversation_id, datetime_utc, id")
+    thread, current = Thread(), None
+    last: str | None = None
+    for row in rows:
+        group = row["conversation_id"] or row["id"]
+        if group != current:
+            if current is not None:
+                yield _ended(thread, current, names.get(current, ""), last, where)
+            thread, current, last = Thread(), group, None
+        name, at = identity(row["id"]), moment(row["datetime_utc"])
+        if last is None:
+            last = thread.add(f"{name}/system", last, Role.SYSTEM, text_block(row["system"]), at)
+        last = thread.add(f"{name}/prompt", last, Role.USER, text_block(row["prompt"]), at)
+        answer = text_block(row["response"])
+        last = thread.add(name, last, Role.ASSISTANT, answer, at, text_of(row["model"]) or None)
+    if current is not None:
+        yield _ended(thread, current, names.get(current, ""), last, where)
+
+
+def _threads(
+    connection: sqlite3.Connection, where: str
+) -> Iterator[ImportedConversation | Skipped]:
+    """Yield the conversations of the newer tables, in which a message names the one before it."""
+    models = {row["tip_message_hash"]: row for row in connection.execute("SELECT * FROM turns")}
+    for row in connection.execute("SELECT * FROM threads"):
+        chain: list[sqlite3.Row] = []
+        seen: set[str] = set()
+        tip = row["tip_message_hash"]
+        while tip and tip not in seen:
+            seen.add(tip)
+            message = connection.execute("SELECT * FROM messages WHERE hash = ?", (tip,)).fetchone()
+            if message is None:
+                break
+            chain.append(message)
+            tip = message["parent_hash"]
+        thread, last = Thread(), None
+        for message in reversed(chain):
+            role = _ROLES.get(text_of(message["role"]), Role.USER)
+            turn = models.get(message["hash"])
+            values = dict(zip(turn.keys(), turn, strict=True)) if turn is not None else {}
+            model = text_of(values.get("model")) or None
+            at = moment(values.get("datetime_utc"))
+            blocks = list(_parts(connection, message["hash"]))
+            by = model if role is Role.ASSISTANT else None
+            last = thread.add(identity(message["hash"]), last, role, blocks, at, by)
+        yield _ended(thread, row["id"], title(row["name"]), last, where)
+
+
+def _parts(connection: sqlite3.Connection, message: str) -> Iterator[Block]:
+    rows = connection.execute(
+        "SELECT * FROM parts WHERE message_hash = ? ORDER BY position", (message,)
+    )
+    for row in rows:
+        kind, text = text_of(row["type"]), text_of(row["text"])
+        if kind == "reasoning":
+            yield from thinking_block(text)
+        elif kind == "tool_call":
+            yield call_block("", row["tool_name"], row["payload"] or "")
+        elif kind == "tool_result":
+            yield result_block("", row["tool_name"], text or row["payload"])
+        else:
+            yield from text_block(text)
+
+
+def _ended(
+    thread: Thread, name: object, heading: str, last: str | None, where: str
+) -> ImportedConversation | Skipped:
+    return thread.finished(
+        f"{where}, conversation {name}", SOURCE, identity(name), heading, last, None, None
+    )
+
+
+FORMAT = Format(SOURCE, "llm", databases(_read), tables=frozenset(("conversations", "responses")))
+NEW_FORMAT = Format(
+    SOURCE, "llm", databases(_read), tables=frozenset(("threads", "turns", "messages", "parts"))
+)

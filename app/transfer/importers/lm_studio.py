@@ -1,0 +1,104 @@
+"""The LM Studio importer: one conversation in each `*.conversation.json`, replies in several versions."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from app.domain.conversations import Attachment, Block, Role, Text, Thinking
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers.agent_logs import blocks_of, call_block, result_block
+from app.transfer.importers.formats import Format, Thread, documents
+from app.transfer.importers.values import (
+    an_object,
+    count,
+    identity,
+    media_type,
+    moment,
+    objects,
+    text_of,
+    title,
+)
+
+SOURCE = "lm_studio"
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
+
+
+def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
+    record = an_object(value)
+    model = text_of(an_object(record.get("lastUsedModel")).get("identifier")) or None
+    created_at = moment(record.get("createdAt"))
+    thread = Thread()
+    above: str | None = None
+    for number, message in enumerate(objects(record.get("messages"))):
+        versions = objects(message.get("versions"))
+        shown = min(count(message.get("currentlySelected")) or 0, max(0, len(versions) - 1))
+        below = above
+        for index, version in enumerate(versions):
+            name = f"{number}-{index}"
+            role = _ROLES.get(text_of(version.get("role")))
+            if role is None:
+                thread.left_out.append((name, "it has no known role"))
+                continue
+            at = _time(version) or created_at
+            by = text_of(an_object(version.get("senderInfo")).get("senderName")) or model
+            thread.add(
+                name,
+                above,
+                role,
+                list(_blocks(version)),
+                at,
+                by if role is Role.ASSISTANT else None,
+            )
+            if index == shown:
+                below = name
+        above = below
+    ended = record.get("assistantLastMessagedAt") or record.get("userLastMessagedAt")
+    name = PurePath(where).name.split(".")[0]
+    yield thread.finished(
+        where,
+        SOURCE,
+        identity(record.get("createdAt")) or name,
+        title(record.get("name")),
+        above,
+        created_at,
+        moment(ended),
+        pinned=record.get("pinned") is True,
+    )
+
+
+def _time(version: dict[str, Any]) -> datetime | None:
+    """Return the time that the id of a reply's first step begins with."""
+    for step in objects(version.get("steps")):
+        if found := moment(text_of(step.get("stepIdentifier")).partition("-")[0]):
+            return found
+    return None
+
+
+def _blocks(version: dict[str, Any]) -> Iterator[Block]:
+    yield from _content(version.get("content"))
+    for step in objects(version.get("steps")):
+        if text_of(step.get("type")) != "contentBlock":
+            continue
+        is_thinking = text_of(an_object(step.get("style")).get("type")) == "thinking"
+        for block in _content(step.get("content")):
+            yield Thinking(block.text) if is_thinking and isinstance(block, Text) else block
+
+
+def _content(content: object) -> Iterator[Block]:
+    for part in objects(content):
+        kind = text_of(part.get("type"))
+        if kind == "file":
+            name = text_of(part.get("fileIdentifier")) or "file"
+            yield Attachment(name, media_type(name) or "text/plain")
+        elif kind == "toolCallRequest":
+            yield call_block(part.get("callId"), part.get("name"), part.get("parameters", ""))
+        elif kind == "toolCallResult":
+            yield result_block(part.get("callId"), part.get("name"), part.get("content"))
+        elif part.get("isStructural") is not True:
+            yield from blocks_of([part])
+
+
+FORMAT = Format(
+    SOURCE, "LM Studio", documents(_read), members=(frozenset(("versions", "currentlySelected")),)
+)

@@ -1,0 +1,197 @@
+"""The Open WebUI importer: exported chats, and its database `webui.db`."""
+
+import html
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from app.domain.conversations import Attachment, Block, Image, Role
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.archive import NamedStream
+from app.transfer.importers.agent_logs import (
+    blocks_of,
+    call_block,
+    result_block,
+    text_block,
+    thinking_block,
+)
+from app.transfer.importers.building import Imported
+from app.transfer.importers.formats import Format, Thread, columns, databases, json_of, tables
+from app.transfer.importers.pieces import ConversationEnd, MessageEntry, Truncated, iter_events
+from app.transfer.importers.values import (
+    an_object,
+    identity,
+    media_type,
+    moment,
+    objects,
+    strings,
+    text_of,
+    title,
+)
+
+SOURCE = "open_webui"
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
+_DETAILS = re.compile(r"<details\b(?P<attributes>[^>]*)>(?P<text>.*?)</details>\s*", re.DOTALL)
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_SUMMARY = re.compile(r"<summary>.*?</summary>\s*", re.DOTALL)
+
+
+def read_open_webui(file: NamedStream) -> Imported:
+    """Yield the conversations of an export, one at a time in memory."""
+    number = 0
+    for event in iter_events(file.stream):
+        if isinstance(event, ConversationEnd):
+            number += 1
+            where = f"{file.name}, conversation {number}"
+            if event.flaw:
+                yield Skipped(where, event.flaw)
+            else:
+                yield _exported(an_object(event.header), where)
+        elif isinstance(event, Truncated):
+            yield Skipped(file.name, f"the file is truncated after {event.at_byte:,} bytes")
+        elif isinstance(event, MessageEntry):
+            pass  # the visible messages once more; the header has all branches
+
+
+def _exported(record: dict[str, Any], where: str) -> ImportedConversation | Skipped:
+    chat = an_object(record.get("chat")) or record
+    history = an_object(chat.get("history"))
+    messages = an_object(history.get("messages"))
+    return _conversation(record, chat, messages, _leaf(record, chat), where)
+
+
+def _leaf(record: Mapping[str, Any], chat: dict[str, Any]) -> object:
+    current = an_object(chat.get("history")).get("currentId") or chat.get("currentId")
+    return current or record.get("current_message_id")
+
+
+def _conversation(
+    record: Mapping[str, Any],
+    chat: dict[str, Any],
+    messages: Mapping[str, Any],
+    leaf: object,
+    where: str,
+) -> ImportedConversation | Skipped:
+    thread = Thread()
+    for key, value in messages.items():
+        message = an_object(value)
+        name = identity(message.get("id")) or identity(key)
+        parent = identity(message.get("parentId")) or None
+        at = moment(message.get("timestamp"))
+        model = text_of(message.get("model") or message.get("model_id")) or None
+        role = _ROLES.get(text_of(message.get("role")))
+        if role is None:
+            thread.left_out.append((name, "it has no known role"))
+            thread.add_node(name, parent, None)
+            continue
+        blocks = _message_blocks(message, role)
+        thread.add(name, parent, role, blocks, at, model if role is Role.ASSISTANT else None)
+    meta = an_object(json_of(record.get("meta")))
+    return thread.finished(
+        where,
+        SOURCE,
+        identity(record.get("id")),
+        title(record.get("title") or chat.get("title")),
+        leaf,
+        moment(record.get("created_at") or chat.get("timestamp")),
+        moment(record.get("updated_at")),
+        pinned=bool(record.get("pinned")),
+        archived=bool(record.get("archived")),
+        tags=tuple(strings(meta.get("tags")) or strings(chat.get("tags"))),
+    )
+
+
+def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Block]:
+    content = json_of(message.get("content")) if isinstance(message.get("content"), bytes) else None
+    content = message.get("content") if content is None else content
+    blocks: list[Block] = []
+    if isinstance(content, str):
+        blocks += _parts(content) if role is Role.ASSISTANT else text_block(content)
+    else:
+        blocks += blocks_of(content)
+    for file in objects(json_of(message.get("files"))):
+        inner = an_object(file.get("file")) or file
+        name = text_of(inner.get("filename")) or text_of(file.get("name")) or "file"
+        kind = media_type(name)
+        if text_of(file.get("type")) == "image" or kind.startswith("image/"):
+            blocks.append(Image(name, kind or "image/*"))
+        else:
+            text = text_of(an_object(inner.get("data")).get("content"))
+            blocks.append(Attachment(name, kind or "text/plain", None, text))
+    return blocks
+
+
+def _parts(text: str) -> list[Block]:
+    """Return the blocks of a reply, in which reasoning and tool calls are HTML elements."""
+    blocks: list[Block] = []
+    at = 0
+    for found in _DETAILS.finditer(text):
+        attributes = {key: html.unescape(value) for key, value in _ATTRIBUTE.findall(found[1])}
+        inner = _SUMMARY.sub("", found["text"])
+        if attributes.get("type") == "reasoning":
+            quoted = re.sub(r"^> ?", "", html.unescape(inner), flags=re.MULTILINE)
+            made: list[Block] = thinking_block(quoted.strip())
+        elif attributes.get("type") == "tool_calls":
+            call, name = attributes.get("id", ""), attributes.get("name", "")
+            made = [call_block(call, name, attributes.get("arguments", ""))]
+            if result := attributes.get("result"):
+                made.append(result_block(call, name, json_of(result) or result))
+        else:
+            continue
+        blocks += text_block(text[at : found.start()]) + made
+        at = found.end()
+    return blocks + text_block(text[at:])
+
+
+def _database(
+    connection: sqlite3.Connection, where: str
+) -> Iterable[ImportedConversation | Skipped]:
+    """Yield the chats of `webui.db`; newer versions keep messages in a table of their own."""
+    has_rows = "chat_message" in tables(connection)
+    several = "user_id" in columns(connection, "chat") and len(_users(connection)) > 1
+    if several:
+        yield Skipped(where, "it has chats of several users; all were imported")
+    for row in connection.execute("SELECT * FROM chat ORDER BY created_at"):
+        record = dict(zip(row.keys(), row, strict=True))
+        chat = an_object(json_of(record.get("chat")))
+        messages = an_object(an_object(chat.get("history")).get("messages"))
+        if has_rows:
+            messages = _rows(connection, text_of(record.get("id"))) or messages
+        here = f"{where}, chat {record.get('id')}"
+        yield _conversation(record, chat, messages, _leaf(record, chat), here)
+
+
+def _users(connection: sqlite3.Connection) -> list[Any]:
+    return connection.execute("SELECT DISTINCT user_id FROM chat").fetchall()
+
+
+def _rows(connection: sqlite3.Connection, chat: str) -> dict[str, Any]:
+    messages: dict[str, Any] = {}
+    rows = connection.execute(
+        "SELECT * FROM chat_message WHERE chat_id = ? ORDER BY created_at", (chat,)
+    )
+    for row in rows:
+        message = dict(zip(row.keys(), row, strict=True))
+        name = text_of(message["id"]).removeprefix(f"{chat}-")
+        parent = text_of(message.get("parent_id")).removeprefix(f"{chat}-")
+        content = message.get("content")
+        decoded = json_of(content)
+        messages[name] = message | {
+            "id": name,
+            "parentId": parent,
+            "timestamp": message.get("created_at"),
+            "content": decoded if isinstance(decoded, str | list) else content,
+        }
+    return messages
+
+
+FORMAT = Format(
+    SOURCE,
+    "Open WebUI",
+    read_open_webui,
+    members=(frozenset(("history", "currentId", "childrenIds")),),
+)
+DATABASE_FORMAT = Format(
+    SOURCE, "Open WebUI", databases(_database), tables=frozenset(("chat", "user", "auth"))
+)

@@ -1,0 +1,198 @@
+"""The importers of other chat programs and coding agents: one file of each generation of each format."""
+
+import json
+import shutil
+import sqlite3
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.domain.conversations import Role, Text, Thinking, ToolCall, ToolResult, plain_text
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers import read_export
+from tests.fakes.export_files import (
+    ANSWER,
+    FILES,
+    QUESTION,
+    claude_code_records,
+    codex_records,
+    with_trait,
+    write,
+)
+
+
+def _read(path: Path) -> tuple[list[ImportedConversation], list[Skipped]]:
+    found = list(read_export(path))
+    return (
+        [each for each in found if isinstance(each, ImportedConversation)],
+        [each for each in found if isinstance(each, Skipped)],
+    )
+
+
+def _path(found: ImportedConversation) -> list[tuple[Role, str]]:
+    """Return the roles and texts of the messages from the first to the visible last one."""
+    by_id = {message.source_id: message for message in found.messages}
+    name, path = found.visible_leaf, []
+    while name is not None:
+        message = by_id[name]
+        path.append((message.role, plain_text(message.blocks)))
+        name = message.parent
+    return [each for each in reversed(path) if each[1]]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_conversation_is_read_with_its_path_title_date_and_source(
+    name: str, tmp_path: Path
+) -> None:
+    found, skipped = _read(write(name, tmp_path))
+    talk, (_, source, traits) = found[0], FILES[name]
+    expected = [(Role.USER, QUESTION), (Role.ASSISTANT, ANSWER)]
+    assert [each for each in _path(talk) if each[0] is not Role.SYSTEM] == expected
+    assert talk.source == source
+    assert talk.title == ("About ohms" if "title" in traits else "")
+    dates = {each.created_at for each in talk.messages} | {talk.created_at}
+    assert (datetime(2026, 3, 4, 10, tzinfo=UTC) in dates) == ("dated" in traits)
+    assert bool(skipped or talk.skipped) == ("report" in traits)
+    assert talk.pinned == ("pinned" in traits)
+
+
+@pytest.mark.parametrize("name", with_trait("branch"))
+def test_a_replaced_answer_is_kept_as_a_branch(name: str, tmp_path: Path) -> None:
+    found, _ = _read(write(name, tmp_path))
+    answers = [m for m in found[0].messages if m.role is Role.ASSISTANT]
+    assert {plain_text(each.blocks) for each in answers} == {"An old answer.", ANSWER}
+    assert len({each.parent for each in answers}) == 1
+
+
+@pytest.mark.parametrize("name", with_trait("thought"))
+def test_reasoning_is_kept_apart(name: str, tmp_path: Path) -> None:
+    found, _ = _read(write(name, tmp_path))
+    blocks = [block for message in found[0].messages for block in message.blocks]
+    assert [each.text for each in blocks if isinstance(each, Thinking)][-1:] == ["Easy."]
+
+
+@pytest.mark.parametrize("name", with_trait("project"))
+def test_the_folder_of_a_project_is_a_tag(name: str, tmp_path: Path) -> None:
+    found, _ = _read(write(name, tmp_path))
+    assert found[0].tags == ("heron",)
+
+
+@pytest.mark.parametrize("name", with_trait("call"))
+def test_a_tool_call_is_kept_with_its_result(name: str, tmp_path: Path) -> None:
+    found, _ = _read(write(name, tmp_path))
+    blocks = [block for message in found[0].messages for block in message.blocks]
+    (call,) = (each for each in blocks if isinstance(each, ToolCall))
+    (result,) = (each for each in blocks if isinstance(each, ToolResult))
+    assert call.call_id == result.call_id
+    assert call.name in {"Read", "shell", "units"}
+    assert result.text in {"R = U / I", "ohm"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_in_an_archive_is_read_like_one_in_a_folder(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    path = write(name, folder)
+    packed = tmp_path / "export.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.write(path, path.name)
+    alone, in_archive = _read(path)[0], _read(packed)[0]
+    assert [_path(each) for each in in_archive] == [_path(each) for each in alone]
+
+
+def test_a_session_that_was_forked_continues_the_same_conversation(tmp_path: Path) -> None:
+    records = [each for each in claude_code_records() if each.get("uuid")]
+    again = [{**each, "sessionId": "s2"} for each in records]
+    more = {**again[-2], "uuid": "q2", "parentUuid": "a3", "type": "user",
+            "message": {"role": "user", "content": "And the volt?"}}  # fmt: skip
+    for name, log in (("s1", records), ("s2", [*again, more])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, log)) + "\n", "utf-8")
+    found, _ = _read(tmp_path)
+    ids = [each.source_id for each in found if "subagent" not in each.tags]
+    assert len(ids) == 2
+    assert len(set(ids)) == 1
+    assert "subagent" in found[1].tags
+
+
+def test_a_rollout_that_begins_like_another_has_the_same_messages(tmp_path: Path) -> None:
+    own = codex_records()
+    header = {**own[0], "payload": {**own[0]["payload"], "id": "s2", "forked_from_id": "s1"}}
+    asked = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "And the volt?"}],
+    }
+    more = {"timestamp": "2026-03-04T11:00:00Z", "type": "response_item", "payload": asked}
+    for name, log in (("a", own), ("b", [header, *own, more])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, log)) + "\n", "utf-8")
+    (first, fork), _ = _read(tmp_path)
+    assert first.source_id == fork.source_id
+    assert {m.source_id for m in first.messages} < {m.source_id for m in fork.messages}
+
+
+def test_a_turn_that_was_rolled_back_is_a_branch(tmp_path: Path) -> None:
+    records = codex_records()
+    back = {"timestamp": "2026-03-04T11:00:00Z", "type": "event_msg",
+            "payload": {"type": "thread_rolled_back", "num_turns": 1}}  # fmt: skip
+    asked = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "And the volt?"}],
+    }
+    more = {"timestamp": "2026-03-04T11:00:00Z", "type": "response_item", "payload": asked}
+    path = tmp_path / "r.jsonl"
+    path.write_text("\n".join(map(json.dumps, [*records, back, more])) + "\n", "utf-8")
+    (found,), _ = _read(path)
+    assert _path(found) == [(Role.USER, "And the volt?")]
+    assert any(plain_text(each.blocks) == ANSWER for each in found.messages)
+
+
+@pytest.mark.parametrize(
+    ("records", "change"),
+    [(claude_code_records, {"promptSource": "sdk"}), (codex_records, {"originator": "codex_exec"})],
+)
+def test_a_run_of_one_turn_by_a_program_is_skipped(
+    records: object, change: dict[str, str], tmp_path: Path
+) -> None:
+    log = [dict(each) for each in records()]  # type: ignore[operator]
+    for each in log:
+        target = each["payload"] if each["type"] == "session_meta" else each
+        if each["type"] in {"user", "session_meta"} and not each.get("isSidechain"):
+            target.update(change)
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join(map(json.dumps, log)) + "\n", "utf-8")
+    found, skipped = _read(path)
+    assert all("subagent" in each.tags for each in found)
+    assert skipped
+
+
+def test_a_slash_command_is_what_was_typed(tmp_path: Path) -> None:
+    said = "<command-name>/review</command-name>\n<command-message>m</command-message>\n<command-args>the diff</command-args>"
+    record = claude_code_records()[2] | {"message": {"role": "user", "content": said}}
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(record) + "\n", "utf-8")
+    (found,), _ = _read(path)
+    assert found.messages[0].blocks == (Text("/review the diff"),)
+
+
+def test_a_database_that_is_open_elsewhere_is_read(tmp_path: Path) -> None:
+    path = write("goose", tmp_path)
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("UPDATE sessions SET description = 'Newer'")
+    writer.commit()
+    found, _ = _read(path)
+    writer.close()
+    assert found[0].title == "Newer"
+
+
+def test_a_damaged_database_is_reported(tmp_path: Path) -> None:
+    path = write("goose", tmp_path)
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+    shutil.copy(write("jan", tmp_path), tmp_path / "messages.jsonl")
+    found, skipped = _read(tmp_path)
+    assert found
+    assert any(each.where == "sessions.db" for each in skipped)
