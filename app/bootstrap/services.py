@@ -55,7 +55,7 @@ from app.providers.http.endpoint import check_ca_bundle, check_proxy_url
 from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.registry import provider_registry
 from app.providers.wire.streaming import RetryPolicy
-from app.storage.deletion.forget import forget
+from app.storage.deletion.forget import forget, forget_message, forget_turn
 from app.storage.engine.errors import from_os_error
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import Backup, make_backup
@@ -127,7 +127,17 @@ class Services:
 
     def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
         """Erase conversations everywhere; return what remains elsewhere, as text. Blocking."""
-        left = forget(self.store, conversation_ids)
+        return self._then_index(forget(self.store, conversation_ids))
+
+    def forget_turn(self, exchange_id: int) -> tuple[str, ...]:
+        """Erase the content of a turn everywhere; see `app.storage.deletion.forget`. Blocking."""
+        return self._then_index(forget_turn(self.store, exchange_id))
+
+    def forget_message(self, message_id: int) -> tuple[str, ...]:
+        """Erase the content of a message everywhere; see `app.storage.deletion.forget`. Blocking."""
+        return self._then_index(forget_message(self.store, message_id))
+
+    def _then_index(self, left: tuple[str, ...]) -> tuple[str, ...]:
         self.index_sync.catch_up_soon()
         return left
 

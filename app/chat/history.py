@@ -126,8 +126,10 @@ class HistoryReader:
         """
         past = plan.segment[:-1]
         before = runs[-1] if runs else self._newest(past)
-        start, shortened = past_position(plan.segment, before)
         compaction = _compaction_of(before)
+        start, shortened = (
+            (0, 0) if _lost_compaction(before) else past_position(plan.segment, before)
+        )
         room = ceiling.tokens - around_tokens - (compaction.tokens if compaction else 0)
         first, turns = self._newest_turns(past, start, shortened, room)
         kept = Kept(0, max(0, shortened - first))
@@ -288,6 +290,14 @@ def _compaction_of(before: StoredPrompt | None) -> PlanPart | None:
     return next(
         (p for p in parts if p.kind is PlanPartKind.COMPACTION and all(e.text for e in p.pieces)),
         None,
+    )
+
+
+def _lost_compaction(before: StoredPrompt | None) -> bool:
+    """Return whether what stood for earlier turns was forgotten, so that they are compacted again."""
+    parts = () if before is None else before.parts
+    return any(each.kind is PlanPartKind.COMPACTION for each in parts) and not _compaction_of(
+        before
     )
 
 

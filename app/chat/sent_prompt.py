@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.domain.conversations import (
+    FORGOTTEN,
     Attachment,
     Image,
     Message,
@@ -16,7 +17,6 @@ from app.domain.conversations import (
 from app.domain.ids import MessageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.memory.context_plan import compaction_block, recalled_block, system_text
-from app.storage.tables.prompts import FORGOTTEN
 
 _CONTEXT_LINES = 1
 _MOST_LINES = 6_000  # of both together: beyond it, comparing takes seconds

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.chat.tools.results import shortened_results, truncate_results
-from app.domain.conversations import Exchange, Message, Role, Text
+from app.domain.conversations import FORGOTTEN, Exchange, Forgotten, Message, Role, Text
 from app.domain.ids import MessageId, PassageId
 from app.domain.recall import (
     PAST_KINDS,
@@ -83,7 +83,13 @@ def as_sent(
     runs: Sequence[StoredPrompt],
     rejected: frozenset[PassageId] = frozenset(),
 ) -> tuple[Message, ...]:
-    """Return the messages of an exchange as requests contain them; `runs` are oldest first."""
+    """Return the messages of an exchange as requests contain them; `runs` are oldest first.
+
+    None of a turn that was forgotten as a whole; a single forgotten message is named as such.
+    """
+    if all(each.is_forgotten or each.role is Role.TOOL for each in messages):
+        return ()
+    messages = [_with_placeholder(each) if each.is_forgotten else each for each in messages]
     blocks: dict[MessageId, str] = {}
     notes: dict[MessageId, str] = {}
     for run in runs:
@@ -103,6 +109,11 @@ def as_sent(
         if note_text and message.role is Role.ASSISTANT:
             sent.append(replace(message, role=Role.USER, blocks=(Text(note_text),), raw=None))
     return tuple(sent)
+
+
+def _with_placeholder(message: Message) -> Message:
+    blocks = (Text(FORGOTTEN) if each == Forgotten() else each for each in message.blocks)
+    return replace(message, blocks=tuple(blocks))
 
 
 def turn_block(parts: Iterable[PlanPart], rejected: frozenset[PassageId] = frozenset()) -> str:

@@ -163,11 +163,16 @@ def _add_conversations(command: _Adder) -> None:
         ("unarchive", "show archived conversations again"),
         ("delete", "move conversations to the trash"),
         ("undelete", "take conversations out of the trash"),
-        ("forget", "delete conversations for good, also from backups"),
     ):
-        each = command(name, help_text)
-        each.number("ids", "ID", nargs="+")
-    each.flag("--yes", "confirm the deletion")  # of forget
+        command(name, help_text).number("ids", "ID", nargs="+")
+    forget = command(
+        "forget", "delete conversations, turns, messages or facts for good, also from backups"
+    )
+    forget_help = (
+        "conversations; or 'turn' ID:TURN, 'message' ID or 'fact' ID, one or more of a kind"
+    )
+    forget.text("ids", "ID", forget_help, nargs="+")
+    forget.flag("--yes", "confirm the deletion")
     tag = command("tag", "tag a conversation")
     tag.number("id", "ID")
     tag.text("names", "TAG", "tags to add; none lists them", nargs="*")

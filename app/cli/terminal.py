@@ -65,7 +65,7 @@ class Terminal:
             for line in lines:
                 self.line(line)
 
-    def show_forgotten(self, ids: Sequence[int], remains: Sequence[str]) -> None:
+    def show_forgotten(self, ids: Sequence[int | str], remains: Sequence[str]) -> None:
         """Print what was deleted for good, and what remains elsewhere."""
         if self.as_json:
             self.document({"forgotten": ids, "remains": list(remains)})

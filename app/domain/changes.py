@@ -349,6 +349,19 @@ class ConversationForgotten:
     conversation_id: ConversationId
 
 
+@dataclass(frozen=True, slots=True)
+class MessagesForgotten:
+    """The deletion of the content of messages and of everything derived from it.
+
+    The messages keep their places, so that links, branches and origins stay valid. `title` replaces a
+    title that was made from the conversation's text.
+    """
+
+    conversation_id: ConversationId
+    message_ids: tuple[MessageId, ...]
+    title: str
+
+
 Change = (
     ConversationPut
     | ConversationEdited
@@ -381,7 +394,11 @@ Change = (
     | PromptStored
     | FeedbackPut
     | ConversationForgotten
+    | MessagesForgotten
 )
+
+FORGETTING = frozenset((ConversationForgotten, FactForgotten, MemoryForgotten, MessagesForgotten))
+"""The changes that delete what earlier ones wrote."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,16 @@ class Attachment:
     content_hash: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The place of a message's content that the user deleted for good; see `MessagesForgotten`."""
+
+
+FORGOTTEN = "[forgotten]"
+"""What is shown and sent in place of forgotten text."""
+
 File = Image | Attachment
-Block = Text | Thinking | ToolCall | ToolResult | Image | Attachment
+Block = Text | Thinking | ToolCall | ToolResult | Image | Attachment | Forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +132,11 @@ class Message:
         return plain_text(self.blocks)
 
     @property
+    def is_forgotten(self) -> bool:
+        """Whether its content was deleted for good."""
+        return Forgotten() in self.blocks
+
+    @property
     def opens_turn(self) -> bool:
         """Whether this is a real user message: it has text, an image or an attachment."""
         return self.role is Role.USER and is_real(self.blocks)
@@ -135,9 +148,13 @@ def plain_text(blocks: tuple[Block, ...]) -> str:
 
 
 def is_real(blocks: tuple[Block, ...]) -> bool:
-    """Return whether blocks hold text, an image or an attachment, not only tool results."""
+    """Return whether blocks hold text, an image or an attachment, not only tool results.
+
+    Forgotten content counts, so that the message keeps its place.
+    """
     return any(
-        isinstance(block, Image | Attachment) or (isinstance(block, Text) and block.text.strip())
+        isinstance(block, Image | Attachment | Forgotten)
+        or (isinstance(block, Text) and block.text.strip())
         for block in blocks
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from app.domain.conversations import (
     Exchange,
     ExchangeStatus,
+    Forgotten,
     Image,
     Message,
     Role,
@@ -39,9 +40,13 @@ class _Node:
 
 
 def is_reply(message: Message) -> bool:
-    """Return whether a message is a reply: from the assistant, with text, an image or a tool call."""
+    """Return whether a message is a reply: from the assistant, with text, an image or a tool call.
+
+    A forgotten one remains a reply.
+    """
     return message.role is Role.ASSISTANT and any(
-        isinstance(block, ToolCall | Image) or (isinstance(block, Text) and block.text.strip())
+        isinstance(block, ToolCall | Image | Forgotten)
+        or (isinstance(block, Text) and block.text.strip())
         for block in message.blocks
     )
 

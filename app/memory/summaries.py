@@ -20,7 +20,7 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.passages import Passages
 from app.storage.tables.summaries import Summaries, Summary
-from app.storage.work.summary_work import conversation_stamp, exchange_stamp
+from app.storage.work.summary_work import SummaryWork
 
 SUMMARY_LIMIT_CHARS = 4_000
 
@@ -47,6 +47,7 @@ class SummaryService:
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
         self._summaries = Summaries(store)
+        self._work = SummaryWork(store)
 
     def write(self, of: SummaryTarget, source_id: int, text: str) -> Summary:
         """Store the user's summary as the newest; raises NotFound, InvalidInput."""
@@ -94,13 +95,12 @@ class SummaryService:
             exchange = self._exchanges.get(source_id)
             conversation = self._conversations.get(exchange.conversation_id)
             exchange_id: ExchangeId | None = exchange.id
-            stamp, said_at = exchange_stamp(exchange), exchange.started_at
+            said_at = exchange.started_at
         else:
             conversation = self._conversations.get(source_id)
             exchange_id, said_at = None, conversation.updated_at
-            stamp = conversation_stamp(self._exchanges.of(source_id))
         if conversation.private:
             raise InvalidInput(
                 "A private conversation has no summary", "It is never summarized or indexed."
             )
-        return conversation.id, exchange_id, stamp, said_at
+        return conversation.id, exchange_id, self._work.stamp(of.value, source_id), said_at

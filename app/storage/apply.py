@@ -8,10 +8,17 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from app.domain.changes import Change, ConversationForgotten
+from app.domain.changes import (
+    FORGETTING,
+    Change,
+    ConversationForgotten,
+    MessagesForgotten,
+)
 from app.storage.deletion.deletion_set import conversation_deletion_set, fact_deletion_set
+from app.storage.deletion.messages import erase_messages
 from app.storage.deletion.redaction import redact_messages, redact_prompts
 from app.storage.engine.aggregate import (
+    OF_CONVERSATIONS,
     Aggregate,
     Batch,
     Rule,
@@ -23,7 +30,7 @@ from app.storage.engine.database import Connection
 from app.storage.tables.attempts import ATTEMPTS
 from app.storage.tables.conversations import CONVERSATIONS, ORIGINS, hides
 from app.storage.tables.exchanges import EXCHANGES
-from app.storage.tables.fact_rows import FACTS, delete_facts, delete_facts_of_conversations
+from app.storage.tables.fact_rows import FACTS, delete_facts, delete_facts_where
 from app.storage.tables.fact_visibility import (
     update_after_hiding,
     update_after_put,
@@ -59,9 +66,17 @@ def _forgotten(batch: Batch, change: ConversationForgotten) -> None:
     batch.mark("memory", "passages")
 
 
+def _messages_forgotten(batch: Batch, change: MessagesForgotten) -> None:
+    batch.rows["forgotten_message_content"][batch.position, batch.place] = change
+    batch.announce("conversations", change.conversation_id)
+    batch.announce("messages_in", change.conversation_id)
+    batch.announce("settings", PROBES)
+    batch.mark("memory", "passages")
+
+
 _FOLDS: Mapping[type, Callable[[Batch, Any], None]] = {
     change: fold for aggregate in AGGREGATES for change, fold in aggregate.folds.items()
-} | {ConversationForgotten: _forgotten}
+} | {ConversationForgotten: _forgotten, MessagesForgotten: _messages_forgotten}
 
 Records = list[tuple[int, tuple[Change, ...]]]
 """(position, changes) in order."""
@@ -115,7 +130,25 @@ def fold(records: Records, throttle: Callable[[], None] = lambda: None) -> Batch
 def apply_records(
     connection: Connection, records: Records, throttle: Callable[[], None] = lambda: None
 ) -> Batch:
-    """Write records inside the caller's transaction."""
+    """Write records inside the caller's transaction.
+
+    A deletion ends a batch: it deletes what was written before it, and nothing that came later.
+    """
+    written = Batch()
+    run: Records = []
+    for record in records:
+        run.append(record)
+        if not FORGETTING.isdisjoint(map(type, record[1])):
+            written.news += _apply_together(connection, run, throttle).news
+            run = []
+    if run or not records:
+        written.news += _apply_together(connection, run, throttle).news
+    return written
+
+
+def _apply_together(
+    connection: Connection, records: Records, throttle: Callable[[], None]
+) -> Batch:
     batch = fold(records, throttle)
     state = read_state(connection)
     for aggregate in AGGREGATES:
@@ -125,6 +158,9 @@ def apply_records(
             for table in aggregate.tables:
                 table.write(connection, batch.rows[table.name], state)
     positions: list[int] = []
+    for change in batch.rows["forgotten_message_content"].values():
+        positions.append(batch.position)
+        erase_messages(connection, change, batch.position)
     if is_unindexed := _are_unindexed(connection, batch):
         connection.execute(_KEEP_INDEX)
     for name in ("fact", "memory", "conversation"):
@@ -151,6 +187,8 @@ def _are_unindexed(connection: Connection, batch: Batch) -> bool:
     """Return whether all that is forgotten is private: then no index has words of it."""
     if batch.rows["forgotten_fact"] or batch.rows["forgotten_memory"]:
         return False
+    if batch.rows["forgotten_message_content"]:
+        return False
     ids = list(batch.rows["forgotten_conversation"])
     private = "SELECT count(*) FROM conversation WHERE private AND id IN (SELECT unnest(?))"
     (count,) = connection.execute(private, [ids]).fetchone() or (0,)
@@ -160,7 +198,7 @@ def _are_unindexed(connection: Connection, batch: Batch) -> bool:
 def _erase_conversations(connection: Connection, ids: list[int], position: int) -> None:
     """Delete every row of conversations; `app.storage.deletion.forget` removes the bytes."""
     redact_messages(connection, conversation_deletion_set(connection, ids), position)
-    changed_facts = delete_facts_of_conversations(connection, ids)
+    changed_facts = delete_facts_where(connection, OF_CONVERSATIONS, ids)
     for aggregate in reversed(AGGREGATES):
         if aggregate.erase is not None:
             aggregate.erase(connection, ids, position)

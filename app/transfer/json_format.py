@@ -48,6 +48,7 @@ from app.domain.conversations import (
     Attachment,
     Block,
     Conversation,
+    Forgotten,
     Image,
     Message,
     Text,
@@ -73,6 +74,7 @@ _TYPES: dict[str, type[Block]] = {
     "tool_result": ToolResult,
     "image": Image,
     "attachment": Attachment,
+    "forgotten": Forgotten,
 }
 _NAMES = {cls: name for name, cls in _TYPES.items()}
 

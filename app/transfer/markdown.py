@@ -5,8 +5,10 @@ from datetime import UTC
 from typing import TextIO
 
 from app.domain.conversations import (
+    FORGOTTEN,
     Attachment,
     Block,
+    Forgotten,
     Image,
     Message,
     Role,
@@ -79,6 +81,8 @@ def _block(block: Block) -> str:
         case Attachment(name=name, text=text):
             title = f"*File: {one_line(name, 200)}*"
             return f"{title}\n\n{_fenced(text, '')}" if text else title
+        case Forgotten():
+            return f"*{FORGOTTEN}*"
     raise AssertionError(block)
 
 

@@ -117,6 +117,26 @@ def test_a_forgotten_conversation_is_in_no_file(
     assert files_with(data_dir, "windowsill") == set()
 
 
+def test_a_turn_a_message_and_a_fact_are_forgotten_by_their_ids(cli: Console) -> None:
+    fact = cli.json("facts", "add", "The saddle is blue")["fact"]["id"]
+    cli.is_watched = False
+    for words in (("turn", "1:0"), ("message", 3), ("fact", fact)):
+        assert cli("forget", *words).code == 1
+    assert cli.json("forget", "turn", "1:0", "--yes")["forgotten"] == ["1:0"]
+    first, second = cli.json("show", 1)["turns"]
+    assert [each["text"] for each in first["messages"]] == ["", ""]
+    wanted = second["messages"][0]["message_id"]
+    assert cli.json("forget", "message", wanted, "--yes")["forgotten"] == [wanted]
+    assert "[forgotten]" in cli.done("show", 1).out
+    assert cli.json("show", 1)["turns"][1]["messages"][0]["text"] == ""
+    assert cli.json("forget", "fact", fact, "--yes")["forgotten"] == [fact]
+    assert cli.json("facts", "list")["total"] == 0
+    for words in (("turn", "1"), ("turn", "1:9"), ("message", 99), ("fact", 99)):
+        assert cli("forget", *words, "--yes").code == 1
+    for wrong in (("turn",), ("message", "x"), ("herbs",)):
+        assert cli("forget", *wrong, "--yes").code == 2
+
+
 @pytest.mark.parametrize("answer", ["", "no", "yes please"])
 def test_nothing_is_forgotten_without_a_confirmation(cli: Console, answer: str) -> None:
     cli.typed = answer

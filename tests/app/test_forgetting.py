@@ -20,7 +20,16 @@ from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.check import check
 from app.domain import changes
 from app.domain.chat import ChatRequest, TextDelta
-from app.domain.conversations import Block, Exchange, Message, Role, Text, ToolCall, ToolResult
+from app.domain.conversations import (
+    FORGOTTEN,
+    Block,
+    Exchange,
+    Message,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from app.domain.errors import StorageError
 from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId, PassageId, new_uid
@@ -33,7 +42,7 @@ from app.storage.apply import AGGREGATES
 from app.storage.deletion import forget as forget_module
 from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
 from app.storage.deletion.forget import finish_forgetting, forget, purge_trash
-from app.storage.deletion.quotes import FORGOTTEN, QuoteContext, redact_answer
+from app.storage.deletion.quotes import QuoteContext, redact_answer
 from app.storage.engine.journal import segments
 from app.storage.engine.store import Store
 from app.storage.safety import image
@@ -217,7 +226,7 @@ def test_every_table_that_names_a_conversation_is_erased(store: Store) -> None:
         for table in aggregate.tables
         if table.erased or aggregate.erase is not None
     }
-    by_id = {"fact", "fact_version"}  # `delete_facts_of_conversations`
+    by_id = {"fact", "fact_version"}  # `delete_facts_where`
     assert {name for (name,) in named} - erased == by_id
 
 
@@ -462,7 +471,7 @@ def test_a_question_that_looks_like_the_name_of_a_fact_shields_no_quote() -> Non
     link = "[Fact 7 · 3 May 2026](commonplace://3/0) · 80%"
     answer = "\n".join(("**Talk** · 3 May 2026", "", link, "", f"> {MULE}", "", ""))
     leaving = DeletionSet(
-        frozenset(), frozenset(), frozenset({9}), TextFingerprints([MULE], whole=True)
+        frozenset(), frozenset(), frozenset({9}), TextFingerprints((), whole=[MULE])
     )
     assert MULE not in redact_answer(answer, QuoteContext(leaving, knows_ids=True))
     known = answer.replace("**Talk** · 3 May 2026", "**Facts** · learned from what was said")

@@ -22,6 +22,7 @@ from app.domain.changes import (
     PromptStored,
     ToolSummaryPut,
 )
+from app.domain.conversations import FORGOTTEN
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, new_uid
@@ -44,7 +45,7 @@ from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.memories import CoreMemory
 from app.storage.tables.passages import Passages
-from app.storage.tables.prompts import FORGOTTEN, Prompts, as_runs, from_runs
+from app.storage.tables.prompts import Prompts, as_runs, from_runs
 from app.storage.tables.settings import Settings
 from tests.fakes import found
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened, tables

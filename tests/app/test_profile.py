@@ -11,6 +11,7 @@ import pytest
 from app.bootstrap import RunMode, Services, build
 from app.check import check
 from app.domain.changes import ConversationEdited, PromptStored
+from app.domain.conversations import FORGOTTEN
 from app.domain.errors import InvalidInput, KnownError, NotFound
 from app.domain.facts import Fact, FactCategory
 from app.domain.profile import Profile, ProfileLine
@@ -21,7 +22,6 @@ from app.storage.engine.times import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.facts import fact_changes
 from app.storage.tables.profile import ProfileRows
-from app.storage.tables.prompts import FORGOTTEN
 from app.storage.work.summary_work import SummaryWork
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files

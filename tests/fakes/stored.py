@@ -226,6 +226,25 @@ def make_earlier(path: Path, version: int) -> set[str]:
     return dropped
 
 
+def sibling(store: Store, turn: Exchange, shared: Sequence[Message], text: str) -> Exchange:
+    """Store another version of a turn: another answer to `shared`, or another question too."""
+    messages: list[Message] = []
+    parents = store.rows("SELECT parent_id FROM message WHERE id = ?", [turn.message_ids[0]])
+    parent = shared[-1].id if shared else parents[0][0]
+    for role in (Role.ASSISTANT,) if shared else (Role.USER, Role.ASSISTANT):
+        message = Message(
+            store.ids.message(), new_uid(), turn.conversation_id, parent, role, (Text(text),), AT
+        )
+        messages.append(message)
+        parent = message.id
+    ids = tuple(each.id for each in (*shared, *messages))
+    other = replace(turn, id=store.ids.exchange(), message_ids=ids)
+    passage = turn_passage(store.ids.passage(), other, (*shared, *messages))
+    assert passage is not None
+    store.save(MessagesAdded(tuple(messages)), ExchangePut(other), PassagesPut((passage,)))
+    return other
+
+
 def titles(store: Store) -> set[str]:
     """Return the titles of all conversations."""
     rows = store.read(lambda cursor: cursor.execute("SELECT title FROM conversation").fetchall())

@@ -8,6 +8,7 @@ from app.cli.commands import (
     ask,
     conversations,
     facts,
+    forgetting,
     maintenance,
     memory,
     presets,
@@ -28,6 +29,18 @@ Command = Callable[[Services, Namespace, Terminal], int]
 
 def _change(s: Services, given: Namespace, terminal: Terminal) -> int:
     return conversations.change(s.conversations, s.library, s.chat, given, terminal)
+
+
+def _forget(s: Services, given: Namespace, terminal: Terminal) -> int:
+    kind, *words = given.ids
+    match kind:
+        case "turn":
+            return forgetting.turns(s.library, s.forget_turn, words, given, terminal)
+        case "message":
+            return forgetting.messages(s.exchanges, s.forget_message, words, given, terminal)
+        case "fact":
+            return forgetting.facts(s.facts, s.fact_service, s.index_sync, words, given, terminal)
+    return forgetting.conversations(s.conversations, s.exchanges, s.chat, s.forget, given, terminal)
 
 
 def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int:
@@ -58,9 +71,7 @@ COMMANDS: Mapping[str, Command] = {
     "unarchive": _change,
     "delete": _change,
     "undelete": _change,
-    "forget": lambda s, *rest: conversations.forget(
-        s.conversations, s.exchanges, s.chat, s.forget, *rest
-    ),
+    "forget": _forget,
     "tag": lambda s, *rest: conversations.tag(s.conversations, s.library, *rest),
     "facts": lambda s, *rest: facts.facts(
         s.conversations, s.facts, s.fact_service, s.index_sync, *rest

@@ -1,4 +1,4 @@
-"""`list`, `show`, `archive`, `delete`, `forget`, `tag` and their opposites."""
+"""`list`, `show`, `archive`, `delete`, `tag` and their opposites."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,9 +9,11 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library
 from app.cli.terminal import Terminal
 from app.domain.conversations import (
+    FORGOTTEN,
     Attachment,
     Conversation,
     Exchange,
+    Forgotten,
     Image,
     Message,
     ToolCall,
@@ -114,28 +116,6 @@ def change(
     return 0
 
 
-def forget(
-    conversations: Conversations,
-    stored: Exchanges,
-    chat: ExchangeLoop,
-    erase: Callable[[Sequence[ConversationId]], Sequence[str]],
-    given: Namespace,
-    terminal: Terminal,
-) -> int:
-    """Delete conversations for good, after confirmation."""
-    found = {each.id: each for each in map(conversations.get, given.ids)}
-    if not given.yes:
-        for each in found.values():
-            turns = len(stored.of(each.id))
-            terminal.err(f"{each.id}: {each.title} ({turns:,} {'turn' if turns == 1 else 'turns'})")
-        terminal.err("These conversations will be deleted for good, also from backups.")
-    terminal.require_confirmation(given.yes, "Nothing was forgotten")
-    ids = list(found)
-    chat.stop(ids)
-    terminal.show_forgotten(given.ids, erase(ids))
-    return 0
-
-
 def tag(
     conversations: Conversations, library: Library, given: Namespace, terminal: Terminal
 ) -> int:
@@ -207,7 +187,9 @@ def _print(
 def _block_lines(message: Message) -> Iterator[str]:
     """Yield a line for each tool call, result and image, and the text of attachments."""
     for block in message.blocks:
-        if isinstance(block, Attachment):
+        if isinstance(block, Forgotten):
+            yield FORGOTTEN
+        elif isinstance(block, Attachment):
             yield f"{one_line(block.name, _CALL_CHARS) or 'attachment'}:\n{block.text}".rstrip(
                 ":\n"
             )

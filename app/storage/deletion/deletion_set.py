@@ -7,9 +7,15 @@ another machine) is found by runs of text that it shares with what is deleted.
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from app.domain.turn_text import RECALL_MODEL
+from app.domain.conversations import Message, ToolResult
+from app.domain.turn_text import RECALL_MODEL, is_recall_reply
+from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
+from app.storage.tables.exchanges import MESSAGE_COLUMNS, message_of
+from app.storage.work.queue import EXCHANGE_STAMPS
+from app.storage.work.summary_work import CONVERSATION_STAMPS
 
 _WINDOW_BYTES = 16
 _STRIDE_BYTES = 8  # so a run of 23 bytes is always found
@@ -20,6 +26,7 @@ _MESSAGES = (
     f"SELECT text FROM message WHERE {_OWN} AND role IN ('user', 'assistant') "
     "AND NOT (role = 'assistant' AND model IS NOT DISTINCT FROM $2)"
 )
+_DERIVED = ("fact_version", "memory", "tool_summary")
 _TEXTS = (
     _MESSAGES,
     "SELECT title FROM conversation WHERE id IN (SELECT unnest($1)) AND $2 <> ''",
@@ -37,19 +44,14 @@ class TextFingerprints:
     of others any run.
     """
 
-    def __init__(self, texts: Iterable[str], *, whole: bool = False) -> None:
-        characters = [
-            each
-            for text in texts
-            for line in ([text] if whole else text.split("\n"))
-            if (each := _normalized(line))
-        ]
-        self._whole = whole
-        self._lines = frozenset(characters)
-        stride = max(_STRIDE_BYTES, sum(map(len, characters)) // _MAX_WINDOWS)
+    def __init__(self, texts: Iterable[str], whole: Iterable[str] = ()) -> None:
+        lines = [each for text in texts for line in text.split("\n") if (each := _normalized(line))]
+        self._whole = frozenset(filter(None, map(_normalized, whole)))
+        self._lines = self._whole.union(lines)
+        stride = max(_STRIDE_BYTES, sum(map(len, lines)) // _MAX_WINDOWS)
         self._windows = frozenset(
             line[start : start + _WINDOW_BYTES]
-            for line in (() if whole else characters)
+            for line in lines
             for start in range(0, len(line) - _WINDOW_BYTES + 1, stride)
         )
 
@@ -58,10 +60,8 @@ class TextFingerprints:
         characters = _normalized(text)
         if characters in self._lines:
             return True
-        if self._whole:
-            return len(characters) >= _WINDOW_BYTES and any(
-                characters in line for line in self._lines
-            )
+        if len(characters) >= _WINDOW_BYTES and any(characters in text for text in self._whole):
+            return True
         return any(
             characters[start : start + _WINDOW_BYTES] in self._windows
             for start in range(len(characters) - _WINDOW_BYTES + 1)
@@ -70,12 +70,23 @@ class TextFingerprints:
 
 @dataclass(frozen=True, slots=True)
 class DeletionSet:
-    """Conversations with their exchanges, facts and memories by their passage ids, and their text."""
+    """What is deleted, by ids and by its text.
+
+    Attributes:
+        conversations: Deleted as a whole.
+        exchanges: Of those, and those of which every message is deleted.
+        passages: Facts and memories, by the ids of their passages.
+        within: The conversations of which only `messages` are deleted.
+        stale: The (kind, source, stamp) of what was derived from those before.
+    """
 
     conversations: frozenset[int]
     exchanges: frozenset[int]
     passages: frozenset[int]
     text: TextFingerprints
+    within: frozenset[int] = frozenset()
+    messages: frozenset[int] = frozenset()
+    stale: frozenset[tuple[str, int, str]] = frozenset()
 
 
 def conversation_deletion_set(cursor: Connection, conversation_ids: Sequence[int]) -> DeletionSet:
@@ -111,8 +122,62 @@ def fact_deletion_set(
     rows = cursor.execute(statement, [list(passage_ids)]).fetchall()
     texts = [*(text for (text,) in rows), *unwritten]
     return DeletionSet(
-        frozenset(), frozenset(), frozenset(passage_ids), TextFingerprints(texts, whole=True)
+        frozenset(), frozenset(), frozenset(passage_ids), TextFingerprints((), whole=texts)
     )
+
+
+def message_deletion_set(
+    cursor: Connection, conversation_id: int, message_ids: Collection[int]
+) -> DeletionSet:
+    """Return the deletion set of messages of a conversation and of what their turns led to."""
+    ids = list(message_ids)
+    rows = select_in(cursor, "message", MESSAGE_COLUMNS, ids)
+    texts = [text for row in rows for text in _written_texts(message_of(row))]
+    turns = exchanges_of(cursor, ids)
+    of_turns = partial(select_in, cursor, ids=turns, key="exchange_id")
+    whole = [text for table in _DERIVED for (text,) in of_turns(table, "text")]
+    summaries = cursor.execute(
+        "SELECT text FROM summary WHERE (kind = 'exchange' AND source_id IN (SELECT unnest($1))) "
+        "OR (kind <> 'exchange' AND conversation_id = $2)",
+        [turns, conversation_id],
+    ).fetchall()
+    known = [*of_turns("fact", "id"), *of_turns("memory", "id")]
+    stamps = select_in(
+        cursor, EXCHANGE_STAMPS, "'exchange', exchange_id, stamp", turns, "exchange_id"
+    )
+    stamps += select_in(
+        cursor, CONVERSATION_STAMPS, "'conversation', conversation_id, stamp", [conversation_id],
+        "conversation_id",
+    )  # fmt: skip
+    left = select_in(
+        cursor, "exchange_message", "exchange_id, message_id", turns, "exchange_id",
+        "AND message_id NOT IN (SELECT message_id FROM forgotten_message)",
+    )  # fmt: skip
+    kept = {turn for turn, message in left if message not in message_ids}
+    return DeletionSet(
+        frozenset(),
+        frozenset(turns) - kept,
+        frozenset(each for (each,) in known),
+        TextFingerprints(texts, [*whole, *(text for (text,) in summaries)]),
+        frozenset((conversation_id,)),
+        frozenset(ids),
+        frozenset(stamps),
+    )
+
+
+def exchanges_of(cursor: Connection, message_ids: Collection[int]) -> list[int]:
+    """Return the exchanges that contain some of these messages."""
+    rows = select_in(cursor, "exchange_message", "DISTINCT exchange_id", message_ids, "message_id")
+    return sorted(each for (each,) in rows)
+
+
+def _written_texts(message: Message) -> Iterable[str]:
+    """Yield the texts of a message, of tools too, but not quotes by Recall."""
+    if not is_recall_reply(message.role, message.model):
+        yield message.text
+    for block in message.blocks:
+        if isinstance(block, ToolResult):
+            yield block.text
 
 
 def _normalized(text: str) -> bytes:

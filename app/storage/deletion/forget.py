@@ -1,4 +1,4 @@
-"""Forgetting: removing conversations from the database file, the journal and the backups.
+"""Forgetting: removing conversations, turns and messages from the database file, journal and backups.
 
 Deleting rows leaves their text in the file (reliability F6); only copying the database into a new
 file removes it. A kill may come after any step: the database records what is pending, and
@@ -9,15 +9,18 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from app.domain.changes import ConversationForgotten, ExchangePut
-from app.domain.errors import DiskFull
-from app.domain.ids import ConversationId
+from app.domain.changes import ConversationForgotten, ExchangePut, MessagesForgotten
+from app.domain.conversations import Exchange, ExchangeStatus, ToolCall, ToolResult
+from app.domain.errors import DiskFull, InvalidInput, NotFound
+from app.domain.ids import ConversationId, MessageId
+from app.language.titles import first_words
 from app.storage.engine.database import Connection, Database
 from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
 from app.storage.safety import image
 from app.storage.safety.attachments import (
     count_as_unused,
+    hashes_of_messages,
     hashes_to_forget,
     remove_unreferenced,
 )
@@ -25,8 +28,14 @@ from app.storage.safety.backup import backup_from
 from app.storage.safety.image import fsync_path
 from app.storage.safety.interrupted import grown_since, running_exchanges
 from app.storage.safety.replay import replay
+from app.storage.tables.exchanges import Exchanges
 from app.system.paths import fsync_folder
 
+_UNTITLED = "New conversation"
+_REST_NOT_ERASED = (
+    "Summaries, facts and saved texts of its turn were removed too, and quotes by tools and Recall. What "
+    "you or a model wrote in other turns, core memory, and forks of the conversation were not changed."
+)
 _NOT_ERASED = (
     "Quotes of it by tools and Recall in other conversations were removed too. What you or a model "
     "wrote there, core memory, and forks of the conversation were not changed."
@@ -50,6 +59,70 @@ def forget(store: Store, conversation_ids: Iterable[ConversationId]) -> tuple[st
         if files:
             remove_unreferenced(store, files)
     return remains(store)
+
+
+def forget_turn(store: Store, exchange_id: int) -> tuple[str, ...]:
+    """Erase the content of a turn with every other answer to its question, and what came from it.
+
+    Returns what remains elsewhere, as sentences for the user. Blocking like `forget`. Raises NotFound,
+    InvalidInput while a reply is being written in the conversation, StorageError.
+    """
+    turn = Exchanges(store).get(exchange_id)
+    every = Exchanges(store).of(turn.conversation_id)
+    shared = [each for each in every if not {*each.message_ids}.isdisjoint(turn.message_ids)]
+    ids = {message for each in shared for message in each.message_ids}
+    others = [each for each in every if each.parent_id == turn.parent_id and each not in shared]
+    left = _forget_messages(store, turn.conversation_id, every, ids)
+    if not others:
+        return left
+    versions = "1 other version" if len(others) == 1 else f"{len(others):,} other versions"
+    return (f"The conversation still has {versions} of this turn.", *left)
+
+
+def forget_message(store: Store, message_id: int) -> tuple[str, ...]:
+    """Erase the content of a message, the results of its tool calls, and what came from its turn.
+
+    As `forget_turn`.
+    """
+    stored = Exchanges(store)
+    message = stored.messages([message_id]).get(MessageId(message_id))
+    if message is None:
+        raise NotFound(
+            f"There is no message {message_id}", "'show ID --json' shows the message IDs."
+        )
+    every = stored.of(message.conversation_id)
+    calls = {block.call_id for block in message.blocks if isinstance(block, ToolCall)}
+    own = [each for each in every if message.id in each.message_ids] if calls else []
+    around = stored.messages(each for exchange in own for each in exchange.message_ids)
+    results = {
+        each.id
+        for each in around.values()
+        if any(isinstance(block, ToolResult) and block.call_id in calls for block in each.blocks)
+    }
+    return _forget_messages(store, message.conversation_id, every, {message.id, *results})
+
+
+def _forget_messages(
+    store: Store,
+    conversation_id: ConversationId,
+    every: Iterable[Exchange],
+    message_ids: Iterable[MessageId],
+) -> tuple[str, ...]:
+    ids = frozenset(message_ids)
+    if any(each.status is ExchangeStatus.RUNNING for each in every):
+        raise InvalidInput(
+            "A reply is being written in this conversation", "Stop it or wait for it, then forget."
+        )
+    messages = Exchanges(store).messages_in(conversation_id)
+    title = first_words(each.text for each in messages if each.opens_turn and each.id not in ids)
+    files = store.read(hashes_of_messages, ids)
+    count_as_unused(store.paths, files)
+    store.save(MessagesForgotten(conversation_id, tuple(sorted(ids)), title or _UNTITLED))
+    finish_forgetting(store)
+    if files:
+        remove_unreferenced(store, files)
+    copies, *damaged = remains_of_files(store)
+    return (copies, _REST_NOT_ERASED, *damaged)
 
 
 def purge_trash(store: Store, before: datetime) -> int:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from app.domain.conversations import ToolResult
+from app.domain.conversations import FORGOTTEN, ToolResult
 from app.storage.deletion.deletion_set import DeletionSet
 
-FORGOTTEN = "[forgotten]"
 QUOTING_TOOLS = ("conversation_search", "memory_search", "fetch_conversation_details")
 _FACT_KINDS = ("fact", "memory")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"?')
@@ -25,7 +24,7 @@ _KNOWN_NAMES = (  # as `app.providers.vendors.recall` writes them: what they nam
     "**Saved memories** · kept on purpose",
 )
 _KNOWN = r"(?:Fact|Memory) (\d+) · [^\[\]]+"
-_LINK = r"commonplace://(\w+)/\d+(?:\?exchange=\d+)?"
+_LINK = r"commonplace://(\w+)/\d+(?:\?exchange=(\d+))?"
 _SOURCE = re.compile(rf"(?:\[(?:{_KNOWN}|.*)\]\({_LINK}\)|{_KNOWN}) · \d+%")
 _Json = Mapping[str, Any]
 
@@ -175,13 +174,17 @@ def _section_without(section: list[str], context: QuoteContext) -> list[str]:
 def _is_deleted(quote: list[str], context: QuoteContext, *, is_known: bool) -> bool:
     """Return whether a quote is deleted; one that `is_known` has a fact's or memory's id."""
     source = _SOURCE.match(quote[0])
-    linked, *known = source.group(2, 1, 3) if source is not None else (None,)
+    linked, exchange, *known = source.group(2, 3, 1, 4) if source is not None else (None, None)
     named = int(linked) if linked is not None and linked.isdecimal() else None
     learned = next((int(each) for each in known if is_known and each is not None), None)
     if context.knows_ids:
-        if named in context.deleted.conversations or learned in context.deleted.passages:
+        deleted = context.deleted
+        if named in deleted.conversations or learned in deleted.passages:
             return True
-        if learned is not None or (named is not None and not context.deleted.passages):
+        if exchange is not None and int(exchange) in deleted.exchanges:
+            return True
+        is_other = named is not None and named not in context.suspect and not deleted.passages
+        if learned is not None or is_other:
             return False
     texts = [line.removeprefix(">").strip() for line in quote[1:]]
     return any(map(context.quotes, [*texts, " ".join(texts)]))

@@ -12,7 +12,7 @@ from app.domain.turn_text import RECALL_MODEL, is_recall_reply
 from app.storage.deletion.deletion_set import DeletionSet
 from app.storage.deletion.quotes import QUOTING_TOOLS, QuoteContext, redact_answer, redact_result
 from app.storage.engine.database import Connection
-from app.storage.tables.exchanges import MESSAGE_COLUMNS, blocks_of, message_of, message_row
+from app.storage.tables.exchanges import MESSAGE_COLUMNS, blocks_of, message_of, rewrite_messages
 
 _NAMED = " OR ".join(f"contains(m.blocks, '\"{name}\"')" for name in QUOTING_TOOLS)
 _CANDIDATES = (
@@ -36,7 +36,7 @@ def redact_messages(connection: Connection, deleted: DeletionSet, position: int)
     if not candidates:
         return
     imported = _imported(connection, candidates)
-    suspect: set[int] = set()
+    suspect: set[int] = set(deleted.within)
     while True:
         changed: list[Message] = []
         for message, calls in _with_calls(connection, [each for each, _ in candidates]):
@@ -119,21 +119,11 @@ def _with_calls(connection: Connection, ids: list[int]) -> Iterator[tuple[Messag
 def _write(connection: Connection, messages: list[Message], position: int) -> None:
     if not messages:
         return
-    rows = [message_row(each) for each in messages]
-    columns = MESSAGE_COLUMNS.split(", ")
-    ids, texts, blocks = (
-        [row[columns.index(name)] for row in rows] for name in ("id", "text", "blocks")
-    )
-    connection.execute(
-        "UPDATE message SET text = changed.text, blocks = changed.blocks FROM "
-        "(SELECT unnest($1::BIGINT[]) AS id, unnest($2::VARCHAR[]) AS text, "
-        "unnest($3::VARCHAR[]) AS blocks) AS changed WHERE message.id = changed.id",
-        [ids, texts, blocks],
-    )
+    rewrite_messages(connection, messages)
     connection.execute(
         "UPDATE passage SET position = greatest(position, $2) WHERE exchange_id IN "
         "(SELECT exchange_id FROM exchange_message WHERE message_id IN (SELECT unnest($1)))",
-        [ids, position],
+        [[each.id for each in messages], position],
     )
 
 

@@ -5,24 +5,31 @@ the deletion; they are dropped before they reach the journal.
 """
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from app.domain.changes import (
     Change,
+    ConversationEdited,
     ConversationForgotten,
     ConversationPut,
+    ExtractionDone,
     FactForgotten,
     FactPut,
     MemoryForgotten,
     MemoryPut,
     MessagesAdded,
+    MessagesForgotten,
     PassagesPut,
     PromptStored,
     ReplyGrew,
     SettingPut,
+    SummaryPut,
+    TagsChanged,
+    ToolSummaryPut,
 )
-from app.domain.conversations import Message, Role
+from app.domain.conversations import Message, Role, TitleOrigin
 from app.domain.facts import Fact, Memory
 from app.domain.recall import PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.turn_text import is_recall_reply
@@ -30,12 +37,15 @@ from app.storage.deletion.deletion_set import (
     DeletionSet,
     conversation_deletion_set,
     fact_deletion_set,
+    message_deletion_set,
 )
 from app.storage.deletion.quotes import QuoteContext, redact_answer
 from app.storage.deletion.redaction import call_arguments, redact_message
 from app.storage.engine.database import Connection
 from app.storage.tables.settings import PROBES, probes_without
 
+_COMPACTION = "context"  # the kind of `SummaryPut` that `app.chat.compactor` writes
+_COMPACTED_WITHIN_S = 600.0
 _KNOWN = re.compile(r"- (?:fact|memory) (\d+) · ")  # as `app.memory.recalled_text` begins it
 
 
@@ -47,6 +57,10 @@ class Tombstones:
         self._exchanges: set[int] = set()
         # Deleted by id: a fact of a deleted conversation may remain because of another one.
         self._known: set[int] = set()
+        # Of conversations of which only messages were deleted.
+        self._messages: set[int] = set()
+        self._deleted_within_at: dict[int, float] = {}
+        self._stale: set[tuple[str, int, str]] = set()
         self._deleted: list[DeletionSet] = []
 
     def __bool__(self) -> bool:
@@ -56,13 +70,19 @@ class Tombstones:
         """Remember deletions for as long as the program runs: ids are never reused."""
         for each in deleted:
             self._conversations |= each.conversations
-            self._exchanges |= each.exchanges
-            self._known |= each.passages if not each.conversations else set()
+            self._messages |= each.messages
+            self._stale |= each.stale
+            self._deleted_within_at |= dict.fromkeys(each.within, time.monotonic())
+            if each.conversations:
+                self._exchanges |= each.exchanges
+            elif not each.within:
+                self._known |= each.passages
             self._deleted.append(each)
 
     def deletions(self, cursor: Connection, changes: Iterable[Change]) -> list[DeletionSet]:
         """Return what changes will delete, read while it is still there."""
         conversations, known = list[int](), {"fact": list[int](), "memory": list[int]()}
+        found: list[DeletionSet] = []
         for change in changes:
             match change:
                 case ConversationForgotten(conversation_id=each):
@@ -71,14 +91,66 @@ class Tombstones:
                     known["fact"].append(each)
                 case MemoryForgotten(memory_id=each):
                     known["memory"].append(each)
-        found = [conversation_deletion_set(cursor, conversations)] if conversations else []
+                case MessagesForgotten(conversation_id=each, message_ids=messages):
+                    found.append(message_deletion_set(cursor, each, messages))
+        if conversations:
+            found.append(conversation_deletion_set(cursor, conversations))
         sets = (fact_deletion_set(cursor, table, ids) for table, ids in known.items() if ids)
         return [*found, *sets]
 
     def without(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
         """Return `changes` without what would bring deleted data back."""
         kept = (self._kept(change) for change in changes)
-        return tuple(change for change in kept if change is not None)
+        left = tuple(change for change in kept if change is not None)
+        return self._without_stale(left) if self._messages else left
+
+    def _without_stale(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """Return `changes` without what was derived from messages before they were deleted.
+
+        The work is found again. A compaction, which has no stamp, is left out for some minutes; a later
+        turn prepares it.
+        """
+        stale: set[tuple[str, int]] = set()
+        for change in changes:
+            match change:
+                case SummaryPut(kind=kind, source_id=each, source_hash=stamp):
+                    if (kind, each, stamp) in self._stale:
+                        stale.add((kind, each))
+                case ExtractionDone(exchange_id=each, source_hash=stamp):
+                    if ("exchange", each, stamp) in self._stale:
+                        stale.add(("exchange", each))
+        gone: set[int] = set()
+        left: list[Change] = []
+        for change in changes:
+            match change:
+                case SummaryPut(kind=kind, source_id=each):
+                    is_stale = (kind, each) in stale or self._is_late_compaction(change)
+                case ExtractionDone(exchange_id=each):
+                    is_stale = ("exchange", each) in stale
+                case FactPut(fact=fact):
+                    is_stale = (
+                        "exchange",
+                        fact.exchange_id,
+                    ) in stale or fact.message_id in self._messages
+                    gone |= {fact.id} if is_stale else set()
+                case ToolSummaryPut(message_id=each):
+                    is_stale = each in self._messages
+                    gone |= {change.id} if is_stale else set()
+                case (
+                    TagsChanged(automatic=True)
+                    | ConversationEdited(title_origin=TitleOrigin.SUMMARISER)
+                ):
+                    is_stale = ("conversation", change.conversation_id) in stale
+                case _:
+                    is_stale = False
+            if not is_stale:
+                left.append(change)
+        return tuple(_without_passages(each, stale, gone) for each in left)
+
+    def _is_late_compaction(self, change: SummaryPut) -> bool:
+        deleted_at = self._deleted_within_at.get(change.conversation_id, float("-inf"))
+        is_late = time.monotonic() - deleted_at < _COMPACTED_WITHIN_S
+        return change.kind == _COMPACTION and is_late
 
     def _kept(self, change: Change) -> Change | None:
         match change:
@@ -112,13 +184,13 @@ class Tombstones:
         for message in messages:
             calls |= call_arguments(message.blocks)
             for each in self._deleted:
-                message = redact_message(message, calls, QuoteContext(each, knows_ids=True))  # noqa: PLW2901
+                message = redact_message(message, calls, QuoteContext(each, True, each.within))  # noqa: PLW2901
             yield message
 
     def _redacted_part(self, part: ReplyGrew) -> ReplyGrew:
         text = part.text
         for each in self._deleted if is_recall_reply(Role.ASSISTANT, part.model) else ():
-            text = redact_answer(text, QuoteContext(each, knows_ids=True))
+            text = redact_answer(text, QuoteContext(each, True, each.within))
         return replace(part, text=text)
 
     def _without_quotes(self, prompt: StoredPrompt) -> StoredPrompt:
@@ -131,6 +203,7 @@ class Tombstones:
                     for piece in part.pieces
                     if piece.conversation_id not in self._conversations
                     and not self._is_known(piece)
+                    and not self._quotes_messages(piece)
                     and not (part.kind is PlanPartKind.PROFILE and self._is_quoted(piece.text))
                 ),
             )
@@ -142,10 +215,30 @@ class Tombstones:
     def _is_quoted(self, text: str) -> bool:
         return any(each.text.matches(text) for each in self._deleted)
 
+    def _quotes_messages(self, piece: PromptPiece) -> bool:
+        """Return whether a prompt quotes deleted messages of a conversation that stays."""
+        return any(
+            piece.conversation_id in each.within
+            and any(map(each.text.matches, piece.text.split("\n")))
+            for each in self._deleted
+        )
+
     def _is_known(self, piece: PromptPiece) -> bool:
         """Return whether a prompt quotes a deleted fact or memory, named by its id."""
         known = _KNOWN.match(piece.text)
         return known is not None and any(int(known[1]) in each.passages for each in self._deleted)
+
+
+def _without_passages(change: Change, stale: set[tuple[str, int]], gone: set[int]) -> Change:
+    """Return a change without the passages of stale summaries, facts and tool summaries."""
+    if not isinstance(change, PassagesPut):
+        return change
+    passages = (
+        each
+        for each in change.passages
+        if each.id not in gone and (each.kind.removesuffix("_summary"), each.source_id) not in stale
+    )
+    return replace(change, passages=tuple(passages))
 
 
 def _conversation_of(change: Change) -> int | None:

@@ -207,9 +207,21 @@ _SPACE_TRAITS = _script(
 
 _SPACE_SCALE = _script("UPDATE space SET traits = NULL")  # measured in another unit before
 
+# Which messages were forgotten, by exchange: rarely any.
+_FORGOTTEN_MESSAGES = _script(
+    """CREATE TABLE forgotten_message (exchange_id BIGINT, message_id BIGINT,
+       conversation_id BIGINT NOT NULL, PRIMARY KEY (exchange_id, message_id))""",
+)
+
+_ORPHANED_PROMPT_TEXTS = _script(
+    "DELETE FROM prompt_text WHERE hash NOT IN "
+    "(SELECT unnest(regexp_extract_all(parts, '[0-9a-f]{32}')) FROM prompt)",
+)
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
+    _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

@@ -13,14 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from app.domain import codec
-from app.domain.changes import (
-    Change,
-    ChangeListener,
-    ChangeSet,
-    ConversationForgotten,
-    FactForgotten,
-    MemoryForgotten,
-)
+from app.domain.changes import FORGETTING, Change, ChangeListener, ChangeSet
 from app.domain.errors import StorageError
 from app.storage.engine.aggregate import Batch, Row, read_state
 from app.storage.engine.database import Connection, Database
@@ -37,7 +30,6 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 P = ParamSpec("P")
 Values = Sequence[object] | Mapping[str, object]
-_FORGETTING = frozenset((ConversationForgotten, FactForgotten, MemoryForgotten))
 _BATCH_LIMIT = 200
 _BATCH_LIMIT_CHARS = 16 << 20
 
@@ -225,7 +217,7 @@ class Store:
             self.throttle()
             pieces.append(piece)
         write.payload = tuple(pieces)
-        write.is_exclusive = not _FORGETTING.isdisjoint(map(type, write.changes))
+        write.is_exclusive = not FORGETTING.isdisjoint(map(type, write.changes))
 
     def _serve(self) -> None:
         held: _Write | None = None

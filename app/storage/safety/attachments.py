@@ -19,6 +19,7 @@ from app.domain.attachments import files_of, hashes_of
 from app.domain.conversations import File
 from app.domain.errors import NotFound, StorageError
 from app.domain.ids import new_uid
+from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.errors import from_os_error
 from app.storage.engine.store import Store
@@ -117,6 +118,12 @@ def hashes_to_forget(cursor: Connection, conversation_ids: Iterable[int]) -> set
         [ids],
     ).fetchall()
     return hashes_in(cursor, ids) | _hashes_of_drafts(drafts)
+
+
+def hashes_of_messages(cursor: Connection, message_ids: Iterable[int]) -> set[str]:
+    """Return the hashes of the files in some messages."""
+    rows = select_in(cursor, "message_file", "content_hash", message_ids, "message_id")
+    return {each for (each,) in rows}
 
 
 def count_as_unused(paths: DataPaths, hashes: Iterable[str]) -> None:

@@ -63,6 +63,11 @@ _FILE = Table(
     how=IGNORE,
 )
 
+_FORGOTTEN = Table(
+    "forgotten_message", "exchange_id, message_id, conversation_id", "exchange_id, message_id",
+    OF_CONVERSATIONS, how=IGNORE,
+)  # fmt: skip
+
 
 # -- changes
 
@@ -109,7 +114,7 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
 
 
 EXCHANGES = Aggregate(
-    (_FILE, _MEMBER, _MESSAGE, _EXCHANGE),
+    (_FILE, _FORGOTTEN, _MEMBER, _MESSAGE, _EXCHANGE),
     {MessagesAdded: _messages, ExchangePut: _exchange, ReplyGrew: _reply},
     _write,
     rules=(
@@ -206,6 +211,20 @@ def message_of(row: Row) -> Message:
         created_at=from_db(row[7]), model=row[8],
         raw=None if row[9] is None else codec.loads(RawReply, row[9]),
     )  # fmt: skip
+
+
+def rewrite_messages(connection: Connection, messages: Sequence[Message]) -> None:
+    """Replace the content of stored messages: only deletion does that."""
+    rows = [message_row(each) for each in messages]
+    names = MESSAGE_COLUMNS.split(", ")
+    columns = [[row[names.index(name)] for row in rows] for name in ("id", "text", "blocks", "raw")]
+    connection.execute(
+        "UPDATE message SET text = changed.text, blocks = changed.blocks, raw = changed.raw FROM "
+        "(SELECT unnest($1::BIGINT[]) AS id, unnest($2::VARCHAR[]) AS text, "
+        "unnest($3::VARCHAR[]) AS blocks, unnest($4::VARCHAR[]) AS raw) AS changed "
+        "WHERE message.id = changed.id",
+        columns,
+    )
 
 
 def blocks_of(text: str, blocks_json: str | None) -> tuple[Block, ...]:

@@ -142,16 +142,14 @@ class _Chained:
     pinned: bool
 
 
-def delete_facts_of_conversations(connection: Connection, conversation_ids: list[int]) -> set[int]:
-    """Delete the facts of conversations; return the facts that stay and have changed.
+def delete_facts_where(connection: Connection, condition: str, values: list[int]) -> set[int]:
+    """Delete the facts from sources that meet a condition; return those that stay and have changed.
 
     A fact that was extracted elsewhere too stays, with the latest text it has there.
     """
-    rows = connection.execute(
-        f"SELECT id FROM fact WHERE {OF_CONVERSATIONS}", [conversation_ids]
-    ).fetchall()
+    rows = connection.execute(f"SELECT id FROM fact WHERE {condition}", [values]).fetchall()
     own = [each for (each,) in rows]
-    connection.execute(f"DELETE FROM fact_version WHERE {OF_CONVERSATIONS}", [conversation_ids])
+    connection.execute(f"DELETE FROM fact_version WHERE {condition}", [values])
     rows = connection.execute(
         "UPDATE fact SET text = v.text, category = v.category, model = v.model, "
         "conversation_id = v.conversation_id, exchange_id = v.exchange_id, "

@@ -76,6 +76,25 @@ def _erase(connection: Connection, ids: list[int], position: int) -> None:
     delete_where_in(connection, "passage", "conversation_id", ids)
 
 
+def remove_passages(connection: Connection, ids: list[int], position: int) -> None:
+    """Delete passages with their vectors and verdicts; inside the caller's transaction."""
+    if ids:
+        spaces.remove_passages(connection, ids)
+        delete_where_in(connection, "passage", "id", ids)
+        delete_where_in(connection, "feedback", "passage_id", ids)
+        gone = [(each, position) for each in ids]
+        insert_rows(connection, "passage_gone", "id, position", gone, REPLACE)
+
+
+def renew_passages(connection: Connection, ids: list[int], position: int) -> None:
+    """Have passages embedded and indexed again; inside the caller's transaction."""
+    spaces.remove_passages(connection, ids)
+    connection.execute(
+        "UPDATE passage SET position = greatest(position, ?) WHERE id IN (SELECT unnest(?))",
+        [position, ids],
+    )
+
+
 def passage_source(kind: str, source: str) -> Rule:
     """Return the rule that each passage of a kind has its record in the table `source`."""
     return Rule(

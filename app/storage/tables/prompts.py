@@ -4,13 +4,13 @@ The text of a prompt is stored once by its hash, under the conversation it quote
 the conversation removes it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from app.domain import codec
 from app.domain.changes import FeedbackPut, PromptStored
-from app.domain.conversations import Exchange
+from app.domain.conversations import FORGOTTEN, Exchange
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import (
@@ -28,6 +28,7 @@ from app.storage.engine.aggregate import (
     Batch,
     Rule,
     Table,
+    delete_where_in,
     reader,
     reference,
     row_of,
@@ -38,7 +39,6 @@ from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables.passage_texts import questions_of, shown_of
 
-FORGOTTEN = "[forgotten]"
 PROMPT_COLUMNS = (
     "exchange_id, sent_at, conversation_id, model, limit_tokens, result_chars, notice, parts"
 )
@@ -106,6 +106,33 @@ def from_runs(runs: Sequence[MessageId]) -> tuple[MessageId, ...]:
     return tuple(map(MessageId, ids))
 
 
+_ORPHANED = "hash NOT IN (SELECT unnest(regexp_extract_all(parts, '[0-9a-f]{32}')) FROM prompt)"
+
+
+def _erase(connection: Connection, ids: list[int], _position: int) -> None:
+    for table in PROMPTS.tables:
+        connection.execute(f"DELETE FROM {table.name} WHERE {table.erased}", [ids])
+    delete_orphaned_texts(connection)
+
+
+def delete_prompts_of_exchanges(
+    connection: Connection, exchange_ids: Collection[int], forgotten: Collection[int]
+) -> None:
+    """Delete the prompts of some exchanges, and recalled items from `forgotten` ones.
+
+    Inside the caller's transaction.
+    """
+    delete_where_in(connection, "prompt", "exchange_id", exchange_ids)
+    delete_where_in(connection, "recalled", "exchange_id", exchange_ids)
+    delete_where_in(connection, "recalled", "source_exchange_id", forgotten)
+    delete_orphaned_texts(connection)
+
+
+def delete_orphaned_texts(connection: Connection) -> None:
+    """Delete the texts that no prompt has any more; inside the caller's transaction."""
+    connection.execute(f"DELETE FROM prompt_text WHERE {_ORPHANED}")
+
+
 PROMPTS = Aggregate(
     (
         Table("prompt", PROMPT_COLUMNS, "exchange_id, sent_at", OF_CONVERSATIONS),
@@ -130,6 +157,7 @@ PROMPTS = Aggregate(
         ),
     ),
     {PromptStored: _put, FeedbackPut: _feedback},
+    erase=_erase,
     # Verdicts and recalled items may name passages that have been replaced since.
     rules=(
         reference("prompt.exchange_id", "exchange", "delete"),
@@ -143,6 +171,12 @@ PROMPTS = Aggregate(
             "AND p.sent_at = recalled.sent_at)",
         ),
         reference("recalled.conversation_id", "conversation", "delete", label="recalled item"),
+        Rule(
+            "prompt_text.hash",
+            "The text {} belongs to no stored prompt.",
+            f"SELECT hash FROM prompt_text WHERE {_ORPHANED}",
+            "DELETE FROM prompt_text WHERE hash IN (SELECT unnest($1))",
+        ),
         reference(
             "prompt_text.conversation_id", "conversation", "delete", where="conversation_id <> 0"
         ),

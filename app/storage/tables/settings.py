@@ -34,13 +34,16 @@ def _put_provider(batch: Batch, change: ProviderPut) -> None:
 
 def _erase(connection: Connection, ids: list[int], _position: int) -> None:
     """Drop the probe questions about turns of forgotten conversations."""
+    rows = connection.execute(f"SELECT id FROM exchange WHERE {OF_CONVERSATIONS}", [ids]).fetchall()
+    drop_probes(connection, {each for (each,) in rows})
+
+
+def drop_probes(connection: Connection, exchange_ids: Collection[int]) -> None:
+    """Drop the probe questions about some turns; inside the caller's transaction."""
     row = connection.execute("SELECT value FROM appconfig WHERE key = ?", [PROBES]).fetchone()
     if row is None:
         return
-    exchanges = connection.execute(
-        f"SELECT id FROM exchange WHERE {OF_CONVERSATIONS}", [ids]
-    ).fetchall()
-    kept = probes_without(row[0], {each for (each,) in exchanges})
+    kept = probes_without(row[0], exchange_ids)
     if kept != row[0]:
         connection.execute("UPDATE appconfig SET value = ? WHERE key = ?", [kept, PROBES])
 

@@ -158,10 +158,16 @@ def waiting(
 
 COUNTS_BY_MAKER = "(d.made_at >= $again OR list_contains($makers, d.model))"
 """The condition that a result d need not be regenerated."""
+EXCHANGE_STAMPS = (
+    "(SELECT exchange_id, count(*) - sum(forgotten) AS size, count(*) - sum(forgotten) || ':' || "
+    "max(message_id) || CASE WHEN max(forgotten) = 1 THEN ':' || sum(forgotten) ELSE '' END AS stamp "
+    "FROM (SELECT exchange_id, message_id, 0 AS forgotten FROM exchange_message UNION ALL "
+    "SELECT exchange_id, message_id, 1 FROM forgotten_message) GROUP BY exchange_id)"
+)
+"""Exchanges with their size and stamp: which messages they have, and how many were forgotten."""
 EXCHANGES = (
     "FROM exchange i JOIN conversation c ON c.id = i.conversation_id "
-    "JOIN (SELECT exchange_id, count(*) AS size, count(*) || ':' || max(message_id) AS stamp "
-    "FROM exchange_message GROUP BY exchange_id) t ON t.exchange_id = i.id"
+    f"JOIN {EXCHANGE_STAMPS} t ON t.exchange_id = i.id"
 )
-"""Exchanges i with their size and stamp; messages never change, so which ones there are tells."""
+"""Exchanges i with their size and stamp; messages change only by being forgotten."""
 COMPLETED = "WHERE i.status = 'completed' AND NOT c.private AND c.deleted_at IS NULL"

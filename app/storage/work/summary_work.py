@@ -2,7 +2,8 @@
 
 An exchange or a conversation lacks a summary when the latest one is missing or was made from other
 content, told by the stamp in `SummaryPut.source_hash`: of an exchange, which messages it has; of a
-conversation, how many exchanges are completed and when the last one was.
+conversation, how many exchanges are completed and when the last one was; and of both, how many messages
+were forgotten.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from app.storage.work.exchange_texts import NO_TEXT, ExchangeText, exchange_text
 from app.storage.work.queue import (
     COMPLETED,
     COUNTS_BY_MAKER,
+    EXCHANGE_STAMPS,
     EXCHANGES,
     SUMMARIES,
     Tally,
@@ -86,12 +88,17 @@ def _query(kind: str, items: str, wanted: str) -> WorkQuery:
     return WorkQuery(worker, items, "i.id", wanted, f"{result} AND {IS_CURRENT}", "source_id")
 
 
+CONVERSATION_STAMPS = (
+    "(SELECT conversation_id, count(*) - sum(forgotten) AS size, count(*) - sum(forgotten) || ':' || "
+    "coalesce(epoch_us(max(completed_at)), 0) || CASE WHEN max(forgotten) = 1 THEN ':' || "
+    "sum(forgotten) ELSE '' END AS stamp FROM (SELECT conversation_id, completed_at, 0 AS forgotten "
+    "FROM exchange WHERE status = 'completed' UNION ALL SELECT conversation_id, NULL, 1 "
+    "FROM forgotten_message) GROUP BY conversation_id HAVING count(*) > sum(forgotten))"
+)
 EXCHANGE_SUMMARIES = _query("exchange", EXCHANGES, f"{COMPLETED} AND t.size >= $size")
 CONVERSATION_SUMMARIES = _query(
     "conversation",
-    "FROM conversation i JOIN (SELECT conversation_id, count(*) AS size, "
-    "count(*) || ':' || coalesce(epoch_us(max(completed_at)), 0) AS stamp FROM exchange "
-    "WHERE status = 'completed' GROUP BY conversation_id) t ON t.conversation_id = i.id",
+    f"FROM conversation i JOIN {CONVERSATION_STAMPS} t ON t.conversation_id = i.id",
     "WHERE NOT i.private AND i.deleted_at IS NULL AND t.size >= $size",
 )
 # More than the extractive summarizer reads; the rest of a message of 10 MB stays in the database.
@@ -102,12 +109,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def exchange_stamp(exchange: Exchange) -> str:
-    """Return the stamp of an exchange."""
+    """Return the stamp of an exchange of which nothing was forgotten."""
     return f"{len(exchange.message_ids)}:{max(exchange.message_ids)}"
 
 
 def conversation_stamp(exchanges: Iterable[Exchange]) -> str:
-    """Return the stamp of a conversation that has these exchanges."""
+    """Return the stamp of a conversation that has these exchanges, of which nothing was forgotten."""
     completed = [each for each in exchanges if each.status is ExchangeStatus.COMPLETED]
     last = max((each.completed_at or _EPOCH for each in completed), default=_EPOCH)
     return f"{len(completed)}:{(last - _EPOCH) // timedelta(microseconds=1)}"
@@ -171,6 +178,12 @@ class SummaryWork:
             return _with_texts(cursor, waiting(cursor, statement, values, SUMMARIES))
 
         return self._store.read(query)
+
+    def stamp(self, kind: str, source_id: int) -> str:
+        """Return the stamp of the present content of an "exchange" or a "conversation"."""
+        stamps = EXCHANGE_STAMPS if kind == "exchange" else CONVERSATION_STAMPS
+        row = self._store.row(f"SELECT stamp FROM {stamps} WHERE {kind}_id = ?", [source_id])
+        return str(row[0]) if row else conversation_stamp(())
 
     def exchange_tally(self, min_messages: int) -> Tally:
         """Return how many exchanges should have a summary, how many do, and what delays the rest."""

@@ -8,9 +8,11 @@ from PySide6.QtCore import QTimer
 
 from app.domain.chat import TextWasThinking
 from app.domain.conversations import (
+    FORGOTTEN,
     Attachment,
     Block,
     ExchangeStatus,
+    Forgotten,
     Image,
     Message,
     Problem,
@@ -82,6 +84,8 @@ class AnswerFrame(MessageFrame):
                 self._add_text(MessageText(self._context, block.text))
             elif isinstance(block, Thinking) and block.text.strip():
                 self._content.add(text_fold(self._context, "Thinking", block.text))
+            elif isinstance(block, Forgotten):
+                self._content.add(Label(FORGOTTEN, "muted"))
             elif isinstance(block, Image | Attachment):
                 self._content.add(file_row(self._context, [block]))
         for without_call in results.values():

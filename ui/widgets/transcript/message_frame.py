@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QContextMenuEvent, QFocusEvent, QPainter, QPai
 from PySide6.QtWidgets import QGroupBox, QMenu, QWidget
 
 from app.domain.attachments import files_of
-from app.domain.conversations import Message, Text
+from app.domain.conversations import FORGOTTEN, Forgotten, Message, Text
 from app.domain.formatting import format_moment
 from ui.rendering.parser import PLAIN
 from ui.widgets.transcript.context import RenderContext
@@ -114,6 +114,9 @@ class UserFrame(MessageFrame):
         for block in message.blocks:
             if isinstance(block, Text) and block.text:
                 self.texts.append(MessageText(context, block.text, PLAIN))
+                self._bubble.add(self.texts[-1])
+            elif isinstance(block, Forgotten):
+                self.texts.append(MessageText(context, FORGOTTEN, PLAIN))
                 self._bubble.add(self.texts[-1])
         files = files_of(message.blocks)
         self._chips = file_row(context, files) if files else None

@@ -1,0 +1,137 @@
+"""`forget`: delete conversations, turns, messages or facts for good, after confirmation.
+
+The document is {"forgotten": [ID], "remains": [TEXT]}, the IDs as they were given.
+"""
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Sequence
+
+from app.chat.exchange_loop import ExchangeLoop
+from app.chat.library import Library
+from app.cli.arguments import UsageError
+from app.cli.terminal import Terminal
+from app.domain.conversations import Message
+from app.domain.errors import InvalidInput, NotFound
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.links import parse_place
+from app.domain.text import one_line, parse_whole_number
+from app.index.text_sync import TextIndexSync
+from app.memory.facts import FactService, parse_fact_id
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.facts import Facts
+
+_SHOWN_CHARS = 100
+
+
+def conversations(
+    stored: Conversations,
+    exchanges: Exchanges,
+    chat: ExchangeLoop,
+    erase: Callable[[Sequence[ConversationId]], Sequence[str]],
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Forget conversations; their replies are stopped."""
+    ids = [ConversationId(_number(word, "a conversation ID")) for word in given.ids]
+    found = {each.id: each for each in map(stored.get, ids)}
+    if not given.yes:
+        for each in found.values():
+            turns = len(exchanges.of(each.id))
+            terminal.err(f"{each.id}: {each.title} ({turns:,} {'turn' if turns == 1 else 'turns'})")
+        terminal.err("These conversations will be deleted for good, also from backups.")
+    terminal.require_confirmation(given.yes, "Nothing was forgotten")
+    chat.stop(list(found))
+    terminal.show_forgotten(ids, erase(list(found)))
+    return 0
+
+
+def turns(
+    library: Library,
+    erase: Callable[[int], Sequence[str]],
+    words: Sequence[str],
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Forget turns, each given as ID:TURN of a shown path."""
+    found: dict[ExchangeId, str] = {}
+    for word in _given(words):
+        conversation_id, turn = parse_place(word)
+        if turn is None:
+            raise InvalidInput(f"'{word}' names no turn", "Write ID:TURN, such as 12:3.")
+        exchange = library.exchange_at(conversation_id, turn)
+        first = library.messages([exchange])[exchange.id][:1]
+        found[exchange.id] = f"{word}: {_shown(first)}"
+    _confirm("These turns, with every answer", found.values(), given, terminal)
+    _erase(found, words, erase, terminal)
+    return 0
+
+
+def messages(
+    stored: Exchanges,
+    erase: Callable[[int], Sequence[str]],
+    words: Sequence[str],
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Forget single messages."""
+    ids = [MessageId(_number(word, "a message ID")) for word in _given(words)]
+    known = stored.messages(ids)
+    if missing := [each for each in ids if each not in known]:
+        hint = "'show ID --json' shows the message IDs."
+        raise NotFound(f"There is no message {missing[0]}", hint)
+    lines = [f"{each}: {known[each].role}: {_shown([known[each]])}" for each in ids]
+    _confirm("These messages, with the results of their tool calls,", lines, given, terminal)
+    _erase(ids, ids, erase, terminal)
+    return 0
+
+
+def facts(
+    stored: Facts,
+    service: FactService,
+    sync: TextIndexSync,
+    words: Sequence[str],
+    given: Namespace,
+    terminal: Terminal,
+) -> int:
+    """Forget facts; they are not extracted again."""
+    known = [stored.get(parse_fact_id(word)).fact for word in _given(words)]
+    _confirm("These facts", [f"{each.id}: {each.text}" for each in known], given, terminal)
+    ids = [each.id for each in known]
+    _erase(ids, ids, service.forget, terminal)
+    sync.catch_up_soon()
+    return 0
+
+
+def _given(words: Sequence[str]) -> Sequence[str]:
+    if not words:
+        raise UsageError("'forget' needs an ID", "See 'commonplace forget --help'.")
+    return words
+
+
+def _number(word: str, what: str) -> int:
+    if (number := parse_whole_number(word)) is None:
+        raise UsageError(f"'{word}' is not {what}", "See 'commonplace forget --help'.")
+    return number
+
+
+def _shown(found: Sequence[Message]) -> str:
+    return one_line(" ".join(each.text for each in found), _SHOWN_CHARS)
+
+
+def _confirm(what: str, lines: Iterable[str], given: Namespace, terminal: Terminal) -> None:
+    if not given.yes:
+        for line in lines:
+            terminal.err(line)
+        terminal.err(f"{what} will be deleted for good, also from backups.")
+    terminal.require_confirmation(given.yes, "Nothing was forgotten")
+
+
+def _erase(
+    ids: Iterable[int],
+    shown: Sequence[int | str],
+    erase: Callable[[int], Sequence[str]],
+    terminal: Terminal,
+) -> None:
+    left = dict.fromkeys(sentence for each in ids for sentence in erase(each))
+    terminal.show_forgotten(shown, tuple(left))

@@ -1,0 +1,220 @@
+"""Forgetting the content of messages, with everything derived from the turns that contain them.
+
+The messages keep their places (`Forgotten`). Passages of the turns are calculated again from what is
+left, and those of the turns before and after, whose context they were, are embedded and indexed again.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from app.domain import codec
+from app.domain.changes import MessagesForgotten
+from app.domain.conversations import (
+    FORGOTTEN,
+    Forgotten,
+    Message,
+    Role,
+    TitleOrigin,
+    ToolCall,
+    ToolResult,
+)
+from app.domain.ids import PassageId
+from app.domain.recall import PlanPart, PlanPartKind
+from app.domain.turn_text import turn_passage
+from app.storage.deletion.deletion_set import DeletionSet, exchanges_of, message_deletion_set
+from app.storage.deletion.redaction import redact_messages, redact_prompts
+from app.storage.engine.aggregate import delete_where_in, select_in
+from app.storage.engine.database import Connection
+from app.storage.tables.exchanges import (
+    MESSAGE_COLUMNS,
+    exchanges_where,
+    message_of,
+    rewrite_messages,
+)
+from app.storage.tables.fact_rows import delete_facts_where
+from app.storage.tables.fact_visibility import update_fact_passages
+from app.storage.tables.passage_rows import remove_passages, renew_passages
+from app.storage.tables.profile import drop_unsupported_lines
+from app.storage.tables.prompts import delete_prompts_of_exchanges
+from app.storage.tables.settings import drop_probes
+
+_OF_TURNS = "exchange_id IN (SELECT unnest($1))"
+_MADE_TITLES = (TitleOrigin.FIRST_WORDS.value, TitleOrigin.SUMMARISER.value)
+_Plan = tuple[PlanPart, ...]
+
+
+def erase_messages(connection: Connection, change: MessagesForgotten, position: int) -> None:
+    """Apply the change; `position` is the journal's. Inside the caller's transaction."""
+    rows = select_in(connection, "message", "id", change.message_ids)
+    ids = [each for (each,) in rows]
+    if not ids:
+        return
+    turns = exchanges_of(connection, ids)
+    deleted = message_deletion_set(connection, change.conversation_id, ids)
+    redact_messages(connection, deleted, position)
+    redact_prompts(connection, "memory", list(deleted.passages), [])
+    _redact_own_prompts(connection, change.conversation_id, turns, deleted)
+    _erase_contents(connection, change.conversation_id, ids, turns)
+    own_facts = _facts_of(connection, turns)
+    redact_prompts(connection, "fact", own_facts, [])
+    changed_facts = delete_facts_where(connection, _OF_TURNS, turns)
+    _erase_derived(connection, change.conversation_id, turns, position)
+    delete_prompts_of_exchanges(connection, turns, deleted.exchanges)
+    drop_probes(connection, deleted.exchanges)
+    _renew_turns(connection, turns, position)
+    update_fact_passages(connection, {*own_facts, *changed_facts}, position)
+    drop_unsupported_lines(connection)
+    _replace_title(connection, change, position)
+
+
+def _erase_contents(
+    connection: Connection, conversation_id: int, ids: list[int], turns: list[int]
+) -> None:
+    rows = connection.execute(
+        f"SELECT {MESSAGE_COLUMNS} FROM message WHERE id IN "
+        "(SELECT message_id FROM exchange_message WHERE exchange_id IN (SELECT unnest(?)))",
+        [turns],
+    ).fetchall()
+    messages: dict[int, Message] = {each.id: each for each in map(message_of, rows)}
+    forgotten = set(ids)
+    calls = {
+        block.call_id
+        for each in messages.values()
+        if each.id not in forgotten
+        for block in each.blocks
+        if isinstance(block, ToolCall)
+    }
+    rewrite_messages(
+        connection, [_without_content(messages[each], calls) for each in ids if each in messages]
+    )
+    delete_where_in(connection, "message_file", "message_id", ids)
+    connection.execute(
+        "INSERT OR IGNORE INTO forgotten_message SELECT exchange_id, message_id, $2 "
+        "FROM exchange_message WHERE message_id IN (SELECT unnest($1))",
+        [ids, conversation_id],
+    )
+
+
+def _without_content(message: Message, calls: Collection[str]) -> Message:
+    """Return a message without content; a result whose call is left stays one."""
+    if message.role is Role.TOOL and any(
+        isinstance(block, ToolResult) and block.call_id in calls for block in message.blocks
+    ):
+        blocks = tuple(
+            replace(block, text=FORGOTTEN) if isinstance(block, ToolResult) else block
+            for block in message.blocks
+        )
+        return replace(message, blocks=blocks, raw=None)
+    return replace(message, blocks=(Forgotten(),), raw=None)
+
+
+def _facts_of(connection: Connection, turns: list[int]) -> list[int]:
+    rows = connection.execute(
+        f"SELECT id FROM fact WHERE {_OF_TURNS} UNION "
+        f"SELECT fact_id FROM fact_version WHERE {_OF_TURNS}",
+        [turns],
+    ).fetchall()
+    return [each for (each,) in rows]
+
+
+def _erase_derived(
+    connection: Connection, conversation_id: int, turns: list[int], position: int
+) -> None:
+    """Delete summaries, saved texts, and the tags that a summarizer gave, with their passages."""
+    passages = connection.execute(
+        f"SELECT id FROM passage WHERE ({_OF_TURNS} AND kind IN "
+        "('exchange_summary', 'tool_summary', 'memory')) "
+        "OR (conversation_id = $2 AND kind = 'conversation_summary')",
+        [turns, conversation_id],
+    ).fetchall()
+    remove_passages(connection, [each for (each,) in passages], position)
+    connection.execute(
+        "DELETE FROM summary WHERE (kind = 'exchange' AND source_id IN (SELECT unnest($1))) "
+        "OR (kind <> 'exchange' AND conversation_id = $2)",
+        [turns, conversation_id],
+    )
+    for table in ("tool_summary", "memory", "memory_write", "extraction"):
+        delete_where_in(connection, table, "exchange_id", turns)
+    connection.execute("DELETE FROM tag WHERE conversation_id = ? AND automatic", [conversation_id])
+
+
+def _renew_turns(connection: Connection, turns: list[int], position: int) -> None:
+    """Calculate the passages of turns again, and have those beside them indexed again."""
+    known: dict[int, int] = dict(
+        select_in(connection, "passage", "source_id, id", turns, "source_id", "AND kind = 'turn'")
+    )
+    gone: list[int] = []
+    changed: list[tuple[int, str, int]] = []
+    for exchange in exchanges_where(connection, "id IN (SELECT unnest(?))", [turns]):
+        if (own := known.get(exchange.id)) is None:
+            continue
+        rows = select_in(connection, "message", MESSAGE_COLUMNS, exchange.message_ids)
+        messages = {each.id: each for each in map(message_of, rows)}
+        here = [messages[each] for each in exchange.message_ids if each in messages]
+        if (passage := turn_passage(PassageId(own), exchange, here)) is None:
+            gone.append(own)
+        else:
+            changed.append((own, passage.content_hash, passage.tokens))
+    remove_passages(connection, gone, position)
+    for own, content_hash, tokens in changed:
+        connection.execute(
+            "UPDATE passage SET content_hash = ?, tokens = ? WHERE id = ?",
+            [content_hash, tokens, own],
+        )
+    beside: list[tuple[int]] = connection.execute(
+        "SELECT id FROM passage WHERE kind = 'turn' AND source_id IN (SELECT id FROM exchange "
+        "WHERE parent_id IN (SELECT unnest($1)) UNION SELECT parent_id FROM exchange "
+        "WHERE id IN (SELECT unnest($1)))",
+        [turns],
+    ).fetchall()
+    renewed = {own for own, *_ in changed} | {each for (each,) in beside}
+    renew_passages(connection, list(renewed), position)
+
+
+def _redact_own_prompts(
+    connection: Connection, conversation_id: int, turns: Sequence[int], deleted: DeletionSet
+) -> None:
+    """Delete stored prompt texts that quote the turns, and those that stood for them."""
+    owned = select_in(connection, "prompt_text", "hash, text", [conversation_id], "conversation_id")
+    gone = {digest for digest, text in owned if any(map(deleted.text.matches, text.split("\n")))}
+    passages = {
+        each for (each,) in select_in(connection, "passage", "id", turns, "exchange_id")
+    } | deleted.passages
+    quoting = connection.execute(
+        "SELECT parts FROM prompt WHERE (exchange_id, sent_at) IN (SELECT (exchange_id, sent_at) "
+        "FROM recalled WHERE passage_id IN (SELECT unnest($1)) "
+        "OR source_exchange_id IN (SELECT unnest($2)))",
+        [list(passages), list(turns)],
+    ).fetchall()
+    compacted = connection.execute(
+        "SELECT parts FROM prompt WHERE conversation_id = ? AND contains(parts, ?)",
+        [conversation_id, f'"{PlanPartKind.COMPACTION}"'],
+    ).fetchall()
+    for part in _parts(quoting):
+        gone |= {piece.text for piece in part.pieces if piece.passage_id in passages}
+    for part in _parts(compacted):
+        if part.kind is PlanPartKind.COMPACTION:
+            gone |= {piece.text for piece in part.pieces}
+    connection.execute(
+        "DELETE FROM prompt_text WHERE conversation_id = ? AND hash IN (SELECT unnest(?))",
+        [conversation_id, list(gone)],
+    )
+
+
+def _parts(rows: Iterable[tuple[str]]) -> Iterable[PlanPart]:
+    for (parts,) in rows:
+        plan: _Plan = codec.loads(_Plan, parts)
+        yield from plan
+
+
+def _replace_title(connection: Connection, change: MessagesForgotten, position: int) -> None:
+    changed = connection.execute(
+        "UPDATE conversation SET title = $2, title_origin = $3 WHERE id = $1 AND title <> $2 "
+        "AND title_origin IN (SELECT unnest($4)) RETURNING id",
+        [change.conversation_id, change.title, TitleOrigin.FIRST_WORDS.value, list(_MADE_TITLES)],
+    ).fetchall()
+    if changed:  # the text index holds the title with each passage
+        connection.execute(
+            "UPDATE passage SET position = greatest(position, ?) WHERE conversation_id = ?",
+            [position, change.conversation_id],
+        )
