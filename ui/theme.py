@@ -88,7 +88,7 @@ class Theme:
     Attributes:
         dark: Whether `colors` are the dark ones.
         ui_px: Text size of controls in pixels. reading_px: of conversations.
-        body_families, mono_families, math_families: Font families in order of preference.
+        body_families, mono_families: Font families in order of preference.
     """
 
     dark: bool = False
@@ -97,7 +97,6 @@ class Theme:
     reading_px: int = 15
     body_families: tuple[str, ...] = ("sans-serif",)
     mono_families: tuple[str, ...] = ("monospace",)
-    math_families: tuple[str, ...] = ("STIX Two Text", "Cambria", "DejaVu Serif", "serif")
 
     def em(self, factor: float) -> float:
         """Return `factor` times the size of reading text, in pixels."""
@@ -121,10 +120,6 @@ class Theme:
         font.setStyleHint(QFont.StyleHint.Monospace)
         font.setFixedPitch(True)
         return font
-
-    def math_font(self) -> QFont:
-        """Return the font of mathematics."""
-        return _font(self.math_families, round(self.reading_px * 1.06))
 
 
 def _font(families: tuple[str, ...], size_px: int) -> QFont:

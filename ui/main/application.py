@@ -18,7 +18,7 @@ from app.system.paths import DataPaths
 from ui.bridge import Bridge
 from ui.errors import ReportDialog, crash_report, error_text, install_exception_hook
 from ui.main.garbage import GarbageCollector
-from ui.rendering.highlight import preload
+from ui.rendering import formulas, highlight
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow, store_state
 from ui.widgets.transcript.view import TranscriptView
@@ -98,7 +98,8 @@ class DesktopApplication:
         else:
             if services is not None:
                 self._begin(services)
-                await self.bridge.run(preload)
+                await self.bridge.run(highlight.preload)
+                await self.bridge.run(formulas.preload)
                 await self.bridge.run(services.models.preload)
 
     async def _build_with_retries(self) -> "Services | None":

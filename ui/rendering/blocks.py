@@ -2,14 +2,7 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QSizeF, Qt
-from PySide6.QtGui import (
-    QTextBlockFormat,
-    QTextCharFormat,
-    QTextCursor,
-    QTextImageFormat,
-    QTextTable,
-)
+from PySide6.QtGui import QTextBlockFormat, QTextCharFormat, QTextCursor, QTextTable
 
 from ui.rendering.document import TranscriptDocument
 from ui.rendering.formats import Property
@@ -127,23 +120,6 @@ class BlockWriter:
         if round(made.bottomMargin()) != px:
             made.setBottomMargin(px)
             self.cursor.setBlockFormat(made)
-
-    def insert_image(self, target: str) -> bool:
-        """Insert the attached image `target`, at most 32 by 24 em; return whether it exists."""
-        image = self._document.attached_image(target)
-        if image is None or image.isNull():
-            return False
-        self.flush()
-        size, em = QSizeF(image.size()), self._document.defaultFont().pixelSize()
-        limit = QSizeF(32 * em, 24 * em)
-        if size.width() > limit.width() or size.height() > limit.height():
-            size = size.scaled(limit, Qt.AspectRatioMode.KeepAspectRatio)
-        format_ = QTextImageFormat()
-        format_.setName(target)
-        format_.setWidth(size.width())
-        format_.setHeight(size.height())
-        self.cursor.insertImage(format_)
-        return True
 
     def to_end(self) -> None:
         """Move the cursor to the end of the document."""

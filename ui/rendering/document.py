@@ -1,10 +1,18 @@
-"""Text document that loads no file and nothing from the network, only attached images."""
+"""Text document that loads no file and nothing from the network: attached images and formulas."""
 
 from collections.abc import Callable, Iterator
 
-from PySide6.QtCore import QObject, QUrl
-from PySide6.QtGui import QImage, QTextBlock, QTextDocument, QTextFragment, QTextOption
+from PySide6.QtCore import QObject, QSizeF, Qt, QUrl
+from PySide6.QtGui import (
+    QImage,
+    QTextBlock,
+    QTextDocument,
+    QTextFragment,
+    QTextImageFormat,
+    QTextOption,
+)
 
+from ui.rendering.formulas import Formula, draw, image_format
 from ui.theme import Theme
 
 ATTACHMENT_SCHEME = "attachment"
@@ -13,6 +21,8 @@ ImageResolver = Callable[[str], QImage | None]
 
 class TranscriptDocument(QTextDocument):
     """A document whose only external content is what `resolver` returns.
+
+    Formulas are drawn when they are first painted.
 
     Attributes:
         refused: Resources that were requested and not loaded, for tests.
@@ -23,6 +33,7 @@ class TranscriptDocument(QTextDocument):
     ) -> None:
         super().__init__(parent)
         self._resolver = resolver
+        self._formulas: dict[tuple[Formula, float, str], str] = {}
         self.refused: list[str] = []
         self.setUndoRedoEnabled(False)
         self.setDocumentMargin(0)
@@ -38,12 +49,35 @@ class TranscriptDocument(QTextDocument):
             return None
         return self._resolver(name)
 
+    def image_format(self, target: str) -> QTextImageFormat | None:
+        """Return the format of the attached image `target`, at most 32 by 24 em, if it exists."""
+        image = self.attached_image(target)
+        if image is None or image.isNull():
+            return None
+        size, em = QSizeF(image.size()), self.defaultFont().pixelSize()
+        limit = QSizeF(32 * em, 24 * em)
+        if size.width() > limit.width() or size.height() > limit.height():
+            size = size.scaled(limit, Qt.AspectRatioMode.KeepAspectRatio)
+        made = QTextImageFormat()
+        made.setName(target)
+        made.setWidth(size.width())
+        made.setHeight(size.height())
+        return made
+
+    def formula_format(self, formula: Formula, em_px: float, color: str) -> QTextImageFormat:
+        """Return the format of an image of `formula`, for text of this size and color."""
+        name = self._formulas.setdefault((formula, em_px, color), f"formula:{len(self._formulas)}")
+        return image_format(formula, name, em_px, self.defaultFont())
+
     # Qt overrides
 
-    def loadResource(self, resource_type: int, name: QUrl | str) -> object:
-        """Return an attached image; refuse everything else."""
-        target = name.toString() if isinstance(name, QUrl) else name
+    def loadResource(self, resource_type: int, url: QUrl | str) -> object:
+        """Return a formula or an attached image; refuse everything else."""
+        target = url.toString() if isinstance(url, QUrl) else url
         if resource_type == QTextDocument.ResourceType.ImageResource.value:
+            for formula, name in self._formulas.items():
+                if name == target:
+                    return draw(*formula)
             image = self.attached_image(target)
             if image is not None:
                 return image

@@ -17,16 +17,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
 
+from markdown_it.token import Token
+
 from ui.rendering.blocks import Mark
 from ui.rendering.definitions import Definitions
 from ui.rendering.document import ImageResolver, TranscriptDocument
 from ui.rendering.formats import formats_of
+from ui.rendering.formulas import formulas_of, typesetter
 from ui.rendering.highlight import highlight_code
 from ui.rendering.parser import MARKDOWN, Dialect
 from ui.rendering.splitter import (
     NO_CARRY,
     STEP_CHARS,
     BlockSplitter,
+    ClosedBlocks,
     Continuation,
     closing_of_open_fence,
 )
@@ -36,6 +40,8 @@ from ui.theme import Theme
 PAGE_CHARS = 100_000
 PAGE_ROWS = 500
 PAGE_BLOCKS = 4000
+_WAIT_S = 0.004
+_MOST_WAIT_S = 2.0
 
 
 @dataclass(slots=True)
@@ -76,6 +82,7 @@ class DocumentBuilder:
         self._ends_with_return = False
         self._defined_to = 0
         self._defined_late = False
+        self._waited_s = 0.0  # for formulas
         self._restart()
 
     @property
@@ -109,7 +116,10 @@ class DocumentBuilder:
             self._restart()
 
     def step(self) -> bool:
-        """Render the next closed part, or highlight some code; return whether there was any."""
+        """Render the next closed part, or highlight some code; return whether there was any.
+
+        A part appears with its formulas: while they are typeset a step waits for 4 ms, 2 s in all.
+        """
         self._read_definitions()
         return self._render_closed() or self._highlight()
 
@@ -123,8 +133,8 @@ class DocumentBuilder:
         while self._render_closed():
             if perf_counter() >= until:
                 return False
-        if not self._page_is_full:
-            self._render_tail()
+        if not self._page_is_full and not self._render_tail():
+            return False
         if perf_counter() < until:
             self._highlight()
         return True
@@ -152,6 +162,7 @@ class DocumentBuilder:
         self._nothing_closed_at: tuple[int, int, bool] | None = None
         self._tail: tuple[Mark, list[CodeBlock]] | None = None
         self._open_fence: _OpenFence | None = None
+        self._held: ClosedBlocks | None = None  # until its formulas are typeset
         self._highlighting: deque[Iterator[None]] = deque()
 
     def _read_definitions(self) -> None:
@@ -164,19 +175,23 @@ class DocumentBuilder:
             self._defined_late = True
 
     def _render_closed(self) -> bool:
-        """Render the next closed part; return whether there was one."""
+        """Render the next closed part, or wait for its formulas; return whether there was one."""
         if self._page_is_full or self._closed_to >= len(self.source):
             return False
         unread = len(self.source) - self._closed_to
         known = (self.source.rfind("\n"), unread // STEP_CHARS, self._ended)
         if known == self._nothing_closed_at or self._still_in_fence():
             return False
-        segment = self._splitter.next_segment(
+        segment = self._held or self._splitter.next_segment(
             self.source, self._closed_to, self._carry, ended=self._ended
         )
         if segment is None:
             self._nothing_closed_at = known
             return False
+        self._held = segment
+        if not self._has_formulas(segment.tokens):
+            return True
+        self._held = None
         self._drop_tail()
         code_before = len(self.writer.code_blocks)
         rows_before = self.writer.table_rows
@@ -186,6 +201,19 @@ class DocumentBuilder:
         self._closed_rows += self.writer.table_rows - rows_before
         self._schedule_highlighting(code_before, joined=joined)
         return True
+
+    def _has_formulas(self, tokens: list[Token]) -> bool:
+        """Wait a little for the formulas in `tokens`; return whether to wait no more."""
+        formulas = formulas_of(tokens)
+        if not formulas or self._waited_s >= _MOST_WAIT_S:
+            return True
+        started = perf_counter()
+        if typesetter().prepare(formulas, _WAIT_S):
+            return True
+        self._waited_s += perf_counter() - started
+        if self._waited_s >= _MOST_WAIT_S:
+            typesetter().cancel()
+        return False
 
     def _still_in_fence(self) -> bool:
         """Whether the tail is an unclosed code block: then nothing else can be closed."""
@@ -197,20 +225,25 @@ class DocumentBuilder:
             return False
         return len(self.source) - self._closed_to < STEP_CHARS
 
-    def _render_tail(self) -> None:
-        """Render what is not closed yet, in place of its last rendering."""
+    def _render_tail(self) -> bool:
+        """Render what is not closed yet, in place of its last rendering; False: not yet."""
         if self._open_fence is not None and self._extend_fence(self._open_fence):
-            return
+            return True
+        tokens: list[Token] = []
+        if self._closed_to < len(self.source):
+            tokens = self._splitter.open_tail(self.source, self._closed_to, self._carry)
+            if not self._has_formulas(tokens):
+                return False
         self._drop_tail()
-        if self._closed_to >= len(self.source):
-            return
+        if not tokens:
+            return True
         self._tail = self.writer.mark(), list(self.writer.code_blocks)
-        tokens = self._splitter.open_tail(self.source, self._closed_to, self._carry)
         self.writer.write(tokens, continues=self._carry.kind, number=self._carry.number)
         closing = closing_of_open_fence(self.source, self._closed_to, self._carry, tokens)
         if closing is not None and tokens[0].content:
             end = len(self.source)
             self._open_fence = _OpenFence(closing, end - self.source.endswith("\n"), end)
+        return True
 
     def _extend_fence(self, fence: _OpenFence) -> bool:
         """Add what has arrived to the code at the end; return False if the code is closed."""

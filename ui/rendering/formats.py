@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QTextBlockFormat, QTextCharFormat, QTextFormat
 
 from ui.theme import Theme
@@ -28,8 +29,8 @@ class Property(IntEnum):
         PIECE: A continuation of the paragraph before, which was too long for one block.
 
     Of characters:
-        INLINE_CODE: Code within a line. TEX: The source of a formula.
-        IMAGE: The target of an image that is not shown.
+        INLINE_CODE: Code within a line. TEX: The source of a formula, between its marks.
+        IMAGE: The target of an image.
     """
 
     CODE = _FIRST
@@ -55,8 +56,6 @@ class Style:
     code: bool = False
     muted: bool = False
     raised: bool = False
-    upright_math: bool = False
-    italic_math: bool = False
     small: bool = False
     heading: int = 0
     link: str = ""
@@ -101,6 +100,19 @@ class Formats:
             made.setProperty(Property.QUOTES, quotes)
         return made
 
+    def formula_block(self, paragraph: QTextBlockFormat) -> QTextBlockFormat:
+        """Return the format of a displayed formula in place of a paragraph's."""
+        made = QTextBlockFormat(paragraph)
+        made.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        made.setLineHeight(100.0, _PROPORTIONAL)
+        return made
+
+    def em_px(self, style: Style) -> float:
+        """Return the size of text in `style`, in pixels."""
+        if style.heading:
+            return self.theme.em(_HEADING_SCALES[style.heading - 1])
+        return self.theme.em(0.88 if style.small else 1.0)
+
     def code_head(
         self, number: int, left_px: float, top_px: float, quotes: str
     ) -> QTextBlockFormat:
@@ -135,16 +147,12 @@ class Formats:
         if style.code:
             _set_font(made, theme.mono_font())
             made.setProperty(Property.INLINE_CODE, True)
-        elif style.upright_math or style.italic_math:
-            _set_font(made, theme.math_font())
-        if style.heading:
-            size = theme.em(_HEADING_SCALES[style.heading - 1]) * (0.9 if style.code else 1)
+        if style.heading or style.small:
+            size = self.em_px(style) * (0.9 if style.code else 1)
             made.setProperty(QTextFormat.Property.FontPixelSize, round(size))
-        elif style.small:
-            made.setProperty(QTextFormat.Property.FontPixelSize, round(theme.em(0.88)))
         if style.bold or style.heading:
             made.setFontWeight(QFont.Weight.DemiBold)
-        if style.italic or style.italic_math:
+        if style.italic:
             made.setFontItalic(True)
         made.setFontStrikeOut(style.struck)
         if style.raised:

@@ -10,10 +10,12 @@ from markdown_it.token import Token
 from PySide6.QtGui import QTextCharFormat
 
 from app.domain.text import clean
+from ui.rendering.document import TranscriptDocument
 from ui.rendering.formats import Formats, Property, Style
-from ui.rendering.tex import tex_to_runs
+from ui.rendering.formulas import Key, key_of, typesetter
 
 LINE_BREAK = "\u2028"
+OBJECT = "\ufffc"
 _ADDRESS = re.compile(r"\bhttps?://[^\s<>\"'`\u0000-\u001f]{1,2000}")
 _OPENING = {")": "(", "]": "[", "}": "{"}
 _TRAILING = ".,;:!?*_~'\""
@@ -27,7 +29,7 @@ _MARKUP: dict[str, dict[str, Any]] = {
 }
 
 Emit = Callable[[str, QTextCharFormat], None]
-"""Receives characters without line ends, except `LINE_BREAK`, and their format."""
+"""Receives characters without line ends, except `LINE_BREAK`, or an `OBJECT`, and their format."""
 
 
 def sanitize(text: str) -> str:
@@ -58,9 +60,7 @@ def _shown(match: re.Match[str]) -> str:
 
 
 class InlineWriter:
-    """Emits the runs of one text after another.
-
-    `insert_image` inserts the attached image with a target and returns whether there is one.
+    """Emits the runs of one text after another, for `document`.
 
     Attributes:
         task: Whether the last text was a task that is done; None if it was no task.
@@ -70,10 +70,10 @@ class InlineWriter:
         self,
         formats: Formats,
         footnotes: Mapping[str, int],
-        insert_image: Callable[[str], bool],
+        document: TranscriptDocument,
     ) -> None:
         self._formats = formats
-        self._insert_image = insert_image
+        self._document = document
         self.footnotes = footnotes
         self.task: bool | None = None
         self._after_box = False
@@ -91,20 +91,25 @@ class InlineWriter:
             else:
                 self._leaf(token, styles[-1], emit)
 
-    def math(self, source: str, style: Style, emit: Emit, row: int | None = None) -> int:
-        """Emit a formula in one line, or only its row number `row`; return the number of rows."""
-        rows = tex_to_runs(source)
-        shown = rows if row is None else rows[row : row + 1]
-        for number, runs in enumerate(shown):
-            if number:
-                emit("; ", self._formats.char(style))
-            for run in runs:
-                kind = replace(style, italic_math=run.italic, upright_math=not run.italic)
-                format_ = QTextCharFormat(self._formats.char(kind))
-                format_.setProperty(Property.TEX, source)
-                format_.setToolTip(tooltip_html(source[:1000]))
-                emit(sanitize(run.text), format_)
-        return len(rows)
+    def formula(self, key: Key, style: Style, emit: Emit) -> bool:
+        """Emit a formula or, if it is not typeset, its source; return whether it is typeset."""
+        source, is_display = key
+        mark = "$$" if is_display else "$"
+        written = f"{mark}{source}{mark}"
+        typeset = typesetter().find(key)
+        if typeset is None:
+            shown = sanitize(written).replace("\n", LINE_BREAK)
+            emit(shown, self._formats.char(replace(style, code=True)))
+            return False
+        color = self._formats.char(style).foreground().color().name()
+        format_ = self._document.formula_format(typeset, self._formats.em_px(style), color)
+        format_.setProperty(Property.TEX, written)
+        format_.setToolTip(tooltip_html(source[:1000]))
+        if style.link:
+            format_.setAnchor(True)
+            format_.setAnchorHref(style.link)
+        emit(OBJECT, format_)
+        return True
 
     def _opened(self, token: Token, style: Style) -> Style:
         if token.type == "link_open":
@@ -125,7 +130,7 @@ class InlineWriter:
         elif token.type == "image":
             self._image(token, style, emit)
         elif token.type.startswith("math_inline"):
-            self.math(token.content, style, emit)
+            self.formula(key_of(token), style, emit)
         elif token.type == "footnote_ref":
             self._footnote(token, style, emit)
         elif token.type == "html_inline":  # the checkbox that the task list plugin inserts
@@ -144,11 +149,14 @@ class InlineWriter:
         emit(sanitize(text[at:]), self._formats.char(style))
 
     def _image(self, token: Token, style: Style, emit: Emit) -> None:
-        """Insert an attached image; emit label and target of others, which are never fetched."""
+        """Emit an attached image; label and target of others, which are never fetched."""
         target = str(token.attrs.get("src", ""))
-        if self._insert_image(target):
-            return
         label = " ".join(sanitize(_plain_text(token)).split()) or "image"
+        if (image := self._document.image_format(target)) is not None:
+            image.setProperty(Property.IMAGE, target)
+            image.setToolTip(tooltip_html(label))
+            emit(OBJECT, image)
+            return
         kind = replace(style, muted=True, link=style.link or target)
         format_ = QTextCharFormat(self._formats.char(kind))
         format_.setProperty(Property.IMAGE, target)

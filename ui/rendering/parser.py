@@ -147,7 +147,9 @@ def _markdown() -> MarkdownIt:
     markdown.disable(["html_block", "html_inline"])
     footnote_plugin(markdown, inline=False, move_to_end=False)
     tasklists_plugin(markdown)
-    dollarmath_plugin(markdown, allow_space=False, allow_digits=False, allow_labels=False)
+    dollarmath_plugin(
+        markdown, allow_space=False, allow_digits=False, allow_labels=False, double_inline=True
+    )
     markdown.block.ruler.disable("math_block")
     markdown.block.ruler.before(
         "fence", "display_math", _display_math, {"alt": ["paragraph", "reference"]}
@@ -236,7 +238,8 @@ def _bracket_math(state: StateInline, silent: bool) -> bool:
     if end < 0 or end + 2 > state.posMax or not state.src[state.pos + 2 : end].strip():
         return False
     if not silent:
-        token = state.push("math_inline", "math", 0)
+        kind = "math_inline" if opening == "\\(" else "math_inline_double"
+        token = state.push(kind, "math", 0)
         token.content = state.src[state.pos + 2 : end].strip()
     state.pos = end + 2
     return True

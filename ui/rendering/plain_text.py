@@ -4,11 +4,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument, QTextFragment
+from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument
 
 from ui.rendering.document import blocks_of, fragments_of
 from ui.rendering.formats import Property
 
+_OBJECT = "\ufffc"
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -27,8 +28,52 @@ def slice_of(text: str, start: int, end: int) -> str:
     )
 
 
+class RenderedText:
+    """A document's text with formulas as LaTeX, which is what is searched.
+
+    Attributes:
+        text: The text.
+    """
+
+    def __init__(self, document: QTextDocument) -> None:
+        pieces = document.toPlainText().split(_OBJECT)
+        sources = _sources(document) if len(pieces) > 1 else []
+        self._plain = _OBJECT.join(pieces)
+        self._objects: list[tuple[int, int]] = []  # where each begins in `text`, and its length
+        self.text = pieces[0]
+        for source, piece in zip(sources, pieces[1:], strict=True):
+            self._objects.append((len(self.text), len(source)))
+            self.text += source + piece
+        self._position = positions_in(self._plain)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the positions in the document of a range of `text`; in a formula all of it."""
+        return self._position(self._index(start)), self._position(self._index(end, after=True))
+
+    def _index(self, index: int, *, after: bool = False) -> int:
+        """Return the index in the document's text; within a formula before or `after` it."""
+        shift = 0
+        for at, length in self._objects:
+            if index <= at:
+                break
+            if index < at + length:
+                return at - shift + after
+            shift += length - 1
+        return index - shift
+
+
+def _sources(document: QTextDocument) -> list[str]:
+    """Return the LaTeX of each object in a document; "" for those that are no formula."""
+    return [
+        str(fragment.charFormat().property(Property.TEX) or "")
+        for block in blocks_of(document)
+        for fragment in fragments_of(block)
+        for _object in range(fragment.text().count(_OBJECT))
+    ]
+
+
 def plain_selection(document: QTextDocument, start: int, end: int) -> str:
-    """Return the text between two positions: list markers, tabs between cells, formulas as `$x$`."""
+    """Return the text between two positions: list markers, tabs between cells, formulas as LaTeX."""
     parts: list[str] = []
     before: QTextBlock | None = None
     for block in blocks_of(document, document.findBlock(start)):
@@ -79,23 +124,8 @@ def _marker(block: QTextBlock) -> str:
 
 
 def _texts(block: QTextBlock, start: int, end: int) -> Iterator[str]:
-    """Yield the block's text between two positions, each formula once as its source."""
-    last_source = ""
+    """Yield the block's text between two positions, formulas as their source."""
     for fragment in fragments_of(block):
-        source = str(fragment.charFormat().property(Property.TEX) or "")
-        if source and _overlaps(fragment, start, end):
-            if source != last_source:
-                yield f"${source}$"
-        else:
-            yield _part(fragment, start, end)
-        last_source = source
-
-
-def _overlaps(fragment: QTextFragment, start: int, end: int) -> bool:
-    return fragment.position() < end and fragment.position() + fragment.length() > start
-
-
-def _part(fragment: QTextFragment, start: int, end: int) -> str:
-    at = fragment.position()
-    text = slice_of(fragment.text(), max(0, start - at), max(0, end - at))
-    return text.replace("\u2028", "\n").replace("\ufffc", "")
+        at, source = fragment.position(), str(fragment.charFormat().property(Property.TEX) or "")
+        text = slice_of(fragment.text(), max(0, start - at), max(0, end - at))
+        yield text.replace("\u2028", "\n").replace(_OBJECT, source)

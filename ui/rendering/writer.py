@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from markdown_it.token import Token
-from PySide6.QtCore import Qt
 
 from ui.rendering.blocks import BlockWriter
 from ui.rendering.definitions import Definitions
@@ -79,7 +78,7 @@ class Writer(BlockWriter):
         super().__init__(document)
         self._formats = formats
         self._theme = formats.theme
-        self._inline = InlineWriter(formats, definitions.footnotes, self.insert_image)
+        self._inline = InlineWriter(formats, definitions.footnotes, document)
         self._tables = TableWriter(formats, self._inline)
         self._state = _State()
         self._handlers = self._by_type()
@@ -198,14 +197,10 @@ class Writer(BlockWriter):
         self._begin("paragraph", RULE=True)
 
     def _math(self, token: Token) -> None:
-        row, rows = 0, 1
-        while row < rows:
-            self._begin("row" if row else "paragraph")
-            made = self.cursor.blockFormat()
-            made.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-            self.cursor.setBlockFormat(made)
-            rows = self._inline.math(token.content, self._state.style, self.emit, row)
-            row += 1
+        self._begin("paragraph")
+        if self._inline.formula((token.content, True), self._state.style, self.emit):
+            self.flush()
+            self.cursor.setBlockFormat(self._formats.formula_block(self.cursor.blockFormat()))
 
     # code
 

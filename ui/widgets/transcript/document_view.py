@@ -22,11 +22,12 @@ from PySide6.QtWidgets import QApplication, QFrame, QTextBrowser, QTextEdit, QTo
 from ui.rendering.decorations import paint_beneath
 from ui.rendering.document import TranscriptDocument, blocks_of, fragments_of
 from ui.rendering.formats import Property, formats_of
-from ui.rendering.inline import displayable_target, tooltip_html
+from ui.rendering.inline import OBJECT, displayable_target, tooltip_html
 from ui.rendering.plain_text import plain_selection
 from ui.widgets.transcript.context import RenderContext
 
 _K = Qt.Key
+_DESCRIBED = 20_000  # characters; longer texts are read by the line
 _SCROLL_KEYS = {_K.Key_Up, _K.Key_Down, _K.Key_PageUp, _K.Key_PageDown, _K.Key_Home, _K.Key_End}
 
 
@@ -71,6 +72,12 @@ class DocumentView(QTextBrowser):
     def natural_width(self) -> int:
         """Return the width without wrapping."""
         return ceil(self.document().idealWidth()) + 1
+
+    def describe(self) -> None:
+        """Give screen readers the text with formulas as LaTeX, which are images in the document."""
+        document = self.document()
+        if OBJECT in (document.toPlainText() if document.characterCount() < _DESCRIBED else ""):
+            self.setAccessibleDescription(plain_selection(document, 0, document.characterCount()))
 
     def has_links(self) -> bool:
         """Return whether there is a link for Tab to stop at."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QPoint
 
-from ui.rendering.plain_text import positions_in
+from ui.rendering.plain_text import RenderedText
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.values import FindMark, searchable_text
@@ -70,8 +70,7 @@ def locate(
     source is taken to be the n-th one rendered. Text that is not rendered (a link's target) has no
     position.
     """
-    rendered = [_folded(text.builder.document.toPlainText()) for text in texts]
-    positions = [positions_in(text) for text in rendered]
+    rendered = [RenderedText(text.builder.document) for text in texts]
     folded = _folded(source)
     ranges: dict[str, list[_Range]] = {}
     starts: dict[str, list[int]] = {}
@@ -80,9 +79,9 @@ def locate(
         needle = folded[mark.start : mark.end]
         if needle not in ranges:
             ranges[needle] = [
-                (text, position(at), position(at + len(needle)))
-                for text, shown, position in zip(texts, rendered, positions, strict=True)
-                for at in _occurrences(shown, needle)
+                (text, *shown.span(at, at + len(needle)))
+                for text, shown in zip(texts, rendered, strict=True)
+                for at in _occurrences(_folded(shown.text), needle)
             ]
             starts[needle] = list(_occurrences(folded, needle))
         rank = bisect_left(starts[needle], mark.start)

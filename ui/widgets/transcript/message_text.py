@@ -104,6 +104,7 @@ class MessageText(QWidget):
             if perf_counter() >= until:
                 self._context.steps.add(self._draw_next)
                 return
+        self.view.describe()
 
     def _catch_up(self) -> bool:
         """Continue rendering a large piece of a stream."""
@@ -115,6 +116,7 @@ class MessageText(QWidget):
         is_behind = self.builder.step()
         remeasure(self)
         if not is_behind:
+            self.view.describe()
             self._context.events.text_drawn.emit(self)
         return is_behind
 
