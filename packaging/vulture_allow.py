@@ -22,7 +22,9 @@ _.handle_async_request
 _.normalizeLink
 _.normalizeLinkText
 
-# onnxruntime, tokenizers and Python read what we set.
+# onnxruntime, tokenizers, ziamath and Python read what we set.
+_.svg2
+_.precision
 _.intra_op_num_threads
 _.inter_op_num_threads
 _.log_severity_level

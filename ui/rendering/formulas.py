@@ -202,9 +202,10 @@ def _ziamath() -> Any:
         warnings.simplefilter("ignore")  # invalid escapes in its source
         import ziamath
         import ziamath.tex
+        from ziamath.config import config
 
-    ziamath.config.svg2 = False  # Qt draws SVG Tiny
-    ziamath.config.precision = 2
+    config.svg2 = False  # Qt draws SVG Tiny
+    config.precision = 2
     return ziamath
 
 
