@@ -29,6 +29,7 @@ from ui.widgets.transcript.context import RenderContext
 _K = Qt.Key
 _DESCRIBED = 20_000  # characters; longer texts are read by the line
 _SCROLL_KEYS = {_K.Key_Up, _K.Key_Down, _K.Key_PageUp, _K.Key_PageDown, _K.Key_Home, _K.Key_End}
+_STEP_KEYS = {_K.Key_Left, _K.Key_Right}
 
 
 class DocumentView(QTextBrowser):
@@ -212,8 +213,9 @@ class DocumentView(QTextBrowser):
         super().leaveEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Leave scrolling to the transcript; Return follows the focused link."""
-        if event.key() in _SCROLL_KEYS:
+        """Leave scrolling and stepping to the transcript; Return follows the focused link."""
+        steps = event.key() in _STEP_KEYS and not event.modifiers()
+        if event.key() in _SCROLL_KEYS or steps:
             event.ignore()
             return
         target = self.textCursor().charFormat().anchorHref()

@@ -15,9 +15,16 @@ from app.domain.text import one_line
 from ui.theme import Theme
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
+from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.end_button import EndButton
 from ui.widgets.transcript.find import FindMarks
-from ui.widgets.transcript.focus import SelectionGuard, enclosing, move_focus
+from ui.widgets.transcript.focus import (
+    ButtonArrows,
+    SelectionGuard,
+    enclosing,
+    move_in_turn,
+    move_to_message,
+)
 from ui.widgets.transcript.heights import AtEnd, AtItem, AtOffset, Centered, estimate_heights
 from ui.widgets.transcript.live_reply import LiveReply
 from ui.widgets.transcript.message_frame import MessageFrame
@@ -98,6 +105,7 @@ class TranscriptView(VirtualColumn):
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.focusChanged.connect(self._on_focus_changed)
+        self._button_arrows = ButtonArrows(self)
 
     # turns
 
@@ -424,6 +432,9 @@ class TranscriptView(VirtualColumn):
     def _on_focus_changed(self, before: QWidget | None, now: QWidget | None) -> None:
         """Update the actions of both messages; report the turn that has the focus."""
         inside = [each for each in (before, now) if each is not None and self.isAncestorOf(each)]
+        self._button_arrows.follow(
+            before if before in inside else None, now if now in inside else None
+        )
         for frame in [enclosing(each, MessageFrame) for each in inside]:
             if frame is not None:
                 frame.update_actions()
@@ -435,18 +446,19 @@ class TranscriptView(VirtualColumn):
     # Qt overrides
 
     def focusNextPrevChild(self, is_next: bool) -> bool:
-        """Move the focus through messages and their links and buttons."""
-        if move_focus(self, 1 if is_next else -1):
-            return True
-        if self.hasFocus():
-            return super().focusNextPrevChild(is_next)
-        self.setFocus(Qt.FocusReason.BacktabFocusReason)
-        return not is_next or super().focusNextPrevChild(is_next)
+        """Leave the conversation, which is one stop: arrow keys move inside."""
+        if not self.hasFocus():
+            self.setFocus(Qt.FocusReason.OtherFocusReason)
+        return super().focusNextPrevChild(is_next)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Go to the next or previous message with Ctrl and Up or Down; else scroll."""
+        """Go to another message with Up and Down, to its links and buttons with Left and Right."""
+        key, focused = event.key(), self.window().focusWidget()
         steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
-        if event.modifiers() & Qt.KeyboardModifier.ControlModifier and event.key() in steps:
-            move_focus(self, steps[Qt.Key(event.key())], MessageFrame)
+        reads = isinstance(focused, DocumentView)  # a text that was clicked is scrolled
+        if key in steps and not reads and move_to_message(self, steps[Qt.Key(key)]):
+            return
+        sideways = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+        if key in sideways and move_in_turn(self, sideways[Qt.Key(key)]):
             return
         super().keyPressEvent(event)
